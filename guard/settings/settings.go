@@ -1,0 +1,284 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Kind is the level a source stands at. Lower values take precedence.
+type Kind uint8
+
+// The levels, highest precedence first.
+const (
+	Managed     Kind = iota // set by the machine's administrator
+	CommandLine             // --settings, --allow, --deny
+	Local                   // a root's .claude/settings.local.json and .toolhost/toolhost.local.json
+	Project                 // a root's .claude/settings.json and .toolhost/toolhost.json
+	User                    // the user's own files, remembered answers included
+)
+
+// String returns the name of the level as people say it: "managed", "user".
+func (k Kind) String() string {
+	switch k {
+	case Managed:
+		return "managed"
+	case CommandLine:
+		return "command line"
+	case Local:
+		return "local"
+	case Project:
+		return "project"
+	case User:
+		return "user"
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// inWorkspace reports whether files of this level lie in the workspace itself,
+// where a repository may have brought them.
+func (k Kind) inWorkspace() bool { return k == Local || k == Project }
+
+// Entry is one written value and where it was written.
+type Entry struct {
+	// Text is the value: a rule, a path, a host, or a scalar in its JSON form
+	// without quotes ("true", "plan").
+	Text string
+	Kind Kind
+	// File is the file the value stands in, or the flag it was given with
+	// ("--deny"). "!" patterns carve out of earlier entries with the same File.
+	File string
+	// Line counts from 1; 0 when the value does not come from a file.
+	Line int
+	// Root is the directory that "/p" patterns are relative to: the workspace
+	// root for local and project files and remembered answers, the directory of
+	// the file for user files and --settings. It is empty for managed files and
+	// for flags, whose "/p" patterns hold in each workspace root.
+	Root string
+}
+
+// Where says where the entry was written: "file:line", or the flag.
+func (e Entry) Where() string {
+	if e.Line == 0 {
+		return e.File
+	}
+	return e.File + ":" + strconv.Itoa(e.Line)
+}
+
+// The permission modes. A file that names another one gets [ModeDefault] and a
+// warning.
+const (
+	ModePlan        = "plan"
+	ModeDontAsk     = "dontAsk"
+	ModeDefault     = "default"
+	ModeAcceptEdits = "acceptEdits"
+	ModeBypass      = "bypassPermissions"
+)
+
+// The answers to "what if it fails": of a hook, of a sandbox that cannot start.
+const (
+	OnFailureDeny  = "deny"
+	OnFailureAsk   = "ask"
+	OnFailureAllow = "allow"
+)
+
+// Settings is what all sources together say at one moment. It is never changed
+// after it was made: one call sees one Settings. Callers must not write to it.
+type Settings struct {
+	// Allow, Ask and Deny hold the permission rules, unparsed, highest source first.
+	Allow, Ask, Deny []Entry
+	// AdditionalDirectories widen the boundary beyond the roots. A relative one
+	// is relative to its Entry's Root.
+	AdditionalDirectories []Entry
+
+	// DefaultMode is one of the Mode constants; ModeAcceptEdits when no source
+	// names one. It is never ModeBypass when DisableBypass is set.
+	DefaultMode string
+	// DefaultModeFrom is where DefaultMode was written; zero for the default.
+	DefaultModeFrom Entry
+	// DisableBypass forbids ModeBypass, whoever asks for it. Any source can set it.
+	DisableBypass bool
+
+	// Hooks are the hooks by event name, highest source first.
+	Hooks map[string][]HookMatcher
+	// HooksOnFailure is what becomes of a call whose PreToolUse hook cannot
+	// start or times out: OnFailureDeny, or OnFailureAllow from sources outside
+	// the workspace.
+	HooksOnFailure string
+
+	Sandbox Sandbox
+	// Env is added to the environment of commands.
+	Env map[string]string
+
+	Write Write
+	Gate  Gate
+	Bash  Bash
+
+	// Warnings are what a person should mend but what does not stop anything.
+	Warnings []Warning
+	// Broken holds a *ParseError for each file that could not be read or parsed
+	// and has no last good content. While it is not empty every call must be
+	// refused: nobody knows which deny rules are missing.
+	Broken []error
+
+	// Trusted is false when a workspace's loosening content was left out
+	// because its user has not trusted it.
+	Trusted bool
+	// Untrusted is what was left out. Text holds key and value:
+	// "permissions.allow: Bash(make *)".
+	Untrusted []Entry
+}
+
+// HookMatcher is one group of hooks and the tools it applies to.
+type HookMatcher struct {
+	// Matcher is as written; empty for every tool.
+	Matcher string
+	Hooks   []Hook
+	// Source is where the group stands. Its Text is the matcher.
+	Source Entry
+}
+
+// Hook is one hook, as written. A hook that cannot run (no command, unknown
+// type) is kept, with a warning: dropped, it would silently not guard.
+type Hook struct {
+	Type    string // "command" or "http"
+	Command string // for "command"
+	URL     string // for "http"
+	// Headers are sent by an "http" hook.
+	Headers map[string]string
+	// Timeout is DefaultHookTimeout when none is written. Files state seconds.
+	Timeout time.Duration
+	// If narrows the hook to calls that match this permission rule.
+	If string
+}
+
+// DefaultHookTimeout bounds a hook that names no timeout of its own. Clients
+// give up on a call after about 60 s, so waiting longer helps nobody.
+const DefaultHookTimeout = 60 * time.Second
+
+// Sandbox is how commands are contained (sandbox.*).
+type Sandbox struct {
+	// Enabled runs commands in the sandbox. Default true.
+	Enabled bool
+	// FailIfUnavailable refuses to run commands at all without a sandbox
+	// backend. Default false.
+	FailIfUnavailable bool
+	// AutoAllowBashIfSandboxed lets contained commands run unasked. Default true.
+	AutoAllowBashIfSandboxed bool
+	// AllowUnsandboxedCommands lets a call ask to run outside (it is always
+	// asked). Default true.
+	AllowUnsandboxedCommands bool
+	// OnUnavailable is what becomes of commands when a Read or Edit deny cannot
+	// be enforced: OnFailureAsk (default), OnFailureDeny, or OnFailureAllow from
+	// sources outside the workspace.
+	OnUnavailable string
+	// ExcludedCommands run outside the sandbox, after the usual questions.
+	ExcludedCommands []Entry
+	Filesystem       SandboxFilesystem
+	Network          SandboxNetwork
+}
+
+// SandboxFilesystem is what contained commands may touch (sandbox.filesystem.*).
+// Paths: "/" and "//" absolute, "~/" home, otherwise relative to Entry.Root.
+type SandboxFilesystem struct {
+	AllowWrite, DenyWrite, DenyRead []Entry
+	// AllowRead opens paths again below DenyRead.
+	AllowRead []Entry
+}
+
+// SandboxNetwork is what contained commands may reach (sandbox.network.*).
+type SandboxNetwork struct {
+	AllowedDomains, DeniedDomains []Entry
+	// AllowLocalBinding lets commands listen on the host's loopback. Default false.
+	AllowLocalBinding bool
+	// PublishPorts publishes ports that commands listen on, on the host's
+	// loopback. Nil, the default, means on for stdio and off for HTTP.
+	PublishPorts *bool
+	// AllowUnixSockets are the path sockets commands may reach.
+	AllowUnixSockets []Entry
+	// AllowAllUnixSockets opens all of them. Default false.
+	AllowAllUnixSockets bool
+}
+
+// Write is how files are written (write.*).
+type Write struct {
+	// Fsync makes each write durable against power loss, for about 4 ms each.
+	// Default false.
+	Fsync bool
+}
+
+// Gate is how the calls of one scope are ordered (gate.*).
+type Gate struct {
+	// SiblingAbort refuses what the same assistant message queued behind a Bash
+	// call that failed. Default true.
+	SiblingAbort bool
+	// Parallel is how many concurrency-safe calls run at once. Default 10.
+	Parallel int
+}
+
+// Bash is how commands are run (bash.*). Files state durations as "50s", "2m".
+type Bash struct {
+	// ForegroundWindow is how long a call is held before its command becomes a
+	// background task. Default 50 s: client limits of 60 s are common.
+	ForegroundWindow time.Duration
+	// DefaultTimeout applies when a call names none. Default 2 min.
+	DefaultTimeout time.Duration
+	// MaxTimeout is the longest a call may ask for. Default 10 min.
+	MaxTimeout time.Duration
+}
+
+// Warning is something in a file that a person should mend.
+type Warning struct {
+	File string
+	// Line and Column count from 1; 0 when the warning is about the whole file.
+	Line, Column int
+	Text         string
+}
+
+// String renders the warning for a log: "file:line:column: text".
+func (w Warning) String() string { return position(w.File, w.Line, w.Column) + ": " + w.Text }
+
+// ParseError is a file that cannot be read or understood as a whole.
+type ParseError struct {
+	File string
+	// Line and Column count from 1, columns in bytes; 0 when the file could not
+	// be read at all.
+	Line, Column int
+	Err          error
+}
+
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("settings file %s: %v", position(e.File, e.Line, e.Column), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ParseError) Unwrap() error { return e.Err }
+
+func position(file string, line, column int) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
+}
+
+// Config says where to look. Paths should be absolute.
+type Config struct {
+	// Roots are the workspace roots.
+	Roots []string
+	// Home is the user's home directory. Empty: no ~/.claude is read.
+	Home string
+	// UserConfigDir is the directory that holds our toolhost/ directory, as
+	// os.UserConfigDir returns it. Empty: none is read.
+	UserConfigDir string
+	// StateDir holds the trust store. Empty: nothing is trusted by it.
+	StateDir string
+	// ManagedDir is the directory that holds the administrator's directories
+	// for Claude Code and for us. Empty: the platform's (/etc on Linux).
+	ManagedDir string
+	// Files are given by --settings. A later one goes before an earlier one.
+	Files []string
+	// Allow and Deny are the rules given by --allow and --deny.
+	Allow, Deny []string
+	// TrustWorkspace trusts what the roots' files say at the first reading.
+	TrustWorkspace bool
+}
