@@ -1,0 +1,226 @@
+// Package glob compiles and matches the path patterns of gitignore files, of
+// ripgrep's --glob, and of the Glob tool. The dialect is that of ripgrep's
+// globset with a literal separator: `*` and `?` stay inside one path element,
+// `**` as a whole element spans directories, `[…]` is a class and `{a,b}` an
+// alternation, also in gitignore files, where git itself has none.
+//
+// Matching takes time in proportion to pattern × path, whatever the pattern.
+package glob
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MaxAlternatives bounds how many patterns one with braces may stand for.
+const MaxAlternatives = 1024
+
+// MaxLength bounds a pattern, in bytes. Paths end at 4,096 on Linux.
+const MaxLength = 8192
+
+// Errors of Compile. They are wrapped with the position where one is known.
+var (
+	ErrUnopened = errors.New("unopened alternation: a `}` without `{` (write `[}]` for the character)")
+	ErrUnclosed = errors.New("unclosed alternation: a `{` without `}` (write `[{]` for the character)")
+	ErrClass    = errors.New("unclosed character class: a `[` without `]`")
+	ErrRange    = errors.New("character range runs backwards")
+	ErrEscape   = errors.New("backslash at the end")
+	ErrTooLong  = fmt.Errorf("pattern is longer than %d bytes", MaxLength)
+	ErrTooMany  = fmt.Errorf("alternations stand for more than %d patterns", MaxAlternatives)
+)
+
+// Options vary the dialect.
+type Options struct {
+	// OpenClass reads an unclosed `[` as the character, as gitignore files do,
+	// instead of refusing the pattern.
+	OpenClass bool
+}
+
+// A Pattern is one compiled glob. It is immutable.
+type Pattern struct {
+	kind   kind
+	lit    string // for every kind but general
+	prefix string // general: literal directories that start every match, ending in a slash, or empty
+	alts   [][]op
+	ends   []string // general: literal ends, one for each alternative
+}
+
+// kind tells the shapes that need no automaton, in practice nearly all.
+type kind uint8
+
+const (
+	general      kind = iota
+	whole             // the path equals lit
+	base              // the last element equals lit
+	baseSuffix        // the last element ends in lit
+	basePrefix        // the last element starts with lit
+	baseContains      // the last element contains lit
+)
+
+// Compile parses a pattern that is matched against whole slash-separated
+// paths. A pattern that shall match at any depth starts with `**/`.
+func Compile(pattern string, o Options) (*Pattern, error) {
+	if len(pattern) > MaxLength {
+		return nil, ErrTooLong
+	}
+	alts, err := expand(pattern, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pattern{}
+	for _, a := range alts {
+		ops, err := parse(a, o)
+		if err != nil {
+			return nil, err
+		}
+		p.alts = append(p.alts, ops)
+	}
+	p.classify()
+	return p, nil
+}
+
+// Match reports whether the slash-separated path, relative to where the
+// pattern is anchored, matches as a whole.
+func (p *Pattern) Match(path string) bool {
+	switch p.kind {
+	case whole:
+		return path == p.lit
+	case base:
+		return lastElement(path) == p.lit
+	case baseSuffix:
+		return strings.HasSuffix(path, p.lit)
+	case basePrefix:
+		return strings.HasPrefix(lastElement(path), p.lit)
+	case baseContains:
+		return strings.Contains(lastElement(path), p.lit)
+	}
+	if !strings.HasPrefix(path, p.prefix) {
+		return false
+	}
+	for i, ops := range p.alts {
+		if strings.HasSuffix(path, p.ends[i]) && matchOps(ops, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// Base returns the literal that the last path element must equal, for rules
+// that can be looked up in a map.
+func (p *Pattern) Base() (string, bool) { return p.lit, p.kind == base }
+
+// Extension returns the literal that starts with the last dot of the last
+// element, for rules such as `*.o` that can be looked up in a map.
+func (p *Pattern) Extension() (string, bool) {
+	ok := p.kind == baseSuffix && strings.LastIndexByte(p.lit, '.') == 0
+	return p.lit, ok
+}
+
+// Dir returns the literal directory, without a slash at its end, in which
+// every match lies; "" when there is none.
+func (p *Pattern) Dir() string {
+	switch p.kind {
+	case whole:
+		if i := strings.LastIndexByte(p.lit, '/'); i >= 0 {
+			return p.lit[:i]
+		}
+	case general:
+		return strings.TrimSuffix(p.prefix, "/")
+	}
+	return ""
+}
+
+func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// classify finds the shapes that Match decides without the automaton.
+func (p *Pattern) classify() {
+	if len(p.alts) == 1 {
+		ops := p.alts[0]
+		if lit, ok := literal(ops); ok {
+			p.kind, p.lit = whole, lit
+			return
+		}
+		if len(ops) > 1 && ops[0].kind == opDirs && p.classifyBase(ops[1:]) {
+			return
+		}
+	}
+	p.prefix = commonDir(p.alts)
+	for _, ops := range p.alts {
+		p.ends = append(p.ends, literalEnd(ops))
+	}
+}
+
+// classifyBase looks at what follows a leading `**/`.
+func (p *Pattern) classifyBase(ops []op) bool {
+	if lit, ok := literal(ops); ok && !strings.Contains(lit, "/") {
+		p.kind, p.lit = base, lit
+		return true
+	}
+	first, last := ops[0].kind == opStar, ops[len(ops)-1].kind == opStar
+	inner := ops
+	if first {
+		inner = inner[1:]
+	}
+	if last && len(inner) > 0 {
+		inner = inner[:len(inner)-1]
+	}
+	lit, ok := literal(inner)
+	if !ok || lit == "" || strings.Contains(lit, "/") {
+		return false
+	}
+	p.lit = lit
+	switch {
+	case first && last:
+		p.kind = baseContains
+	case first:
+		p.kind = baseSuffix
+	case last:
+		p.kind = basePrefix
+	default:
+		return false
+	}
+	return true
+}
+
+func literal(ops []op) (string, bool) {
+	b := make([]byte, 0, len(ops))
+	for _, o := range ops {
+		if o.kind != opByte {
+			return "", false
+		}
+		b = append(b, o.c)
+	}
+	return string(b), true
+}
+
+func literalEnd(ops []op) string {
+	i := len(ops)
+	for i > 0 && ops[i-1].kind == opByte {
+		i--
+	}
+	lit, _ := literal(ops[i:])
+	return lit
+}
+
+// commonDir returns the literal directories that all alternatives start with.
+func commonDir(alts [][]op) string {
+	common := ""
+	for k, ops := range alts {
+		i := 0
+		for i < len(ops) && ops[i].kind == opByte {
+			i++
+		}
+		lit, _ := literal(ops[:i])
+		if k == 0 {
+			common = lit
+			continue
+		}
+		n := 0
+		for n < len(common) && n < len(lit) && common[n] == lit[n] {
+			n++
+		}
+		common = common[:n]
+	}
+	return common[:strings.LastIndexByte(common, '/')+1]
+}

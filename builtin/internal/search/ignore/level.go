@@ -1,0 +1,79 @@
+package ignore
+
+// Names of the ignore files that may stand in any directory, by precedence.
+const (
+	RgIgnore  = ".rgignore"
+	DotIgnore = ".ignore"
+	GitIgnore = ".gitignore"
+)
+
+// Exclude is where a repository keeps its own excludes, below its root.
+const Exclude = ".git/info/exclude"
+
+// Level is one directory on the way from the file-system root to a file, with
+// the rules that stand in it. The zero value has no rules.
+type Level struct {
+	Depth  int    // bytes of an entry's path, as given to Match, that lead to this directory
+	Above  string // for a directory above that path's own root: what leads from here to there, ending in a slash
+	Rg     *Rules
+	Dot    *Rules
+	Git    *Rules
+	Excl   *Rules
+	Repo   bool // a repository's root: it holds .git or .jj
+}
+
+// Chain is what decides within one directory: its levels that have any rules
+// or are a repository's root, nearest first, and the global excludes.
+type Chain struct {
+	levels []*Level
+	global *Rules
+	inRepo bool
+}
+
+// NewChain starts with no rules but the user's global excludes (may be nil).
+func NewChain(global *Rules) *Chain { return &Chain{global: global} }
+
+// Push returns the chain of a directory below; it returns c itself when the
+// level changes nothing.
+func (c *Chain) Push(l *Level) *Chain {
+	if !l.Repo && l.Rg == nil && l.Dot == nil && l.Git == nil && l.Excl == nil {
+		return c
+	}
+	n := &Chain{global: c.global, inRepo: c.inRepo || l.Repo}
+	n.levels = append(append(n.levels, l), c.levels...)
+	return n
+}
+
+// Match judges an entry by its path relative to the root of the walk.
+func (c *Chain) Match(path string, dir bool) Verdict {
+	var rg, dot, git, excl Verdict
+	beyond := !c.inRepo // git's files count in a repository only, and up to its root
+	for _, l := range c.levels {
+		sub := path[l.Depth:]
+		if l.Above != "" {
+			sub = l.Above + path
+		}
+		if rg == None {
+			rg = l.Rg.Match(sub, dir)
+		}
+		if dot == None {
+			dot = l.Dot.Match(sub, dir)
+		}
+		if !beyond && git == None {
+			git = l.Git.Match(sub, dir)
+		}
+		if !beyond && excl == None {
+			excl = l.Excl.Match(sub, dir)
+		}
+		beyond = beyond || l.Repo
+	}
+	for _, v := range [...]Verdict{rg, dot, git, excl} {
+		if v != None {
+			return v
+		}
+	}
+	if c.inRepo {
+		return c.global.Match(path, dir)
+	}
+	return None
+}
