@@ -1,0 +1,106 @@
+package readstate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// errCorrupt says that a file is not one that this version of the program wrote.
+var errCorrupt = errors.New("not a read state file, or damaged")
+
+// header opens a file: format and version, then the SHA-256 of what follows.
+const header = "toolhost readstate 1 "
+
+type savedFile struct {
+	Path    string      `json:"path"`
+	Size    int64       `json:"size"`
+	ModSec  int64       `json:"sec"` // in two numbers, because JSON knows no time beyond the year 9999, and files do
+	ModNsec int64       `json:"nsec"`
+	Dev     uint64      `json:"dev,omitempty"`
+	Inode   uint64      `json:"inode,omitempty"`
+	Hash    []byte      `json:"hash,omitempty"`
+	Whole   bool        `json:"whole,omitempty"`
+	Parts   []savedPart `json:"parts,omitempty"`
+	Seen    time.Time   `json:"seen"`
+	Gone    bool        `json:"gone,omitempty"`
+}
+
+type savedPart struct {
+	FirstLine int    `json:"line"`
+	Lines     int    `json:"lines"`
+	Start     int64  `json:"start"`
+	End       int64  `json:"end"`
+	Hash      []byte `json:"hash"`
+}
+
+// encode returns the content of a scope's file. A path that is not UTF-8 cannot stand in JSON and is left out: after a restart its
+// file counts as not read.
+func encode(files map[string]record) ([]byte, error) {
+	saved := make([]savedFile, 0, len(files))
+	for path, r := range files {
+		if !utf8.ValidString(path) {
+			continue
+		}
+		v := r.version
+		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Whole: r.whole, Seen: r.seen, Gone: r.gone}
+		f.ModSec, f.ModNsec = v.ModTime.Unix(), int64(v.ModTime.Nanosecond())
+		if v.Hashed {
+			f.Hash = v.Hash[:]
+		}
+		for _, p := range r.parts {
+			f.Parts = append(f.Parts, savedPart{p.FirstLine, p.Lines, p.Start, p.End, p.Hash[:]})
+		}
+		saved = append(saved, f)
+	}
+	body, err := json.Marshal(saved)
+	if err != nil {
+		return nil, fmt.Errorf("encode read state: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return append(fmt.Appendf(nil, "%s%x\n", header, sum), body...), nil
+}
+
+// decode returns the records of a scope's file, or errCorrupt.
+func decode(data []byte) (map[string]record, error) {
+	first, body, _ := bytes.Cut(data, []byte("\n"))
+	if sum := sha256.Sum256(body); string(first) != header+hex.EncodeToString(sum[:]) {
+		return nil, fmt.Errorf("%w: checksum", errCorrupt)
+	}
+	var saved []savedFile
+	if err := json.Unmarshal(body, &saved); err != nil {
+		return nil, fmt.Errorf("%w: %v", errCorrupt, err)
+	}
+	files := make(map[string]record, len(saved))
+	for _, f := range saved {
+		r, ok := f.record()
+		if !ok {
+			return nil, fmt.Errorf("%w: %s", errCorrupt, f.Path)
+		}
+		files[f.Path] = r
+	}
+	return files, nil
+}
+
+// record returns what f stands for, and whether it can stand for anything: Check relies on hashes and ranges being whole.
+func (f savedFile) record() (record, bool) {
+	v := Version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode}
+	v.Hashed = copy(v.Hash[:], f.Hash) == len(v.Hash)
+	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone}
+	if f.Whole && !v.Hashed {
+		return record{}, false
+	}
+	for _, p := range f.Parts {
+		part := Part{FirstLine: p.FirstLine, Lines: p.Lines, Start: p.Start, End: p.End}
+		if copy(part.Hash[:], p.Hash) != len(part.Hash) || p.Start < 0 || p.End < p.Start {
+			return record{}, false
+		}
+		r.parts = append(r.parts, part)
+	}
+	return r, r.gone || r.whole || len(r.parts) > 0
+}

@@ -1,0 +1,203 @@
+package readstate
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	lockName      = "lock"
+	scopeSuffix   = ".scope"
+	tempSuffix    = ".tmp"
+	corruptSuffix = ".corrupt"
+
+	// maxScopeFile bounds what is read of one file; 4096 records take about 2 MB.
+	maxScopeFile = 32 << 20
+	// maxScopesKept and maxScopeAge bound the directory: conversations older than a month are over.
+	maxScopesKept = 4096
+	maxScopeAge   = 30 * 24 * time.Hour
+	// sweepEvery is how often a running process looks for files beyond these bounds.
+	sweepEvery = time.Hour
+	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
+	lockPatience = 2 * time.Second
+	lockRetry    = 5 * time.Millisecond
+)
+
+// disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock and
+// sees an old or a new file, never half of one. There is no fsync: a power cut may lose files, and the checksum finds that out.
+type disk struct {
+	dir    string
+	root   *os.Root
+	logger *slog.Logger
+	swept  time.Time // guarded by Store.flushing once open
+}
+
+func openDisk(dir string, logger *slog.Logger) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &disk{dir: dir, root: root, logger: logger}
+	if err := errors.Join(d.makePrivate(), d.locked(d.sweep)); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return d, nil
+}
+
+func (d *disk) close() error { return d.root.Close() }
+
+// makePrivate takes the directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
+func (d *disk) makePrivate() error {
+	info, err := d.root.Stat(".")
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return d.root.Chmod(".", 0o700)
+}
+
+// locked runs do while no other process, and no other Store of this one, changes the directory.
+func (d *disk) locked(do func() error) error {
+	lock := flock.New(filepath.Join(d.dir, lockName))
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Path(), err)
+	}
+	return errors.Join(do(), lock.Unlock())
+}
+
+// fileName returns the name of a scope's file: keys hold names that may be long, secret, or no file names at all.
+func fileName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:]) + scopeSuffix
+}
+
+// load returns the records of a scope, none when it is not known. A damaged file is set aside and reported, and counts as none.
+func (d *disk) load(key string) (map[string]record, error) {
+	name := fileName(key)
+	data, err := d.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var files map[string]record
+	if err == nil {
+		files, err = decode(data)
+	}
+	if errors.Is(err, errCorrupt) {
+		aside := d.root.Rename(name, name+corruptSuffix)
+		d.logger.Warn("read state set aside; its files count as not read", "file", filepath.Join(d.dir, name+corruptSuffix), "error", errors.Join(err, aside))
+		return nil, nil
+	}
+	return files, err
+}
+
+func (d *disk) read(name string) ([]byte, error) {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxScopeFile {
+		return nil, fmt.Errorf("%w: %v of %d bytes", errCorrupt, info.Mode().Type(), info.Size())
+	}
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxScopeFile))
+	return data, errors.Join(err, f.Close())
+}
+
+// merge writes a scope, together with what other processes wrote of it since: of two records of one file the newer holds. It returns
+// what it wrote.
+func (d *disk) merge(key string, files map[string]record, limit int) (map[string]record, error) {
+	err := d.locked(func() error {
+		theirs, err := d.load(key)
+		if err != nil {
+			return err
+		}
+		mergeInto(files, theirs)
+		trim(files, limit)
+		data, err := encode(files)
+		if err != nil {
+			return err
+		}
+		if err := d.write(fileName(key), data); err != nil {
+			return err
+		}
+		if time.Since(d.swept) > sweepEvery {
+			return d.sweep()
+		}
+		return nil
+	})
+	return files, err
+}
+
+// write replaces a file. What a kill leaves behind is a temporary file, which the next sweep removes.
+func (d *disk) write(name string, data []byte) error {
+	temp := rand.Text() + tempSuffix
+	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = d.root.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.root.Remove(temp))
+	}
+	return nil
+}
+
+// sweep removes what a kill left behind and what is beyond the bounds. Callers hold the lock, under which alone temporary files exist.
+func (d *disk) sweep() error {
+	d.swept = time.Now()
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	remove := func(name string) {
+		if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	var kept []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		switch name := e.Name(); {
+		case err != nil: // removed meanwhile
+		case strings.HasSuffix(name, tempSuffix):
+			remove(name)
+		case !strings.HasSuffix(name, scopeSuffix) && !strings.HasSuffix(name, corruptSuffix):
+		case time.Since(info.ModTime()) > maxScopeAge:
+			remove(name)
+		default:
+			kept = append(kept, info)
+		}
+	}
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range kept[:max(0, len(kept)-maxScopesKept)] {
+		remove(info.Name())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,204 @@
+package readstate
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxParts bounds the pages remembered of one file: 128 pages of 2,000 lines. The first shown are forgotten first.
+const maxParts = 128
+
+// A Scope is what one conversation has read. Paths are real and absolute: symlinks resolved by the caller. Only what succeeded is
+// told to a scope; a failed read leaves no trace.
+type Scope struct {
+	store *Store
+	key   string
+	exact bool
+}
+
+// scope is the state behind a Scope.
+type scope struct {
+	key   string
+	exact bool
+	used  time.Time // guarded by Store.mu
+
+	loadOnce sync.Once
+	mu       sync.Mutex
+	files    map[string]record
+}
+
+// record is what was seen of one file. Records are replaced, never changed, so that copies of the map may share their parts.
+type record struct {
+	version Version
+	whole   bool
+	parts   []Part    // in the order shown; none when whole
+	seen    time.Time // orders the records of several processes
+	gone    bool      // forgotten; stands in for a record that another process may still have on disk
+}
+
+// SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken here when
+// it is missing. content is copied if it is to be kept; it may be nil if v is Hashed.
+func (sc *Scope) SawWhole(path string, v Version, content []byte) {
+	if !v.Hashed {
+		v.Hash, v.Hashed = HashOf(content), true
+	}
+	sc.store.kept.put(v.Hash, content)
+	sc.replace(path, func(record) record { return record{version: v, whole: true} })
+}
+
+// SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
+// them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
+// another version puts an end to the earlier pages.
+func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
+	if p.Start < 0 {
+		return
+	}
+	p.End = p.Start + int64(len(shown))
+	p.Hash = HashOf(shown)
+	sc.store.kept.put(p.Hash, shown)
+	sc.replace(path, func(old record) record {
+		if old.gone || !old.version.same(v) {
+			return record{version: v, parts: []Part{p}}
+		}
+		if old.version.Hashed {
+			v.Hash, v.Hashed = old.version.Hash, true
+		}
+		if old.whole {
+			return record{version: v, whole: true}
+		}
+		return record{version: v, parts: withPart(old.parts, p)}
+	})
+}
+
+// withPart returns a copy of parts with p last, in place of an earlier showing of the same bytes.
+func withPart(parts []Part, p Part) []Part {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(q Part) bool { return q.Start == p.Start && q.End == p.End })
+	parts = append(parts, p)
+	return parts[max(0, len(parts)-maxParts):]
+}
+
+// Check tells how the scope stands to a file whose stat is current (nil when there is none) and whose bytes are content. The bytes
+// decide: the caller reads them under the lock under which it will write.
+func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standing {
+	st := sc.store.enter(sc.key, sc.exact)
+	st.mu.Lock()
+	r, ok := st.files[path]
+	st.mu.Unlock()
+	if !ok || r.gone {
+		return Standing{}
+	}
+	standing := sc.compare(r, content)
+	if standing.State == Current && current != nil {
+		sc.refresh(st, path, r, VersionOf(current))
+	}
+	return standing
+}
+
+// compare is Check without the bookkeeping.
+func (sc *Scope) compare(r record, content []byte) Standing {
+	if r.whole {
+		old := sc.store.kept.touch(r.version.Hash)
+		if old == nil && r.version.Hash == HashOf(nil) {
+			old = []byte{} // an empty content needs no keeping
+		}
+		st := Standing{State: Drifted, Whole: true, Old: old}
+		// Comparing with the kept bytes is the same answer as hashing, and faster.
+		if old != nil && bytes.Equal(old, content) || old == nil && r.version.Hash == HashOf(content) {
+			st.State = Current
+		}
+		return st
+	}
+	st := Standing{State: Current}
+	for _, p := range r.parts {
+		if p.inPlace(content) {
+			st.Parts = append(st.Parts, p)
+			continue
+		}
+		st.State = Drifted
+		st.Changed = append(st.Changed, ChangedPart{Part: p, Old: sc.store.kept.touch(p.Hash)})
+	}
+	st.Whole = st.State == Current && cover(st.Parts, int64(len(content)))
+	return st
+}
+
+// refresh takes over the stat of a file that was touched but not changed, so that the next page of it still counts as the same
+// version.
+func (sc *Scope) refresh(st *scope, path string, checked record, current Version) {
+	if checked.version.sameStat(current) {
+		return
+	}
+	st.mu.Lock()
+	r, ok := st.files[path]
+	if ok && r.seen.Equal(checked.seen) {
+		r.version = r.version.withStat(current)
+		st.files[path] = r
+	}
+	st.mu.Unlock()
+	sc.store.changed(st)
+}
+
+// Forget makes a file count as never read.
+func (sc *Scope) Forget(path string) {
+	sc.replace(path, func(record) record { return record{gone: true} })
+}
+
+// replace puts the record that next makes of the old one, which is gone when there is none.
+func (sc *Scope) replace(path string, next func(old record) record) {
+	st := sc.store.enter(sc.key, sc.exact)
+	st.mu.Lock()
+	old, ok := st.files[path]
+	if !ok {
+		old.gone = true
+	}
+	r := next(old)
+	r.seen = time.Now().Round(0) // without the monotonic reading, which other processes do not share
+	if r.gone && !st.exact {
+		delete(st.files, path)
+	} else {
+		st.files[path] = r
+	}
+	trim(st.files, sc.store.cfg.MaxFiles)
+	st.mu.Unlock()
+	sc.store.changed(st)
+}
+
+// snapshot returns a copy of the records.
+func (st *scope) snapshot() map[string]record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return maps.Clone(st.files)
+}
+
+// adopt takes over records that are newer than those of the scope.
+func (st *scope) adopt(files map[string]record, limit int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	mergeInto(st.files, files)
+	trim(st.files, limit)
+}
+
+// mergeInto takes over into files those records of others that are newer.
+func mergeInto(files, others map[string]record) {
+	for path, theirs := range others {
+		if mine, ok := files[path]; !ok || theirs.seen.After(mine.seen) {
+			files[path] = theirs
+		}
+	}
+}
+
+// trim forgets the longest unseen files when there are more than limit, and an eighth of the limit with them, so that a full scope
+// does not sort its records at every read.
+func trim(files map[string]record, limit int) {
+	if len(files) <= limit {
+		return
+	}
+	oldestFirst := func(a, b string) int { return files[a].seen.Compare(files[b].seen) }
+	paths := slices.SortedFunc(maps.Keys(files), oldestFirst)
+	for _, path := range paths[:len(files)-limit+limit/8] {
+		delete(files, path)
+	}
+}

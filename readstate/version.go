@@ -1,0 +1,134 @@
+package readstate
+
+import (
+	"crypto/sha256"
+	"io/fs"
+	"time"
+)
+
+// A Version identifies the content of a file at one moment.
+type Version struct {
+	Size       int64 // bytes
+	ModTime    time.Time
+	Dev, Inode uint64   // zero where the platform does not tell
+	Hash       [32]byte // SHA-256 of the whole content, when Hashed
+	Hashed     bool
+}
+
+// VersionOf returns what a stat tells of a version; the hash is missing.
+func VersionOf(info fs.FileInfo) Version {
+	dev, inode := identity(info)
+	return Version{Size: info.Size(), ModTime: info.ModTime(), Dev: dev, Inode: inode}
+}
+
+// HashOf returns the hash that versions and parts carry: SHA-256 of the bytes.
+func HashOf(content []byte) [32]byte { return sha256.Sum256(content) }
+
+// sameStat reports whether a stat sees no difference between v and w.
+func (v Version) sameStat(w Version) bool {
+	return v.Size == w.Size && v.ModTime.Equal(w.ModTime) && v.Dev == w.Dev && v.Inode == w.Inode
+}
+
+// same reports whether v and w are one version: by hash when both have one, else by what a stat tells.
+func (v Version) same(w Version) bool {
+	if v.Hashed && w.Hashed {
+		return v.Hash == w.Hash
+	}
+	return v.sameStat(w)
+}
+
+// withStat returns v with the hints of w.
+func (v Version) withStat(w Version) Version {
+	v.Size, v.ModTime, v.Dev, v.Inode = w.Size, w.ModTime, w.Dev, w.Inode
+	return v
+}
+
+// A Part is a page of a file that was shown.
+type Part struct {
+	FirstLine  int      // number of its first line, from 1
+	Lines      int      // how many lines it holds
+	Start, End int64    // its bytes in the file: from Start up to, not including, End
+	Hash       [32]byte // HashOf those bytes
+}
+
+// inPlace reports whether the bytes of p stand in content where they stood.
+func (p Part) inPlace(content []byte) bool {
+	return p.End <= int64(len(content)) && HashOf(content[p.Start:p.End]) == p.Hash
+}
+
+// State says how what a scope has seen of a file relates to the file.
+type State int
+
+const (
+	Unread  State = iota // never read in this scope
+	Drifted              // read, and changed since
+	Current              // read, and what was shown is what stands there
+)
+
+// String returns the name of the state, for logs.
+func (s State) String() string {
+	switch s {
+	case Current:
+		return "current"
+	case Drifted:
+		return "drifted"
+	}
+	return "unread"
+}
+
+// A Standing is the answer of Check. Its zero value is that of a file never read.
+type Standing struct {
+	State State
+	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
+	Whole bool
+	// Old is the whole content as last seen; nil when it was never seen whole or is no longer kept. It must not be written to.
+	Old []byte
+	// Parts are the pages that still stand in place, in the order they were shown, when the file was not read whole.
+	Parts []Part
+	// Changed are the pages that no longer stand in place.
+	Changed []ChangedPart
+}
+
+// A ChangedPart is a page that was shown and that no longer stands where it stood.
+type ChangedPart struct {
+	Part
+	Old []byte // the bytes as shown; nil when no longer kept. They must not be written to.
+}
+
+// Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and still stand. Of pages it trusts the line
+// numbers given to SawPart: bytes before a page that changed without moving it may have renumbered its lines.
+func (st Standing) Covers(firstLine, lastLine int) bool {
+	if firstLine < 1 || lastLine < firstLine {
+		return false
+	}
+	if st.State == Current && st.Whole {
+		return true
+	}
+	next := firstLine
+	for advanced := true; advanced; {
+		advanced = false
+		for _, p := range st.Parts {
+			if after := p.FirstLine + p.Lines; p.FirstLine <= next && next < after {
+				next, advanced = after, true
+			}
+		}
+		if next > lastLine {
+			return true
+		}
+	}
+	return false
+}
+
+// cover reports whether parts leave none of the first size bytes out.
+func cover(parts []Part, size int64) bool {
+	var next int64
+	for advanced := true; advanced && next < size; {
+		advanced = false
+		for _, p := range parts {
+			if p.Start <= next && next < p.End {
+				next, advanced = p.End, true
+			}
+		}
+	}
+	return next >= size
+}
