@@ -13,25 +13,34 @@ const Exclude = ".git/info/exclude"
 // Level is one directory on the way from the file-system root to a file, with
 // the rules that stand in it. The zero value has no rules.
 type Level struct {
-	Depth  int    // bytes of an entry's path, as given to Match, that lead to this directory
-	Above  string // for a directory above that path's own root: what leads from here to there, ending in a slash
-	Rg     *Rules
-	Dot    *Rules
-	Git    *Rules
-	Excl   *Rules
-	Repo   bool // a repository's root: it holds .git or .jj
+	Depth int    // bytes of an entry's path, as given to Match, that lead to this directory
+	Above string // for a directory above that path's own root: what leads from here to there, ending in a slash
+	Rg    *Rules
+	Dot   *Rules
+	Git   *Rules
+	Excl  *Rules
+	Repo  bool // a repository's root: it holds .git or .jj
+}
+
+// relative turns a path of the walk into one relative to this level.
+func (l *Level) relative(path string) string {
+	if l.Above != "" {
+		return l.Above + path
+	}
+	return path[l.Depth:]
 }
 
 // Chain is what decides within one directory: its levels that have any rules
 // or are a repository's root, nearest first, and the global excludes.
 type Chain struct {
 	levels []*Level
-	global *Rules
+	global *Level
 	inRepo bool
 }
 
-// NewChain starts with no rules but the user's global excludes (may be nil).
-func NewChain(global *Rules) *Chain { return &Chain{global: global} }
+// NewChain starts with no rules but the user's global excludes: the Git rules
+// of a level at the directory they are relative to, which is the working root.
+func NewChain(global *Level) *Chain { return &Chain{global: global} }
 
 // Push returns the chain of a directory below; it returns c itself when the
 // level changes nothing.
@@ -49,10 +58,7 @@ func (c *Chain) Match(path string, dir bool) Verdict {
 	var rg, dot, git, excl Verdict
 	beyond := !c.inRepo // git's files count in a repository only, and up to its root
 	for _, l := range c.levels {
-		sub := path[l.Depth:]
-		if l.Above != "" {
-			sub = l.Above + path
-		}
+		sub := l.relative(path)
 		if rg == None {
 			rg = l.Rg.Match(sub, dir)
 		}
@@ -73,7 +79,7 @@ func (c *Chain) Match(path string, dir bool) Verdict {
 		}
 	}
 	if c.inRepo {
-		return c.global.Match(path, dir)
+		return c.global.Git.Match(c.global.relative(path), dir)
 	}
 	return None
 }

@@ -1,0 +1,188 @@
+// Package search is the engine of Grep and Glob: the files and lines that
+// ripgrep 15 would find, found within the host.
+//
+// Semantics are ripgrep's, with `--hidden`, without `.git`, and with `--crlf`
+// unless the pattern speaks of carriage returns. The rooms: walk lists and
+// opens below one root, ignore and glob and filetype choose the files, pattern
+// reads Rust's regex syntax, match finds the lines. This package puts them
+// together and renders what the model reads.
+//
+// The engine knows nothing of tools and settings: the caller has judged the
+// path, and tells by Scope.Hidden what does not exist.
+package search
+
+import (
+	"cmp"
+	"errors"
+	"runtime"
+	"time"
+
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// Config holds the budgets of an Engine. The zero value of each field takes
+// the default that it names.
+type Config struct {
+	// Workers is how many files are searched at once in one call; default: one
+	// per processor.
+	Workers int
+	// MaxFile is the size in bytes beyond which a file is not searched but told
+	// of; a file is held in memory as a whole, once per worker. Default 256 MiB.
+	MaxFile int64
+	// MaxText is the size in bytes at which a result ends as if its Limit was
+	// reached. Default 16 MiB.
+	MaxText int
+	// MaxLine is the length in bytes beyond which a line is clipped around its
+	// match. Default 500 (tools.md); negative: never.
+	MaxLine int
+	// MaxIgnored is how many ignored files are counted before the note says
+	// "more than"; directories that are ignored as a whole are listed only as
+	// far as that. Default 2,000: about 2 ms of listing.
+	MaxIgnored int
+	// GlobalIgnore is the user's global excludes file. Default: what git uses,
+	// core.excludesFile or git/ignore in the configuration directory.
+	GlobalIgnore string
+}
+
+const (
+	defaultMaxFile    = 256 << 20
+	defaultMaxText    = 16 << 20
+	defaultMaxLine    = 500
+	defaultMaxIgnored = 2000
+)
+
+// Engine answers queries. It may be used by many goroutines at once.
+type Engine struct {
+	config Config
+}
+
+// New returns an engine; Close it when done.
+func New(c Config) *Engine {
+	c.Workers = cmp.Or(max(c.Workers, 0), runtime.GOMAXPROCS(0))
+	c.MaxFile = cmp.Or(c.MaxFile, defaultMaxFile)
+	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
+	c.MaxLine = cmp.Or(c.MaxLine, defaultMaxLine)
+	c.MaxIgnored = cmp.Or(c.MaxIgnored, defaultMaxIgnored)
+	return &Engine{config: c}
+}
+
+// Close releases what the engine keeps. Queries must have ended.
+func (e *Engine) Close() error { return nil }
+
+// Scope is what may be searched.
+type Scope struct {
+	// Base is the absolute directory that printed paths and globs are relative
+	// to: the working root. A path outside of it is printed whole.
+	Base string
+	// Path is the absolute file or directory to search: the real path (no
+	// symbolic link in it), already judged.
+	Path string
+	// Hidden tells which files and directories do not exist: they appear
+	// neither in results nor in counts nor in errors, and are never opened. It
+	// is called by several goroutines. Nil: everything exists.
+	Hidden func(real string, dir bool) bool
+}
+
+func (s *Scope) hides(real string, dir bool) bool {
+	return s.Hidden != nil && s.Hidden(real, dir)
+}
+
+// Mode is what Grep prints.
+type Mode uint8
+
+const (
+	FilesWithMatches Mode = iota // paths, newest first
+	Content                      // lines, in path order
+	Count                        // path:number of matching lines, in path order
+)
+
+// GrepQuery is one search.
+type GrepQuery struct {
+	Scope
+	Pattern string
+	// Globs choose files as ripgrep's --glob does: `!` excludes, the last match
+	// wins, a match overrides ignore files.
+	Globs []string
+	// Types choose files by ripgrep's --type names.
+	Types []string
+	Mode  Mode
+	// Before and After are the lines of context around a match (Content).
+	Before, After int
+	LineNumbers   bool
+	IgnoreCase    bool
+	// Multiline lets a match span lines; `.` still needs (?s) to match a newline.
+	Multiline bool
+	// Limit is how many entries are shown (0: all), after the first Offset ones.
+	// An entry is a path, or in Content mode a printed line.
+	Limit, Offset int
+	// NoIgnore searches ignored files too (never .git).
+	NoIgnore bool
+	// Timeout ends the search with what was found; 0: none.
+	Timeout time.Duration
+}
+
+// GrepResult is what a search found.
+type GrepResult struct {
+	// Text is the result as the model reads it, without the notes. Lines end in
+	// a newline; it is empty when nothing matched.
+	Text string
+	// Files and Matches count files with a match and matching lines (with
+	// Multiline: matches), in FilesWithMatches mode files for both. When the
+	// search ended early because the page was full, up to the page's last entry.
+	Files, Matches int
+	// Shown is the number of entries in Text.
+	Shown int
+	// NextOffset is the Offset of the next page, 0 when there is none.
+	NextOffset int
+	// IgnoredFiles counts files that the globs and types allow but ignore files
+	// leave out. Files in ignored directories count only when nothing matched.
+	IgnoredFiles int
+	// IgnoredMore says that there are more than IgnoredFiles.
+	IgnoredMore bool
+	// Binary counts files that were not, or not wholly, searched because they
+	// are binary; Unreadable, files and directories that could not be read;
+	// TooLarge, files beyond Config.MaxFile.
+	Binary, Unreadable, TooLarge int
+	// TimedOut says that the search ended early and the result is partial.
+	TimedOut bool
+	// Notes tell what was left out and how to get it, one line each, for the
+	// end of the result.
+	Notes []string
+}
+
+// GlobQuery asks for the paths that match a pattern.
+type GlobQuery struct {
+	Scope
+	// Pattern is matched against paths relative to Path; one without a slash
+	// matches at any depth. It may be absolute, when it lies within Path.
+	Pattern string
+	// Limit is how many paths are shown; 0: all.
+	Limit    int
+	NoIgnore bool
+	// Timeout ends the search with what was found; 0: none.
+	Timeout time.Duration
+}
+
+// GlobResult is what was found, newest first.
+type GlobResult struct {
+	// Text holds the paths, one a line.
+	Text string
+	// Paths are the same, in the same order.
+	Paths []string
+	// Total is how many files match; Shown, how many are in Text.
+	Total, Shown int
+	// IgnoredFiles, IgnoredMore, Unreadable, TimedOut, Notes: see GrepResult.
+	IgnoredFiles int
+	IgnoredMore  bool
+	Unreadable   int
+	TimedOut     bool
+	Notes        []string
+}
+
+// PatternError says what is wrong with a pattern, where, and what to write
+// instead.
+type PatternError = pattern.Error
+
+// ErrScope is wrapped by errors about the scope: a path that is gone, is not
+// absolute, or is neither a file nor a directory.
+var ErrScope = errors.New("cannot search")

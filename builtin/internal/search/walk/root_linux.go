@@ -1,0 +1,267 @@
+package walk
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is an open directory. Its methods may be called at the same time.
+type Root struct {
+	fd    int
+	steps bool // openat2 is refused (a kernel before 5.6, or a seccomp filter): open element by element
+}
+
+// OpenRoot opens a directory by its real path, which must have no symbolic
+// link in it.
+func OpenRoot(path string) (*Root, error) {
+	r := &Root{fd: unix.AT_FDCWD}
+	fd, err := r.openat2(path, unix.O_DIRECTORY, unix.RESOLVE_NO_SYMLINKS)
+	if refused(err) {
+		r.steps = true
+		fd, err = r.openFromTop(path)
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	r.fd = fd
+	return r, nil
+}
+
+// Close closes the directory.
+func (r *Root) Close() error { return unix.Close(r.fd) }
+
+// Buffer is the memory that List works in; one per worker.
+type Buffer struct {
+	raw     [32 << 10]byte
+	entries []Entry
+}
+
+// List returns the entries of the directory rel ("" is the root itself) in
+// the order of the file system. The slice is valid until the next call with
+// the same buffer.
+func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
+	fd, err := r.open(rel, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	buf.entries = buf.entries[:0]
+	for {
+		n, err := unix.Getdents(fd, buf.raw[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return buf.entries, err
+		}
+		buf.parse(fd, n)
+	}
+}
+
+// parse reads linux_dirent64 records: inode and offset (8 bytes each), record
+// length (2), type (1), name, NUL.
+func (buf *Buffer) parse(fd, n int) {
+	const lenAt, typeAt, nameAt = 16, 18, 19
+	all := string(buf.raw[:n]) // one allocation for all the names
+	for at := 0; at < n; {
+		size := int(binary.NativeEndian.Uint16(buf.raw[at+lenAt:]))
+		end := at + nameAt + bytes.IndexByte(buf.raw[at+nameAt:at+size], 0)
+		e := Entry{Name: all[at+nameAt : end]}
+		typ := buf.raw[at+typeAt]
+		at += size
+		if e.Name == "." || e.Name == ".." {
+			continue
+		}
+		switch typ {
+		case unix.DT_REG:
+			e.Kind = File
+		case unix.DT_DIR:
+			e.Kind = Dir
+		case unix.DT_UNKNOWN: // some file systems do not tell
+			e.Kind = kindAt(fd, e.Name)
+		}
+		buf.entries = append(buf.entries, e)
+	}
+}
+
+func kindAt(fd int, name string) Kind {
+	var st unix.Stat_t
+	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return Other
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return File
+	case unix.S_IFDIR:
+		return Dir
+	}
+	return Other
+}
+
+// Handle is an open file. The zero value is not open.
+type Handle struct{ fd int }
+
+// Open opens the file rel without following links and without blocking.
+// Whether it is a regular file is the caller's to know (from List) or to
+// learn (from Handle.Stat); reading a FIFO or a device returns at once.
+func (r *Root) Open(rel string) (Handle, error) {
+	fd, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
+	return Handle{fd}, err
+}
+
+// OpenWithin is Open, but follows symbolic links that stay below the root.
+func (r *Root) OpenWithin(rel string) (Handle, error) {
+	if r.steps {
+		return r.Open(rel)
+	}
+	fd, err := r.openat2(rel, unix.O_NONBLOCK|unix.O_NOCTTY, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	return Handle{fd}, err
+}
+
+// Read reads like io.Reader.
+func (h Handle) Read(p []byte) (int, error) {
+	for {
+		n, err := unix.Read(h.fd, p)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+// Close closes the file.
+func (h Handle) Close() error { return unix.Close(h.fd) }
+
+// Info is what the search needs to know of a file.
+type Info struct {
+	Kind  Kind
+	Size  int64 // bytes
+	MTime time.Time
+}
+
+// Stat describes the open file.
+func (h Handle) Stat() (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(h.fd, &st); err != nil {
+		return Info{}, err
+	}
+	return infoOf(&st), nil
+}
+
+// Stat describes rel, a link itself and not what it points to.
+func (r *Root) Stat(rel string) (Info, error) {
+	var st unix.Stat_t
+	dir, name := filepath.Split(rel)
+	if dir == "" {
+		err := unix.Fstatat(r.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		return infoOf(&st), err
+	}
+	fd, err := r.open(rel, unix.O_PATH)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unix.Close(fd)
+	err = unix.Fstat(fd, &st)
+	return infoOf(&st), err
+}
+
+func infoOf(st *unix.Stat_t) Info {
+	i := Info{Size: st.Size, MTime: time.Unix(st.Mtim.Unix())}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		i.Kind = File
+	case unix.S_IFDIR:
+		i.Kind = Dir
+	}
+	return i
+}
+
+// open opens rel below the root, no element of it being a link.
+func (r *Root) open(rel string, flags int) (int, error) {
+	if rel == "" {
+		rel = "."
+	}
+	if !r.steps {
+		return r.openat2(rel, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	}
+	return openSteps(r.fd, rel, flags)
+}
+
+func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_RDONLY | unix.O_CLOEXEC), Resolve: resolve}
+	// The kernel says EAGAIN when a rename crossed its way, and also when another
+	// process holds a lease on the file: so not for ever.
+	for try := 0; ; try++ {
+		fd, err := unix.Openat2(r.fd, path, &how)
+		if err != unix.EINTR && (err != unix.EAGAIN || try == maxRaces) {
+			return fd, err
+		}
+	}
+}
+
+// maxRaces bounds how often a path is tried again that changed while it was
+// resolved.
+const maxRaces = 16
+
+func refused(err error) bool {
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)
+}
+
+// openFromTop opens an absolute path element by element.
+func (r *Root) openFromTop(path string) (int, error) {
+	top, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(top)
+	rel := strings.TrimPrefix(filepath.Clean(path), "/")
+	if rel == "" {
+		rel = "."
+	}
+	return openSteps(top, rel, unix.O_DIRECTORY)
+}
+
+// openSteps opens a relative path element by element, each with O_NOFOLLOW.
+func openSteps(dir int, rel string, flags int) (int, error) {
+	at := dir
+	defer func() {
+		if at != dir {
+			unix.Close(at)
+		}
+	}()
+	for {
+		name, rest, more := strings.Cut(rel, "/")
+		if name == ".." || name == "" {
+			return -1, fmt.Errorf("path element %q: %w", name, unix.EINVAL)
+		}
+		want := flags
+		if more {
+			want = unix.O_PATH | unix.O_DIRECTORY
+		}
+		fd, err := unix.Openat(at, name, want|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || !more {
+			return fd, err
+		}
+		if at != dir {
+			unix.Close(at)
+		}
+		at, rel = fd, rest
+	}
+}

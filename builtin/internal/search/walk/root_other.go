@@ -1,0 +1,125 @@
+//go:build !linux
+
+package walk
+
+import (
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Root is an open directory. Its methods may be called at the same time.
+//
+// Outside Linux it rests on os.Root: nothing can lead outside of the root. A
+// link is refused by looking first; one swapped in between would be followed,
+// within the root.
+type Root struct{ root *os.Root }
+
+// OpenRoot opens a directory by its real path.
+func OpenRoot(path string) (*Root, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Root{root}, nil
+}
+
+// Close closes the directory.
+func (r *Root) Close() error { return r.root.Close() }
+
+// Buffer is the memory that List works in; one per worker.
+type Buffer struct{ entries []Entry }
+
+// List returns the entries of the directory rel ("" is the root itself) in
+// the order of the file system. The slice is valid until the next call with
+// the same buffer.
+func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
+	if rel == "" {
+		rel = "."
+	} else if err := r.want(rel, Dir); err != nil {
+		return nil, err
+	}
+	dir, err := r.root.Open(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	buf.entries = buf.entries[:0]
+	for _, e := range entries {
+		buf.entries = append(buf.entries, Entry{e.Name(), kindOf(e.Type())})
+	}
+	return buf.entries, err
+}
+
+func kindOf(m fs.FileMode) Kind {
+	switch {
+	case m.IsRegular():
+		return File
+	case m.IsDir():
+		return Dir
+	}
+	return Other
+}
+
+func (r *Root) want(rel string, kind Kind) error {
+	info, err := r.root.Lstat(rel)
+	if err != nil {
+		return err
+	}
+	if kindOf(info.Mode()) != kind {
+		return &os.PathError{Op: "open", Path: rel, Err: ErrNotRegular}
+	}
+	return nil
+}
+
+// Handle is an open file. The zero value is not open.
+type Handle struct{ f *os.File }
+
+// Open opens the regular file rel without following links.
+func (r *Root) Open(rel string) (Handle, error) {
+	if err := r.want(rel, File); err != nil {
+		return Handle{}, err
+	}
+	f, err := r.root.OpenFile(rel, os.O_RDONLY|nonblock, 0)
+	return Handle{f}, err
+}
+
+// OpenWithin is Open, but follows symbolic links that stay below the root.
+func (r *Root) OpenWithin(rel string) (Handle, error) {
+	info, err := r.root.Stat(rel)
+	if err != nil {
+		return Handle{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Handle{}, &os.PathError{Op: "open", Path: rel, Err: ErrNotRegular}
+	}
+	f, err := r.root.OpenFile(rel, os.O_RDONLY|nonblock, 0)
+	return Handle{f}, err
+}
+
+// Read reads like io.Reader.
+func (h Handle) Read(p []byte) (int, error) { return h.f.Read(p) }
+
+// Close closes the file.
+func (h Handle) Close() error { return h.f.Close() }
+
+// Info is what the search needs to know of a file.
+type Info struct {
+	Kind  Kind
+	Size  int64 // bytes
+	MTime time.Time
+}
+
+// Stat describes the open file.
+func (h Handle) Stat() (Info, error) { return infoOf(h.f.Stat()) }
+
+// Stat describes rel, a link itself and not what it points to.
+func (r *Root) Stat(rel string) (Info, error) { return infoOf(r.root.Lstat(rel)) }
+
+func infoOf(info fs.FileInfo, err error) (Info, error) {
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{kindOf(info.Mode()), info.Size(), info.ModTime()}, nil
+}

@@ -1,0 +1,124 @@
+// Package walk lists directories and opens files below one root so that no
+// path can lead outside of it: symbolic links are never followed, whatever is
+// swapped in between, and nothing that could block or act when opened (a FIFO,
+// a device) is opened to be read.
+package walk
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"syscall"
+)
+
+// Kind is what a directory entry is. Everything that is neither a regular
+// file nor a directory is Other: links, FIFOs, sockets, devices.
+type Kind uint8
+
+const (
+	Other Kind = iota
+	File
+	Dir
+)
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind Kind
+}
+
+// ErrNotRegular is returned when a path turns out not to be a regular file.
+var ErrNotRegular = errors.New("not a regular file")
+
+// IsGone reports whether the error says that a file or directory is no longer
+// there, or no longer is what it was when it was listed.
+func IsGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) ||
+		errors.Is(err, ErrNotRegular)
+}
+
+// Parallel calls visit for every item, with at most workers calls at once, and
+// for the items that visit returns, until none is left. Each call gets the
+// number of its worker, from 0. When ctx ends no further items are visited.
+// It returns when all calls have returned.
+func Parallel[T any](ctx context.Context, workers int, first T, visit func(worker int, item T) []T) {
+	q := &queue[T]{shared: []T{first}, workers: workers}
+	q.wake.L = &q.mu
+	stop := context.AfterFunc(ctx, q.cancel)
+	defer stop()
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() { q.work(w, visit) })
+	}
+	wg.Wait()
+}
+
+// queue hands items between workers. A worker keeps most of what it finds to
+// itself and shares half of it when another one is idle.
+type queue[T any] struct {
+	mu      sync.Mutex
+	wake    sync.Cond
+	shared  []T
+	idle    int
+	workers int
+	done    bool
+}
+
+func (q *queue[T]) cancel() {
+	q.mu.Lock()
+	q.done = true
+	q.mu.Unlock()
+	q.wake.Broadcast()
+}
+
+func (q *queue[T]) work(w int, visit func(int, T) []T) {
+	var own []T
+	for {
+		if len(own) == 0 {
+			item, ok := q.take()
+			if !ok {
+				return
+			}
+			own = append(own, item)
+		}
+		item := own[len(own)-1]
+		own = append(own[:len(own)-1], visit(w, item)...)
+		var ok bool
+		if own, ok = q.share(own); !ok {
+			return
+		}
+	}
+}
+
+// take waits for a shared item; ok is false when there will be none.
+func (q *queue[T]) take() (item T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.idle++
+	for len(q.shared) == 0 && q.idle < q.workers && !q.done {
+		q.wake.Wait()
+	}
+	if q.done || len(q.shared) == 0 {
+		q.done = true
+		q.wake.Broadcast()
+		return item, false
+	}
+	q.idle--
+	item = q.shared[len(q.shared)-1]
+	q.shared = q.shared[:len(q.shared)-1]
+	return item, true
+}
+
+// share gives half of the items away when somebody waits for them.
+func (q *queue[T]) share(own []T) ([]T, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.idle > 0 && len(q.shared) == 0 && len(own) > 1 {
+		half := len(own) / 2
+		q.shared = append(q.shared, own[:half]...)
+		own = append(own[:0], own[half:]...)
+		q.wake.Broadcast()
+	}
+	return own, !q.done
+}
