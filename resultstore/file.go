@@ -1,0 +1,246 @@
+package resultstore
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// A Shelf holds the results of one principal.
+type Shelf struct {
+	store     *Store
+	principal string
+}
+
+// For returns the shelf of a principal. Shelves are cheap to ask for and may be kept.
+func (s *Store) For(principal string) *Shelf { return &Shelf{store: s, principal: principal} }
+
+// Dir returns the real path of the shelf's directory, which is made if it is missing; "" when results cannot be kept at present.
+func (sh *Shelf) Dir() string {
+	h, err := sh.store.open()
+	if err != nil {
+		return ""
+	}
+	name := h.shelfName(sh.principal)
+	if err := h.root.MkdirAll(name, 0o700); err != nil {
+		return ""
+	}
+	return filepath.Join(h.dir, name)
+}
+
+// A File is a result being written. Its methods may be called at once.
+type File struct {
+	store *Store
+	home  *home
+	path  string // below the home
+	mark  string
+	limit int64 // bytes that may be stored
+
+	mu   sync.Mutex
+	file *os.File // nil once closed or discarded
+	kept Kept
+	last byte
+}
+
+// Kept says where a whole result is and how much of it.
+type Kept struct {
+	Path   string // absolute; empty when nothing is kept
+	Bytes  int64  // length of the whole result
+	Lines  int    // lines of the whole result; an unfinished last line counts
+	Stored int64  // bytes in the file; fewer than Bytes when the rest could not be kept
+	Err    error  // why the rest could not be kept
+}
+
+// Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
+// until Close: a process that is killed leaves none behind for long. name, such as "bash", opens the file's name, which cannot be
+// guessed. Older results make room; ErrQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
+func (sh *Shelf) Create(name string) (*File, error) {
+	return sh.create(name, unknownSize)
+}
+
+// unknownSize makes room for the longest result there may be.
+const unknownSize = -1
+
+// create is Create for a result whose size, in bytes, may be known.
+func (sh *Shelf) create(name string, size int64) (*File, error) {
+	h, err := sh.store.open()
+	if err != nil {
+		return nil, err
+	}
+	f, err := sh.createIn(h, name, size)
+	if errors.Is(err, fs.ErrNotExist) {
+		if h, err = sh.store.reopen(h); err == nil {
+			f, err = sh.createIn(h, name, size)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	sh.store.mu.Lock()
+	sh.store.files[f] = true
+	sh.store.mu.Unlock()
+	return f, nil
+}
+
+func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
+	cfg := sh.store.cfg
+	if size == unknownSize || size > cfg.MaxOne {
+		size = cfg.MaxOne
+	}
+	shelf := h.shelfName(sh.principal)
+	var room int64
+	err := h.locked(func() error {
+		used, err := h.evict(shelf, cfg.MaxAge, cfg.Quota-size)
+		room = cfg.Quota - used
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if room <= 0 {
+		return nil, ErrQuota
+	}
+	if err := h.root.MkdirAll(shelf, 0o700); err != nil {
+		return nil, err
+	}
+	base := fileName(name)
+	f := &File{
+		store: sh.store,
+		home:  h,
+		path:  filepath.Join(shelf, base),
+		mark:  filepath.Join(openName, h.owner, shelf+"."+base),
+		limit: min(cfg.MaxOne, room),
+	}
+	f.kept.Path = filepath.Join(h.dir, f.path)
+	return f, f.create()
+}
+
+// create makes the mark, then the file.
+func (f *File) create() error {
+	const exclusive = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	mark, err := f.home.root.OpenFile(f.mark, exclusive, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := mark.Close(); err != nil {
+		return errors.Join(err, f.home.removeIfThere(f.mark))
+	}
+	f.file, err = f.home.root.OpenFile(f.path, exclusive, 0o600)
+	if err != nil {
+		return errors.Join(err, f.home.removeIfThere(f.mark))
+	}
+	return nil
+}
+
+// fileName returns a name that begins as asked, in letters, digits and dashes, and cannot be guessed.
+func fileName(name string) string {
+	const longest = 32
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-':
+			return r
+		}
+		return '-'
+	}, name)
+	if plain == "" {
+		plain = "result"
+	}
+	return fmt.Sprintf("%.*s-%s.txt", longest, plain, rand.Text())
+}
+
+// Write stores p as far as it may and counts the rest. What cannot be stored, be it for the limit or the disk, is no error to the
+// writer, whose command must not stop for it: Kept tells. After Close or Discard it returns os.ErrClosed.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return 0, os.ErrClosed
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if f.kept.Err == nil {
+		f.put(p)
+	}
+	if f.kept.Bytes == 0 || f.last == '\n' {
+		f.kept.Lines++ // p begins a line
+	}
+	f.kept.Lines += bytes.Count(p[:len(p)-1], []byte("\n"))
+	f.last = p[len(p)-1]
+	f.kept.Bytes += int64(len(p))
+	return len(p), nil
+}
+
+// put stores p, or as much of it as it can, in which case it notes the reason.
+func (f *File) put(p []byte) {
+	var tooLarge error
+	if room := f.limit - f.kept.Stored; int64(len(p)) > room {
+		p, tooLarge = p[:room], ErrTooLarge
+		if f.limit < f.store.cfg.MaxOne {
+			tooLarge = ErrQuota
+		}
+	}
+	n, err := f.file.Write(p)
+	f.kept.Stored += int64(n)
+	f.kept.Err = err
+	if err == nil {
+		f.kept.Err = tooLarge
+	}
+}
+
+// Path returns the absolute path of the file. It stays the same from Create on.
+func (f *File) Path() string { return filepath.Join(f.home.dir, f.path) }
+
+// Kept returns what was written so far. After Discard it says that nothing is kept.
+func (f *File) Kept() Kept {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kept
+}
+
+// Close finishes the result. Closing twice, or after Discard, does nothing.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close() // a file system over the network may refuse bytes as late as here
+	f.file = nil
+	if err != nil {
+		return errors.Join(err, f.remove(err))
+	}
+	f.untrack()
+	return f.home.removeIfThere(f.mark)
+}
+
+// Discard removes the file, finished or not: the result turned out not to be needed.
+func (f *File) Discard() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	if f.file != nil {
+		err = f.file.Close()
+		f.file = nil
+	}
+	return errors.Join(err, f.remove(f.kept.Err))
+}
+
+// remove takes the file away, then its mark. Callers hold f.mu.
+func (f *File) remove(why error) error {
+	f.untrack()
+	f.kept.Path, f.kept.Stored, f.kept.Err = "", 0, why
+	return errors.Join(f.home.removeIfThere(f.path), f.home.removeIfThere(f.mark))
+}
+
+func (f *File) untrack() {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	delete(f.store.files, f)
+}

@@ -1,0 +1,243 @@
+package resultstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+)
+
+// Fitted is a result as it is shown.
+type Fitted struct {
+	Text  string
+	Path  string // of the whole, when it is kept
+	Bytes int64  // length of the whole
+	Lines int    // lines of the whole
+	Cut   bool   // Text is not the whole
+}
+
+// Fit returns text as it is if it has at most limit characters, or if limit is 0. Else it keeps the whole on the shelf and returns head
+// and tail, cut at line ends where that loses little, with a notice between them. With the notice the result has at most limit
+// characters, or half of limit and the notice where limit is too small for one (it takes some 400 and two times the path). A tail takes
+// at least a third of what is shown: the error usually stands there.
+//
+// The result is good even when there is an error: it says itself that the whole, or the rest of it, was not kept; the error is for the
+// log.
+func (sh *Shelf) Fit(text string, limit int) (Fitted, error) {
+	whole := Kept{Bytes: int64(len(text)), Lines: countLines(text)}
+	if fits(text, limit) {
+		return uncut(text), nil
+	}
+	f, err := sh.create("result", whole.Bytes)
+	if err != nil {
+		whole.Err = err
+		return cut(text, text, whole, limit), err
+	}
+	_, err = f.Write([]byte(text))
+	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {
+		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
+	}
+	err = errors.Join(err, f.Close())
+	kept := f.Kept()
+	return cut(text, text, kept, limit), errors.Join(err, kept.Err)
+}
+
+// FitKept is Fit for a result that was streamed into a File: head and tail are its first and last bytes as they were written, kept
+// what the File tells of it, or the counts and the reason when there is no file. Where head and tail meet or overlap they are the whole,
+// which is returned as it is if it fits; then the file is not needed and the caller discards it.
+func (sh *Shelf) FitKept(head, tail string, kept Kept, limit int) Fitted {
+	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
+		head += tail[min(overlap, int64(len(tail))):]
+		if fits(head, limit) {
+			return uncut(head)
+		}
+		tail = head
+	}
+	return cut(wholeRunesEnd(head), wholeRunesStart(tail), kept, limit)
+}
+
+// wholeRunesEnd returns text without the beginning of a character at its end, where a buffer was full.
+func wholeRunesEnd(text string) string {
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRuneInString(text[i:]) {
+				return text[:i]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// wholeRunesStart returns text without the rest of a character at its start.
+func wholeRunesStart(text string) string {
+	for i := range min(len(text), utf8.UTFMax) {
+		if utf8.RuneStart(text[i]) {
+			return text[i:]
+		}
+	}
+	return text
+}
+
+func uncut(text string) Fitted {
+	return Fitted{Text: text, Bytes: int64(len(text)), Lines: countLines(text)}
+}
+
+// fits reports whether text has at most limit characters.
+func fits(text string, limit int) bool {
+	return limit <= 0 || len(text) <= limit || len(runePrefix(text, limit)) == len(text)
+}
+
+// countLines counts lines; an unfinished last one counts.
+func countLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && text[len(text)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// cut shows the beginning of head and the end of tail, which do not overlap in what is shown.
+func cut(head, tail string, kept Kept, limit int) Fitted {
+	fitted := Fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
+	if limit <= 0 {
+		limit = utf8.RuneCountInString(head) + utf8.RuneCountInString(tail)
+	}
+	longest := notice(kept, gap{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines, bytes: kept.Bytes, insideLine: true})
+	budget := max(limit-utf8.RuneCountInString(longest), limit/2)
+	tail = lastLines(tail, budget/2)
+	head = firstLines(head, budget-utf8.RuneCountInString(tail))
+	fitted.Text = head + notice(kept, gapBetween(head, tail, kept)) + tail
+	return fitted
+}
+
+// keepOfCut is the part of its budget that a head or tail must keep for a cut at a line end; a longer line is cut inside. Two thirds
+// of the half that a tail gets is the third of the whole that Fit promises.
+const keepOfCut = 2.0 / 3
+
+// firstLines returns the beginning of text in at most n characters.
+func firstLines(text string, n int) string {
+	short := runePrefix(text, n)
+	if len(short) == len(text) {
+		return text
+	}
+	if end := strings.LastIndexByte(short, '\n') + 1; utf8.RuneCountInString(short[:end]) >= int(keepOfCut*float64(n)) {
+		return short[:end]
+	}
+	return short
+}
+
+// lastLines returns the end of text in at most n characters.
+func lastLines(text string, n int) string {
+	short := runeSuffix(text, n)
+	if len(short) == len(text) || text[len(text)-len(short)-1] == '\n' {
+		return short
+	}
+	start := strings.IndexByte(short, '\n') + 1
+	if start > 0 && utf8.RuneCountInString(short[start:]) >= int(keepOfCut*float64(n)) {
+		return short[start:]
+	}
+	return short
+}
+
+// runePrefix returns the first n characters of text, a byte that is not UTF-8 counting as one.
+func runePrefix(text string, n int) string {
+	i := 0
+	for ; n > 0 && i < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		i += size
+	}
+	return text[:i]
+}
+
+// runeSuffix returns the last n characters of text, a byte that is not UTF-8 counting as one.
+func runeSuffix(text string, n int) string {
+	i := len(text)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:i])
+		i -= size
+	}
+	return text[i:]
+}
+
+// gap is what is left out between head and tail.
+type gap struct {
+	afterBytes int64 // bytes shown before it
+	afterLines int   // whole lines shown before it
+	lines      int   // lines not shown, or not shown whole
+	bytes      int64
+	insideLine bool // it begins inside a line
+}
+
+func gapBetween(head, tail string, kept Kept) gap {
+	g := gap{
+		afterBytes: int64(len(head)),
+		afterLines: strings.Count(head, "\n"),
+		insideLine: head != "" && head[len(head)-1] != '\n',
+		bytes:      max(0, kept.Bytes-int64(len(head))-int64(len(tail))),
+	}
+	g.lines = max(1, kept.Lines-g.afterLines-countLines(tail))
+	return g
+}
+
+// readCall and grepCall are the arguments of the calls that a notice proposes.
+type readCall struct {
+	Path   string `json:"file_path"`
+	Offset int    `json:"offset"`
+}
+
+type grepCall struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+}
+
+// notice returns the lines that stand for a gap, complete with the line ends around them.
+func notice(kept Kept, g gap) string {
+	var b strings.Builder
+	if g.insideLine {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "[… %d of %d lines (%d of %d bytes) are left out here", g.lines, kept.Lines, g.bytes, kept.Bytes)
+	if g.insideLine {
+		fmt.Fprintf(&b, ", from inside line %d, after byte %d", g.afterLines+1, g.afterBytes)
+	}
+	b.WriteString(".")
+	if kept.Path == "" {
+		fmt.Fprintf(&b, " The whole was not kept: %v. To see more, narrow the call.]\n", cause(kept.Err))
+		return b.String()
+	}
+	if kept.Stored < kept.Bytes {
+		fmt.Fprintf(&b, " Only the first %d bytes are kept, because %v,", kept.Stored, cause(kept.Err))
+	} else {
+		b.WriteString(" The whole is kept")
+	}
+	fmt.Fprintf(&b, " in %s. Next part: Read %s. To search it: Grep %s …]\n", kept.Path,
+		arguments(readCall{kept.Path, g.afterLines + 1}), arguments(grepCall{"…", kept.Path}))
+	return b.String()
+}
+
+// cause returns an error without the path in the store that it may carry, which the reader can do nothing about.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	switch {
+	case err == nil:
+		return errors.New("no file was asked for")
+	case errors.As(err, &pathErr):
+		return pathErr.Err
+	}
+	return err
+}
+
+// arguments returns the arguments of a call as the reader would send them.
+func arguments(call any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // paths may hold & < >
+	if err := e.Encode(call); err != nil {
+		return err.Error() // not reached: the calls hold strings and numbers
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,274 @@
+// Package resultstore fits a result into its limit and keeps the whole of it on disk, where it can be read on.
+//
+// A long result is shown as its head and its tail, with a notice between them that says how much is missing, where the whole is, and
+// which call shows the next part. When the whole cannot be kept the notice says so, and why; the result itself never fails for it.
+//
+// Results belong to principals. Each has an owner-only directory whose name only the holder of a key can compute, a quota, and an age
+// after which results go.
+package resultstore
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Defaults of Config.
+const (
+	DefaultQuota  = 256 << 20
+	DefaultMaxAge = 7 * 24 * time.Hour
+	DefaultMaxOne = 64 << 20
+)
+
+const (
+	lockName  = "lock" // held while the directory changes
+	keyName   = "key"  // the key of shelf names
+	openName  = "open" // holds, for each owner, a lock and the marks of its unfinished files
+	lockMark  = ".lock"
+	keyLength = 32 // bytes, that of an HMAC-SHA256 key
+
+	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
+	lockPatience = 2 * time.Second
+	lockRetry    = 5 * time.Millisecond
+)
+
+// Reasons why a whole result, or the rest of it, is not in a file.
+var (
+	ErrNoDir    = errors.New("no directory for results is set")
+	ErrQuota    = errors.New("the quota for kept results is used up by results less than a minute old or still being written")
+	ErrTooLarge = errors.New("longer than one kept result may be")
+
+	errClosed = errors.New("the result store is closed")
+)
+
+// Config bounds a Store. Zero values stand for the defaults, except that without Dir nothing is kept.
+type Config struct {
+	Dir    string        // absolute path of the directory, made owner-only; empty: results are cut, and the whole is not kept
+	Quota  int64         // bytes that the results of one principal may take
+	MaxAge time.Duration // age at which a result is removed
+	MaxOne int64         // bytes that one result may take
+}
+
+// A Store keeps results. Several processes may share its directory. All methods may be called at once.
+type Store struct {
+	cfg Config
+
+	mu     sync.Mutex
+	home   *home          // nil until the directory could be used
+	files  map[*File]bool // unfinished
+	closed bool
+}
+
+// Open returns a Store and removes what is over its age and what killed processes left unfinished. It fails only when Dir is not an
+// absolute path: a directory that cannot be used now is tried again whenever a result is to be kept, and what stood in the way is
+// said in that result.
+func Open(cfg Config) (*Store, error) {
+	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
+		return nil, fmt.Errorf("result directory %q: must be an absolute path", cfg.Dir)
+	}
+	if cfg.Quota <= 0 {
+		cfg.Quota = DefaultQuota
+	}
+	if cfg.MaxAge <= 0 {
+		cfg.MaxAge = DefaultMaxAge
+	}
+	if cfg.MaxOne <= 0 {
+		cfg.MaxOne = DefaultMaxOne
+	}
+	cfg.MaxOne = min(cfg.MaxOne, cfg.Quota)
+	s := &Store{cfg: cfg, files: make(map[*File]bool)}
+	_, _ = s.open() // said again, to somebody who can act on it, by the first result that is not kept
+	return s, nil
+}
+
+// Close removes the results still being written, which nobody could finish, and gives the directory free for others to tidy.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	unfinished := s.files
+	s.files = make(map[*File]bool)
+	h := s.home
+	s.home = nil
+	s.closed = true
+	s.mu.Unlock()
+	var errs []error
+	for f := range unfinished {
+		errs = append(errs, f.Discard())
+	}
+	if h != nil {
+		errs = append(errs, h.close())
+	}
+	return errors.Join(errs...)
+}
+
+// open returns the home, made ready if it is not.
+func (s *Store) open() (*home, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.cfg.Dir == "" {
+		return nil, ErrNoDir
+	}
+	if s.home == nil {
+		h, err := openHome(s.cfg)
+		if err != nil {
+			return nil, err
+		}
+		s.home = h
+	}
+	return s.home, nil
+}
+
+// reopen makes the directory anew after somebody removed it under a running process.
+func (s *Store) reopen(lost *home) (*home, error) {
+	s.mu.Lock()
+	if s.home == lost {
+		s.home = nil
+		_ = lost.close() // its files are gone
+	}
+	s.mu.Unlock()
+	return s.open()
+}
+
+// home is the directory of a Store while it is in use:
+//
+//	lock                   held while names are made and removed
+//	key                    of shelf names
+//	open/OWNER.lock        held by a process as long as it may write
+//	open/OWNER/SHELF.NAME  mark: the file of that name on that shelf is unfinished
+//	SHELF/NAME             a result
+//
+// A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
+// the end, because the path of a task's output is told before the task ends.
+type home struct {
+	dir   string // real path
+	root  *os.Root
+	key   []byte
+	owner string // name of this process among the owners
+	alive *flock.Flock
+
+	changing sync.Mutex // taken before the lock, whose waiters in other processes can only poll
+}
+
+func openHome(cfg Config) (*home, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.EvalSymlinks(cfg.Dir) // paths shown are judged later by what they resolve to
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{dir: dir, root: root, owner: rand.Text()}
+	if err := h.locked(func() error { return h.settle(cfg) }); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+// settle makes the directory private, tidies it and registers this process as an owner. Callers hold the lock, without which another
+// process could take the fresh owner, whose lock is not held yet, for a dead one.
+func (h *home) settle(cfg Config) error {
+	if err := h.makePrivate(); err != nil {
+		return err
+	}
+	if err := h.root.MkdirAll(openName, 0o700); err != nil {
+		return err
+	}
+	h.alive = flock.New(filepath.Join(h.dir, openName, h.owner+lockMark))
+	if _, err := h.alive.TryLock(); err != nil { // nobody else knows the name, so it is free
+		return err
+	}
+	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
+		return err
+	}
+	if err := h.loadKey(); err != nil {
+		return err
+	}
+	return h.tidy(cfg.MaxAge)
+}
+
+// makePrivate takes the directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
+func (h *home) makePrivate() error {
+	info, err := h.root.Stat(".")
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return h.root.Chmod(".", 0o700)
+}
+
+// loadKey reads the key of shelf names, or makes one. One of the wrong length, which a crash can leave, is replaced: results kept under
+// it stay where they are until they are too old.
+func (h *home) loadKey() error {
+	key, err := h.root.ReadFile(keyName)
+	if err == nil && len(key) == keyLength {
+		h.key = key
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	h.key = make([]byte, keyLength)
+	rand.Read(h.key) // never fails
+	temp := rand.Text()
+	if err := h.root.WriteFile(temp, h.key, 0o600); err != nil {
+		return errors.Join(err, h.root.Remove(temp))
+	}
+	return h.root.Rename(temp, keyName)
+}
+
+// shelfName returns the name of a principal's directory, which nobody without the key can guess.
+func (h *home) shelfName(principal string) string {
+	mac := hmac.New(sha256.New, h.key)
+	mac.Write([]byte(principal))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// locked runs do while no other process, and no other Store of this one, makes or removes names.
+func (h *home) locked(do func() error) error {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	lock := flock.New(filepath.Join(h.dir, lockName))
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("another process has held %s for %v", lock.Path(), lockPatience)
+	} else if err != nil {
+		return err
+	}
+	return errors.Join(do(), lock.Unlock())
+}
+
+// close takes this process from the owners. Marks that could not be removed stay, and with them the lock, for others to recover.
+func (h *home) close() error {
+	if h.alive == nil {
+		return h.root.Close()
+	}
+	err := h.locked(func() error {
+		err := h.alive.Unlock() // first: Windows removes no open file
+		if h.root.Remove(filepath.Join(openName, h.owner)) != nil {
+			return err
+		}
+		return errors.Join(err, h.root.Remove(filepath.Join(openName, h.owner+lockMark)))
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // the directory is gone, and all of this with it
+	}
+	return errors.Join(err, h.alive.Unlock(), h.root.Close())
+}

@@ -1,0 +1,171 @@
+package resultstore
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// youngest is the age below which no result is removed: somebody was just told its path.
+const youngest = time.Minute
+
+// What does not bear a name given here is not touched, whatever directory was configured.
+var (
+	shelfNames  = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	resultNames = regexp.MustCompile(`^[0-9A-Za-z-]{1,32}-[A-Z2-7]{26}\.txt$`)
+)
+
+// result is a file on a shelf.
+type result struct {
+	path string // below the home
+	size int64
+	time time.Time // of the last write
+}
+
+// tidy recovers what dead owners left and removes what is over its age. Callers hold the lock.
+func (h *home) tidy(maxAge time.Duration) error {
+	recovered := h.recover()
+	entries, err := fs.ReadDir(h.root.FS(), ".")
+	if err != nil {
+		return errors.Join(recovered, err)
+	}
+	errs := []error{recovered}
+	for _, e := range entries {
+		if !e.IsDir() || !shelfNames.MatchString(e.Name()) {
+			continue
+		}
+		_, err := h.evict(e.Name(), maxAge, -1)
+		errs = append(errs, err)
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > maxAge {
+			_ = h.root.Remove(e.Name()) // fails, as it should, unless the shelf is empty
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// recover removes the unfinished files of owners whose lock is free, that is whose process has ended. Callers hold the lock.
+func (h *home) recover() error {
+	entries, err := fs.ReadDir(h.root.FS(), openName)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		owner, isLock := strings.CutSuffix(e.Name(), lockMark)
+		if !isLock || owner == h.owner {
+			continue
+		}
+		lock := flock.New(filepath.Join(h.dir, openName, e.Name()))
+		if free, err := lock.TryLock(); err != nil || !free {
+			errs = append(errs, err)
+			continue
+		}
+		err := h.removeUnfinished(owner)
+		errs = append(errs, err, lock.Unlock())
+		if err == nil { // last, so that a kill in between leaves the rest to do
+			errs = append(errs, h.removeIfThere(filepath.Join(openName, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeUnfinished removes what a dead owner left: each file before its mark, the directory of the marks last.
+func (h *home) removeUnfinished(owner string) error {
+	marks, err := fs.ReadDir(h.root.FS(), openName+"/"+owner)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, m := range marks {
+		if shelf, name, _ := strings.Cut(m.Name(), "."); shelfNames.MatchString(shelf) && resultNames.MatchString(name) {
+			if err := h.removeIfThere(filepath.Join(shelf, name)); err != nil {
+				return err
+			}
+		}
+		if err := h.removeIfThere(filepath.Join(openName, owner, m.Name())); err != nil {
+			return err
+		}
+	}
+	return h.removeIfThere(filepath.Join(openName, owner))
+}
+
+func (h *home) removeIfThere(path string) error {
+	if err := h.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// evict removes from a shelf what is over its age and then the oldest until at most quota bytes remain; a negative quota is none. What
+// is young or unfinished stays, so more than the quota may remain: the bytes that do are returned. Callers hold the lock.
+func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (remaining int64, err error) {
+	// Files first, marks second: a file that is listed and bears no mark then was finished before.
+	results, err := h.list(shelf)
+	if err != nil {
+		return 0, err
+	}
+	unfinished, err := h.unfinished()
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range results {
+		remaining += r.size
+	}
+	slices.SortFunc(results, func(a, b result) int { return a.time.Compare(b.time) })
+	var errs []error
+	for _, r := range results {
+		age := time.Since(r.time)
+		over := age > maxAge || quota >= 0 && remaining > quota
+		if !over || age < youngest || unfinished[filepath.ToSlash(r.path)] {
+			continue
+		}
+		if err := h.removeIfThere(r.path); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		remaining -= r.size
+	}
+	return remaining, errors.Join(errs...)
+}
+
+// list returns the files of a shelf, none when there is no such shelf.
+func (h *home) list(shelf string) ([]result, error) {
+	entries, err := fs.ReadDir(h.root.FS(), shelf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	results := make([]result, 0, len(entries))
+	for _, e := range entries {
+		if !resultNames.MatchString(e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // an error: removed meanwhile
+			results = append(results, result{filepath.Join(shelf, e.Name()), info.Size(), info.ModTime()})
+		}
+	}
+	return results, err
+}
+
+// unfinished returns the paths, with slashes, of the files that bear a mark of any owner.
+func (h *home) unfinished() (map[string]bool, error) {
+	marked := make(map[string]bool)
+	owners, err := fs.ReadDir(h.root.FS(), openName)
+	for _, o := range owners {
+		if !o.IsDir() {
+			continue
+		}
+		marks, err := fs.ReadDir(h.root.FS(), openName+"/"+o.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, m := range marks {
+			marked[strings.Replace(m.Name(), ".", "/", 1)] = true
+		}
+	}
+	return marked, err
+}
