@@ -1,0 +1,122 @@
+package text
+
+import (
+	"sort"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// chunkLen is the decoded length between two marks of a text's map.
+const chunkLen = 16 << 10
+
+// Text is the decoded content of a file, with the way back to its bytes.
+type Text struct {
+	raw     []byte
+	str     string
+	charset *charset
+	bom     int // length of the byte order mark in raw
+	eol     EOL
+	invalid int
+	marks   []mark // empty when str is raw without its mark
+}
+
+// mark says that offset str in the decoded string is offset raw in the file.
+type mark struct{ str, raw int }
+
+// Decode reads raw as text. The charset is found by the byte order mark, then
+// UTF-16 by the parity of its NULs, then UTF-8 (also with a little damage),
+// then by statistics; what nothing else explains is ISO-8859-1. Decode never
+// fails: see [IsBinary] for what should not be read as text.
+//
+// Decode takes ownership of raw: for UTF-8 the string shares its memory, so
+// that a file of a gigabyte is not held twice. raw must not be changed later.
+func Decode(raw []byte) *Text {
+	if cs := fromBOM(raw); cs != nil {
+		return decodeAs(raw, cs, len(cs.bom))
+	}
+	return decodeAs(raw, detect(raw), 0)
+}
+
+// With decodes raw in the charset of t, without detection. It is for content
+// that [Apply] or [Encode] made from t. Like Decode it takes ownership of raw.
+func (t *Text) With(raw []byte) *Text {
+	bom := 0
+	if t.bom > 0 && strings.HasPrefix(shared(raw), t.charset.bom) {
+		bom = t.bom
+	}
+	return decodeAs(raw, t.charset, bom)
+}
+
+func decodeAs(raw []byte, cs *charset, bom int) *Text {
+	t := &Text{raw: raw, charset: cs, bom: bom}
+	if cs.enc == nil {
+		t.str = shared(raw[bom:])
+		if !utf8.ValidString(t.str) {
+			_, t.invalid = countUTF8(raw[bom:])
+		}
+	} else {
+		t.decodeMapped()
+	}
+	t.eol = eolOf(t.str)
+	return t
+}
+
+// shared returns the bytes as a string without copying them.
+func shared(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+
+// decodeMapped decodes chunk by chunk and marks where each begins.
+func (t *Text) decodeMapped() {
+	dec := t.charset.enc.NewDecoder()
+	var b strings.Builder
+	b.Grow((len(t.raw) - t.bom) * 3 / 2)
+	buf := make([]byte, chunkLen)
+	for at := t.bom; at < len(t.raw); {
+		n, used, _ := dec.Transform(buf, t.raw[at:], true)
+		if used == 0 {
+			break // cannot happen: the buffer holds any character
+		}
+		t.marks = append(t.marks, mark{b.Len(), at})
+		b.Write(buf[:n])
+		at += used
+	}
+	t.str = b.String()
+}
+
+// rawOffset returns the offset in the file of an offset in the string. It is
+// not ok when a single character of the file stands for text on both sides,
+// as with the Big5 codes that decode to a letter and a combining accent.
+func (t *Text) rawOffset(off int) (int, bool) {
+	if t.charset.enc == nil {
+		return off + t.bom, true
+	}
+	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].str > off }) - 1
+	if i < 0 {
+		return t.bom, off == 0
+	}
+	m := t.marks[i]
+	dec := t.charset.enc.NewDecoder()
+	n, used, _ := dec.Transform(make([]byte, off-m.str), t.raw[m.raw:], true)
+	return m.raw + used, n == off-m.str
+}
+
+// String returns the decoded text: without byte order mark, with the line
+// endings of the file. In UTF-8 invalid bytes are kept as they are, in other
+// charsets they show as U+FFFD.
+func (t *Text) String() string { return t.str }
+
+// Raw returns the bytes of the file. They must not be changed.
+func (t *Text) Raw() []byte { return t.raw }
+
+// Charset returns the name of the charset in lower case, such as "utf-8",
+// "utf-16le" or "gbk".
+func (t *Text) Charset() string { return t.charset.name }
+
+// BOM reports whether the file begins with a byte order mark.
+func (t *Text) BOM() bool { return t.bom > 0 }
+
+// EOL returns the line ending of the text.
+func (t *Text) EOL() EOL { return t.eol }
+
+// Invalid returns how many bytes of a UTF-8 text belong to no character.
+func (t *Text) Invalid() int { return t.invalid }

@@ -1,0 +1,188 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"znkr.io/diff"
+	"znkr.io/diff/textdiff"
+)
+
+const (
+	// maxDiffInput bounds the text, old and new together, that is compared line
+	// by line, after what both have in common at the ends is set aside. The
+	// comparison needs about 50 bytes for each line.
+	maxDiffInput = 64 << 20
+
+	// maxDiffLine is how much of a line a diff shows, in bytes, and diffLead
+	// how much of that stands before the first difference in a longer line.
+	maxDiffLine = 1000
+	diffLead    = 200
+)
+
+// Diff returns the unified diff from old to new under the given file name,
+// with so many lines of context, in at most maxLines lines (and one that says
+// what is missing). It is "" if nothing differs. Carriage returns show as ␍
+// only where they tell lines apart. complete is false if anything was left
+// out.
+func Diff(name, old, new string, context, maxLines int) (out string, complete bool) {
+	if old == new {
+		return "", true
+	}
+	first, oldMid, newMid := differing(old, new, context)
+	w := &diffWriter{limit: maxLines, complete: true, showCR: eolOf(old) != eolOf(new) || eolOf(old) == Mixed}
+	w.line("--- ", name)
+	w.line("+++ ", name)
+	if len(oldMid)+len(newMid) > maxDiffInput {
+		w.complete = false
+		fmt.Fprintf(&w.b, "(the changes span %d bytes: too much to show)\n", len(oldMid)+len(newMid))
+		return w.b.String(), false
+	}
+	for _, h := range textdiff.Hunks(oldMid, newMid, diff.Context(context), textdiff.IndentHeuristic()) {
+		w.line("@@ ", fmt.Sprintf("-%s +%s @@", hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX), hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)))
+		w.edits(h.Edits)
+	}
+	if w.omitted > 0 {
+		fmt.Fprintf(&w.b, "(%d more lines of the diff are not shown)\n", w.omitted)
+	}
+	return w.b.String(), w.complete
+}
+
+// differing cuts the common lines off both ends, except for the context, and
+// returns the number of lines cut off at the start.
+func differing(old, new string, context int) (first int, oldMid, newMid string) {
+	start := prefixLen(old, new)
+	for range context + 1 {
+		start = strings.LastIndexByte(old[:start], '\n')
+		if start < 0 {
+			start = 0
+			break
+		}
+	}
+	if start > 0 {
+		start++
+	}
+	tail := suffixLen(old[start:], new[start:])
+	oldEnd, newEnd := len(old)-tail, len(new)-tail
+	for range context + 1 {
+		i := strings.IndexByte(old[oldEnd:], '\n')
+		if i < 0 {
+			oldEnd, newEnd = len(old), len(new)
+			break
+		}
+		oldEnd, newEnd = oldEnd+i+1, newEnd+i+1
+	}
+	return strings.Count(old[:start], "\n"), old[start:oldEnd], new[start:newEnd]
+}
+
+// hunkRange formats a range as diff -u does: from line 1, the line before it
+// if it is empty, no length if that is 1.
+func hunkRange(start, n int) string {
+	switch n {
+	case 0:
+		return fmt.Sprintf("%d,0", start)
+	case 1:
+		return fmt.Sprint(start + 1)
+	}
+	return fmt.Sprintf("%d,%d", start+1, n)
+}
+
+type diffWriter struct {
+	b        strings.Builder
+	limit    int
+	written  int
+	omitted  int
+	showCR   bool
+	complete bool
+}
+
+func (w *diffWriter) line(prefix, s string) {
+	if w.written >= w.limit {
+		w.omitted++
+		w.complete = false
+		return
+	}
+	w.written++
+	w.b.WriteString(prefix)
+	w.b.WriteString(s)
+	w.b.WriteByte('\n')
+}
+
+func (w *diffWriter) edits(edits []textdiff.Edit[string]) {
+	var deleted []string // lines of the current change, for pairing long ones
+	paired := 0
+	for i, e := range edits {
+		from := 0
+		switch e.Op {
+		case diff.Match:
+			deleted, paired = nil, 0
+		case diff.Delete:
+			deleted = append(deleted, e.Line)
+			if j := i + len(deletes(edits[i:])); j < len(edits) && edits[j].Op == diff.Insert {
+				from = prefixLen(e.Line, edits[j].Line)
+			}
+		case diff.Insert:
+			if paired < len(deleted) {
+				from = prefixLen(deleted[paired], e.Line)
+				paired++
+			}
+		}
+		w.edit(e, from)
+	}
+}
+
+// deletes returns the deletions that edits begins with.
+func deletes(edits []textdiff.Edit[string]) []textdiff.Edit[string] {
+	n := 0
+	for n < len(edits) && edits[n].Op == diff.Delete {
+		n++
+	}
+	return edits[:n]
+}
+
+// edit writes one line; what it shows of a long one is around offset from.
+func (w *diffWriter) edit(e textdiff.Edit[string], from int) {
+	prefix := " "
+	switch e.Op {
+	case diff.Delete:
+		prefix = "-"
+	case diff.Insert:
+		prefix = "+"
+	}
+	s, ended := strings.CutSuffix(e.Line, "\n")
+	if strings.HasSuffix(s, "\r") {
+		s = s[:len(s)-1]
+		if w.showCR {
+			s += "␍"
+		}
+	}
+	if len(s) > maxDiffLine {
+		s = window(s, from)
+		w.complete = false
+	}
+	w.line(prefix, s)
+	if !ended {
+		w.line(`\`, " No newline at end of file")
+	}
+}
+
+// window returns the part of s around from, with an ellipsis where it was cut.
+func window(s string, from int) string {
+	start := max(0, min(from-diffLead, len(s)-maxDiffLine))
+	end := min(len(s), start+maxDiffLine)
+	for start > 0 && !utf8.RuneStart(s[start]) {
+		start--
+	}
+	for end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	out := s[start:end]
+	if start > 0 {
+		out = fmt.Sprintf("… (%d bytes) ", start) + out
+	}
+	if end < len(s) {
+		out += fmt.Sprintf(" … (%d bytes)", len(s)-end)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package text
+
+import "strings"
+
+// EOL is the line ending a text uses.
+type EOL uint8
+
+// The kinds of line ending. Mixed means that more than one of them occurs.
+const (
+	None EOL = iota // no line ending at all
+	LF
+	CRLF
+	CR
+	Mixed
+)
+
+// String returns the usual name of the line ending, "none" if there is none.
+func (e EOL) String() string {
+	switch e {
+	case LF:
+		return "LF"
+	case CRLF:
+		return "CRLF"
+	case CR:
+		return "CR"
+	case Mixed:
+		return "mixed"
+	}
+	return "none"
+}
+
+// sequence returns the characters that end a line. It is "\n" for None and
+// Mixed: a text without an ending of its own gets the common one.
+func (e EOL) sequence() string {
+	switch e {
+	case CRLF:
+		return "\r\n"
+	case CR:
+		return "\r"
+	}
+	return "\n"
+}
+
+// eolOf finds the line ending of s by counting.
+func eolOf(s string) EOL {
+	lf, cr := strings.Count(s, "\n"), strings.Count(s, "\r")
+	if cr == 0 {
+		if lf == 0 {
+			return None
+		}
+		return LF
+	}
+	crlf := strings.Count(s, "\r\n")
+	switch {
+	case lf == 0:
+		return CR
+	case crlf == lf && crlf == cr:
+		return CRLF
+	}
+	return Mixed
+}
+
+// eolNear returns the ending to use for text put into s at start: that
+// of the text itself if uniform, else the first ending from start on, else
+// the last one before it. In a mixed text a lone CR is not taken for an
+// ending to imitate: it is more often the trace of a progress display.
+func eolNear(s string, start int, uniform EOL) string {
+	if uniform != Mixed {
+		return uniform.sequence()
+	}
+	i := strings.IndexByte(s[start:], '\n')
+	if i >= 0 {
+		i += start
+	} else {
+		i = strings.LastIndexByte(s[:start], '\n')
+	}
+	if i > 0 && s[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}

@@ -1,0 +1,235 @@
+package text
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Span is a range of offsets in [Text.String], End excluded.
+type Span struct{ Start, End int }
+
+// How tells what had to be disregarded for a match. Zero is [Exact].
+type How uint8
+
+// Exact is a match of the very characters. The others can occur together.
+const (
+	Exact       How = 0
+	LineEndings How = 1 << (iota - 1) // LF against CRLF or CR
+	Quotes                            // curly against straight quotes
+	LineNumbers                       // the line number prefixes of a Read in the text searched for
+)
+
+// Note returns the phrase for the result of an edit, "" for an exact match.
+func (h How) Note() string {
+	var notes []string
+	if h&LineNumbers != 0 {
+		notes = append(notes, "the line number prefixes of old_string were removed")
+	}
+	if h&LineEndings != 0 {
+		notes = append(notes, "matched with the line endings of the file, which were kept")
+	}
+	if h&Quotes != 0 {
+		notes = append(notes, "matched with curly and straight quotes taken as equal; the style of the file was kept")
+	}
+	return strings.Join(notes, "; ")
+}
+
+// Match says what an edit replaces.
+type Match struct {
+	Spans []Span   // where the text was found, ascending, never overlapping
+	New   []string // what to put there, in the line endings and quotes of the file
+	How   How
+}
+
+// ErrUnchanged is returned by [Find] when replacing would change nothing.
+var ErrUnchanged = errors.New("the file already has new_string at that place: the edit would change nothing")
+
+// ErrEmpty is returned by [Find] for an empty old text and a file that is not
+// empty.
+var ErrEmpty = errors.New("old_string is empty, but the file is not: give the text to replace, or use Write to replace the whole file")
+
+// Find looks for old in t and prepares its replacement by new. It tries the
+// exact text, then other line endings, then other quotes, then old without
+// the line number prefixes of a Read if all its lines have one. A later step
+// is only taken when the ones before found nothing.
+//
+// If all is set every match is replaced, else there must be exactly one, and
+// overlapping ones count as several. A match by quotes or without prefixes
+// must be the only one in any case, since it is less certain. A match of all
+// also takes those that differ only in line endings: in a file of mixed
+// endings "all" would otherwise leave some behind without a word.
+//
+// The errors are [*NotFoundError], [*AmbiguousError], [ErrUnchanged] and
+// [ErrEmpty].
+func Find(t *Text, old, new string, all bool) (*Match, error) {
+	if old == "" {
+		if t.str != "" {
+			return nil, ErrEmpty
+		}
+		return &Match{Spans: []Span{{}}, New: []string{new}}, nil
+	}
+	if m, err := find(t, old, new, all); m != nil || err != nil {
+		return m, err
+	}
+	if bare, ok := stripNumbers(old); ok {
+		if replacement, ok := stripNumbers(new); ok {
+			new = replacement
+		}
+		m, err := find(t, bare, new, false)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			m.How |= LineNumbers
+			return m, nil
+		}
+	}
+	return nil, diagnose(t, old)
+}
+
+// find tries the steps up to quotes. It returns nil, nil if none matches.
+func find(t *Text, old, new string, all bool) (*Match, error) {
+	spans := exactSpans(t.str, old)
+	how := Exact
+	if t.eol != LF && t.eol != None || strings.Contains(old, "\r") {
+		if len(spans) == 0 || all && strings.Contains(old, "\n") {
+			if folded := foldedSpans(t.str, old, false); len(folded) > len(spans) {
+				spans, how = folded, LineEndings
+			}
+		}
+	}
+	if len(spans) == 0 {
+		spans, how = foldedSpans(t.str, old, true), Quotes
+		if len(spans) > 0 && fold(t.str[spans[0].Start:spans[0].End], false) != t.str[spans[0].Start:spans[0].End] {
+			how |= LineEndings
+		}
+	}
+	if len(spans) == 0 {
+		return nil, nil
+	}
+	if len(spans) > 1 && (!all || how&Quotes != 0) {
+		return nil, newAmbiguous(t.str, spans, how)
+	}
+	return replacement(t, withoutOverlaps(spans), old, new, how)
+}
+
+// exactSpans returns all places of old in s, overlapping ones too. A match
+// that would begin between the two characters of a CRLF is none: replacing it
+// would tear the line ending.
+func exactSpans(s, old string) []Span {
+	var spans []Span
+	for at := 0; ; at++ {
+		i := strings.Index(s[at:], old)
+		if i < 0 {
+			return spans
+		}
+		at += i
+		if old[0] == '\n' && at > 0 && s[at-1] == '\r' {
+			continue
+		}
+		spans = append(spans, Span{at, at + len(old)})
+	}
+}
+
+// foldedSpans returns the places in s that are old once both are folded.
+func foldedSpans(s, old string, quotes bool) []Span {
+	folded, needle := fold(s, quotes), fold(old, quotes)
+	if len(folded) == len(s) && needle == old {
+		return nil // nothing folds: the exact search has seen it all
+	}
+	spans := exactSpans(folded, needle)
+	starts, ends := make([]int, len(spans)), make([]int, len(spans))
+	for i, sp := range spans {
+		starts[i], ends[i] = sp.Start, sp.End
+	}
+	starts, ends = unfold(s, quotes, starts), unfold(s, quotes, ends)
+	for i := range spans {
+		spans[i] = Span{starts[i], ends[i]}
+	}
+	return spans
+}
+
+// withoutOverlaps keeps of overlapping spans the first, as a replacement from
+// left to right does.
+func withoutOverlaps(spans []Span) []Span {
+	kept := spans[:1]
+	for _, sp := range spans[1:] {
+		if sp.Start >= kept[len(kept)-1].End {
+			kept = append(kept, sp)
+		}
+	}
+	return kept
+}
+
+func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error) {
+	m := &Match{Spans: spans, New: make([]string, len(spans)), How: how}
+	changed := false
+	for i, sp := range spans {
+		m.New[i] = restyle(t, sp, old, new, how)
+		changed = changed || m.New[i] != t.str[sp.Start:sp.End]
+	}
+	if !changed {
+		return nil, ErrUnchanged
+	}
+	return m, nil
+}
+
+// numberPrefix is what Read puts before each line, see [Number].
+var numberPrefix = regexp.MustCompile(`^[ \t]*[0-9]+→`)
+
+// stripNumbers removes the line number prefixes of s. It is not ok unless
+// every line has one and something is left.
+func stripNumbers(s string) (bare string, ok bool) {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		p := numberPrefix.FindString(line)
+		if p == "" {
+			return "", false
+		}
+		b.WriteString(line[len(p):])
+	}
+	return b.String(), b.Len() > 0
+}
+
+// maxLineList bounds how many line numbers an [AmbiguousError] lists.
+const maxLineList = 20
+
+// AmbiguousError reports that a text to be replaced once occurs several times.
+type AmbiguousError struct {
+	Lines []int // the line of each match, from 1; at most maxLineList of them
+	Count int   // how many matches there are
+	How   How   // what had to be disregarded to find them
+}
+
+func newAmbiguous(s string, spans []Span, how How) *AmbiguousError {
+	e := &AmbiguousError{Count: len(spans), How: how}
+	line, at := 1, 0
+	for _, sp := range spans[:min(len(spans), maxLineList)] {
+		line += strings.Count(s[at:sp.Start], "\n")
+		at = sp.Start
+		e.Lines = append(e.Lines, line)
+	}
+	return e
+}
+
+func (e *AmbiguousError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "old_string occurs %d times, on lines ", e.Count)
+	for i, n := range e.Lines {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, n)
+	}
+	if e.Count > len(e.Lines) {
+		b.WriteString(", …")
+	}
+	if e.How&Quotes != 0 {
+		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the file, and enough lines around it to be the only one")
+	} else {
+		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")
+	}
+	return b.String()
+}

@@ -1,0 +1,361 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// The bounds of a diagnosis: what is looked at and what is shown.
+const (
+	maxDiagnosed    = 16 << 20 // bytes of the file
+	maxOldLines     = 200      // lines of the text searched for
+	maxRegionLines  = 20       // lines shown of each
+	maxShownLine    = 240      // characters shown of a line
+	maxCandidates   = 8        // places compared in full
+	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
+	gramTableSize   = 1 << 14  // slots of the set of trigrams, a power of two
+	maxComparedLine = 2000     // bytes of a line that are compared
+)
+
+// NotFoundError reports that a text to be replaced does not occur, and shows
+// the place most like it.
+type NotFoundError struct {
+	// First and Last are the lines of the nearest place, from 1. They are 0 if
+	// nothing is like the text.
+	First, Last int
+
+	// Region shows that place beside the text, with whitespace made visible
+	// where they differ.
+	Region string
+
+	// Reason is what all differences come down to, if that is known, such as
+	// "only the indentation differs: tabs in the file, spaces in old_string".
+	Reason string
+
+	Partial bool // the file is so large that only its beginning was compared
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	b.WriteString("old_string was not found in the file")
+	if e.Partial {
+		fmt.Fprintf(&b, " (for a near miss only its first %d MiB were compared)", maxDiagnosed>>20)
+	}
+	if e.First == 0 {
+		b.WriteString(", and no place is like it. Read the file again, or use Grep to find the text.")
+		return b.String()
+	}
+	if e.First == e.Last {
+		fmt.Fprintf(&b, ". The nearest text is line %d", e.First)
+	} else {
+		fmt.Fprintf(&b, ". The nearest text is lines %d-%d", e.First, e.Last)
+	}
+	if e.Reason != "" {
+		b.WriteString("; " + e.Reason)
+	}
+	b.WriteString(" (- your old_string, + the file; where they differ · is a space, ⇥ a tab, ␍ a carriage return):\n")
+	b.WriteString(e.Region)
+	b.WriteString("Nothing was changed. Give old_string as it is in the file, without these marks.")
+	return b.String()
+}
+
+// diagnose finds the place in t most like old.
+func diagnose(t *Text, old string) *NotFoundError {
+	e := &NotFoundError{}
+	s := t.str
+	if len(s) > maxDiagnosed {
+		s, e.Partial = s[:maxDiagnosed], true
+	}
+	want := splitLines(old)
+	want = want[:min(len(want), maxOldLines)]
+	have := splitLines(s)
+	best, score := 0, 0.0
+	for _, at := range candidates(want, have) {
+		if got := similarity(want, have[at:]); got > score {
+			best, score = at, got
+		}
+	}
+	if score < minSimilarity {
+		return e
+	}
+	region := have[best:min(len(have), best+len(want))]
+	e.First, e.Last = best+1, best+len(region)
+	e.Reason = reason(want, region)
+	e.Region = showRegion(want, region, best+1)
+	return e
+}
+
+// splitLines splits s into lines without "\n"; a carriage return stays, since
+// it may be what differs.
+func splitLines(s string) []string {
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+// squeeze returns a line without differences in whitespace.
+func squeeze(line string) string {
+	if len(line) > maxComparedLine {
+		line = line[:maxComparedLine]
+	}
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// candidates returns the line indices at which want may begin: where lines
+// are equal but for whitespace, weighted by their length, and where a line
+// shares most trigrams with the longest line of want.
+func candidates(want, have []string) []int {
+	index := make(map[string][]int, len(want))
+	longest := 0
+	for j, line := range want {
+		key := squeeze(line)
+		index[key] = append(index[key], j)
+		if len(key) > len(squeeze(want[longest])) {
+			longest = j
+		}
+	}
+	grams := newGramSet(squeeze(want[longest]))
+	votes := make([]float64, len(have))
+	var buf []byte
+	for i, line := range have {
+		buf = appendSqueezed(buf[:0], line)
+		for _, j := range index[string(buf)] {
+			if i >= j {
+				votes[i-j] += float64(len(buf)) + 0.1
+			}
+		}
+		if i >= longest {
+			votes[i-longest] += grams.similarity(buf) * float64(len(buf)) / 2
+		}
+	}
+	return highest(votes, maxCandidates)
+}
+
+// appendSqueezed appends squeeze(line) to buf without making strings.
+func appendSqueezed(buf []byte, line string) []byte {
+	line = line[:min(len(line), maxComparedLine)]
+	for field := range strings.FieldsSeq(line) {
+		if len(buf) > 0 {
+			buf = append(buf, ' ')
+		}
+		buf = append(buf, field...)
+	}
+	return buf
+}
+
+// highest returns the indices of the n highest values above 0, highest first,
+// the earlier of equal ones first.
+func highest(values []float64, n int) []int {
+	var top []int
+	for i, v := range values {
+		if v <= 0 || len(top) == n && v <= values[top[n-1]] {
+			continue
+		}
+		at := len(top)
+		for at > 0 && values[top[at-1]] < v {
+			at--
+		}
+		top = append(top, 0)
+		copy(top[at+1:], top[at:])
+		top[at] = i
+		top = top[:min(len(top), n)]
+	}
+	return top
+}
+
+// similarity compares want with the beginning of have, line by line, in
+// [0, 1]. Long lines count for more.
+func similarity(want, have []string) float64 {
+	total, sum := 0.0, 0.0
+	for j, line := range want {
+		a := squeeze(line)
+		weight := float64(len(a)) + 1
+		total += weight
+		if j >= len(have) {
+			continue
+		}
+		switch {
+		case line == have[j]:
+			sum += weight
+		case a == squeeze(have[j]):
+			sum += weight * 0.98
+		default:
+			sum += weight * 0.95 * newGramSet(a).similarity([]byte(squeeze(have[j])))
+		}
+	}
+	return sum / total
+}
+
+// A gramSet holds the trigrams of a line, by hash.
+type gramSet struct {
+	has   []bool
+	count int
+}
+
+func newGramSet(line string) *gramSet {
+	g := &gramSet{has: make([]bool, gramTableSize)}
+	for i := 0; i+3 <= len(line); i++ {
+		g.count++
+		g.has[gram(line[i], line[i+1], line[i+2])] = true
+	}
+	return g
+}
+
+func gram(a, b, c byte) int {
+	return int((uint32(a)*0x9e3779b1 ^ uint32(b)*0x85ebca6b ^ uint32(c)*0xc2b2ae35) >> 8 & (gramTableSize - 1))
+}
+
+// similarity is the Dice coefficient of the trigrams of line and the set.
+func (g *gramSet) similarity(line []byte) float64 {
+	if g.count == 0 || len(line) < 3 {
+		return 0
+	}
+	shared := 0
+	for i := 0; i+3 <= len(line); i++ {
+		if g.has[gram(line[i], line[i+1], line[i+2])] {
+			shared++
+		}
+	}
+	n := len(line) - 2
+	return 2 * float64(min(shared, g.count)) / float64(n+g.count)
+}
+
+// reason names what all differences between want and have come down to.
+func reason(want, have []string) string {
+	if len(have) < len(want) {
+		return "the file ends before old_string does"
+	}
+	same := func(norm func(string) string) bool {
+		for j := range want {
+			if norm(want[j]) != norm(have[j]) {
+				return false
+			}
+		}
+		return true
+	}
+	trimRight := func(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
+	lookalike := func(s string) string { return trimRight(unmarked(fold(s, true))) }
+	switch {
+	case same(trimRight):
+		return "only whitespace at the ends of lines differs"
+	case same(strings.TrimSpace):
+		return "only the indentation differs" + indentStyles(want, have)
+	case same(squeeze):
+		return "only whitespace differs"
+	case same(lookalike):
+		return "only invisible or look-alike characters differ"
+	case same(func(s string) string { return strings.ToLower(squeeze(s)) }):
+		return "only upper and lower case differ"
+	}
+	return ""
+}
+
+// unmarked replaces the spaces that look like a common one, removes the
+// characters that do not show, and makes hyphens of the dashes.
+func unmarked(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || unicode.Is(unicode.Zs, r):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		case unicode.Is(unicode.Pd, r) || r == '\u2212':
+			return '-'
+		}
+		return r
+	}, s)
+}
+
+// indentStyles says when one side indents with tabs and the other does not.
+func indentStyles(want, have []string) string {
+	tabs := func(lines []string) bool {
+		for _, l := range lines {
+			if strings.HasPrefix(strings.TrimLeft(l, " "), "\t") {
+				return true
+			}
+		}
+		return false
+	}
+	switch w, h := tabs(want), tabs(have); {
+	case h && !w:
+		return ": tabs in the file, spaces in old_string"
+	case w && !h:
+		return ": spaces in the file, tabs in old_string"
+	}
+	return ""
+}
+
+// showRegion shows have beside want; lines that differ come in pairs.
+func showRegion(want, have []string, first int) string {
+	var b strings.Builder
+	for j := range have {
+		if j == maxRegionLines {
+			fmt.Fprintf(&b, "       … %d more lines\n", len(have)-j)
+			break
+		}
+		if want[j] == have[j] {
+			fmt.Fprintf(&b, "  %5d→%s\n", first+j, shorten(have[j], 0))
+			continue
+		}
+		p := commonPrefix(want[j], have[j])
+		fmt.Fprintf(&b, "-      →%s\n", visible(shorten(want[j], p)))
+		fmt.Fprintf(&b, "+ %5d→%s\n", first+j, visible(shorten(have[j], p)))
+		fmt.Fprintf(&b, "        %s^ differs from here\n", strings.Repeat(" ", caret(have[j], p)))
+	}
+	return b.String()
+}
+
+// shorten cuts a long line to a piece that has offset at in it.
+func shorten(line string, at int) string {
+	runes := []rune(line)
+	if len(runes) <= maxShownLine {
+		return line
+	}
+	start := shownFrom(line, at)
+	out := string(runes[start:min(len(runes), start+maxShownLine)])
+	if start > 0 {
+		out = "…" + out
+	}
+	if start+maxShownLine < len(runes) {
+		out += "…"
+	}
+	return out
+}
+
+// shownFrom returns the first character that shorten shows.
+func shownFrom(line string, at int) int {
+	n := len([]rune(line))
+	if n <= maxShownLine {
+		return 0
+	}
+	return max(0, min(len([]rune(line[:at]))-maxShownLine/2, n-maxShownLine))
+}
+
+// caret returns the column of offset at in the line as shown.
+func caret(line string, at int) int {
+	start := shownFrom(line, at)
+	column := len([]rune(visible(string([]rune(line[:at])[start:]))))
+	if start > 0 {
+		column++ // the ellipsis
+	}
+	return column
+}
+
+// visible replaces the characters that do not show.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == ' ':
+			b.WriteRune('·')
+		case r == '\t':
+			b.WriteRune('⇥')
+		case r == '\r':
+			b.WriteRune('␍')
+		case unicode.Is(unicode.Zs, r) || !unicode.IsPrint(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,61 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Line is one line of a page.
+type Line struct {
+	Text   string // without its ending
+	Hidden int    // characters after Text that were too many to hold
+}
+
+// Lines splits s at its line endings ("\n" and "\r\n").
+func Lines(s string) []Line {
+	var lines []Line
+	for line := range strings.Lines(s) {
+		lines = append(lines, Line{Text: trimEnding(line)})
+	}
+	return lines
+}
+
+func trimEnding(line string) string {
+	line, _ = strings.CutSuffix(line, "\n")
+	return strings.TrimSuffix(line, "\r")
+}
+
+// Number writes lines as Read shows them: the line number right-aligned to
+// six columns, an arrow, the text. A line longer than clip characters is cut
+// there, with a note of how many are hidden; clip 0 cuts nothing.
+func Number(w io.Writer, lines []Line, first, clip int) error {
+	for i, line := range lines {
+		shown, hidden := clipped(line, clip)
+		if hidden > 0 {
+			shown += fmt.Sprintf("… [%d more characters on this line]", hidden)
+		}
+		if _, err := fmt.Fprintf(w, "%6d→%s\n", first+i, shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clipped returns the first clip characters of a line and the number of those
+// behind them.
+func clipped(line Line, clip int) (shown string, hidden int) {
+	if clip <= 0 || len(line.Text) <= clip {
+		return line.Text, line.Hidden
+	}
+	at := 0
+	for range clip {
+		if at >= len(line.Text) {
+			return line.Text, line.Hidden
+		}
+		_, n := utf8.DecodeRuneInString(line.Text[at:])
+		at += n
+	}
+	return line.Text[:at], line.Hidden + utf8.RuneCountInString(line.Text[at:])
+}

@@ -1,0 +1,321 @@
+package text
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// The limits of a page unless its options say otherwise.
+const (
+	// DefaultPageLines is how many lines a page has.
+	DefaultPageLines = 2000
+
+	// DefaultPageBytes is 25,000 tokens at 3.5 bytes each.
+	DefaultPageBytes = 87_500
+
+	// DefaultLineBytes is how much of one line is held: 2,000 characters of
+	// four bytes each.
+	DefaultLineBytes = 8000
+
+	// DefaultCountBytes is how far behind the page lines are counted for the
+	// total. Counting runs at several gigabytes a second.
+	DefaultCountBytes = 32 << 20
+
+	// readLen is the size of a read: large enough that bytes.Count sets the
+	// pace, small enough for the second-level cache.
+	readLen = 512 << 10
+)
+
+// PageOptions says which part of a file to show. Zero fields have defaults.
+type PageOptions struct {
+	Offset     int   // first line, from 1; default 1
+	Limit      int   // lines at most; default DefaultPageLines
+	MaxBytes   int   // end the page before its text exceeds this; default DefaultPageBytes
+	LineBytes  int   // hold at most this much of a line; default DefaultLineBytes
+	CountBytes int64 // count lines this far behind the page; default DefaultCountBytes
+}
+
+// Page is a run of lines of a file.
+type Page struct {
+	Lines []Line
+	First int // number of the first line, from 1
+
+	// Start and End are the range of bytes in the file that Lines came from.
+	Start, End int64
+
+	// More tells whether the file goes on behind the page. Next is then the
+	// offset to go on with.
+	More bool
+	Next int
+
+	// Total is the number of lines in the file; if not Exact there are more.
+	Total int
+	Exact bool
+
+	Charset string
+	BOM     bool
+	EOL     EOL // of the lines of this page
+	Invalid int // bytes of the page that belong to no UTF-8 character
+}
+
+// ReadPage reads a page from the start of r. What lies before the page is only
+// searched for line endings, and memory is bounded by the options, whatever
+// the size of the file. The charset is found from the first bytes of the
+// file, or from the page itself if those are plain ASCII.
+//
+// If Offset is behind the last line, the page has no lines and Total is exact.
+func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
+	o.setDefaults()
+	s := newLineScanner(r)
+	p := &Page{First: o.Offset, BOM: s.at > 0}
+	line := s.skip(o.Offset-1, math.MaxInt64)
+	raw := p.collect(s, o)
+	p.decode(raw, s)
+	line += len(raw)
+	p.More = s.fill() || p.End < s.at
+	if p.More {
+		p.Next = p.First + len(p.Lines)
+	}
+	if p.End < s.at {
+		line++ // the line that was too much
+	}
+	line += s.skip(math.MaxInt, o.CountBytes)
+	if s.open {
+		line++
+	}
+	p.Total, p.Exact = line, errors.Is(s.err, io.EOF)
+	if s.err != nil && !p.Exact {
+		return nil, s.err
+	}
+	return p, nil
+}
+
+func (o *PageOptions) setDefaults() {
+	o.Offset = max(o.Offset, 1)
+	if o.Limit <= 0 {
+		o.Limit = DefaultPageLines
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultPageBytes
+	}
+	if o.LineBytes <= 0 {
+		o.LineBytes = DefaultLineBytes
+	}
+	if o.CountBytes <= 0 {
+		o.CountBytes = DefaultCountBytes
+	}
+}
+
+// collect reads the lines of the page and sets its range.
+func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
+	var lines []rawLine
+	size := 0
+	p.Start, p.End = s.at, s.at
+	for len(lines) < o.Limit && s.fill() {
+		l := s.line(o.LineBytes)
+		size += len(l.text)
+		if size > o.MaxBytes && len(lines) > 0 {
+			break
+		}
+		lines = append(lines, l)
+		p.End = s.at
+	}
+	return lines
+}
+
+// decode turns the bytes of the page into its lines.
+func (p *Page) decode(raw []rawLine, s *lineScanner) {
+	cs := s.charset
+	if s.ascii {
+		var all []byte
+		for _, l := range raw {
+			all = append(append(all, l.text...), '\n')
+		}
+		cs = detect(all)
+	}
+	p.Charset = cs.name
+	var kinds strings.Builder
+	for _, l := range raw {
+		text := cs.decode(l.text)
+		if l.hidden > 0 {
+			text = strings.TrimRight(text, string(utf8.RuneError)) // a character cut in two
+		}
+		if cs.enc == nil && !utf8.ValidString(text) {
+			_, n := countUTF8(l.text)
+			p.Invalid += n
+		}
+		if l.ended {
+			text += "\n"
+		}
+		kinds.WriteString(text)
+		p.Lines = append(p.Lines, Line{Text: trimEnding(text), Hidden: l.hidden})
+	}
+	p.EOL = eolOf(kinds.String())
+}
+
+// decode returns b as a string.
+func (cs *charset) decode(b []byte) string {
+	if cs.enc == nil {
+		return string(b)
+	}
+	out, err := cs.enc.NewDecoder().Bytes(b)
+	if err != nil {
+		return string(b) // cannot happen: decoders replace what is invalid
+	}
+	return string(out)
+}
+
+// A lineScanner finds lines in a stream of bytes.
+type lineScanner struct {
+	r       io.Reader
+	block   []byte // storage; always filled whole, so that code units stay aligned
+	buf     []byte // the part of block not yet consumed
+	at      int64  // offset of buf in the file
+	charset *charset
+	ascii   bool   // nothing but ASCII so far: the charset is not known yet
+	newline []byte // one code unit
+	open    bool   // the last line consumed has no ending
+	err     error
+}
+
+// rawLine is a line as it is in the file.
+type rawLine struct {
+	text   []byte // its first bytes, without "\n"
+	hidden int    // how many characters follow them
+	ended  bool
+}
+
+func newLineScanner(r io.Reader) *lineScanner {
+	s := &lineScanner{r: r, block: make([]byte, readLen)}
+	s.fill()
+	head := s.buf
+	if s.charset = fromBOM(head); s.charset != nil {
+		s.advance(len(s.charset.bom))
+	} else {
+		if len(head) == readLen { // more follows: do not judge half a character
+			head = head[:bytes.LastIndexByte(head, '\n')+1]
+		}
+		s.charset = detect(head)
+		s.ascii = s.charset.enc == nil && !bytes.ContainsFunc(head, func(r rune) bool { return r >= utf8.RuneSelf })
+	}
+	s.newline = make([]byte, s.charset.unit)
+	if strings.HasSuffix(s.charset.name, "be") {
+		s.newline[s.charset.unit-1] = '\n'
+	} else {
+		s.newline[0] = '\n'
+	}
+	return s
+}
+
+// fill makes buf not empty, and returns false at the end of the file.
+func (s *lineScanner) fill() bool {
+	if len(s.buf) > 0 {
+		return true
+	}
+	if s.err != nil {
+		return false
+	}
+	n, err := io.ReadFull(s.r, s.block)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	s.buf, s.err = s.block[:n], err
+	return n > 0
+}
+
+func (s *lineScanner) advance(n int) {
+	s.buf = s.buf[n:]
+	s.at += int64(n)
+}
+
+// index returns where the first line of b ends, before its ending, or -1.
+func (s *lineScanner) index(b []byte) int {
+	if len(s.newline) == 1 {
+		return bytes.IndexByte(b, '\n')
+	}
+	for from := 0; ; {
+		i := bytes.Index(b[from:], s.newline)
+		if i < 0 {
+			return -1
+		}
+		if from += i; from%len(s.newline) == 0 {
+			return from
+		}
+		from++
+	}
+}
+
+// count returns how many line endings b has.
+func (s *lineScanner) count(b []byte) int {
+	if len(s.newline) == 1 {
+		return bytes.Count(b, s.newline)
+	}
+	n := 0
+	for i := s.index(b); i >= 0; i = s.index(b) {
+		n++
+		b = b[i+len(s.newline):]
+	}
+	return n
+}
+
+// skip passes over n lines, or what is left, and returns how many had an
+// ending. It stops early once it has read limit bytes.
+func (s *lineScanner) skip(n int, limit int64) (skipped int) {
+	for skipped < n && limit > 0 && s.fill() {
+		limit -= int64(len(s.buf))
+		c := s.count(s.buf)
+		if c < n-skipped {
+			skipped += c
+			s.open = !bytes.HasSuffix(s.buf, s.newline)
+			s.advance(len(s.buf))
+			continue
+		}
+		for ; skipped < n; skipped++ {
+			s.advance(s.index(s.buf) + len(s.newline))
+		}
+		s.open = false
+	}
+	if limit <= 0 {
+		s.fill() // learn whether the file ends here
+	}
+	return skipped
+}
+
+// line reads one line and keeps its first limit bytes.
+func (s *lineScanner) line(limit int) rawLine {
+	var l rawLine
+	for !l.ended && s.fill() {
+		part := s.buf
+		if i := s.index(part); i >= 0 {
+			part, l.ended = part[:i], true
+		}
+		keep := min(limit-len(l.text), len(part))
+		l.text = append(l.text, part[:keep]...)
+		l.hidden += s.characters(part[keep:])
+		s.advance(len(part))
+	}
+	if l.ended {
+		s.advance(len(s.newline))
+	}
+	s.open = false
+	return l
+}
+
+// characters counts the characters of b: exactly in UTF-8, by code units in
+// other charsets.
+func (s *lineScanner) characters(b []byte) int {
+	if s.charset.enc != nil {
+		return len(b) / s.charset.unit
+	}
+	n := 0
+	for _, c := range b {
+		if utf8.RuneStart(c) {
+			n++
+		}
+	}
+	return n
+}
