@@ -12,9 +12,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -37,6 +37,9 @@ const (
 	lockPatience = 2 * time.Second
 	lockRetry    = 5 * time.Millisecond
 )
+
+// names are those that a sweep may remove, whatever directory was configured; the group is set for temporary files.
+var names = regexp.MustCompile(`^[0-9a-f]{64}\.scope(?:\.corrupt|\.[A-Z2-7]{26}(\.tmp))?$`)
 
 // disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock and
 // sees an old or a new file, never half of one. There is no fsync: a power cut may lose files, and the checksum finds that out.
@@ -152,7 +155,7 @@ func (d *disk) merge(key string, files map[string]record, limit int) (map[string
 
 // write replaces a file. What a kill leaves behind is a temporary file, which the next sweep removes.
 func (d *disk) write(name string, data []byte) error {
-	temp := rand.Text() + tempSuffix
+	temp := name + "." + rand.Text() + tempSuffix
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -184,11 +187,11 @@ func (d *disk) sweep() error {
 	var kept []fs.FileInfo
 	for _, e := range entries {
 		info, err := e.Info()
-		switch name := e.Name(); {
-		case err != nil: // removed meanwhile
-		case strings.HasSuffix(name, tempSuffix):
+		name, ours := e.Name(), names.FindStringSubmatch(e.Name())
+		switch {
+		case err != nil || ours == nil: // removed meanwhile, or not ours
+		case ours[1] != "":
 			remove(name)
-		case !strings.HasSuffix(name, scopeSuffix) && !strings.HasSuffix(name, corruptSuffix):
 		case time.Since(info.ModTime()) > maxScopeAge:
 			remove(name)
 		default:

@@ -1,0 +1,407 @@
+package readstate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+const fiveLines = "one\ntwo\nthree\nfour\nfive\n"
+
+func sawWhole(sc *Scope, path string, v Version) { sc.SawWhole(path, v, []byte(fiveLines)) }
+
+// sawPages shows lines 1 to 2 and line 4 of fiveLines.
+func sawPages(sc *Scope, path string, v Version) {
+	sc.SawPart(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
+	sc.SawPart(path, v, Part{FirstLine: 4, Lines: 1, Start: 14}, []byte("four\n"))
+}
+
+// sawAllPages shows fiveLines in two pages, the later one first.
+func sawAllPages(sc *Scope, path string, v Version) {
+	sc.SawPart(path, v, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
+	sc.SawPart(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
+}
+
+func TestCheck(t *testing.T) {
+	type want struct {
+		State   State
+		Whole   bool
+		Old     string
+		Parts   int
+		Changed []string // the bytes as they were shown
+	}
+	rewrite := func(content string, mtime time.Time) func(testing.TB, string) {
+		return func(t testing.TB, path string) { write(t, path, content, mtime) }
+	}
+	later := noon.Add(time.Second)
+	tests := []struct {
+		name   string
+		saw    func(*Scope, string, Version)
+		change func(testing.TB, string)
+		want   want
+	}{
+		{name: "never read", want: want{}},
+		{name: "whole", saw: sawWhole, want: want{State: Current, Whole: true, Old: fiveLines}},
+		{
+			name: "whole, touched", saw: sawWhole, change: rewrite(fiveLines, later),
+			want: want{State: Current, Whole: true, Old: fiveLines},
+		},
+		{
+			name: "whole, same time and size, other bytes", saw: sawWhole, change: rewrite("ONE"+fiveLines[3:], noon),
+			want: want{State: Drifted, Whole: true, Old: fiveLines},
+		},
+		{
+			name: "whole, now empty", saw: sawWhole, change: rewrite("", later),
+			want: want{State: Drifted, Whole: true, Old: fiveLines},
+		},
+		{
+			name: "whole, replaced by another file of the same bytes", saw: sawWhole,
+			change: func(t testing.TB, path string) {
+				write(t, path+".new", fiveLines, later)
+				if err := os.Rename(path+".new", path); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: want{State: Current, Whole: true, Old: fiveLines},
+		},
+		{name: "pages", saw: sawPages, want: want{State: Current, Parts: 2}},
+		{name: "pages, appended", saw: sawPages, change: rewrite(fiveLines+"six\n", later), want: want{State: Current, Parts: 2}},
+		{name: "pages, changed between", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "THREE", 1), later), want: want{State: Current, Parts: 2}},
+		{
+			name: "pages, one changed", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "four", "FOUR", 1), noon),
+			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+		},
+		{
+			name: "pages, one moved", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "3", 1), later),
+			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+		},
+		{
+			name: "pages, cut short", saw: sawPages, change: rewrite("one\ntwo\nth", later),
+			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+		},
+		{name: "pages without a gap", saw: sawAllPages, want: want{State: Current, Whole: true, Parts: 2}},
+		{name: "pages without a gap, appended", saw: sawAllPages, change: rewrite(fiveLines+"six\n", later), want: want{State: Current, Parts: 2}},
+		{
+			name: "forgotten",
+			saw: func(sc *Scope, path string, v Version) {
+				sawWhole(sc, path, v)
+				sc.Forget(path)
+			},
+			want: want{},
+		},
+		{
+			name: "page of the version read whole",
+			saw: func(sc *Scope, path string, v Version) {
+				sawWhole(sc, path, v)
+				sawPages(sc, path, v)
+			},
+			want: want{State: Current, Whole: true, Old: fiveLines},
+		},
+		{
+			name: "page of another version than read whole",
+			saw: func(sc *Scope, path string, v Version) {
+				sc.SawWhole(path, v, []byte("older"))
+				v.ModTime = v.ModTime.Add(time.Second)
+				sawPages(sc, path, v)
+			},
+			want: want{State: Current, Parts: 2},
+		},
+		{
+			name: "whole after pages of another version",
+			saw: func(sc *Scope, path string, v Version) {
+				sc.SawPart(path, v, Part{FirstLine: 1, Lines: 1}, []byte("older"))
+				sawWhole(sc, path, v)
+			},
+			want: want{State: Current, Whole: true, Old: fiveLines},
+		},
+		{
+			name: "impossible page",
+			saw:  func(sc *Scope, path string, v Version) { sc.SawPart(path, v, Part{Start: -1}, []byte("x")) },
+			want: want{},
+		},
+	}
+	for _, tt := range tests {
+		for _, exact := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/exact=%v", tt.name, exact), func(t *testing.T) {
+				sc := open(t, Config{Dir: t.TempDir()}).Scope("k", exact)
+				path := filepath.Join(t.TempDir(), "f")
+				v := write(t, path, fiveLines, noon)
+				if tt.saw != nil {
+					tt.saw(sc, path, v)
+				}
+				if tt.change != nil {
+					tt.change(t, path)
+				}
+				st := check(t, sc, path)
+				got := want{State: st.State, Whole: st.Whole, Old: string(st.Old), Parts: len(st.Parts)}
+				for _, c := range st.Changed {
+					got.Changed = append(got.Changed, string(c.Old))
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestEmptyFile(t *testing.T) {
+	sc := open(t, Config{}).Scope("k", false)
+	sc.SawWhole("/empty", Version{}, nil)
+	if st := sc.Check("/empty", nil, []byte{}); st.State != Current || st.Old == nil {
+		t.Errorf("empty file: %+v, want current with an old content that is known to be empty", st)
+	}
+	if st := sc.Check("/empty", nil, []byte("x")); st.State != Drifted || st.Old == nil || len(st.Old) != 0 {
+		t.Errorf("filled file: %+v, want drifted from an empty content", st)
+	}
+}
+
+// TestTouchedBetweenPages is the sequence page, touch, look, page: the look tells the scope that nothing changed.
+func TestTouchedBetweenPages(t *testing.T) {
+	sc := open(t, Config{}).Scope("k", false)
+	path := filepath.Join(t.TempDir(), "f")
+	sc.SawPart(path, write(t, path, fiveLines, noon), Part{FirstLine: 1, Lines: 2}, []byte("one\ntwo\n"))
+	touched := write(t, path, fiveLines, noon.Add(time.Second))
+	if st := check(t, sc, path); st.State != Current {
+		t.Fatalf("touched: %v, want current", st.State)
+	}
+	sc.SawPart(path, touched, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
+	if st := check(t, sc, path); !st.Whole || len(st.Parts) != 2 {
+		t.Errorf("after the second page: %+v, want both pages", st)
+	}
+}
+
+func TestScopesAreApart(t *testing.T) {
+	s := open(t, Config{})
+	s.Scope("a", false).SawWhole("/f", Version{}, []byte("x"))
+	if st := s.Scope("b", false).Check("/f", nil, []byte("x")); st.State != Unread {
+		t.Errorf("another scope: %v, want unread", st.State)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	pages := []Part{{FirstLine: 10, Lines: 5}, {FirstLine: 1, Lines: 3}, {FirstLine: 4, Lines: 2}, {FirstLine: 12, Lines: 10}}
+	tests := []struct {
+		name        string
+		st          Standing
+		first, last int
+		want        bool
+	}{
+		{"unread", Standing{}, 1, 1, false},
+		{"whole", Standing{State: Current, Whole: true}, 7, 9000, true},
+		{"whole, drifted", Standing{State: Drifted, Whole: true}, 1, 1, false},
+		{"one page", Standing{State: Current, Parts: pages}, 2, 3, true},
+		{"two pages that touch", Standing{State: Current, Parts: pages}, 1, 5, true},
+		{"a gap", Standing{State: Current, Parts: pages}, 5, 10, false},
+		{"overlapping pages", Standing{State: Current, Parts: pages}, 10, 21, true},
+		{"beyond the last", Standing{State: Current, Parts: pages}, 20, 22, false},
+		{"a page in place though another drifted", Standing{State: Drifted, Parts: pages}, 1, 3, true},
+		{"line 0", Standing{State: Current, Whole: true}, 0, 3, false},
+		{"backwards", Standing{State: Current, Whole: true}, 3, 2, false},
+	}
+	for _, tt := range tests {
+		if got := tt.st.Covers(tt.first, tt.last); got != tt.want {
+			t.Errorf("%s: Covers(%d, %d) = %v, want %v", tt.name, tt.first, tt.last, got, tt.want)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Run("pages of a file", func(t *testing.T) {
+		sc := open(t, Config{}).Scope("k", false)
+		content := bytes.Repeat([]byte("x\n"), maxParts+10)
+		for i := range maxParts + 10 {
+			sc.SawPart("/f", Version{}, Part{FirstLine: i + 1, Lines: 1, Start: int64(2 * i)}, []byte("x\n"))
+		}
+		st := sc.Check("/f", nil, content)
+		if len(st.Parts) != maxParts || st.Covers(10, 11) || !st.Covers(11, maxParts+10) {
+			t.Errorf("%d pages, want the last %d", len(st.Parts), maxParts)
+		}
+	})
+	t.Run("the same page again", func(t *testing.T) {
+		sc := open(t, Config{}).Scope("k", false)
+		for range 3 {
+			sc.SawPart("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("x\n"))
+		}
+		if st := sc.Check("/f", nil, []byte("x\n")); len(st.Parts) != 1 {
+			t.Errorf("%d pages, want 1", len(st.Parts))
+		}
+	})
+	t.Run("files of a scope", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			sc := open(t, Config{MaxFiles: 3}).Scope("k", false)
+			for i := range 5 {
+				sc.SawWhole(fmt.Sprint(i), Version{}, nil)
+				time.Sleep(time.Second)
+			}
+			for i := range 5 {
+				if got, want := sc.Check(fmt.Sprint(i), nil, nil).State == Current, i >= 2; got != want {
+					t.Errorf("file %d known: %v, want %v", i, got, want)
+				}
+			}
+		})
+	})
+	t.Run("scopes", func(t *testing.T) {
+		s := open(t, Config{MaxScopes: 2})
+		for _, key := range []string{"a", "b", "c"} {
+			s.Scope(key, false).SawWhole("/f", Version{}, nil)
+		}
+		if got := s.Scope("a", false).Check("/f", nil, nil).State; got != Unread {
+			t.Errorf("least recently used scope: %v, want unread", got)
+		}
+		if got := s.Scope("c", false).Check("/f", nil, nil).State; got != Current {
+			t.Errorf("most recently used scope: %v, want current", got)
+		}
+	})
+}
+
+func TestKeptContents(t *testing.T) {
+	a, b, c := []byte("aaaa"), []byte("bbbb"), []byte("cccc")
+	drift := func(sc *Scope, path string) []byte { return sc.Check(path, nil, []byte("other")).Old }
+	tests := []struct {
+		name string
+		cfg  Config
+		want map[string][]byte
+	}{
+		{"room for all", Config{}, map[string][]byte{"/a": a, "/b": b, "/c": c}},
+		{"room for two", Config{MaxKept: 8}, map[string][]byte{"/a": a, "/b": nil, "/c": c}},
+		{"each too large", Config{MaxFile: 3}, map[string][]byte{"/a": nil, "/b": nil, "/c": nil}},
+		{"none", Config{MaxKept: -1}, map[string][]byte{"/a": nil, "/b": nil, "/c": nil}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, tt.cfg)
+			s.Scope("1", false).SawWhole("/a", Version{}, a)
+			s.Scope("2", false).SawWhole("/b", Version{}, b)
+			drift(s.Scope("1", false), "/a") // used after b
+			s.Scope("3", false).SawWhole("/c", Version{}, c)
+			got := map[string][]byte{
+				"/a": drift(s.Scope("1", false), "/a"), "/b": drift(s.Scope("2", false), "/b"), "/c": drift(s.Scope("3", false), "/c"),
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("kept (-want +got)\n%s", diff)
+			}
+			if st := s.Scope("2", false).Check("/b", nil, b); st.State != Current {
+				t.Errorf("unchanged file: %v, want current whether kept or not", st.State)
+			}
+		})
+	}
+}
+
+// TestContentIsCopied holds the caller's right to reuse its buffer.
+func TestContentIsCopied(t *testing.T) {
+	sc := open(t, Config{}).Scope("k", false)
+	buffer := []byte("before")
+	sc.SawWhole("/f", Version{}, buffer)
+	copy(buffer, "AFTER!")
+	if st := sc.Check("/f", nil, buffer); st.State != Drifted || string(st.Old) != "before" {
+		t.Errorf("%v from %q, want drifted from \"before\"", st.State, st.Old)
+	}
+}
+
+func TestIdleScopesAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{IdleScopes: time.Hour})
+		idle, busy := s.Scope("idle", false), s.Scope("busy", false)
+		idle.SawWhole("/f", Version{}, nil)
+		for range 3 {
+			busy.SawWhole("/f", Version{}, nil)
+			time.Sleep(30 * time.Minute)
+		}
+		if got := idle.Check("/f", nil, nil).State; got != Unread {
+			t.Errorf("idle scope: %v, want unread", got)
+		}
+		if got := busy.Check("/f", nil, nil).State; got != Current {
+			t.Errorf("busy scope: %v, want current", got)
+		}
+	})
+}
+
+func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
+	s := open(t, Config{MaxKept: 1 << 20})
+	content := bytes.Repeat([]byte("x"), 1000)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	live := func(from, to int) {
+		for i := from; i < to; i++ {
+			sc := s.Scope(fmt.Sprint("scope ", i), false)
+			sc.SawWhole("/f", Version{}, fmt.Append(content, i))
+			sc.SawPart("/g", Version{}, Part{FirstLine: 1, Lines: 1}, fmt.Append(content, -i))
+		}
+	}
+	live(0, 3_000)
+	before := heap()
+	live(3_000, 30_000)
+	if after := heap(); after > before+before/4 {
+		t.Errorf("heap grew from %d to %d bytes over 27,000 scopes", before, after)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir(), MaxFiles: 20, MaxScopes: 3, MaxKept: 100})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				sc := s.Scope(fmt.Sprint(i%5), i%2 == 0)
+				path, content := fmt.Sprint("/", i%30), fmt.Append(nil, g)
+				sc.SawWhole(path, Version{}, content)
+				sc.SawPart(path, Version{}, Part{FirstLine: 1, Lines: 1}, content)
+				sc.Check(path, nil, content)
+				if i%7 == 0 {
+					sc.Forget(path)
+				}
+				if i%50 == 0 {
+					if err := s.flush(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkCheck(b *testing.B) {
+	content := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16)
+	for _, bb := range []struct {
+		name string
+		cfg  Config
+	}{{"kept", Config{}}, {"hashed", Config{MaxKept: -1}}} {
+		b.Run(bb.name, func(b *testing.B) {
+			sc := open(b, bb.cfg).Scope("k", false)
+			sc.SawWhole("/f", Version{}, content)
+			b.SetBytes(int64(len(content)))
+			again := bytes.Clone(content)
+			for b.Loop() {
+				if sc.Check("/f", nil, again).State != Current {
+					b.Fatal("not current")
+				}
+			}
+		})
+	}
+	b.Run("page", func(b *testing.B) {
+		sc := open(b, Config{}).Scope("k", false)
+		sc.SawPart("/f", Version{}, Part{FirstLine: 1001, Lines: 2000, Start: 16_000}, content[16_000:48_000])
+		for b.Loop() {
+			if sc.Check("/f", nil, content).State != Current {
+				b.Fatal("not current")
+			}
+		}
+	})
+}
