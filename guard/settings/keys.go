@@ -1,0 +1,286 @@
+package settings
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// form is the JSON a key takes.
+type form uint8
+
+const (
+	formList     form = iota // array of strings
+	formChoice               // one of key.order
+	formSwitch               // true or false
+	formNumber               // positive integer
+	formDuration             // string, as time.ParseDuration reads it
+)
+
+// reach says from which sources a key counts.
+type reach uint8
+
+const (
+	anySource     reach = iota // workspace files need trust for what loosens
+	notWorkspace               // what loosens never counts from workspace files
+	onlyManaged                // counts from managed files alone
+	anySourceOnce              // one source that says it is enough, whatever higher ones say
+)
+
+// key is one setting: the table below drives parsing, merging, trust, live
+// reload and the published schema alike, so that none of them can forget one.
+type key struct {
+	name string // path from the top of the file: "sandbox.enabled"
+	doc  string
+	form form
+	from reach
+	// tightens is for lists: their entries forbid.
+	tightens bool
+	// order is for choices and switches: the values from tightest to loosest.
+	// A switch without one is neutral: it counts as loosening.
+	order []string
+	// unknown is what a misspelt choice stands for. Empty: it is skipped.
+	unknown string
+	def     string
+	list    func(*Settings) *[]Entry
+	set     func(*Settings, Entry)
+}
+
+// tighter reports whether is forbids more than was.
+func (k *key) tighter(was, is string) bool {
+	w, i := k.rank(was), k.rank(is)
+	return i >= 0 && i < w
+}
+
+// tightest reports whether no source could be made stricter by another value,
+// so that writing it never loosens.
+func (k *key) tightest(value string) bool { return k.rank(value) == 0 }
+
+func (k *key) rank(value string) int {
+	for i, v := range k.order {
+		if v == value {
+			return i
+		}
+	}
+	return -1
+}
+
+// countsFrom reports whether a value that loosens can count at this level.
+func (k *key) countsFrom(level Kind) bool {
+	switch k.from {
+	case onlyManaged:
+		return level == Managed
+	case notWorkspace:
+		return !level.inWorkspace()
+	}
+	return true
+}
+
+// strict orders the two values of a switch of which the given one forbids more.
+func strict(on bool) []string {
+	if on {
+		return []string{"true", "false"}
+	}
+	return []string{"false", "true"}
+}
+
+func flag(field func(*Settings) *bool) func(*Settings, Entry) {
+	return func(s *Settings, e Entry) { *field(s) = e.Text == "true" }
+}
+
+func choice(field func(*Settings) *string) func(*Settings, Entry) {
+	return func(s *Settings, e Entry) { *field(s) = e.Text }
+}
+
+func duration(field func(*Settings) *time.Duration) func(*Settings, Entry) {
+	return func(s *Settings, e Entry) {
+		if d, err := time.ParseDuration(e.Text); err == nil { // checked when parsed
+			*field(s) = d
+		}
+	}
+}
+
+// Names that other files of this package refer to.
+const (
+	keyAllow          = "permissions.allow"
+	keyDeny           = "permissions.deny"
+	keyMode           = "permissions.defaultMode"
+	keyManagedRules   = "allowManagedPermissionRulesOnly"
+	keyManagedHooks   = "allowManagedHooksOnly"
+	keyManagedDomains = "sandbox.network.allowManagedDomainsOnly"
+	keyManagedReads   = "sandbox.filesystem.allowManagedReadPathsOnly"
+	keyDomains        = "sandbox.network.allowedDomains"
+	keyAllowRead      = "sandbox.filesystem.allowRead"
+	keyNoHooks        = "disableAllHooks"
+)
+
+// keys returns the table of every setting but hooks and env, whose values are
+// objects of their own.
+func keys() []key {
+	table := append(permissionKeys(), sandboxKeys()...)
+	return append(table, ownKeys()...)
+}
+
+func permissionKeys() []key {
+	bypass := flag(func(s *Settings) *bool { return &s.DisableBypass })
+	disable := func(s *Settings, e Entry) { bypass(s, Entry{Text: strconv.FormatBool(e.Text == "disable")}) }
+	return []key{
+		{name: keyAllow, form: formList, doc: "Rules that let a call pass unasked.",
+			list: func(s *Settings) *[]Entry { return &s.Allow }},
+		{name: "permissions.ask", form: formList, tightens: true, doc: "Rules that make a person decide.",
+			list: func(s *Settings) *[]Entry { return &s.Ask }},
+		{name: keyDeny, form: formList, tightens: true, doc: "Rules that refuse a call. They win over all others.",
+			list: func(s *Settings) *[]Entry { return &s.Deny }},
+		{name: "permissions.additionalDirectories", form: formList, doc: "Directories beyond the roots that tools may use.",
+			list: func(s *Settings) *[]Entry { return &s.AdditionalDirectories }},
+		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault,
+			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass},
+			doc:   "The permission mode a session starts in.",
+			set:   func(s *Settings, e Entry) { s.DefaultMode, s.DefaultModeFrom = e.Text, e }},
+		{name: "permissions.disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
+			doc: "Forbids the mode bypassPermissions. One source is enough.", set: disable},
+		{name: "disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
+			doc: "The same as permissions.disableBypassPermissionsMode.", set: disable},
+		{name: keyManagedRules, form: formSwitch, from: onlyManaged, def: "false",
+			doc: "Only managed files may allow. Ask and deny rules still count from everywhere."},
+		{name: keyManagedHooks, form: formSwitch, from: onlyManaged, def: "false",
+			doc: "Only hooks of managed files run."},
+		{name: keyNoHooks, form: formSwitch, order: strict(false), def: "false",
+			doc: "Turns hooks off; managed hooks only when a managed file says so."},
+		{name: "hooks.onFailure", form: formChoice, from: notWorkspace, order: []string{OnFailureDeny, OnFailureAllow}, def: OnFailureDeny,
+			unknown: OnFailureDeny,
+			doc:     "What becomes of a call whose PreToolUse hook cannot start or times out.",
+			set:     choice(func(s *Settings) *string { return &s.HooksOnFailure })},
+	}
+}
+
+func sandboxKeys() []key {
+	on := func(name, doc, def string, order []string, field func(*Settings) *bool) key {
+		return key{name: "sandbox." + name, doc: doc, form: formSwitch, def: def, order: order, set: flag(field)}
+	}
+	list := func(name, doc string, tightens bool, field func(*Settings) *[]Entry) key {
+		return key{name: "sandbox." + name, doc: doc, form: formList, tightens: tightens, list: field}
+	}
+	return []key{
+		on("enabled", "Run commands in the sandbox.", "true", strict(true),
+			func(s *Settings) *bool { return &s.Sandbox.Enabled }),
+		on("failIfUnavailable", "Refuse to run commands at all when no sandbox works here.", "false", strict(true),
+			func(s *Settings) *bool { return &s.Sandbox.FailIfUnavailable }),
+		on("autoAllowBashIfSandboxed", "Run contained commands unasked.", "true", strict(false),
+			func(s *Settings) *bool { return &s.Sandbox.AutoAllowBashIfSandboxed }),
+		on("allowUnsandboxedCommands", "Let a call ask to run outside the sandbox.", "true", strict(false),
+			func(s *Settings) *bool { return &s.Sandbox.AllowUnsandboxedCommands }),
+		{name: "sandbox.onUnavailable", form: formChoice, from: notWorkspace, def: OnFailureAsk, unknown: OnFailureAsk,
+			order: []string{OnFailureDeny, OnFailureAsk, OnFailureAllow},
+			doc:   "What becomes of commands when a Read or Edit deny cannot be enforced.",
+			set:   choice(func(s *Settings) *string { return &s.Sandbox.OnUnavailable })},
+		list("excludedCommands", "Commands that run outside the sandbox.", false,
+			func(s *Settings) *[]Entry { return &s.Sandbox.ExcludedCommands }),
+		list("filesystem.allowWrite", "Further paths commands may write.", false,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowWrite }),
+		list("filesystem.denyWrite", "Paths commands must not write.", true,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyWrite }),
+		list("filesystem.denyRead", "Paths commands must not read.", true,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyRead }),
+		list("filesystem.allowRead", "Paths below denyRead that commands may read all the same.", false,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowRead }),
+		{name: keyManagedReads, form: formSwitch, from: onlyManaged, def: "false",
+			doc: "Only allowRead of managed files counts."},
+		list("network.allowedDomains", "Hosts commands may reach.", false,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
+		list("network.deniedDomains", "Hosts commands must not reach.", true,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),
+		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
+			doc: "Only allowedDomains of managed files counts."},
+		on("network.allowLocalBinding", "Let commands listen on the host's loopback.", "false", strict(false),
+			func(s *Settings) *bool { return &s.Sandbox.Network.AllowLocalBinding }),
+		{name: "sandbox.network.publishPorts", form: formSwitch, order: strict(false),
+			doc: "Publish ports commands listen on, on the host's loopback. By default on for stdio, off for HTTP.",
+			set: func(s *Settings, e Entry) { on := e.Text == "true"; s.Sandbox.Network.PublishPorts = &on }},
+		list("network.allowUnixSockets", "Path sockets commands may reach.", false,
+			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowUnixSockets }),
+		on("network.allowAllUnixSockets", "Let commands reach every Unix socket.", "false", strict(false),
+			func(s *Settings) *bool { return &s.Sandbox.Network.AllowAllUnixSockets }),
+	}
+}
+
+func ownKeys() []key {
+	return []key{
+		{name: "write.fsync", form: formSwitch, order: strict(true), def: "false",
+			doc: "Make each written file durable against power loss, for about 4 ms each.",
+			set: flag(func(s *Settings) *bool { return &s.Write.Fsync })},
+		{name: "gate.siblingAbort", form: formSwitch, order: strict(true), def: "true",
+			doc: "A Bash call that fails cancels what the same message queued behind it.",
+			set: flag(func(s *Settings) *bool { return &s.Gate.SiblingAbort })},
+		{name: "gate.parallel", form: formNumber, def: "10", doc: "How many concurrency-safe calls run at once.",
+			set: func(s *Settings, e Entry) { s.Gate.Parallel, _ = strconv.Atoi(e.Text) }},
+		{name: "bash.foregroundWindow", form: formDuration, def: "50s",
+			doc: "How long a call is held before its command becomes a background task.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Bash.ForegroundWindow })},
+		{name: "bash.defaultTimeout", form: formDuration, def: "2m", doc: "Time limit of a command that names none.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Bash.DefaultTimeout })},
+		{name: "bash.maxTimeout", form: formDuration, def: "10m", doc: "The longest time limit a call may ask for.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Bash.MaxTimeout })},
+	}
+}
+
+// ignoredKeys are keys of Claude Code at the top of the file that do not
+// concern tools; they are no reason for a warning. Generous on purpose: a
+// warning for each would hide the one about a misspelt "permissions".
+const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled autoUpdatesChannel
+	availableModels awsAuthRefresh awsCredentialExport cleanupPeriodDays companyAnnouncements
+	allowManagedMcpServersOnly allowedHttpHookUrls allowedMcpServers blockedMarketplaces channelsEnabled
+	deniedMcpServers disableAutoMode disabledMcpjsonServers effortLevel enableAllProjectMcpServers
+	enabledMcpjsonServers enabledPlugins extraKnownMarketplaces fastMode feedbackSurveyRate fileSuggestion
+	forceLoginMethod forceLoginOrgUUID forceRemoteSettingsRefresh httpHookAllowedEnvVars
+	includeCoAuthoredBy includeGitInstructions language mcpServers model modelOverrides
+	otelHeadersHelper outputStyle plansDirectory pluginConfigs pluginTrustMessage prefersReducedMotion
+	respectGitignore showThinkingSummaries showTurnDuration skipDangerousModePermissionPrompt
+	skillOverrides skipWebFetchPreflight spinnerTipsEnabled spinnerTipsOverride spinnerVerbs
+	statusLine strictKnownMarketplaces strictPluginOnlyCustomization teammateMode
+	terminalProgressBarEnabled theme tui useAutoModeDuringPlan viewMode voice voiceEnabled verbose
+	workspace worktree alwaysThinkingEnabled autoMode permissions.skipDangerousModePermissionPrompt
+	permissions.disableAutoMode`
+
+// unsupportedKeys are keys of Claude Code that do concern containment and that
+// we do not apply. Each is said, because its author expects an effect.
+const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProxyPort
+	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
+	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep
+	sandbox.credentials sandbox.enabledPlatforms sandbox.bwrapPath sandbox.socatPath
+	sandbox.network.tlsTerminate`
+
+// vocabulary is the key table, indexed for parsing.
+type vocabulary struct {
+	keys        []key
+	byName      map[string]*key
+	groups      map[string]bool // objects: "permissions", "sandbox.network"
+	ignored     map[string]bool
+	unsupported map[string]bool
+}
+
+func newVocabulary() *vocabulary {
+	v := &vocabulary{keys: keys(), byName: map[string]*key{}, groups: map[string]bool{},
+		ignored: words(ignoredKeys), unsupported: words(unsupportedKeys)}
+	for i := range v.keys {
+		k := &v.keys[i]
+		v.byName[k.name] = k
+		for name := k.name; ; {
+			dot := strings.LastIndexByte(name, '.')
+			if dot < 0 {
+				break
+			}
+			name = name[:dot]
+			v.groups[name] = true
+		}
+	}
+	return v
+}
+
+func words(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		set[w] = true
+	}
+	return set
+}

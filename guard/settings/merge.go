@@ -1,0 +1,322 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// items is a set of loosening content, each as "key: value".
+type items map[string]bool
+
+// intersect returns what stands in both sets.
+func (a items) intersect(b items) items {
+	both := items{}
+	for item := range a {
+		if b[item] {
+			both[item] = true
+		}
+	}
+	return both
+}
+
+func item(name, text string) string { return name + ": " + text }
+
+func hookItem(event string, group HookMatcher) string {
+	text, err := json.Marshal(struct {
+		Matcher string `json:"matcher"`
+		Hooks   []Hook `json:"hooks"`
+	}{group.Matcher, group.Hooks})
+	if err != nil {
+		// Strings and numbers always marshal; never let two groups share a name.
+		return item("hooks."+event, group.Source.Where()+" "+err.Error())
+	}
+	return item("hooks."+event, string(text))
+}
+
+// itemsOf returns the set of the entries' texts.
+func itemsOf(entries []Entry) items { return items(nil).union(entries) }
+
+func (a items) union(entries []Entry) items {
+	if a == nil {
+		a = items{}
+	}
+	for _, e := range entries {
+		a[e.Text] = true
+	}
+	return a
+}
+
+// loosening returns what in the layer needs trust when the layer lies in a
+// workspace. The Text of each entry is its item.
+func (l *layer) loosening(words *vocabulary) []Entry {
+	var found []Entry
+	add := func(e Entry, item string) {
+		e.Text = item
+		found = append(found, e)
+	}
+	for i := range words.keys {
+		k := &words.keys[i]
+		if e, ok := l.scalars[k.name]; ok && !k.tightest(e.Text) && k.countsFrom(l.source.kind) {
+			add(e, item(k.name, e.Text))
+		}
+		if k.form == formList && !k.tightens {
+			for _, e := range l.lists[k.name] {
+				add(e, item(k.name, e.Text))
+			}
+		}
+	}
+	for _, event := range slices.Sorted(maps.Keys(l.hooks)) {
+		for _, g := range l.hooks[event] {
+			add(g.Source, hookItem(event, g))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		add(l.env[name], item("env."+name, l.env[name].Text))
+	}
+	return found
+}
+
+// view is a layer with what of its loosening content counts.
+type view struct {
+	*layer
+	free     bool  // everything counts
+	approved items // otherwise this
+}
+
+func (v view) grants(item string) bool { return v.free || v.approved[item] }
+
+// grantsScalar reports whether the value may take effect even where it loosens.
+func (v view) grantsScalar(k *key, e Entry) bool {
+	return k.countsFrom(v.source.kind) && v.grants(item(k.name, e.Text))
+}
+
+// merger joins views, highest precedence first.
+type merger struct {
+	words *vocabulary
+	views []view
+	out   *Settings
+}
+
+func merge(words *vocabulary, views []view) *Settings {
+	m := merger{words: words, views: views, out: &Settings{Hooks: map[string][]HookMatcher{}, Env: map[string]string{}}}
+	for i := range words.keys {
+		switch k := &words.keys[i]; {
+		case k.form == formList:
+			*k.list(m.out) = m.list(k)
+		case k.set != nil:
+			if e := m.scalar(k); e.Text != "" {
+				k.set(m.out, e)
+			}
+		}
+	}
+	m.hooks()
+	m.env()
+	m.finish()
+	return m.out
+}
+
+func (m *merger) untrusted(e Entry, item string) {
+	e.Text = item
+	m.out.Untrusted = append(m.out.Untrusted, e)
+}
+
+func (m *merger) warn(e Entry, format string, args ...any) {
+	w := Warning{File: e.File, Line: e.Line, Text: fmt.Sprintf(format, args...)}
+	if e.Line > 0 {
+		w.Column = 1
+	}
+	m.out.Warnings = append(m.out.Warnings, w)
+}
+
+// list joins the entries of all views.
+func (m *merger) list(k *key) []Entry {
+	only := m.managedOnly(k)
+	var joined []Entry
+	for _, v := range m.views {
+		entries := v.lists[k.name]
+		if only != "" && v.source.kind != Managed && len(entries) > 0 {
+			m.warn(entries[0], "%s is left out: managed settings set %s", k.name, only)
+			continue
+		}
+		for _, e := range entries {
+			if name := item(k.name, e.Text); k.tightens || v.grants(name) {
+				joined = append(joined, e)
+			} else {
+				m.untrusted(e, name)
+			}
+		}
+	}
+	return joined
+}
+
+// managedOnly returns the key by which the administrator keeps a list to
+// managed files, or "".
+func (m *merger) managedOnly(k *key) string {
+	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyAllowRead: keyManagedReads}[k.name]
+	if name != "" && m.scalar(m.words.byName[name]).Text == "true" {
+		return name
+	}
+	return ""
+}
+
+// scalar returns the value in force: the highest that counts, or what sources
+// above it say without leave to loosen, where that is tighter.
+func (m *merger) scalar(k *key) Entry {
+	if k.from == anySourceOnce {
+		return m.anyScalar(k)
+	}
+	result, at := Entry{Text: k.def}, len(m.views)-1
+	for i, v := range m.views {
+		if e, ok := v.scalars[k.name]; ok && v.grantsScalar(k, e) {
+			result, at = e, i
+			break
+		}
+	}
+	// From low to high, and only ever tighter: one more file cannot loosen.
+	for ; at >= 0; at-- {
+		v := m.views[at]
+		for _, e := range v.held[k.name] {
+			if k.tighter(result.Text, e.Text) {
+				result = e
+			}
+		}
+		e, ok := v.scalars[k.name]
+		switch {
+		case !ok || v.grantsScalar(k, e) || e.Text == result.Text:
+		case k.tighter(result.Text, e.Text):
+			result = e
+		case k.from == notWorkspace:
+			m.warn(e, "%s: %q counts from user and managed settings only; %q stays", k.name, e.Text, result.Text)
+		default:
+			m.untrusted(e, item(k.name, e.Text))
+		}
+	}
+	return result
+}
+
+func (m *merger) anyScalar(k *key) Entry {
+	for _, v := range m.views {
+		if e, ok := v.scalars[k.name]; ok {
+			return e
+		}
+		if held := v.held[k.name]; len(held) > 0 {
+			return held[0]
+		}
+	}
+	return Entry{}
+}
+
+func (m *merger) hooks() {
+	only := m.scalar(m.words.byName[keyManagedHooks]).Text == "true"
+	off := m.scalar(m.words.byName[keyNoHooks])
+	for _, v := range m.views {
+		managed := v.source.kind == Managed
+		if only && !managed || off.Text == "true" && (!managed || off.Kind == Managed) {
+			continue
+		}
+		for _, event := range slices.Sorted(maps.Keys(v.hooks)) {
+			for _, group := range v.hooks[event] {
+				if name := hookItem(event, group); v.grants(name) {
+					m.out.Hooks[event] = append(m.out.Hooks[event], group)
+				} else {
+					m.untrusted(group.Source, name)
+				}
+			}
+		}
+	}
+}
+
+func (m *merger) env() {
+	for _, v := range m.views {
+		for _, name := range slices.Sorted(maps.Keys(v.env)) {
+			e := v.env[name]
+			if full := item("env."+name, e.Text); !v.grants(full) {
+				m.untrusted(e, full)
+			} else if _, taken := m.out.Env[name]; !taken {
+				m.out.Env[name] = e.Text
+			}
+		}
+	}
+}
+
+// finish settles what depends on more than one key.
+func (m *merger) finish() {
+	s := m.out
+	if s.DisableBypass && s.DefaultMode == ModeBypass {
+		m.warn(s.DefaultModeFrom, "%s is %q, which another setting forbids; %q is used instead", keyMode, ModeBypass, ModeDefault)
+		s.DefaultMode = ModeDefault
+	}
+	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
+		s.Bash.DefaultTimeout = s.Bash.MaxTimeout
+	}
+	if s.DefaultModeFrom.File == "" {
+		s.DefaultModeFrom = Entry{}
+	}
+	s.Trusted = len(s.Untrusted) == 0
+}
+
+// hold joins an earlier and a later reading of a list that tightens so that
+// nothing either of them forbids is let through, and reports what it kept.
+//
+// "!" patterns carve out of the entries before them. Where a list is not merely
+// longer than before, no order of the joined entries honours both carve-outs,
+// so none is.
+func hold(before, after []Entry) (joined, kept []Entry) {
+	carved := slices.ContainsFunc(before, carvesOut) || slices.ContainsFunc(after, carvesOut)
+	if carved && extends(before, after) {
+		return after, nil
+	}
+	joined = slices.Clone(after)
+	if carved {
+		joined = slices.DeleteFunc(joined, carvesOut)
+	}
+	for _, e := range before {
+		stands := slices.ContainsFunc(joined, func(other Entry) bool { return other.Text == e.Text })
+		if !stands && !carvesOut(e) {
+			joined, kept = append(joined, e), append(kept, e)
+		}
+	}
+	return joined, kept
+}
+
+// extends reports whether after is before with plain entries appended.
+func extends(before, after []Entry) bool {
+	same := func(a, b Entry) bool { return a.Text == b.Text }
+	return len(after) >= len(before) && slices.EqualFunc(before, after[:len(before)], same) &&
+		!slices.ContainsFunc(after[len(before):], carvesOut)
+}
+
+// succeed returns what is in force of a file that a running server has read
+// again: all that tightens in either reading. What loosens stands as written
+// now; whether it counts is decided by the view.
+func (l *layer) succeed(words *vocabulary, next *layer) *layer {
+	for i := range words.keys {
+		k := &words.keys[i]
+		if k.form == formList {
+			if !k.tightens {
+				continue
+			}
+			joined, kept := hold(l.lists[k.name], next.lists[k.name])
+			next.lists[k.name] = joined
+			for _, e := range kept {
+				next.keepWarning(k.name, e)
+			}
+			continue
+		}
+		now := next.scalars[k.name]
+		for _, e := range append(slices.Clone(l.held[k.name]), l.scalars[k.name]) {
+			if e.Text != "" && e.Text != now.Text && k.rank(e.Text) >= 0 {
+				next.held[k.name] = append(next.held[k.name], e)
+			}
+		}
+	}
+	return next
+}
+
+func (l *layer) keepWarning(name string, e Entry) {
+	l.warnings = append(l.warnings, Warning{File: e.File, Text: name + ": " + strconv.Quote(e.Text) +
+		" was taken out while the server runs; it stays in force until the server is started again"})
+}

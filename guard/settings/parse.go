@@ -1,0 +1,395 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/tailscale/hujson"
+)
+
+// MaxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger
+// one is a mistake or an attempt to make every start slow.
+const MaxFileSize = 1 << 20
+
+// maxDepth bounds how deep arrays and objects nest. The shape needs six; the
+// parser recurses, so without a bound a megabyte of "[" costs a gigabyte of stack.
+const maxDepth = 32
+
+// layer is the content of one source.
+type layer struct {
+	source  source
+	lists   map[string][]Entry // by key name
+	scalars map[string]Entry   // by key name
+	hooks   map[string][]HookMatcher
+	env     map[string]Entry // by variable
+	// held are earlier values of scalars that a running server keeps where
+	// they are tighter (see session.go).
+	held     map[string][]Entry
+	warnings []Warning
+}
+
+func newLayer(src source) *layer {
+	return &layer{source: src, lists: map[string][]Entry{}, scalars: map[string]Entry{},
+		hooks: map[string][]HookMatcher{}, env: map[string]Entry{}, held: map[string][]Entry{}}
+}
+
+// parser reads one file into a layer.
+type parser struct {
+	*layer
+	words *vocabulary
+	lines []int // offset of each line's first byte
+}
+
+// parse reads the text of a settings file: JSON, with comments and trailing
+// commas. What is wrong inside becomes a warning; an error, always a
+// *ParseError, means that nothing of the file could be understood.
+func parse(src source, words *vocabulary, text []byte) (*layer, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	p := &parser{layer: newLayer(src), words: words, lines: lineStarts(text)}
+	if len(bytes.TrimSpace(text)) == 0 {
+		p.warnings = append(p.warnings, Warning{File: src.file, Text: "the file is empty; nothing is taken from it"})
+		return p.layer, nil
+	}
+	if off, err := precheck(text); err != nil {
+		line, column := p.position(off)
+		return nil, &ParseError{File: src.file, Line: line, Column: column, Err: err}
+	}
+	// A line comment may end with the file; the parser wants a newline.
+	root, err := hujson.Parse(append(bytes.Clone(text), '\n'))
+	if err != nil {
+		return nil, syntaxError(src.file, err)
+	}
+	object, ok := root.Value.(*hujson.Object)
+	if !ok {
+		line, column := p.position(root.StartOffset)
+		return nil, &ParseError{File: src.file, Line: line, Column: column,
+			Err: fmt.Errorf("the file holds %s; a JSON object is expected", describe(root))}
+	}
+	p.object("", object)
+	return p.layer, nil
+}
+
+// syntaxError gives an error of hujson its position as fields.
+func syntaxError(file string, err error) error {
+	e := &ParseError{File: file, Err: err}
+	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Column); scan == nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			e.Err = cause
+		}
+	}
+	return e
+}
+
+// precheck refuses what the parser would accept or choke on: text that is not
+// UTF-8, whose rules would match nothing, and nesting without end.
+func precheck(text []byte) (offset int, err error) {
+	if !utf8.Valid(text) {
+		for i := 0; i < len(text); {
+			r, n := utf8.DecodeRune(text[i:])
+			if r == utf8.RuneError && n == 1 {
+				return i, fmt.Errorf("byte 0x%02x is not UTF-8; save the file as UTF-8", text[i])
+			}
+			i += n
+		}
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"', '/':
+			i = skipToken(text, i)
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return i, fmt.Errorf("more than %d levels of nesting", maxDepth)
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+	return 0, nil
+}
+
+// skipToken returns the offset of the last byte of the string or comment that
+// starts at i, or i when none does.
+func skipToken(text []byte, i int) int {
+	rest := text[i+1:]
+	end := -1
+	switch {
+	case text[i] == '"':
+		for n := 0; n < len(rest); n++ {
+			if rest[n] == '\\' {
+				n++
+			} else if rest[n] == '"' {
+				return i + 1 + n
+			}
+		}
+	case bytes.HasPrefix(rest, []byte("/")):
+		end = bytes.IndexByte(rest, '\n')
+	case bytes.HasPrefix(rest, []byte("*")):
+		if end = bytes.Index(rest[1:], []byte("*/")); end >= 0 {
+			end += 2
+		}
+	default:
+		return i
+	}
+	if end < 0 {
+		return len(text)
+	}
+	return i + 1 + end
+}
+
+func lineStarts(text []byte) []int {
+	starts := []int{0}
+	for i, b := range text {
+		if b == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+// position turns an offset into line and column, both from 1.
+func (p *parser) position(offset int) (line, column int) {
+	line = sort.SearchInts(p.lines, offset+1)
+	return line, offset - p.lines[line-1] + 1
+}
+
+func (p *parser) warn(v hujson.Value, format string, args ...any) {
+	line, column := p.position(v.StartOffset)
+	p.warnings = append(p.warnings, Warning{File: p.source.file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) entry(v hujson.Value, text string) Entry {
+	line, _ := p.position(v.StartOffset)
+	return Entry{Text: text, Kind: p.source.kind, File: p.source.file, Line: line, Root: p.source.root}
+}
+
+// object reads the members of the object at prefix ("" is the file itself).
+func (p *parser) object(prefix string, object *hujson.Object) {
+	seen := map[string]bool{}
+	for _, m := range object.Members {
+		name := literal(m.Name)
+		path := name
+		if prefix != "" {
+			path = prefix + "." + name
+		}
+		if seen[name] {
+			p.warn(m.Name, "%q stands here twice; lists are joined, of other values the last one counts", path)
+		}
+		seen[name] = true
+		p.member(prefix, path, m)
+	}
+}
+
+func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
+	switch k := p.words.byName[path]; {
+	case isNull(m.Value):
+		// Same as absent.
+	case k != nil && k.form == formList:
+		p.list(k, m.Value)
+	case k != nil:
+		p.scalar(k, m.Value)
+	case path == "hooks":
+		p.hookEvents(m.Value)
+	case path == "env":
+		p.environment(m.Value)
+	case p.words.groups[path]:
+		if object, ok := m.Value.Value.(*hujson.Object); ok {
+			p.object(path, object)
+		} else {
+			p.wrongType(path, m.Value, "an object")
+		}
+	case p.words.unsupported[path]:
+		p.warn(m.Name, "toolhost does not apply %q", path)
+	case p.words.ignored[path]:
+	default:
+		p.warn(m.Name, "unknown key %q%s", path, suggest(path, p.words.siblings(prefix)))
+	}
+}
+
+func (p *parser) wrongType(path string, v hujson.Value, want string) {
+	p.warn(v, "%s is %s; %s is expected. It is skipped", path, describe(v), want)
+}
+
+func (p *parser) list(k *key, v hujson.Value) {
+	array, ok := v.Value.(*hujson.Array)
+	if !ok {
+		// One string where a list belongs can only mean one thing, and
+		// skipping a deny would loosen.
+		if !k.tightens || !isString(v) {
+			p.wrongType(k.name, v, "an array of strings")
+			return
+		}
+		p.warn(v, "%s is a string; an array of strings is expected. It is taken as the only entry", k.name)
+		array = &hujson.Array{Elements: []hujson.Value{v}}
+	}
+	for _, el := range array.Elements {
+		switch text := literal(el); {
+		case !isString(el):
+			p.wrongType("an entry of "+k.name, el, "a string")
+		case strings.TrimSpace(text) == "":
+			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
+		default:
+			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text))
+		}
+	}
+}
+
+func (p *parser) scalar(k *key, v hujson.Value) {
+	if k.from == onlyManaged && !k.countsFrom(p.source.kind) {
+		p.warn(v, "%s counts in managed settings only. It is skipped", k.name)
+		return
+	}
+	text, want := k.read(v)
+	if want == "" {
+		p.scalars[k.name] = p.entry(v, text)
+		return
+	}
+	if k.unknown == "" || !isString(v) {
+		p.wrongType(k.name, v, want)
+		return
+	}
+	p.warn(v, "%s is %s%s; %s is expected. %q is used instead", k.name, describe(v), suggest(literal(v), k.order), want, k.unknown)
+	p.scalars[k.name] = p.entry(v, k.unknown)
+}
+
+// read returns the value in canonical text, or what the key expects instead.
+func (k *key) read(v hujson.Value) (text, want string) {
+	text = literal(v)
+	switch k.form {
+	case formSwitch:
+		if kind := v.Value.Kind(); kind != 't' && kind != 'f' {
+			return "", "true or false"
+		}
+	case formChoice:
+		if !isString(v) || k.rank(text) < 0 {
+			return "", oneOf(k.order)
+		}
+	case formNumber:
+		if n, err := strconv.Atoi(text); err != nil || n < 1 || isString(v) {
+			return "", "a whole number above 0"
+		}
+	case formDuration:
+		if d, err := time.ParseDuration(text); err != nil || d <= 0 || !isString(v) {
+			return "", `a duration such as "50s" or "2m"`
+		}
+	}
+	return text, ""
+}
+
+func (p *parser) environment(v hujson.Value) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		p.wrongType("env", v, "an object of strings")
+		return
+	}
+	for _, m := range object.Members {
+		name, text := literal(m.Name), literal(m.Value)
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(text, "\x00"):
+			p.warn(m.Name, "env: %q cannot be an environment variable. It is skipped", name)
+		case isString(m.Value):
+			p.env[name] = p.entry(m.Value, text)
+		default:
+			p.wrongType("env."+name, m.Value, "a string")
+		}
+	}
+}
+
+// siblings returns the names that may stand in the object at prefix.
+func (w *vocabulary) siblings(prefix string) []string {
+	set := map[string]bool{}
+	if prefix == "" {
+		set["hooks"], set["env"] = true, true
+	} else {
+		prefix += "."
+	}
+	for name := range w.byName {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			head, _, _ := strings.Cut(rest, ".")
+			set[prefix+head] = true
+		}
+	}
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// suggest names the nearest of the known words, if one is near.
+func suggest(word string, known []string) string {
+	best, distance := "", 1+len(word)/4
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+func oneOf(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return "one of " + strings.Join(quoted, ", ")
+}
+
+func isString(v hujson.Value) bool { return v.Value.Kind() == '"' }
+func isNull(v hujson.Value) bool   { return v.Value.Kind() == 'n' }
+
+// literal returns the text of a string, or any other literal as written.
+func literal(v hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok {
+		return l.String()
+	}
+	return ""
+}
+
+// describe says what a value is, for "X is …; … is expected".
+func describe(v hujson.Value) string {
+	const longest = 40 // enough to recognise the value in a message
+	switch v.Value.Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return literal(v)
+	}
+	text := string(v.Value.(hujson.Literal))
+	if r := []rune(text); len(r) > longest {
+		text = string(r[:longest]) + "…"
+	}
+	if isString(v) {
+		return "the string " + text
+	}
+	return "the number " + text
+}
+
+// carvesOut reports whether the entry is a "!" pattern, which takes paths out
+// of earlier entries. In a Bash rule, "!" is part of the command.
+func carvesOut(e Entry) bool {
+	tool, specifier, ok := strings.Cut(e.Text, "(")
+	if !ok {
+		return strings.HasPrefix(strings.TrimSpace(e.Text), "!")
+	}
+	return strings.HasPrefix(strings.TrimSpace(specifier), "!") &&
+		tool != "Bash" && tool != "WebFetch" && !strings.HasPrefix(tool, "mcp__")
+}

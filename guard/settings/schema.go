@@ -1,0 +1,94 @@
+package settings
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Schema returns the JSON Schema of a settings file, for editors. Keys of Claude
+// Code that do not concern tools are left open.
+func Schema() *jsonschema.Schema {
+	top := &jsonschema.Schema{
+		Schema:      "https://json-schema.org/draft/2020-12/schema",
+		Title:       "toolhost settings",
+		Description: "Permission rules, hooks and sandbox of toolhost. Claude Code settings files have the same shape.",
+		Type:        "object",
+	}
+	table := keys()
+	for i := range table {
+		k := &table[i]
+		path := strings.Split(k.name, ".")
+		object := top
+		for _, name := range path[:len(path)-1] {
+			object = property(object, name, &jsonschema.Schema{Type: "object"})
+		}
+		property(object, path[len(path)-1], k.schema())
+	}
+	hooks := property(top, "hooks", &jsonschema.Schema{Type: "object"})
+	hooks.Description = "Programs that see calls before and after they run."
+	for _, event := range hookEvents() {
+		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
+	}
+	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands.",
+		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
+	property(top, "$schema", &jsonschema.Schema{Type: "string"})
+	return top
+}
+
+// property returns the named property, added if it is missing.
+func property(object *jsonschema.Schema, name string, add *jsonschema.Schema) *jsonschema.Schema {
+	if object.Properties == nil {
+		object.Properties = map[string]*jsonschema.Schema{}
+	}
+	if old := object.Properties[name]; old != nil {
+		return old
+	}
+	object.Properties[name] = add
+	object.PropertyOrder = append(object.PropertyOrder, name)
+	return add
+}
+
+func (k *key) schema() *jsonschema.Schema {
+	s := &jsonschema.Schema{Description: k.doc}
+	value := k.def
+	switch k.form {
+	case formList:
+		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
+	case formSwitch:
+		s.Type = "boolean"
+	case formChoice:
+		s.Type = "string"
+		for _, v := range k.order {
+			s.Enum = append(s.Enum, v)
+		}
+		value = strconv.Quote(k.def)
+	case formNumber:
+		s.Type, s.Minimum = "integer", jsonschema.Ptr(1.0)
+	case formDuration:
+		s.Type, s.Pattern = "string", `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`
+		value = strconv.Quote(k.def)
+	}
+	if k.def != "" {
+		s.Default = json.RawMessage(value)
+	}
+	return s
+}
+
+func groupSchema() *jsonschema.Schema {
+	text := func(doc string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Description: doc} }
+	hook := &jsonschema.Schema{Type: "object", Required: []string{"type"}}
+	property(hook, "type", &jsonschema.Schema{Type: "string", Enum: []any{"command", "http"}})
+	property(hook, "command", text("Run by a shell; gets the event as JSON on standard input."))
+	property(hook, "url", text("Gets the event as JSON by POST."))
+	property(hook, "headers", &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string"}})
+	property(hook, "timeout", &jsonschema.Schema{Type: "number", ExclusiveMinimum: jsonschema.Ptr(0.0),
+		Description: "Seconds.", Default: json.RawMessage(strconv.Itoa(int(DefaultHookTimeout.Seconds())))})
+	property(hook, "if", text("A permission rule that narrows the hook to matching calls."))
+	group := &jsonschema.Schema{Type: "object", Required: []string{"hooks"}}
+	property(group, "matcher", text("Tool names, or a regular expression. Empty or \"*\": every tool."))
+	property(group, "hooks", &jsonschema.Schema{Type: "array", Items: hook})
+	return group
+}

@@ -1,0 +1,406 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const (
+	// racyWindow is how close to its reading a file's time stamp may lie before
+	// equal stamps stop proving equal content. FAT keeps two seconds.
+	racyWindow = 2 * time.Second
+	// vanishGrace is how long what a user or managed file forbade stays in
+	// force after the file is gone: some editors replace a file in two steps.
+	vanishGrace = time.Second
+)
+
+// session reads the sources once or again and again, and keeps what a reading
+// must know of the ones before.
+type session struct {
+	cfg     Config
+	words   *vocabulary
+	fixed   []source // all but the managed files, whose number varies
+	files   map[string]*file
+	order   []*file // highest precedence first
+	trust   *trustStore
+	store   stamp     // of the trust store
+	notice  []Warning // about the trust store
+	remarks []Warning // about the session itself
+	errs    []error   // what is wrong with cfg
+	begun   bool      // the first reading is done: the server runs
+	// due is when the passage of time alone will change the settings; zero: never.
+	due time.Time
+	now func() time.Time
+}
+
+// file is one source and what the readings so far have found in it.
+type file struct {
+	source
+	stamp stamp
+	text  []byte
+	// layer is what is in force of the file; nil while err is set.
+	layer *layer
+	// fresh means that layer is from the first reading that succeeded.
+	fresh    bool
+	approved items
+	err      error    // it could not be read, and never could
+	stale    *Warning // it could not be read; layer is the last good content
+	gone     time.Time
+}
+
+// stamp is what tells one state of a file from another without reading it.
+type stamp struct {
+	info os.FileInfo // nil when there is none
+	err  string
+	at   time.Time // when it was taken
+}
+
+func takeStamp(file string, now time.Time) (stamp, error) {
+	info, err := os.Stat(file)
+	s := stamp{info: info, at: now}
+	if err != nil {
+		s.info, s.err = nil, err.Error()
+	}
+	return s, err
+}
+
+// proves reports whether a file with stamp now must hold what it held at s.
+func (s stamp) proves(now stamp) bool {
+	if s.at.IsZero() || s.err != now.err || (s.info == nil) != (now.info == nil) {
+		return false
+	}
+	if s.info == nil {
+		return true
+	}
+	return os.SameFile(s.info, now.info) && s.info.Size() == now.info.Size() && s.info.Mode() == now.info.Mode() &&
+		s.info.ModTime().Equal(now.info.ModTime()) && s.at.Sub(s.info.ModTime()) > racyWindow
+}
+
+// absent reports whether err says that there is no such file.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// readRegular reads a whole file that is no longer than MaxFileSize. It never
+// blocks: a pipe or a device in a file's place is an error.
+func readRegular(name string) ([]byte, os.FileInfo, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	if err == nil && len(text) > MaxFileSize {
+		err = fmt.Errorf("%s is larger than %d bytes", name, MaxFileSize)
+	}
+	return text, info, err
+}
+
+func newSession(cfg Config) *session {
+	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, now: time.Now, trust: &trustStore{}}
+	if err := cfg.check(); err != nil {
+		s.errs = []error{err}
+	}
+	for _, src := range cfg.sources() {
+		if src.kind != Managed {
+			s.fixed = append(s.fixed, src)
+		}
+	}
+	return s
+}
+
+// names returns every path whose change can matter; of a drop-in directory one
+// that stands for all in it.
+func (s *session) names() []string {
+	var names []string
+	for _, d := range s.cfg.managedDirs() {
+		names = append(names, d[0], filepath.Join(d[1], "*.json"))
+	}
+	for _, src := range s.fixed {
+		names = append(names, src.file)
+	}
+	if s.cfg.StateDir != "" {
+		names = append(names, filepath.Join(s.cfg.StateDir, trustFile))
+	}
+	return names
+}
+
+// check refuses paths whose meaning depends on the working directory.
+func (cfg Config) check() error {
+	for _, path := range append([]string{cfg.Home, cfg.UserConfigDir, cfg.StateDir, cfg.ManagedDir}, cfg.Roots...) {
+		if path != "" && !filepath.IsAbs(path) {
+			return fmt.Errorf("%s is not an absolute path: settings cannot be located", path)
+		}
+	}
+	return nil
+}
+
+// read looks at every source and returns what they say together; nil if
+// nothing has changed since the last time.
+func (s *session) read() *Settings {
+	now := s.now()
+	changed := !s.begun
+	s.due = time.Time{}
+	s.arrange()
+	for _, f := range s.order {
+		changed = s.look(f, now) || changed
+	}
+	changed = s.lookTrust(now) || changed
+	if !changed {
+		return nil
+	}
+	s.begun = true
+	s.approve()
+	return s.merged()
+}
+
+// arrange puts the sources in order. A managed drop-in that vanished stays on
+// the list until its grace is over.
+func (s *session) arrange() {
+	listed := append(dropTwins(s.cfg.managedSources()), s.fixed...)
+	var order []*file
+	for _, src := range listed {
+		f := s.files[src.file]
+		if f == nil {
+			f = &file{source: src}
+			s.files[src.file] = f
+		}
+		order = append(order, f)
+	}
+	for _, f := range s.order {
+		switch {
+		case slices.Contains(order, f):
+		case f.text == nil && f.gone.IsZero() && f.err == nil && f.stale == nil:
+			delete(s.files, f.file) // nothing of it is in force any more
+		default:
+			order = slices.Insert(order, 0, f)
+		}
+	}
+	s.order = order
+}
+
+// look reads one file if it may have changed, and reports whether what is in
+// force of it has.
+func (s *session) look(f *file, now time.Time) bool {
+	seen, err := takeStamp(f.file, now)
+	waiting := !f.gone.IsZero()
+	if f.stamp.proves(seen) && !waiting {
+		return false
+	}
+	first := f.stamp.at.IsZero()
+	f.stamp = seen
+	var text []byte
+	if err == nil {
+		text, _, err = readRegular(f.file)
+	}
+	switch {
+	case absent(err) && !f.required:
+		return s.vanish(f, now)
+	case err != nil:
+		return s.fail(f, &ParseError{File: f.file, Err: readFailure(f, err)})
+	}
+	f.gone = time.Time{}
+	if !first && f.err == nil && f.stale == nil && !waiting && f.text != nil && bytes.Equal(text, f.text) {
+		return false
+	}
+	// Empty is how a file looks that is being written.
+	if s.begun && len(bytes.TrimSpace(text)) == 0 {
+		return s.fail(f, &ParseError{File: f.file, Err: errors.New("the file is empty")})
+	}
+	next, err := parse(f.source, s.words, text)
+	if err != nil {
+		return s.fail(f, err)
+	}
+	f.text = text
+	s.accept(f, next)
+	return true
+}
+
+func readFailure(f *file, err error) error {
+	if absent(err) {
+		return errors.New("the file does not exist, but was named by --settings")
+	}
+	if path := new(fs.PathError); errors.As(err, &path) {
+		return fmt.Errorf("cannot be read: %w", path.Err)
+	}
+	return err
+}
+
+// fail records that a file is there and says nothing. What it said before
+// stays in force.
+func (s *session) fail(f *file, err error) bool {
+	f.gone = time.Time{}
+	if f.layer == nil && s.begun && f.err == nil {
+		f.layer = newLayer(f.source) // came later: its last good content is none
+	}
+	if f.layer == nil {
+		was := f.err
+		f.err = err
+		return was == nil || was.Error() != err.Error()
+	}
+	w := Warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
+	if p := new(ParseError); errors.As(err, &p) {
+		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; the file's last good content stays in force"
+	}
+	was := f.stale
+	f.stale = &w
+	return was == nil || *was != w
+}
+
+// vanish takes the content of a file that is not there out of force.
+func (s *session) vanish(f *file, now time.Time) bool {
+	empty := newLayer(f.source)
+	hadText := f.text != nil
+	switch {
+	case f.layer == nil:
+		f.gone = time.Time{}
+		changed := f.err != nil
+		s.accept(f, empty)
+		return changed
+	case !hadText && f.gone.IsZero() && f.stale == nil:
+		return false
+	case f.frozen():
+		f.text = nil
+		s.accept(f, empty)
+		return true
+	case f.gone.IsZero():
+		f.gone, f.text, f.stale = now, nil, nil
+		f.layer, f.approved = f.layer.succeed(s.words, empty), nil
+		s.dueBy(now.Add(vanishGrace))
+		return true
+	case now.Sub(f.gone) < vanishGrace:
+		s.dueBy(f.gone.Add(vanishGrace))
+		return false
+	}
+	f.gone = time.Time{}
+	s.accept(f, empty)
+	return true
+}
+
+func (s *session) dueBy(t time.Time) {
+	if s.due.IsZero() || t.Before(s.due) {
+		s.due = t
+	}
+}
+
+// frozen reports whether a running server takes only tightening from the file.
+func (f *file) frozen() bool { return f.kind != Managed && f.kind != User }
+
+// accept puts the content of a file in force.
+func (s *session) accept(f *file, next *layer) {
+	switch {
+	case f.layer == nil:
+		f.fresh = true
+	case f.frozen():
+		next = f.layer.succeed(s.words, next)
+	}
+	f.layer, f.err, f.stale = next, nil, nil
+}
+
+// lookTrust reads the trust store if it may have changed.
+func (s *session) lookTrust(now time.Time) bool {
+	if s.cfg.StateDir == "" {
+		return false
+	}
+	path := filepath.Join(s.cfg.StateDir, trustFile)
+	seen, _ := takeStamp(path, now)
+	if s.store.proves(seen) {
+		return false
+	}
+	s.store = seen
+	store, err := readTrust(s.cfg)
+	s.notice = nil
+	if err != nil {
+		store = &trustStore{}
+		s.notice = []Warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
+	}
+	s.trust = store
+	return true
+}
+
+// approve decides what loosening content of each file counts.
+func (s *session) approve() {
+	byRoot := map[string]items{}
+	for _, f := range s.order {
+		if f.workspace != "" && f.layer != nil {
+			byRoot[f.workspace] = byRoot[f.workspace].union(f.layer.loosening(s.words))
+		}
+	}
+	for _, f := range s.order {
+		if f.layer == nil || !f.frozen() {
+			continue
+		}
+		now := itemsOf(f.layer.loosening(s.words))
+		record, known := s.trust.Workspaces[canonical(f.workspace)]
+		known = known && f.workspace != ""
+		believed := s.cfg.TrustWorkspace || f.workspace == ""
+		switch {
+		case known && record.SHA256 == byRoot[f.workspace].digest(), believed && f.fresh:
+			f.approved = now
+		case known || believed:
+			// The user trusted other content: of that, what still stands counts.
+			f.approved = f.approved.intersect(now)
+		default:
+			f.approved = nil
+		}
+		f.fresh = false
+	}
+}
+
+// merged joins what is in force.
+func (s *session) merged() *Settings {
+	views := []view{s.flags()}
+	var notes []Warning
+	var broken []error
+	broken = append(broken, s.errs...)
+	for _, f := range s.order {
+		if f.err != nil {
+			broken = append(broken, f.err)
+			continue
+		}
+		notes = append(notes, f.layer.warnings...)
+		if f.stale != nil {
+			notes = append(notes, *f.stale)
+		}
+		views = append(views, view{layer: f.layer, free: !f.frozen(), approved: f.approved})
+	}
+	slices.SortStableFunc(views, func(a, b view) int { return int(a.source.kind) - int(b.source.kind) })
+	out := merge(s.words, views)
+	out.Warnings = slices.Concat(notes, out.Warnings, s.notice, s.remarks)
+	out.Broken = broken
+	return out
+}
+
+// flags returns the rules given on the command line.
+func (s *session) flags() view {
+	l := newLayer(source{kind: CommandLine})
+	for flag, rules := range map[string][]string{"--allow": s.cfg.Allow, "--deny": s.cfg.Deny} {
+		name := keyAllow
+		if flag == "--deny" {
+			name = keyDeny
+		}
+		for _, rule := range rules {
+			l.lists[name] = append(l.lists[name], Entry{Text: rule, Kind: CommandLine, File: flag})
+		}
+	}
+	return view{layer: l, free: true}
+}
+
+// Load reads all sources once. It never fails: what is wrong stands in
+// Broken or Warnings of the result.
+func Load(cfg Config) *Settings { return newSession(cfg).read() }

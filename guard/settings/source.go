@@ -1,0 +1,132 @@
+package settings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// source is one file settings may come from, present or not.
+type source struct {
+	kind Kind
+	file string
+	root string // Entry.Root
+	// workspace is the root the file belongs to, for local and project files.
+	workspace string
+	// required means that somebody named the file, so that its absence is an error.
+	required bool
+}
+
+// sources returns the files to read, highest precedence first.
+func (cfg Config) sources() []source {
+	list := cfg.managedSources()
+	for _, file := range slices.Backward(cfg.Files) {
+		if abs, err := filepath.Abs(file); err == nil {
+			file = abs
+		}
+		list = append(list, source{kind: CommandLine, file: file, root: filepath.Dir(file), required: true})
+	}
+	for _, level := range []struct {
+		kind Kind
+		own  string
+		code string
+	}{{Local, "toolhost.local.json", "settings.local.json"}, {Project, "toolhost.json", "settings.json"}} {
+		for _, root := range cfg.Roots {
+			for _, file := range []string{filepath.Join(root, ".toolhost", level.own), filepath.Join(root, ".claude", level.code)} {
+				list = append(list, source{kind: level.kind, file: file, root: root, workspace: root})
+			}
+		}
+	}
+	return dropTwins(append(list, cfg.userSources()...))
+}
+
+func (cfg Config) userSources() []source {
+	var list []source
+	add := func(file, root string) { list = append(list, source{kind: User, file: file, root: root}) }
+	if cfg.UserConfigDir != "" {
+		for _, root := range cfg.Roots {
+			add(cfg.answersFile(root), root)
+		}
+		dir := filepath.Join(cfg.UserConfigDir, "toolhost")
+		add(filepath.Join(dir, "toolhost.json"), dir)
+	}
+	if cfg.Home != "" {
+		dir := filepath.Join(cfg.Home, ".claude")
+		add(filepath.Join(dir, "settings.json"), dir)
+	}
+	return list
+}
+
+// dropTwins leaves a workspace file out when the user's own files hold the
+// same path, as ~/.claude/settings.json does when the home directory is a root.
+func dropTwins(list []source) []source {
+	own := map[string]bool{}
+	for _, s := range list {
+		if !s.kind.inWorkspace() && s.kind != CommandLine {
+			own[filepath.Clean(s.file)] = true
+		}
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(s source) bool {
+		file := filepath.Clean(s.file)
+		twin := seen[file] || s.kind.inWorkspace() && own[file]
+		seen[file] = true
+		return twin
+	})
+}
+
+// managedDirs returns the administrator's directories, ours first, each with
+// its main file and its drop-in directory.
+func (cfg Config) managedDirs() [][2]string {
+	base := cfg.ManagedDir
+	if base == "" {
+		base = managedBase()
+	}
+	own, code := filepath.Join(base, "toolhost"), filepath.Join(base, claudeManagedName)
+	return [][2]string{
+		{filepath.Join(own, "toolhost.json"), filepath.Join(own, "toolhost.d")},
+		{filepath.Join(code, "managed-settings.json"), filepath.Join(code, "managed-settings.d")},
+	}
+}
+
+// managedSources lists the managed files. As in Claude Code, a drop-in goes
+// before the main file and before drop-ins whose names sort earlier.
+func (cfg Config) managedSources() []source {
+	var list []source
+	for _, dir := range cfg.managedDirs() {
+		entries, err := os.ReadDir(dir[1])
+		if err != nil && !os.IsNotExist(err) {
+			// The directory itself takes the place of a file: reading it fails,
+			// and that is reported, instead of rules that vanish.
+			list = append(list, source{kind: Managed, file: dir[1], required: true})
+		}
+		for _, e := range slices.Backward(entries) {
+			if name := e.Name(); strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
+				list = append(list, source{kind: Managed, file: filepath.Join(dir[1], name)})
+			}
+		}
+		list = append(list, source{kind: Managed, file: dir[0]})
+	}
+	return list
+}
+
+// answersFile is where "always allow" answers for a root are kept: outside the
+// workspace, so that neither the repository nor a tool can write it.
+func (cfg Config) answersFile(root string) string {
+	sum := sha256.Sum256([]byte(canonical(root)))
+	return filepath.Join(cfg.UserConfigDir, "toolhost", "workspaces", hex.EncodeToString(sum[:8])+".json")
+}
+
+// canonical is the name a root is remembered by.
+func canonical(root string) string {
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		return real
+	}
+	return filepath.Clean(root)
+}

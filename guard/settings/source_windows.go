@@ -1,0 +1,10 @@
+package settings
+
+const claudeManagedName = "ClaudeCode"
+
+// managedBase does not come from %ProgramFiles%: whoever starts us sets the
+// environment, and must not be able to hide the administrator's files.
+func managedBase() string { return `C:\Program Files` }
+
+// openNonblock is for pipes in the file system, which Windows does not have.
+const openNonblock = 0

@@ -1,0 +1,219 @@
+package settings
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// trustFile is the trust store, in the state directory. It is replaced by
+// rename, so that readers need no lock.
+const trustFile = "trust.json"
+
+// lockPatience is how long a writer waits for another process. A write takes
+// milliseconds; longer means a process that hangs with the lock.
+const lockPatience = 5 * time.Second
+
+// Trusted is a workspace whose loosening content its user has accepted.
+type Trusted struct {
+	Root string `json:"root"` // symbolic links resolved
+	// SHA256 is over the accepted content.
+	SHA256 string    `json:"sha256"`
+	Since  time.Time `json:"since"`
+}
+
+// trustStore is the content of trustFile.
+type trustStore struct {
+	Workspaces map[string]Trusted `json:"workspaces"` // by root
+}
+
+// Trust accepts what the files of root say at this moment, as [Inspect] shows
+// it. It fails when a file cannot be parsed or the store not be written.
+func Trust(cfg Config, root string) error {
+	review, err := Inspect(cfg, root)
+	if err != nil {
+		return err
+	}
+	return review.Trust()
+}
+
+// Review is the loosening content of one workspace.
+type Review struct {
+	Root string
+	// Entries is what trust would let take effect; Text holds key and value.
+	Entries []Entry
+
+	digest string
+	cfg    Config
+}
+
+// Inspect reads the loosening content of root's files, for its user to look at
+// before trusting it.
+func Inspect(cfg Config, root string) (*Review, error) {
+	if info, err := os.Stat(root); err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", root, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("workspace %s is not a directory", root)
+	}
+	r := &Review{Root: canonical(root), cfg: cfg}
+	cfg.Roots = []string{r.Root}
+	words := newVocabulary()
+	for _, src := range cfg.sources() {
+		if src.workspace == "" {
+			continue
+		}
+		text, _, err := readRegular(src.file)
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("settings file: %w", err)
+		}
+		l, err := parse(src, words, text)
+		if err != nil {
+			return nil, err
+		}
+		r.Entries = append(r.Entries, l.loosening(words)...)
+	}
+	r.digest = itemsOf(r.Entries).digest()
+	return r, nil
+}
+
+// Trust accepts exactly the content that was read, whatever the files say by now.
+func (r *Review) Trust() error {
+	return editTrust(r.cfg, func(store *trustStore) error {
+		store.Workspaces[r.Root] = Trusted{Root: r.Root, SHA256: r.digest, Since: time.Now().UTC().Truncate(time.Second)}
+		return nil
+	})
+}
+
+// Revoke withdraws the trust in root. It is an error when there was none.
+func Revoke(cfg Config, root string) error {
+	root = canonical(root)
+	return editTrust(cfg, func(store *trustStore) error {
+		if _, ok := store.Workspaces[root]; !ok {
+			return fmt.Errorf("workspace %s is not trusted: nothing to revoke", root)
+		}
+		delete(store.Workspaces, root)
+		return nil
+	})
+}
+
+// ListTrusted returns the trusted workspaces by name.
+func ListTrusted(cfg Config) ([]Trusted, error) {
+	store, err := readTrust(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var list []Trusted
+	for _, root := range slices.Sorted(maps.Keys(store.Workspaces)) {
+		list = append(list, store.Workspaces[root])
+	}
+	return list, nil
+}
+
+// digest names a set of loosening content: the order in which it stands, its
+// comments and which of the files holds it do not matter.
+func (set items) digest() string {
+	sum := sha256.New()
+	for _, text := range slices.Sorted(maps.Keys(set)) {
+		fmt.Fprintf(sum, "%d:%s\n", len(text), text) // the length keeps entries apart
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// readTrust reads the store; one that is absent is empty.
+func readTrust(cfg Config) (*trustStore, error) {
+	store := &trustStore{Workspaces: map[string]Trusted{}}
+	if cfg.StateDir == "" {
+		return store, nil
+	}
+	file := filepath.Join(cfg.StateDir, trustFile)
+	text, info, err := readRegular(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return store, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("trust store: %w", err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("trust store %s can be written by other users and is not believed: run chmod 600 on it", file)
+	}
+	if err := json.Unmarshal(text, store); err != nil {
+		return nil, fmt.Errorf("trust store %s is damaged (%w): remove it and trust your workspaces again", file, err)
+	}
+	if store.Workspaces == nil {
+		store.Workspaces = map[string]Trusted{}
+	}
+	return store, nil
+}
+
+// editTrust changes the store under its lock.
+func editTrust(cfg Config, edit func(*trustStore) error) error {
+	if cfg.StateDir == "" {
+		return errors.New("no state directory is configured: trust cannot be remembered")
+	}
+	file := filepath.Join(cfg.StateDir, trustFile)
+	return underLock(file, func() error {
+		store, err := readTrust(cfg)
+		if err != nil {
+			return err
+		}
+		if err := edit(store); err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(store, "", "  ")
+		if err != nil {
+			return fmt.Errorf("trust store: %w", err)
+		}
+		return replaceFile(file, append(text, '\n'))
+	})
+}
+
+// underLock runs f while no other process changes file, whose directory it
+// makes if need be. The lock is a file of its own: file is replaced by rename.
+func underLock(file string, f func() error) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("make directory for %s: %w", file, err)
+	}
+	lock := flock.New(strings.TrimSuffix(file, ".json")+".lock", flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	const retry = 10 * time.Millisecond
+	if _, err := lock.TryLockContext(ctx, retry); err != nil {
+		return fmt.Errorf("another process holds %s: %w", lock.Path(), err)
+	}
+	return errors.Join(f(), lock.Unlock())
+}
+
+// replaceFile puts text in the place of file at once, readable by its owner
+// only. On an error file is as it was and nothing else is left behind.
+func replaceFile(file string, text []byte) (err error) {
+	temp, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", file, errors.Join(err, os.Remove(temp.Name())))
+		}
+	}()
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), file)
+}

@@ -1,0 +1,188 @@
+package settings
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settle is how long the watcher waits after the first sign of a change: an
+// editor's save is several events. It bounds nothing else, Reload does not wait.
+const settle = 20 * time.Millisecond
+
+// Watcher follows the sources while the server runs. Its methods may be called
+// from several goroutines.
+type Watcher struct {
+	onChange func(*Settings)
+	current  atomic.Pointer[Settings]
+
+	mu      sync.Mutex // guards session
+	session *session
+
+	events  *fsnotify.Watcher // nil where the platform has none to give
+	names   []string          // the files whose changes matter, drop-ins aside
+	changed chan struct{}     // holds one signal: current or session.due may be new
+	done    chan struct{}
+	stopped chan struct{}
+	once    sync.Once
+}
+
+// Watch reads all sources and follows them. onChange, which may be nil, gets
+// every later change, in order, from one goroutine; it must not call Close.
+//
+// Watch fails only when a path of cfg is not absolute. Where the platform can
+// give no notification of changes there is a warning in the settings, and
+// changes are seen by Reload alone.
+func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	w := &Watcher{onChange: onChange, session: newSession(cfg),
+		changed: make(chan struct{}, 1), done: make(chan struct{}), stopped: make(chan struct{})}
+	w.names = w.session.names()
+	events, err := fsnotify.NewWatcher()
+	if err == nil {
+		w.events = events
+		w.arm() // before reading: what changes in between makes an event
+	}
+	if err != nil {
+		w.session.remarks = []Warning{{File: "settings",
+			Text: fmt.Sprintf("changes are seen at the next call only: this system gives no notification (%v)", err)}}
+	}
+	first := w.session.read()
+	w.current.Store(first)
+	go w.follow(first)
+	return w, nil
+}
+
+// Current returns the settings as last read.
+func (w *Watcher) Current() *Settings { return w.current.Load() }
+
+// Reload looks at every source, reads what may have changed, and returns the
+// settings now in force. It costs a stat for each source, so that it can stand
+// before every call: an edit made before the call is seen by the call.
+func (w *Watcher) Reload() *Settings {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if next := w.session.read(); next != nil {
+		w.current.Store(next)
+		select {
+		case w.changed <- struct{}{}:
+		default: // a signal is waiting already
+		}
+	}
+	return w.current.Load()
+}
+
+// Close ends the following. Current and Reload keep working.
+func (w *Watcher) Close() error {
+	w.once.Do(func() { close(w.done) })
+	<-w.stopped
+	return nil
+}
+
+// follow turns events into readings and readings into calls of onChange.
+func (w *Watcher) follow(told *Settings) {
+	defer close(w.stopped)
+	var events chan fsnotify.Event
+	var errs chan error
+	if w.events != nil {
+		defer w.events.Close()
+		events, errs = w.events.Events, w.events.Errors
+	}
+	soon, due := stoppedTimer(), stoppedTimer()
+	defer soon.Stop()
+	defer due.Stop()
+	pending := false
+	for {
+		select {
+		case e, ok := <-events:
+			if ok && !pending && w.concerns(e.Name) {
+				pending = true
+				soon.Reset(settle)
+			}
+		case <-errs: // events were lost: look at everything
+			pending = true
+			soon.Reset(settle)
+		case <-soon.C:
+			pending = false
+			w.arm()
+			w.Reload()
+		case <-due.C:
+			w.Reload()
+		case <-w.changed:
+			told = w.tell(told)
+		case <-w.done:
+			return
+		}
+		if wait, ok := w.untilDue(); ok {
+			due.Reset(wait)
+		}
+	}
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+func (w *Watcher) tell(told *Settings) *Settings {
+	now := w.Current()
+	if now != told && w.onChange != nil {
+		w.onChange(now)
+	}
+	return now
+}
+
+// untilDue returns the time until the settings change by themselves.
+func (w *Watcher) untilDue() (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.session.due.IsZero() {
+		return 0, false
+	}
+	return max(0, w.session.due.Sub(w.session.now())), true
+}
+
+// arm watches each directory a source may lie in, and the one above it, where
+// the directory itself appears. Where neither exists, the nearest that does.
+func (w *Watcher) arm() {
+	if w.events == nil {
+		return
+	}
+	// Adding again is cheap, and needed: a directory that was removed and made
+	// anew is no longer watched.
+	done := map[string]bool{}
+	for _, name := range w.names {
+		dir := filepath.Dir(name)
+		for up := 0; !done[dir]; up++ {
+			done[dir] = true
+			if w.events.Add(dir) == nil && up > 0 {
+				break
+			}
+			dir = filepath.Dir(dir)
+		}
+	}
+}
+
+// concerns reports whether an event at path can change the settings: it names a
+// source, or a directory on the way to one.
+func (w *Watcher) concerns(path string) bool {
+	for _, name := range w.names {
+		if name == path || strings.HasPrefix(name, path+string(filepath.Separator)) {
+			return true
+		}
+	}
+	for _, d := range w.session.cfg.managedDirs() {
+		if filepath.Dir(path) == d[1] {
+			return true
+		}
+	}
+	return false
+}
