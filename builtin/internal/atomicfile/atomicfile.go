@@ -1,0 +1,363 @@
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// DefaultMode is the mode of a new file, before the umask, like that of a file
+// made by a shell.
+const DefaultMode fs.FileMode = 0o666
+
+// Options says how to replace a file. The zero value replaces or creates it,
+// without a journal: files that would have to be written in place are refused.
+type Options struct {
+	// Sync makes the new content durable before Replace returns.
+	Sync bool
+
+	// Mode is the mode of a file that did not exist, before the umask;
+	// DefaultMode if zero. An existing file keeps its own.
+	Mode fs.FileMode
+
+	// MustNotExist refuses with fs.ErrExist if there is a file.
+	MustNotExist bool
+
+	// Expect, if set, is called with the file that is to be replaced, open
+	// for reading, or nil if there is none. An error stops the replacement and
+	// is returned as it is.
+	Expect func(current *os.File) error
+
+	// JournalDir is the directory of the journal. It is created, for the owner
+	// alone, when first needed.
+	JournalDir string
+}
+
+// Outcome says what [Replace] did.
+type Outcome struct {
+	Created bool   // there was no file before
+	InPlace bool   // the file was written in place
+	Why     string // if InPlace: what a rename would have lost
+}
+
+// Replace gives the file base in dir the given content. Callers that read the
+// file first and write what they made from it must hold the lock of the
+// directory meanwhile, see [Locks].
+//
+// base must be the name of a regular file, or of none; a symbolic link is
+// refused: its target belongs to another directory, which the caller has to
+// judge and open. A file without permission to write is refused even where a
+// rename would succeed.
+//
+// On any error the file is as it was and no temporary file remains, unless
+// the error says otherwise.
+func Replace(dir *os.Root, base string, content []byte, o Options) (Outcome, error) {
+	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
+		return Outcome{}, fmt.Errorf("%q is not the name of a file in a directory", base)
+	}
+	handle, err := dir.Open(".")
+	if err != nil {
+		return Outcome{}, fmt.Errorf("open the directory %s: %w", dir.Name(), err)
+	}
+	defer handle.Close()
+	r := &replacement{dir: dir, handle: handle, base: base, content: content, Options: o}
+	if err := r.openCurrent(); err != nil {
+		return Outcome{}, r.failed("open", err)
+	}
+	if r.current == nil {
+		if o.Expect != nil {
+			if err := o.Expect(nil); err != nil {
+				return Outcome{}, err
+			}
+		}
+		return r.create()
+	}
+	defer r.current.Close()
+	if o.MustNotExist {
+		return Outcome{}, r.failed("create", fs.ErrExist)
+	}
+	if o.Expect != nil {
+		if err := o.Expect(r.current); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return r.update()
+}
+
+// A replacement is one call of Replace under way.
+type replacement struct {
+	dir     *os.Root
+	handle  *os.File // dir itself
+	base    string
+	content []byte
+	current *os.File // the file to replace, nil if there is none
+	attrs   attrs    // of current
+	Options
+}
+
+// openCurrent opens the file to be replaced, if it exists, without following
+// a link or waiting for the other end of a FIFO.
+func (r *replacement) openCurrent() error {
+	info, err := r.dir.Lstat(r.base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return notRegular(info.Mode())
+	}
+	f, err := r.dir.OpenFile(r.base, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = errors.New("another file was put in its place just now")
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	r.current = f
+	return nil
+}
+
+func notRegular(mode fs.FileMode) error {
+	kind := "special file"
+	switch {
+	case mode.IsDir():
+		kind = "directory"
+	case mode&fs.ModeSymlink != 0:
+		kind = "symbolic link (write to its target instead)"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "FIFO"
+	case mode&fs.ModeSocket != 0:
+		kind = "socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "device"
+	}
+	return fmt.Errorf("it is a %s, not a regular file", kind)
+}
+
+// create makes a file that was not there.
+func (r *replacement) create() (Outcome, error) {
+	mode := r.Mode
+	if mode == 0 {
+		mode = DefaultMode
+	}
+	t, err := r.writeTemp(mode)
+	if err != nil {
+		return Outcome{}, r.failed("create", err)
+	}
+	defer t.discard()
+	if err = t.close(r.Sync); err == nil {
+		if r.MustNotExist {
+			err = r.link(t)
+		} else {
+			err = r.rename(t)
+		}
+	}
+	if err == nil {
+		err = r.syncDir()
+	}
+	if err != nil {
+		return Outcome{}, r.failed("create", err)
+	}
+	return Outcome{Created: true}, nil
+}
+
+// link gives the temporary file its name unless that is taken, which a rename
+// would not notice. Where the file system has no hard links, only a look
+// before the rename is possible.
+func (r *replacement) link(t *temp) error {
+	err := r.dir.Link(t.name, r.base)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, look := r.dir.Lstat(r.base); !errors.Is(look, fs.ErrNotExist) {
+		return fs.ErrExist
+	}
+	return r.rename(t)
+}
+
+// update replaces the current file, by a rename if that loses nothing.
+func (r *replacement) update() (Outcome, error) {
+	if err := checkWritable(r.handle, r.base); err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	var err error
+	if r.attrs, err = readAttrs(r.current); err != nil {
+		return Outcome{}, r.failed("read the attributes of", err)
+	}
+	if r.attrs.links > 1 {
+		return r.inPlace(fmt.Sprintf("it has %d hard links", r.attrs.links))
+	}
+	t, err := r.writeTemp(tempMode)
+	if isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
+		return r.inPlace("its directory cannot be written")
+	}
+	if err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	defer t.discard()
+	var kept *keepError
+	if err := r.attrs.apply(t.file); errors.As(err, &kept) {
+		t.discard() // before the journal needs the space
+		return r.inPlace(kept.Error())
+	} else if err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	if err := t.close(r.Sync); err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	err = r.rename(t)
+	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
+		t.discard()
+		return r.inPlace("it cannot be renamed over: " + cause(err))
+	}
+	if err == nil {
+		err = r.syncDir()
+	}
+	if err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	return Outcome{}, nil
+}
+
+// rename puts the temporary file, closed, in the place of the target.
+func (r *replacement) rename(t *temp) error {
+	if err := renameIn(r.dir, t.name, r.base); err != nil {
+		return err
+	}
+	t.gone = true
+	return nil
+}
+
+func (r *replacement) syncDir() error {
+	if !r.Sync {
+		return nil
+	}
+	return syncDir(r.handle)
+}
+
+// failed explains an error to the one who asked for the write.
+func (r *replacement) failed(op string, err error) error {
+	return fmt.Errorf("%s %s: %w%s", op, filepath.Join(r.dir.Name(), r.base), bare(err), advice(err))
+}
+
+// bare takes the operation and the name of a temporary file off an error of
+// the os package: they would only confuse.
+func bare(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	case *os.SyscallError:
+		return e.Err
+	}
+	return err
+}
+
+func cause(err error) string { return bare(err).Error() }
+
+// advice says what to do about an error and that nothing was lost.
+func advice(err error) string {
+	const unchanged = ". The file is unchanged"
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return unchanged + "; free some space on that file system and try again"
+	case errors.Is(err, syscall.EDQUOT):
+		return unchanged + "; the disk quota is used up: free some space and try again"
+	case errors.Is(err, syscall.EROFS):
+		return unchanged + "; the file system is mounted read-only"
+	case errors.Is(err, fs.ErrExist):
+		return "; nothing was written"
+	case errors.Is(err, fs.ErrPermission):
+		return unchanged + "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
+	}
+	return unchanged
+}
+
+func isAny(err error, targets ...syscall.Errno) bool {
+	for _, t := range targets {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// tempMode is the mode of a temporary file until it takes over that of the
+// file it replaces.
+const tempMode fs.FileMode = 0o600
+
+// A temp is a temporary file, beside the one it is to replace.
+type temp struct {
+	dir    *os.Root
+	name   string
+	file   *os.File // nil once closed
+	intent *entry   // nil without a journal
+	gone   bool     // renamed or removed
+}
+
+// writeTemp creates a temporary file with the new content. Its name cannot be
+// guessed, and O_EXCL refuses whatever might be there in spite of that.
+func (r *replacement) writeTemp(mode fs.FileMode) (*temp, error) {
+	t := &temp{dir: r.dir, name: ".toolhost-" + rand.Text() + ".tmp"}
+	if r.JournalDir != "" {
+		var err error
+		if t.intent, err = recordTemp(r.JournalDir, dirPath(r.handle), t.name); err != nil {
+			return nil, fmt.Errorf("record the write in the journal %s: %w", r.JournalDir, bare(err))
+		}
+	}
+	var err error
+	t.file, err = r.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		t.gone = true
+		t.discard()
+		return nil, err
+	}
+	if _, err = t.file.Write(r.content); err != nil {
+		t.discard()
+		return nil, err
+	}
+	return t, nil
+}
+
+// close ends the writing. It comes before the rename because some file systems
+// report a full disk only then.
+func (t *temp) close(sync bool) error {
+	var err error
+	if sync {
+		err = t.file.Sync()
+	}
+	err = errors.Join(err, t.file.Close())
+	t.file = nil
+	return err
+}
+
+// discard removes what is left of the temporary file and its record. If the
+// file cannot be removed the record stays, for Recover. It may be called
+// more than once.
+func (t *temp) discard() {
+	if t.file != nil {
+		t.file.Close()
+		t.file = nil
+	}
+	if !t.gone {
+		if err := t.dir.Remove(t.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.intent.abandon()
+			return
+		}
+		t.gone = true
+	}
+	t.intent.done()
+}

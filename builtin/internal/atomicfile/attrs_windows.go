@@ -1,0 +1,96 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+const openFlags = 0
+
+// attrs is what is carried over: the read-only flag, and whether a rename
+// would part the file from its other hard links.
+type attrs struct {
+	mode  fs.FileMode
+	links uint64
+}
+
+// keepError says which attribute a new file cannot be given.
+type keepError struct {
+	what string
+	err  error
+}
+
+func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
+func (e *keepError) Unwrap() error { return e.err }
+
+func readAttrs(f *os.File) (attrs, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return attrs{}, err
+	}
+	var data windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &data); err != nil {
+		return attrs{}, err
+	}
+	return attrs{mode: info.Mode(), links: uint64(data.NumberOfLinks)}, nil
+}
+
+func (a attrs) apply(f *os.File) error {
+	if err := f.Chmod(a.mode); err != nil {
+		return &keepError{"mode (" + a.mode.String() + ")", bare(err)}
+	}
+	return nil
+}
+
+// identity returns zeros: files are told apart by their content.
+func identity(fs.FileInfo) (dev, ino uint64) { return 0, 0 }
+
+// ownedByOther relies on the access control list of the journal's directory,
+// which lies in the profile of the user.
+func ownedByOther(fs.FileInfo) bool { return false }
+
+func checkWritable(dir *os.File, base string) error {
+	info, err := os.Lstat(filepath.Join(dir.Name(), base))
+	if err == nil && info.Mode().Perm()&0o200 == 0 {
+		return fs.ErrPermission
+	}
+	return err
+}
+
+// syncDir does nothing: directories cannot be synced.
+func syncDir(*os.File) error { return nil }
+
+// reserve does nothing: the write itself finds out whether there is room.
+func reserve(*os.File, int64) error { return nil }
+
+func dirPath(dir *os.File) string {
+	path, err := filepath.Abs(dir.Name())
+	if err != nil {
+		return dir.Name()
+	}
+	return path
+}
+
+// A file that someone has open, often a virus scanner that just saw it
+// change, cannot be renamed over for a moment.
+const (
+	renameTries = 20
+	renamePause = 10 * time.Millisecond
+)
+
+func renameIn(dir *os.Root, from, to string) error {
+	for try := 1; ; try++ {
+		err := dir.Rename(from, to)
+		busy := errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+		if !busy || try == renameTries {
+			return err
+		}
+		time.Sleep(renamePause)
+	}
+}

@@ -1,0 +1,35 @@
+// Package atomicfile replaces the content of files so that whatever happens,
+// a kill, a full disk, a crash of the machine, the file afterwards has its old
+// content or its new one.
+//
+// # Rename
+//
+// [Replace] writes a temporary file beside the target and renames it over the
+// target. Mode, owner, group, access control lists and extended attributes
+// are carried over first. Without [Options.Sync] this holds against anything
+// but the loss of power; with it, against that too.
+//
+// # In place
+//
+// Where a rename would lose something, the file is written in place: if it
+// has several hard links, an owner or attribute that cannot be set, if its
+// directory may not be written, or if it is a mount point of its own. Old and
+// new content are first saved durably in a journal; [Recover] gives a file
+// that was left torn its old content back. While such a write is under way,
+// readers can see a mixture: that is the price for keeping the file itself.
+//
+// # Temporary files
+//
+// With a journal, the intent to create a temporary file is recorded before
+// the file exists, under a lock that ends with the process, so that [Recover]
+// finds every file a killed process left behind and never one in use. The
+// record is not synced, and costs some tens of microseconds: a kill does not
+// lose it, and after a loss of power a stray temporary file is harmless.
+//
+// # What is not kept
+//
+// A rename gives the file a new inode, and with it a new time of birth and
+// the inode flags of its directory (chattr). On macOS access control lists
+// are no extended attributes and are not carried over; on Windows a renamed
+// file has the access control list of its directory.
+package atomicfile

@@ -1,0 +1,92 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// inPlace writes the content into the existing file. Old and new content are
+// in the journal before the first byte changes, and leave it when the new
+// content is durable: only in between can the file be torn.
+func (r *replacement) inPlace(why string) (Outcome, error) {
+	if r.JournalDir == "" {
+		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do that safely", why))
+	}
+	f, err := r.dir.OpenFile(r.base, os.O_RDWR|openFlags, 0)
+	if err != nil {
+		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place: %w", why, bare(err)))
+	}
+	defer f.Close()
+	h, old, err := r.saveState(f)
+	if err != nil {
+		return Outcome{}, r.failed("write", err)
+	}
+	e, err := recordInPlace(r.JournalDir, h, old, r.content)
+	if err != nil {
+		return Outcome{}, r.failed("write", fmt.Errorf("save its content in the journal %s first: %w", r.JournalDir, bare(err)))
+	}
+	if err := reserve(f, int64(len(r.content))); err != nil {
+		giveBack(f, int64(len(old)))
+		e.done()
+		return Outcome{}, r.failed("write", err)
+	}
+	if err := overwrite(f, r.content); err != nil {
+		if undo := overwrite(f, old); undo != nil {
+			e.abandon()
+			return Outcome{}, fmt.Errorf("write %s: %w; its old content could not be put back (%v) and is kept in the journal %s: it is restored at the next start",
+				r.base, bare(err), bare(undo), e.path)
+		}
+		r.attrs.restore(f)
+		e.done()
+		return Outcome{}, r.failed("write", err)
+	}
+	r.attrs.restore(f)
+	e.done()
+	return Outcome{InPlace: true, Why: why}, nil
+}
+
+// saveState returns what the journal must know about the open file.
+func (r *replacement) saveState(f *os.File) (header, []byte, error) {
+	before, err := r.current.Stat()
+	if err != nil {
+		return header{}, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return header{}, nil, err
+	}
+	if !os.SameFile(before, info) {
+		return header{}, nil, errors.New("another file was put in its place just now")
+	}
+	old, err := io.ReadAll(io.NewSectionReader(f, 0, info.Size()))
+	if err != nil {
+		return header{}, nil, err
+	}
+	h := header{Dir: dirPath(r.handle), Base: r.base, Mode: info.Mode()}
+	h.Dev, h.Ino = identity(info)
+	return h, old, nil
+}
+
+// overwrite replaces the content of f and makes it durable.
+func overwrite(f *os.File, content []byte) error {
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// giveBack frees what was reserved behind the end of the file.
+func giveBack(f *os.File, size int64) {
+	// The size does not change; an error means that some blocks stay reserved.
+	_ = f.Truncate(size)
+}
+
+// restore gives f back what writing to it took away: the kernel clears set-uid
+// bits and file capabilities. Who may not set them again could not keep them
+// by any other way of writing either.
+func (a attrs) restore(f *os.File) { _ = a.apply(f) }

@@ -1,0 +1,123 @@
+package atomicfile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Locks serialises writes to files, by directory: among goroutines through a
+// table, among processes by flock on the directory itself. The zero value is
+// ready for use; all writers of a process share one.
+//
+// The lock is on the directory rather than the file because a file that is
+// replaced by a rename has no lasting inode to lock, and because one file can
+// have several spellings (of case, of Unicode form). It is not on a lock file
+// because that would litter the directory, and a lock file elsewhere would
+// only exclude processes that share its place. Writes take a millisecond, so
+// that files of one directory can wait for each other.
+//
+// Locks do not nest: a goroutine that waits for a directory it has locked
+// itself waits until its context ends.
+//
+// On Windows, and on file systems that cannot lock a directory (NFS without
+// local locks), only the goroutines of this process exclude each other;
+// [Options.Expect] still finds what another process changed before.
+type Locks struct {
+	mu   sync.Mutex
+	dirs map[string]*dirLock
+}
+
+// dirLock is the lock of one directory within the process.
+type dirLock struct {
+	token chan struct{} // holds one value while locked; waiters are served in order
+	users int           // holder and waiters; the last one removes the lock
+}
+
+// The pauses between attempts to get a lock that another process holds: the
+// kernel's waiting lock cannot be cancelled.
+const (
+	firstPause = time.Millisecond
+	maxPause   = 25 * time.Millisecond
+)
+
+// Lock waits until it has the lock of dir, or ctx ends. unlock must be called
+// once.
+func (l *Locks) Lock(ctx context.Context, dir *os.Root) (unlock func(), err error) {
+	handle, err := dir.Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("lock the directory %s: %w", dir.Name(), err)
+	}
+	key, err := dirKey(handle)
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("lock the directory %s: %w", dir.Name(), err)
+	}
+	release, err := l.acquire(ctx, key)
+	if err == nil {
+		if err = flockWait(ctx, handle); err != nil {
+			release()
+		}
+	}
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("wait for another write in %s: %w", dir.Name(), err)
+	}
+	return func() {
+		handle.Close() // ends the lock of the process
+		release()
+	}, nil
+}
+
+// acquire gets the lock within the process.
+func (l *Locks) acquire(ctx context.Context, key string) (release func(), err error) {
+	l.mu.Lock()
+	if l.dirs == nil {
+		l.dirs = make(map[string]*dirLock)
+	}
+	d := l.dirs[key]
+	if d == nil {
+		d = &dirLock{token: make(chan struct{}, 1)}
+		l.dirs[key] = d
+	}
+	d.users++
+	l.mu.Unlock()
+
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if d.users--; d.users == 0 {
+			delete(l.dirs, key)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		leave()
+		return nil, err
+	}
+	select {
+	case d.token <- struct{}{}:
+		return func() { <-d.token; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// flockWait gets the lock among processes. It ends when handle is closed.
+func flockWait(ctx context.Context, handle *os.File) error {
+	pause := firstPause
+	for {
+		switch busy, err := tryLockDir(handle); {
+		case err != nil || !busy:
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package atomicfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Report says what [Recover] did.
+type Report struct {
+	Removed  []string // temporary files of processes that died
+	Restored []string // files that were torn, and have their old content again
+
+	// Saved has, for each file that was torn and then changed by someone else,
+	// where its old content was put. Those files were not touched.
+	Saved map[string]string
+}
+
+// Recover finishes what processes that died left behind: it removes their
+// temporary files and restores files that were torn while written in place. A
+// journal that does not exist is empty. Entries of living processes are left
+// alone. Entries that cannot be dealt with stay; the error names all of them.
+func Recover(ctx context.Context, journalDir string) (Report, error) {
+	var report Report
+	list, err := os.ReadDir(journalDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report, nil
+	}
+	if err != nil {
+		return report, fmt.Errorf("read the journal: %w", err)
+	}
+	var errs []error
+	for _, item := range list {
+		if !strings.HasSuffix(item.Name(), entrySuffix) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return report, errors.Join(append(errs, err)...)
+		}
+		path := filepath.Join(journalDir, item.Name())
+		if err := report.recoverEntry(ctx, path); err != nil {
+			errs = append(errs, fmt.Errorf("journal entry %s: %w", path, err))
+		}
+	}
+	return report, errors.Join(errs...)
+}
+
+// recoverEntry deals with one entry and removes it.
+func (r *Report) recoverEntry(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|openFlags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // its owner is done
+	}
+	if err != nil {
+		return err
+	}
+	e := &entry{path: path, file: f}
+	defer e.abandon()
+	if busy, err := tryLock(f); err != nil || busy {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !isAt(f, path) {
+		return nil // its owner is done
+	}
+	if !info.Mode().IsRegular() || ownedByOther(info) {
+		return errors.New("others can write it, so it is not trusted; remove it by hand")
+	}
+	h, old, new, err := e.read()
+	switch {
+	case errors.Is(err, errIncomplete):
+	case err != nil:
+		return err
+	case h.InPlace:
+		err = r.recoverInPlace(ctx, h, old, new, strings.TrimSuffix(path, entrySuffix)+savedSuffix)
+	default:
+		err = r.removeTemp(h)
+	}
+	if err != nil && !errors.Is(err, errIncomplete) {
+		return err
+	}
+	e.done()
+	return nil
+}
+
+// removeTemp removes a temporary file. Its name is random: nothing else can
+// have it, wherever the directory is now.
+func (r *Report) removeTemp(h header) error {
+	dir, err := os.OpenRoot(h.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat(h.Base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", h.Base)
+	}
+	if err := dir.Remove(h.Base); err != nil {
+		return err
+	}
+	r.Removed = append(r.Removed, filepath.Join(h.Dir, h.Base))
+	return nil
+}
+
+// recoverInPlace restores a file if what it holds now is a mixture of its old
+// and its new content.
+func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, saved string) error {
+	name := filepath.Join(h.Dir, h.Base)
+	dir, err := os.OpenRoot(h.Dir)
+	if err != nil {
+		return r.save(name, saved, old, err)
+	}
+	defer dir.Close()
+	var locks Locks
+	unlock, err := locks.Lock(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, err := dir.OpenFile(h.Base, os.O_RDWR|openFlags, 0)
+	if err != nil {
+		return r.save(name, saved, old, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, ino := identity(info); ino != h.Ino || !info.Mode().IsRegular() {
+		return r.save(name, saved, old, nil)
+	}
+	current, err := io.ReadAll(io.LimitReader(f, max(h.OldSize, h.NewSize)+1))
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(current, old), bytes.Equal(current, new):
+		return nil
+	case !torn(current, old, new):
+		return r.save(name, saved, old, nil)
+	}
+	if err := overwrite(f, old); err != nil {
+		return err
+	}
+	if err := f.Chmod(h.Mode); err != nil {
+		return err
+	}
+	r.Restored = append(r.Restored, name)
+	return nil
+}
+
+// save puts the old content of a file that cannot be restored beside the
+// journal. A file that is gone (cause is fs.ErrNotExist) was removed on
+// purpose by someone, after the crash: its content is saved all the same.
+func (r *Report) save(name, path string, old []byte, cause error) error {
+	if cause != nil && !errors.Is(cause, fs.ErrNotExist) {
+		return cause
+	}
+	if err := os.WriteFile(path, old, ownerFile); err != nil {
+		return err
+	}
+	if r.Saved == nil {
+		r.Saved = make(map[string]string)
+	}
+	r.Saved[name] = path
+	return nil
+}
+
+// torn reports whether current can be what an interrupted write of new over
+// old leaves: each byte from one of them, or a zero where a block behind the
+// old end was allocated and not yet written.
+func torn(current, old, new []byte) bool {
+	if len(current) > max(len(old), len(new)) {
+		return false
+	}
+	for i, c := range current {
+		fromOld := i < len(old) && c == old[i]
+		fromNew := i < len(new) && c == new[i]
+		hole := i >= len(old) && c == 0
+		if !fromOld && !fromNew && !hole {
+			return false
+		}
+	}
+	return true
+}
