@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFiles is the most descriptors one message carries (SCM_MAX_FD of unix(7)).
+const maxFiles = 253
+
+// send sends one message with copies of descriptors. Long ones go in a memory
+// file as the first descriptor, marked by a leading zero byte.
+func send(conn *net.UnixConn, msg []byte, files ...int) error {
+	if len(msg) > maxInline {
+		fd, err := memoryFile("message", msg)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		msg, files = []byte{0}, append([]int{fd}, files...)
+	}
+	var oob []byte
+	if len(files) > 0 {
+		oob = unix.UnixRights(files...)
+	}
+	_, _, err := conn.WriteMsgUnix(msg, oob, nil)
+	return err
+}
+
+// receive waits for one message. The descriptors are the caller's.
+func receive(conn *net.UnixConn) (msg []byte, files []int, err error) {
+	buf := make([]byte, maxInline)
+	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
+	n, oobn, flags, _, err := conn.ReadMsgUnix(buf, oob)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n == 0 {
+		return nil, nil, io.EOF
+	}
+	if oobn > 0 {
+		if files, err = parseFiles(oob[:oobn]); err != nil {
+			return nil, nil, err
+		}
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		closeAll(files)
+		return nil, nil, errors.New("message truncated")
+	}
+	if buf[0] != 0 {
+		return buf[:n], files, nil
+	}
+	if len(files) == 0 {
+		return nil, nil, errMalformed
+	}
+	f := os.NewFile(uintptr(files[0]), "message")
+	defer f.Close()
+	msg, err = io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
+	return msg, files[1:], err
+}
+
+func parseFiles(oob []byte) ([]int, error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var files []int
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, fds...)
+	}
+	return files, nil
+}
+
+func closeAll(files []int) {
+	for _, fd := range files {
+		unix.Close(fd)
+	}
+}
+
+// memoryFile returns a file with data in it that has no name.
+func memoryFile(name string, data []byte) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("memory file: %w", err)
+	}
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("memory file: %w", err)
+		}
+		data = data[n:]
+	}
+	return fd, nil
+}

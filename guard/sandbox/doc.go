@@ -1,0 +1,41 @@
+// Package sandbox runs commands so that the kernel, not the reading of their
+// text, decides what they can touch.
+//
+// A [Policy] names what a command may write, what it may not write although it
+// lies inside, and what it may not even read. [Start] turns it into a
+// [Sandbox], and [Sandbox.Spawn] starts commands in it. Which means are used
+// depends on the machine; [Report] says what is enforced, and never claims
+// more. Where nothing can be enforced Start fails with [ErrUnavailable].
+//
+// # Linux namespaces
+//
+// The preferred means needs nothing installed. The program starts itself again
+// ([Init]) as process 1 of new user, mount, PID, network, IPC, UTS and cgroup
+// namespaces. There the whole file system is made read-only, the writable
+// paths are opened again, protected ones closed, and denied ones covered by an
+// empty object of mode 000: reading fails instead of yielding emptiness, so
+// that a "git commit -a" cannot record an emptied file. Process 1 stays warm:
+// a command costs one message and one fork. It has two faces: control threads,
+// which keep the right to mount, so that a file that appears later can be
+// covered while the sandbox lives; and one spawner thread, from which every
+// command descends, with no_new_privs, an empty bounding set, a seccomp filter
+// and Landlock. When process 1 ends, for whatever reason, the kernel kills
+// every process inside. It ends when its socket to the host closes, thus also
+// when the host is killed.
+//
+// # What is not held
+//
+//   - A copy of a denied file, or a hard link to it outside the writable paths.
+//   - What version control stored already: "git show HEAD:.env".
+//   - A descriptor of a denied file that a running command opened before the
+//     file was denied.
+//   - A file that appears on the host while a command runs can be read by that
+//     very command until [Sandbox.Deny] covered it (about a millisecond).
+//   - A protected path that does not exist at the start cannot be covered;
+//     [Sandbox.Intrusions] finds what was created there.
+//   - An allowed host is a way out for data.
+//   - What a command writes into the writable paths may be executed later by
+//     somebody outside: a build script, an edited package.json.
+//   - A Unix socket that a host program binds while the sandbox runs, at a
+//     place that is not masked, until the next look (see [Policy].Sockets).
+package sandbox

@@ -1,0 +1,250 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// initArg is the first argument of a program that is to become part of a
+// sandbox; the second says which part.
+const (
+	initArg       = "__sandbox"
+	roleNamespace = "namespaces"
+)
+
+// Descriptors of process 1 at its start.
+const (
+	initControl = 3 // the socket to the host
+	initPlan    = 4 // the plan, in a memory file
+)
+
+// Init makes the program process 1 of a sandbox if args, which are os.Args, ask
+// for that, and then does not return. Every program that calls Start must call
+// it first in main, and tests in TestMain. ran is false when args ask for
+// nothing.
+func Init(args []string) (ran bool) {
+	if len(args) < 3 || args[1] != initArg {
+		return false
+	}
+	var err error
+	switch args[2] {
+	case roleNamespace:
+		err = namespaceInit()
+	default:
+		err = fmt.Errorf("unknown part %q", args[2])
+	}
+	fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
+	os.Exit(exitInit)
+	return true
+}
+
+// exitInit is the exit code of a process 1 that failed.
+const exitInit = 125
+
+// guardian is process 1 of a namespace sandbox.
+type guardian struct {
+	conn  *net.UnixConn
+	view  *view
+	spawn *spawner
+	jobs  *jobs
+}
+
+// namespaceInit runs process 1. It returns only with an error; the end of the
+// host ends the process.
+func namespaceInit() error {
+	// Mounts need a thread with capabilities, which all but the spawner are. The
+	// lock makes the runtime keep a clean thread to start others from.
+	runtime.LockOSThread()
+	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing inherited descriptors: %w", err)
+	}
+	ignoreSignals()
+	conn, err := controlConn()
+	if err != nil {
+		return err
+	}
+	g := &guardian{conn: conn, jobs: newJobs()}
+	listener, err := g.setUp()
+	ready := newMessage(msgReady, 0)
+	ready.err(err)
+	if sendErr := send(conn, ready.buf, listener...); sendErr != nil || err != nil {
+		return errors.Join(err, sendErr)
+	}
+	for _, fd := range listener {
+		unix.Close(fd)
+	}
+	go g.jobs.reap(func(j *job, status syscall.WaitStatus) {
+		m := newMessage(msgExited, j.id)
+		m.uint(uint64(status))
+		send(conn, m.buf)
+	})
+	return g.serve()
+}
+
+// ignoreSignals keeps a command from ending process 1 with a signal. Ignoring
+// them for good would be inherited by commands; a channel nobody reads is not.
+func ignoreSignals() {
+	signal.Notify(make(chan os.Signal, 1))
+}
+
+func controlConn() (*net.UnixConn, error) {
+	f := os.NewFile(initControl, "control")
+	c, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("this is started by a sandbox's host only: %w", err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("this is started by a sandbox's host only")
+	}
+	return conn, nil
+}
+
+// setUp builds everything commands will see, and returns the descriptor of the
+// proxy's listener, for the host.
+func (g *guardian) setUp() ([]int, error) {
+	pl, err := readPlan()
+	if err != nil {
+		return nil, err
+	}
+	// Not dumpable: commands have the same user and could trace us otherwise.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("refusing to be traced: %w", err)
+	}
+	if g.view, err = build(pl); err != nil {
+		return nil, err
+	}
+	rules, err := writeRuleset(pl)
+	if err != nil {
+		return nil, err
+	}
+	if g.spawn, err = newSpawner(rules); err != nil {
+		return nil, err
+	}
+	if pl.network {
+		return nil, nil
+	}
+	if err := loopbackUp(); err != nil {
+		return nil, err
+	}
+	fd, err := listenLoopback()
+	if err != nil {
+		return nil, err
+	}
+	return []int{fd}, nil
+}
+
+func readPlan() (*plan, error) {
+	f := os.NewFile(initPlan, "plan")
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	d := &decoder{buf: data}
+	pl := decodePlan(d)
+	if d.err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", d.err)
+	}
+	return pl, nil
+}
+
+// serve answers the host until it is gone. Requests are taken in order: a deny
+// is in force before a command that is asked for after it starts.
+func (g *guardian) serve() error {
+	for {
+		buf, files, err := receive(g.conn)
+		if err != nil {
+			os.Exit(0) // the host has ended; with us everything here does
+		}
+		if err := g.handle(buf, files); err != nil {
+			return err
+		}
+		closeAll(files)
+	}
+}
+
+// handle answers one request. An error is a broken host, and the end.
+func (g *guardian) handle(buf []byte, files []int) error {
+	d := &decoder{buf: buf}
+	k, id := d.kind(), d.uint()
+	switch k {
+	case msgSpawn:
+		m := newMessage(msgSpawned, id)
+		m.err(g.start(id, d, files))
+		return send(g.conn, m.buf)
+	case msgSignal:
+		g.jobs.signal(id, syscall.Signal(d.uint()))
+		return nil
+	case msgKill:
+		job := d.uint()
+		go func() { // a sweep may take a while; other commands need not wait
+			m := newMessage(msgDone, id)
+			n, err := g.jobs.kill(job)
+			m.err(err)
+			m.uint(uint64(n))
+			send(g.conn, m.buf)
+		}()
+		return nil
+	case msgDeny:
+		m := newMessage(msgDone, id)
+		targets, pins := decodeTargets(d), d.strs()
+		m.err(errors.Join(d.err, g.view.deny(targets, pins)))
+		m.uint(0)
+		return send(g.conn, m.buf)
+	default:
+		return fmt.Errorf("request %q: %w", k, errMalformed)
+	}
+}
+
+// start starts a command.
+func (g *guardian) start(id uint64, d *decoder, files []int) error {
+	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), files: files}
+	if d.err != nil {
+		return d.err
+	}
+	return g.jobs.add(id, func() (pid int, ns int, err error) { return g.spawn.start(spec) })
+}
+
+// loopbackUp switches on the loopback interface of a new network namespace.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("loopback interface: %w", err)
+	}
+	defer unix.Close(s)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req); err != nil {
+		return fmt.Errorf("loopback interface: %w", err)
+	}
+	return nil
+}
+
+// listenLoopback opens the socket at which commands will find the proxy. The
+// host accepts from it: a socket stays in the network namespace it was made in.
+func listenLoopback() (int, error) {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("proxy socket: %w", err)
+	}
+	if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return -1, fmt.Errorf("proxy socket: %w", err)
+	}
+	if err := unix.Listen(s, unix.SOMAXCONN); err != nil {
+		return -1, fmt.Errorf("proxy socket: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// job is a command as process 1 knows it. Every process that descends from it is
+// in its UTS namespace, which none can leave: session, process group and parent
+// can all be changed.
+type job struct {
+	id     uint64
+	pid    int
+	ns     int    // descriptor that keeps the namespace, and thus its number, from being reused
+	marker string // how /proc/PID/ns/uts reads
+	exited bool
+}
+
+// jobs is the table of commands.
+type jobs struct {
+	mu      sync.Mutex
+	byID    map[uint64]*job
+	byPID   map[int]*job
+	started chan struct{} // has an element if a process was started
+}
+
+func newJobs() *jobs {
+	return &jobs{byID: make(map[uint64]*job), byPID: make(map[int]*job), started: make(chan struct{}, 1)}
+}
+
+// add starts a command by calling start. The lock is held meanwhile, or reap
+// could see the end of a process it does not know yet.
+func (js *jobs) add(id uint64, start func() (pid, ns int, err error)) error {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	pid, ns, err := start()
+	if err != nil {
+		return err
+	}
+	marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ns))
+	if err != nil {
+		unix.Kill(pid, unix.SIGKILL)
+		unix.Close(ns)
+		return fmt.Errorf("identifying the command: %w", err)
+	}
+	j := &job{id: id, pid: pid, ns: ns, marker: marker}
+	js.byID[id], js.byPID[pid] = j, j
+	select {
+	case js.started <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// reap collects ended processes for ever: the commands, which it reports, and
+// the orphans, which process 1 inherits.
+func (js *jobs) reap(exited func(*job, syscall.WaitStatus)) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if errors.Is(err, unix.ECHILD) {
+			<-js.started
+			continue
+		}
+		if err != nil {
+			continue // EINTR
+		}
+		js.mu.Lock()
+		j := js.byPID[pid]
+		if j != nil {
+			j.exited = true
+			delete(js.byPID, pid)
+		}
+		js.mu.Unlock()
+		if j != nil {
+			exited(j, status)
+		}
+	}
+}
+
+// signal sends sig to the process group of a command that has not ended.
+func (js *jobs) signal(id uint64, sig syscall.Signal) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j := js.byID[id]; j != nil && !j.exited {
+		unix.Kill(-j.pid, sig)
+	}
+}
+
+// kill ends every process of a command and forgets it.
+func (js *jobs) kill(id uint64) (ended int, err error) {
+	js.mu.Lock()
+	j := js.byID[id]
+	delete(js.byID, id)
+	js.mu.Unlock()
+	if j == nil {
+		return 0, nil
+	}
+	defer unix.Close(j.ns)
+	return sweep(j.marker)
+}
+
+const (
+	// sweepLimit bounds the time a sweep runs after processes that start
+	// others faster than they can be killed.
+	sweepLimit = 3 * time.Second
+	// sweepPause is what killed processes get to end before the next look.
+	sweepPause = 500 * time.Microsecond
+)
+
+// sweep kills all processes of a namespace, until two looks in a row find none:
+// in one look, a process may hide by starting another whose number was passed
+// already, and ending itself. If that does not succeed process 1 ends, and with
+// it everything in the sandbox.
+func sweep(marker string) (ended int, err error) {
+	killed := make(map[int]bool)
+	clean := 0
+	for deadline := time.Now().Add(sweepLimit); clean < 2; {
+		found, err := killAll(marker, killed)
+		switch {
+		case err != nil:
+			return len(killed), err
+		case found == 0:
+			clean++
+			continue
+		case time.Now().After(deadline):
+			fmt.Fprintln(os.Stderr, "a command could not be ended; ending the sandbox")
+			os.Exit(exitInit)
+		}
+		clean = 0
+		time.Sleep(sweepPause)
+	}
+	return len(killed), nil
+}
+
+// killAll looks once at all processes and kills those of a namespace. It
+// returns how many of them there were, and notes them.
+func killAll(marker string, killed map[int]bool) (found int, err error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return 0, fmt.Errorf("looking for processes: %w", err)
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return 0, fmt.Errorf("looking for processes: %w", err)
+	}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if killMember(pid, marker) {
+			found++
+			killed[pid] = true
+		}
+	}
+	return found, nil
+}
+
+// killMember kills pid if it is in the namespace, and reports that.
+func killMember(pid int, marker string) bool {
+	fd, err := unix.PidfdOpen(pid, 0) // so that the number cannot change hands
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if !isMember(pid, marker) {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}
+
+// isMember reports whether pid has a thread in the namespace. The main thread
+// alone would not do: it may have ended while others run.
+func isMember(pid int, marker string) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if link, err := os.Readlink(dir + "/ns/uts"); err == nil {
+		return link == marker
+	}
+	threads, err := os.ReadDir(dir + "/task")
+	if err != nil {
+		return false
+	}
+	for _, t := range threads {
+		if link, err := os.Readlink(dir + "/task/" + t.Name() + "/ns/uts"); err == nil && link == marker {
+			return true
+		}
+	}
+	return false
+}

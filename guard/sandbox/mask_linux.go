@@ -1,0 +1,234 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names in the mask's file system.
+const (
+	maskFile = "f"
+	maskDir  = "d"
+)
+
+// mask is a file system, mounted at no name of its own, with the objects that
+// cover what is hidden: a file and a directory of mode 000, and for each masked
+// directory with exceptions in it a directory that leads to those and nothing
+// else.
+type mask struct {
+	fd        int
+	dev       uint64
+	skeletons map[string]string // masked directory → its name here
+}
+
+func newMask(pl *plan) (*mask, error) {
+	fd, err := newFileSystem("tmpfs", map[string]string{"mode": "0755"},
+		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making the mask: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	m := &mask{fd: fd, dev: st.Dev, skeletons: make(map[string]string)}
+	if err := unix.Mkdirat(fd, maskDir, 0); err != nil {
+		return nil, fmt.Errorf("making the mask: %w", err)
+	}
+	if err := createFile(fd, maskFile, 0); err != nil {
+		return nil, fmt.Errorf("making the mask: %w", err)
+	}
+	if err := m.addSkeletons(pl); err != nil {
+		return nil, err
+	}
+	// Read-only, or its owner could open it with chmod.
+	return m, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// addSkeletons makes the ways through masked directories to what is shown or
+// writable inside.
+func (m *mask) addSkeletons(pl *plan) error {
+	exceptions := slices.Concat(pl.writable, pl.shown)
+	for i, dir := range pl.masked {
+		for _, e := range exceptions {
+			if !dir.dir || !below(e.path, dir.path) {
+				continue
+			}
+			name, ok := m.skeletons[dir.path]
+			if !ok {
+				name = "s" + strconv.Itoa(i)
+				m.skeletons[dir.path] = name
+				if err := m.mkdir(name); err != nil {
+					return fmt.Errorf("making the mask of %s: %w", dir.path, err)
+				}
+			}
+			if err := m.lead(name, strings.TrimPrefix(e.path, dir.path+"/"), e.dir); err != nil {
+				return fmt.Errorf("making a way to %s through the mask: %w", e.path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// lead creates rel, a directory or a file, below the skeleton.
+func (m *mask) lead(skeleton, rel string, dir bool) error {
+	path := skeleton
+	for part := range strings.SplitSeq(filepath.Dir(rel), "/") {
+		if path = filepath.Join(path, part); part == "." {
+			continue
+		}
+		if err := m.mkdir(path); err != nil {
+			return err
+		}
+	}
+	path = filepath.Join(skeleton, rel)
+	if dir {
+		return m.mkdir(path)
+	}
+	if err := createFile(m.fd, path, 0); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return nil
+}
+
+func (m *mask) mkdir(path string) error {
+	// Writable for process 1 while it builds; the mount is read-only afterwards.
+	if err := unix.Mkdirat(m.fd, path, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return nil
+}
+
+// cover opens a detached copy of what hides t.
+func (m *mask) cover(t target) (int, error) {
+	name := maskFile
+	if t.dir {
+		name = maskDir
+	}
+	if s, ok := m.skeletons[t.path]; ok {
+		name = s
+	}
+	fd, err := unix.OpenTree(m.fd, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
+	}
+	return fd, nil
+}
+
+// hides reports whether what a command finds at path is the mask, or nothing.
+func (m *mask) hides(path string) (bool, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	switch {
+	case absent(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("looking at %s: %w", path, err)
+	}
+	return st.Dev == m.dev, nil
+}
+
+// verify looks at the finished view as a command will: whatever is to be hidden
+// must be, and whatever is to be read-only.
+func (v *view) verify() error {
+	for _, t := range v.plan.denied {
+		if err := v.verifyHidden(t); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.plan.masked {
+		if err := v.verifyHidden(t); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"/", "/proc", "/sys"} {
+		if err := verifyReadOnly(path); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.plan.readOnly {
+		if err := verifyReadOnly(t.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) verifyHidden(t target) error {
+	hidden, err := v.mask.hides(t.path)
+	if err != nil {
+		return err
+	}
+	if !hidden {
+		return fmt.Errorf("%s is still visible after it was masked", t.path)
+	}
+	return nil
+}
+
+func verifyReadOnly(path string) error {
+	var st unix.Statfs_t
+	err := unix.Statfs(path, &st)
+	switch {
+	case absent(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", path, err)
+	case st.Flags&unix.ST_RDONLY == 0:
+		return fmt.Errorf("%s is still writable", path)
+	}
+	return nil
+}
+
+// deny covers more targets while commands may be running. pins are directories
+// above them.
+func (v *view) deny(targets []target, pins []string) error {
+	var errs []error
+	for _, dir := range pins {
+		if err := v.pin(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, err)
+		}
+	}
+	for _, t := range targets {
+		if err := v.denyOne(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// denyOne covers t, unless it is covered or gone already.
+func (v *view) denyOne(t target) error {
+	at, err := openPath(t.path)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", t.path, err)
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	if st.Dev == v.mask.dev {
+		return nil
+	}
+	if err := sameObject(at, t); err != nil {
+		return err
+	}
+	fd, err := v.mask.cover(t)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := moveMount(fd, at, t.path); err != nil {
+		return err
+	}
+	return v.verifyHidden(t)
+}

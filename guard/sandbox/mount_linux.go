@@ -1,0 +1,375 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	attrShut = unix.MOUNT_ATTR_RDONLY | attrOpen
+	attrOpen = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+)
+
+// devices are the nodes a command finds in /dev; everything else there (disks,
+// memory, kvm) is absent.
+var devices = [...]string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// devLinks are the symbolic links programs expect in /dev.
+var devLinks = [...][2]string{
+	{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
+}
+
+// view is the file system as commands see it, while process 1 builds it and
+// later.
+type view struct {
+	plan   *plan
+	mask   *mask
+	buried map[string]int // writable path → descriptor of the read-only directory under it
+}
+
+// attachment is a detached copy of a mount, to be put at target.
+type attachment struct {
+	target
+	fd int
+}
+
+// build makes the file system of process 1 what the plan says. It must run on a
+// thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
+func build(pl *plan) (*view, error) {
+	v := &view{plan: pl, buried: make(map[string]int)}
+	// Nothing the host mounts from now on shall appear here, writable and unmasked.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("detaching the mounts from the host's: %w", err)
+	}
+	var err error
+	if v.mask, err = newMask(pl); err != nil {
+		return nil, err
+	}
+	// Copies are taken while the tree is as the host has it.
+	copies, err := v.copies()
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := copyDevices()
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+		return nil, fmt.Errorf("making the file system read-only: %w", err)
+	}
+	if err := v.bury(); err != nil {
+		return nil, err
+	}
+	if err := mountProc(); err != nil {
+		return nil, err
+	}
+	if err := mountDev(nodes); err != nil {
+		return nil, err
+	}
+	if err := v.attachAll(copies); err != nil {
+		return nil, err
+	}
+	if err := unix.Chdir("/"); err != nil { // the old one refers to the tree below
+		return nil, err
+	}
+	return v, v.verify()
+}
+
+// copies opens detached copies of everything that is mounted at its own place
+// with other rights than the read-only root, and of the masks.
+func (v *view) copies() ([]attachment, error) {
+	var list []attachment
+	for _, k := range []struct {
+		targets []target
+		attr    uint64
+	}{{v.plan.writable, attrOpen}, {v.plan.readOnly, attrShut}, {v.plan.shown, attrShut}} {
+		for _, t := range k.targets {
+			fd, err := copyMount(t.path, k.attr)
+			if err != nil {
+				return nil, err
+			}
+			if err := sameObject(fd, t); err != nil {
+				return nil, err
+			}
+			list = append(list, attachment{t, fd})
+		}
+	}
+	for _, t := range v.plan.masked {
+		fd, err := v.mask.cover(t)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, attachment{t, fd})
+	}
+	// Parents first, so that the deeper path decides. At one path the later kind
+	// lies on top: a mask over everything else.
+	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.path, b.path) })
+	return list, nil
+}
+
+// attachAll puts the copies in their places, and then the masks of denied paths
+// over them, so that those always win.
+func (v *view) attachAll(copies []attachment) error {
+	for _, a := range copies {
+		if err := attach(a); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.plan.denied {
+		fd, err := v.mask.cover(t)
+		if err != nil {
+			return err
+		}
+		if err := attach(attachment{t, fd}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach consumes a.fd. A place inside a masked directory does not exist any
+// more, and needs nothing.
+func attach(a attachment) error {
+	defer unix.Close(a.fd)
+	at, err := openPath(a.path)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+		return nil // verify looks whether that was for a good reason
+	}
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", a.path, err)
+	}
+	defer unix.Close(at)
+	return moveMount(a.fd, at, a.path)
+}
+
+func moveMount(fd, at int, name string) error {
+	err := unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("mounting over %s: %w", name, err)
+	}
+	return nil
+}
+
+// openPath opens a name that has been resolved before. A symbolic link in it
+// means that somebody exchanged a part since.
+func openPath(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// copyMount opens a detached copy of the tree at path, mounts below included.
+func copyMount(path string, attr uint64) (int, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path,
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return -1, fmt.Errorf("copying the mount of %s: %w", path, err)
+	}
+	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr})
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("setting the mount attributes of %s: %w", path, err)
+	}
+	return fd, nil
+}
+
+// errChanged says that an object is not the one the host judged.
+var errChanged = errors.New("was replaced while the sandbox was being set up; try again")
+
+// sameObject reports an error if fd is not what the host resolved.
+func sameObject(fd int, t target) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	if (inode{st.Dev, st.Ino}) != t.inode {
+		return fmt.Errorf("%s %w", t.path, errChanged)
+	}
+	return nil
+}
+
+// bury keeps descriptors of the read-only directories that the writable copies
+// will cover, and pins directories there: a directory that is a mount point
+// anywhere in the namespace can be neither renamed nor removed (EBUSY), and a
+// mount point that no name leads to does not split the writable tree, in which
+// files are renamed from directory to directory.
+func (v *view) bury() error {
+	for _, w := range v.plan.writable {
+		fd, err := openPath(w.path)
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", w.path, err)
+		}
+		v.buried[w.path] = fd
+	}
+	for _, dir := range v.plan.pins {
+		if err := v.pin(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pin makes dir, inside a writable path, a mount point under that path.
+func (v *view) pin(dir string) error {
+	for root, fd := range v.buried {
+		if !below(dir, root) {
+			continue
+		}
+		rel, err := filepath.Rel(root, dir)
+		if err != nil {
+			return err
+		}
+		at, err := unix.Openat2(fd, rel, &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY,
+			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+		})
+		if err != nil {
+			return fmt.Errorf("pinning %s: %w", dir, err)
+		}
+		defer unix.Close(at)
+		tree, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+		if err != nil {
+			return fmt.Errorf("pinning %s: %w", dir, err)
+		}
+		defer unix.Close(tree)
+		if err := moveMount(tree, at, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountProc mounts a /proc that knows the sandbox's processes only. All of it
+// is read-only: as root, writing to /proc/sys/kernel/core_pattern or
+// sysrq-trigger is a way out, and what a program legitimately writes there
+// (uid_map, oom_score_adj) it can do without.
+func mountProc() error {
+	fd, err := newFileSystem("proc", nil, attrShut|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return fmt.Errorf("mounting a new /proc: %w", err)
+	}
+	defer unix.Close(fd)
+	return moveMountAt(fd, "/proc")
+}
+
+// mountDev mounts a /dev with harmless devices, terminals and shared memory of
+// the sandbox's own.
+func mountDev(nodes []attachment) error {
+	dev, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": "64k"}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return fmt.Errorf("mounting a new /dev: %w", err)
+	}
+	defer unix.Close(dev)
+	if err := populateDev(dev, nodes); err != nil {
+		return err
+	}
+	if err := moveMountAt(dev, "/dev"); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := attach(n); err != nil {
+			return err
+		}
+	}
+	for _, fs := range []struct {
+		path, kind string
+		options    map[string]string
+	}{
+		{"/dev/pts", "devpts", map[string]string{"newinstance": "", "mode": "0620", "ptmxmode": "0666"}},
+		{"/dev/shm", "tmpfs", map[string]string{"mode": "1777"}},
+	} {
+		fd, err := newFileSystem(fs.kind, fs.options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		if err != nil {
+			return fmt.Errorf("mounting %s: %w", fs.path, err)
+		}
+		err = moveMountAt(fd, fs.path)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+	}
+	// The directory itself takes no files: programs would fill memory unseen.
+	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+func populateDev(dev int, nodes []attachment) error {
+	for _, dir := range []string{"pts", "shm"} {
+		if err := unix.Mkdirat(dev, dir, 0o755); err != nil {
+			return fmt.Errorf("creating /dev/%s: %w", dir, err)
+		}
+	}
+	for _, n := range nodes {
+		if err := createFile(dev, filepath.Base(n.path), 0o666); err != nil {
+			return fmt.Errorf("creating %s: %w", n.path, err)
+		}
+	}
+	for _, l := range devLinks {
+		if err := unix.Symlinkat(l[1], dev, l[0]); err != nil {
+			return fmt.Errorf("creating /dev/%s: %w", l[0], err)
+		}
+	}
+	return nil
+}
+
+// copyDevices opens copies of the host's device nodes; process 1 cannot make
+// new ones, and nodes on other mounts are dead (nodev).
+func copyDevices() ([]attachment, error) {
+	var list []attachment
+	for _, name := range devices {
+		path := "/dev/" + name
+		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("copying %s: %w", path, err)
+		}
+		list = append(list, attachment{target{path: path}, fd})
+	}
+	return list, nil
+}
+
+// newFileSystem makes a file system that is mounted nowhere yet.
+func newFileSystem(kind string, options map[string]string, attr int) (int, error) {
+	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fs)
+	for name, value := range options {
+		if value == "" {
+			err = unix.FsconfigSetFlag(fs, name)
+		} else {
+			err = unix.FsconfigSetString(fs, name, value)
+		}
+		if err != nil {
+			return -1, fmt.Errorf("%s option %s: %w", kind, name, err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attr)
+}
+
+func moveMountAt(fd int, path string) error {
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mounting %s: %w", path, err)
+	}
+	return nil
+}
+
+func createFile(dir int, name string, mode uint32) error {
+	fd, err := unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

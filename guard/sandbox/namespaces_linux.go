@@ -1,0 +1,519 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaces is the host's end of a namespace sandbox.
+type namespaces struct {
+	cmd      *exec.Cmd
+	conn     *net.UnixConn
+	complain *os.File // what process 1 wrote to its standard error
+	policy   Policy
+
+	mu       sync.Mutex
+	last     uint64                // number of the last request or command
+	waiting  map[uint64]chan reply // requests without an answer
+	commands map[uint64]*confined  // commands that run
+	failure  error                 // why there will be no more answers
+	dead     chan struct{}         // closed once failure is set and process 1 is gone
+}
+
+// reply is an answer of process 1.
+type reply struct {
+	err   error
+	n     uint64
+	files []int
+}
+
+// startNamespaces starts process 1 and waits until it is ready. listener is the
+// proxy's socket inside, nil with an unrestricted network.
+func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, listener net.Listener, err error) {
+	pl, err := resolve(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	n = &namespaces{
+		policy: p, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*confined),
+		dead: make(chan struct{}),
+	}
+	if err := n.exec(pl, o.Executable); err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { n.cmd.Process.Kill() })
+	defer stop()
+	files, err := n.ready()
+	if err != nil {
+		n.conn.Close()
+		n.cmd.Wait()
+		defer n.complain.Close()
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
+		}
+		return nil, nil, n.startFailure(err)
+	}
+	if len(files) > 0 {
+		if listener, err = fileListener(files[0]); err != nil {
+			n.conn.Close()
+			n.cmd.Wait()
+			n.complain.Close()
+			return nil, nil, err
+		}
+	}
+	go n.receive()
+	return n, listener, nil
+}
+
+// exec starts process 1, which gets the socket and the plan, an empty
+// environment and nothing else.
+func (n *namespaces) exec(pl *plan, executable string) error {
+	e := &encoder{}
+	pl.encode(e)
+	planFD, err := memoryFile("plan", e.buf)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	planFile := os.NewFile(uintptr(planFD), "plan")
+	defer planFile.Close()
+	complainFD, err := memoryFile("errors", nil)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	n.complain = os.NewFile(uintptr(complainFD), "errors")
+	ours, theirs, err := socketPair()
+	if err != nil {
+		n.complain.Close()
+		return err
+	}
+	defer theirs.Close()
+	n.conn = ours
+	if executable == "" {
+		executable = "/proc/self/exe" // also where the file was replaced or cannot be reached by name
+	}
+	n.cmd = exec.Command(executable)
+	n.cmd.Args = []string{"toolhost", initArg, roleNamespace}
+	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	n.cmd.Dir = "/"
+	n.cmd.Stderr = n.complain
+	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
+	n.cmd.SysProcAttr = namespaceAttributes(pl.network)
+	if err := n.cmd.Start(); err != nil {
+		n.conn.Close()
+		n.complain.Close()
+		return namespaceUnavailable(err)
+	}
+	return nil
+}
+
+// namespaceAttributes asks for the namespaces, with our own user and group
+// under their own numbers, and the capabilities process 1 needs in them.
+func namespaceAttributes(hostNetwork bool) *syscall.SysProcAttr {
+	flags := unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	if !hostNetwork {
+		flags |= unix.CLONE_NEWNET
+	}
+	uid, gid := os.Geteuid(), os.Getegid()
+	return &syscall.SysProcAttr{
+		Cloneflags:  uintptr(flags),
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+		AmbientCaps: []uintptr{
+			unix.CAP_SYS_ADMIN,  // mounts, UTS namespaces
+			unix.CAP_SETPCAP,    // emptying the bounding set
+			unix.CAP_NET_ADMIN,  // the loopback interface
+			unix.CAP_SYS_PTRACE, // seeing the namespaces of commands
+			unix.CAP_KILL,
+		},
+		Setsid: true,
+	}
+}
+
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sandbox: socket pair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "control")
+	ours := os.NewFile(uintptr(fds[0]), "control")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("sandbox: socket pair: %w", err)
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+func fileListener(fd int) (net.Listener, error) {
+	f := os.NewFile(uintptr(fd), "proxy")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: proxy: %w", err)
+	}
+	return l, nil
+}
+
+// ready waits for the first message.
+func (n *namespaces) ready() ([]int, error) {
+	msg, files, err := receive(n.conn)
+	if err != nil {
+		return nil, err
+	}
+	d := &decoder{buf: msg}
+	if d.kind() != msgReady || d.uint() != 0 {
+		closeAll(files)
+		return nil, errMalformed
+	}
+	if err := errors.Join(d.fail(), d.err); err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	return files, nil
+}
+
+// startFailure says why process 1 did not get ready.
+func (n *namespaces) startFailure(err error) error {
+	if strings.Contains(err.Error(), errChanged.Error()) {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if text := n.complaint(); errors.Is(err, io.EOF) && text != "" {
+		err = errors.New(text)
+	}
+	return namespaceUnavailable(err)
+}
+
+// complaint is the end of what process 1 wrote to its standard error.
+func (n *namespaces) complaint() string {
+	const enough = 2 << 10
+	st, err := n.complain.Stat()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(st.Size(), enough))
+	k, _ := n.complain.ReadAt(buf, st.Size()-int64(len(buf)))
+	return strings.TrimSpace(string(buf[:k]))
+}
+
+// namespaceUnavailable explains why there are no namespaces here.
+func namespaceUnavailable(err error) error {
+	return &unavailableError{Namespaces, err.Error(), namespaceRemedy(err)}
+}
+
+// namespaceRemedy finds the setting that is most likely in the way.
+func namespaceRemedy(err error) string {
+	for _, s := range []struct{ file, bad, remedy string }{
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+			"This system (Ubuntu 23.10 or later) forbids ordinary programs user namespaces. Install bubblewrap (sudo apt install bubblewrap), or allow them: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0",
+			"Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+		{"/proc/sys/user/max_user_namespaces", "0",
+			"Allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000"},
+	} {
+		if value, readErr := os.ReadFile(s.file); readErr == nil && strings.TrimSpace(string(value)) == s.bad {
+			return s.remedy
+		}
+	}
+	if errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()) {
+		return "Linux 5.12 or later is needed"
+	}
+	if inContainer() {
+		return "Inside a container, start it with: docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined …"
+	}
+	return ""
+}
+
+// inContainer reports whether a container engine left its mark.
+func inContainer() bool {
+	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(mark); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// request sends a request and waits for its answer. fields appends what the
+// request carries.
+func (n *namespaces) request(k kind, fields func(*encoder), files ...int) (reply, error) {
+	id, answer, err := n.register(nil)
+	if err != nil {
+		return reply{}, err
+	}
+	return n.exchange(k, id, answer, fields, files...)
+}
+
+// register takes a number for a request, and for the command it starts.
+func (n *namespaces) register(c *confined) (uint64, chan reply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failure != nil {
+		return 0, nil, n.failure
+	}
+	n.last++
+	answer := make(chan reply, 1)
+	n.waiting[n.last] = answer
+	if c != nil {
+		c.id = n.last
+		n.commands[n.last] = c
+	}
+	return n.last, answer, nil
+}
+
+func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(*encoder), files ...int) (reply, error) {
+	m := newMessage(k, id)
+	fields(m)
+	if err := send(n.conn, m.buf, files...); err != nil {
+		n.mu.Lock()
+		delete(n.waiting, id)
+		n.mu.Unlock()
+		return reply{}, fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	r, ok := <-answer
+	if !ok {
+		return reply{}, n.died()
+	}
+	return r, r.err
+}
+
+// died is why there are no more answers.
+func (n *namespaces) died() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failure
+}
+
+// receive distributes messages until process 1 is gone, and then lets everybody
+// know who waits for one.
+func (n *namespaces) receive() {
+	for {
+		msg, files, err := receive(n.conn)
+		if err != nil {
+			break
+		}
+		n.deliver(&decoder{buf: msg}, files)
+	}
+	n.conn.Close()
+	n.cmd.Wait() // ends when the kernel has killed everything inside
+	failure := ErrClosed
+	if text := n.complaint(); text != "" {
+		failure = fmt.Errorf("%w: %s", ErrClosed, text)
+	}
+	n.complain.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failure = failure
+	for _, answer := range n.waiting {
+		close(answer)
+	}
+	for _, c := range n.commands {
+		c.end(Status{}, failure)
+	}
+	clear(n.waiting)
+	clear(n.commands)
+	close(n.dead)
+}
+
+func (n *namespaces) deliver(d *decoder, files []int) {
+	k, id := d.kind(), d.uint()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if k == msgExited {
+		if c := n.commands[id]; c != nil {
+			delete(n.commands, id)
+			c.end(statusOf(syscall.WaitStatus(d.uint())), nil)
+		}
+		return
+	}
+	r := reply{err: d.fail(), files: files}
+	if k == msgDone {
+		r.n = d.uint()
+	}
+	if d.err != nil {
+		r.err = d.err
+	}
+	if answer := n.waiting[id]; answer != nil {
+		delete(n.waiting, id)
+		answer <- r
+	} else {
+		closeAll(files)
+	}
+}
+
+// statusOf translates a wait status into the shell's terms.
+func statusOf(ws syscall.WaitStatus) Status {
+	if ws.Signaled() {
+		return Status{ExitCode: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+	}
+	return Status{ExitCode: ws.ExitStatus()}
+}
+
+func (n *namespaces) spawn(s Spec) (Process, error) {
+	files, release, err := descriptors(s.Files)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	c := &confined{host: n, ended: make(chan struct{})}
+	id, answer, err := n.register(c)
+	if err != nil {
+		return nil, err
+	}
+	_, err = n.exchange(msgSpawn, id, answer, func(e *encoder) {
+		e.str(s.Dir)
+		e.strs(s.Argv)
+		e.strs(s.Env)
+	}, files...)
+	if err != nil {
+		n.mu.Lock()
+		delete(n.commands, id)
+		n.mu.Unlock()
+		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
+	}
+	return c, nil
+}
+
+// descriptors returns the numbers of files, with /dev/null for nil. release
+// must be called when they are not used any more.
+func descriptors(files []*os.File) (fds []int, release func(), err error) {
+	if len(files) >= maxFiles {
+		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))
+	}
+	var null *os.File
+	release = func() {
+		if null != nil {
+			null.Close()
+		}
+	}
+	for _, f := range files {
+		if f == nil && null == nil {
+			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				return nil, nil, fmt.Errorf("sandbox: %w", err)
+			}
+		}
+		if f == nil {
+			f = null
+		}
+		fd, err := rawFD(f)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, release, nil
+}
+
+// rawFD returns the number of f without making f blocking, as f.Fd would.
+func rawFD(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: %w", err)
+	}
+	number := -1
+	if err := raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+		return 0, fmt.Errorf("sandbox: %w", err)
+	}
+	return number, nil
+}
+
+// deny covers what exists of paths now, under all its names.
+func (n *namespaces) deny(paths []string) error {
+	pl := &plan{}
+	for _, w := range n.policy.Writable {
+		t, err := locate(w)
+		if err != nil {
+			continue // a root that is gone has no names in it
+		}
+		pl.writable = append(pl.writable, t)
+	}
+	var err error
+	if pl.denied, err = resolveAll(paths); err != nil {
+		return err
+	}
+	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
+		return err
+	}
+	if len(pl.denied) == 0 {
+		return nil
+	}
+	pl.pin(nil)
+	pl.normalize()
+	_, err = n.request(msgDeny, func(e *encoder) {
+		encodeTargets(e, pl.denied)
+		e.strs(pl.pins)
+	})
+	if err != nil {
+		return fmt.Errorf("sandbox: hiding %s: %w", strings.Join(paths, ", "), err)
+	}
+	return nil
+}
+
+// close ends process 1, whereupon the kernel kills everything inside, and waits
+// for that.
+func (n *namespaces) close() error {
+	n.conn.CloseRead()
+	n.conn.Close()
+	n.cmd.Process.Kill()
+	<-n.dead
+	return nil
+}
+
+// confined is a command in a namespace sandbox.
+type confined struct {
+	host   *namespaces
+	id     uint64
+	ended  chan struct{}
+	status Status
+	err    error
+}
+
+func (c *confined) end(s Status, err error) {
+	c.status, c.err = s, err
+	close(c.ended)
+}
+
+// Wait implements Process.
+func (c *confined) Wait() (Status, error) {
+	<-c.ended
+	return c.status, c.err
+}
+
+// Signal implements Process.
+func (c *confined) Signal(sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
+	}
+	m := newMessage(msgSignal, c.id)
+	m.uint(uint64(number))
+	if err := send(c.host.conn, m.buf); err != nil {
+		return nil // the sandbox has ended; nothing is left to receive it
+	}
+	return nil
+}
+
+// Kill implements Process.
+func (c *confined) Kill() (ended int, err error) {
+	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
+	if errors.Is(err, ErrClosed) {
+		<-c.host.dead
+		return 0, nil // everything inside has been killed
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: ending a command: %w", err)
+	}
+	return int(r.n), nil
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"runtime"
+)
+
+// platformBackends is empty: this system has nothing that keeps a program from
+// files. Windows has job objects, which end a tree of processes, and no more.
+var platformBackends []Backend
+
+func platformWhy() []string {
+	return []string{"There is no sandbox for " + runtime.GOOS + ". Run the server on Linux or macOS, or in WSL 2, to have commands contained."}
+}
+
+func start(context.Context, Backend, Policy, Options) (*Sandbox, error) {
+	return nil, &unavailableError{cause: "there is no sandbox for " + runtime.GOOS}
+}
+
+// Init does nothing on this system; see the Linux version.
+func Init([]string) (ran bool) { return false }

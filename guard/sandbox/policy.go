@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// A Policy says what the commands of one sandbox may touch. All paths are
+// absolute. The zero Policy lets a command read the machine except sockets of
+// its daemons, write nothing, and reach no network.
+//
+// Where paths of different kinds lie inside each other the deeper one decides,
+// but Denied always wins.
+type Policy struct {
+	// Writable lists the files and directories a command may change: workspace
+	// roots, the directory for temporary files, caches. They must exist.
+	Writable []string
+	// ReadOnly lists paths inside the writable ones that stay as they are:
+	// .git/hooks, .claude, settings files. They, and their parents, cannot be
+	// renamed either. One that is absent, or is a symbolic link, cannot be held
+	// fast; Sandbox.Intrusions reports it when it appears or changes.
+	ReadOnly []string
+	// Denied lists files and directories no command can read or write, by any
+	// program and under any of their names inside Writable. Missing ones are
+	// allowed: call Sandbox.Deny when they appear.
+	Denied []string
+	// Masked lists what is hidden in the same way but is not subject to rules
+	// about the workspace: home secrets, the host's state directory.
+	Masked []string
+	// Shown lists read-only exceptions inside Masked.
+	Shown []string
+	// Sockets lists Unix sockets of host programs that stay reachable. All
+	// others that are bound when the sandbox starts are masked, because a
+	// daemon behind a socket (docker, D-Bus, an SSH agent, tmux) works outside
+	// of every limit.
+	Sockets []string
+	// Network says what commands can reach; zero is nothing but each other.
+	Network Network
+}
+
+// Network says which hosts commands can reach. The zero value is a loopback
+// interface of the sandbox's own and nothing else.
+type Network struct {
+	// Unrestricted gives commands the network of the host, its loopback
+	// services included. The lists below are then without effect.
+	Unrestricted bool
+	// AllowedDomains lists what the proxy connects to: "example.com" is that
+	// host, "*.example.com" every host below it, "*" every host; a port may
+	// follow (":443"). Addresses of private networks and of this machine are
+	// refused even for allowed names, unless the entry is that address itself
+	// or AllowPrivate is set.
+	AllowedDomains []string
+	// DeniedDomains has the same form and wins over AllowedDomains.
+	DeniedDomains []string
+	// AllowPrivate lets allowed names resolve to private addresses, for
+	// networks with internal servers.
+	AllowPrivate bool
+}
+
+// validate reports the first thing in p that cannot be meant.
+func (p Policy) validate() error {
+	lists := []struct {
+		name  string
+		paths []string
+	}{
+		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"denied", p.Denied},
+		{"masked", p.Masked}, {"shown", p.Shown}, {"socket", p.Sockets},
+	}
+	for _, l := range lists {
+		for _, path := range l.paths {
+			if err := validatePath(path); err != nil {
+				return fmt.Errorf("sandbox: %s path %q: %w", l.name, path, err)
+			}
+		}
+	}
+	if err := validateDomains(p.Network.AllowedDomains); err != nil {
+		return fmt.Errorf("sandbox: allowed domain %w", err)
+	}
+	if err := validateDomains(p.Network.DeniedDomains); err != nil {
+		return fmt.Errorf("sandbox: denied domain %w", err)
+	}
+	return nil
+}
+
+func validatePath(path string) error {
+	switch {
+	case !filepath.IsAbs(path):
+		return errors.New("is not absolute")
+	case strings.ContainsRune(path, 0):
+		return errors.New("contains a NUL byte")
+	case filepath.Dir(filepath.Clean(path)) == filepath.Clean(path):
+		return errors.New("is the root of the file system; name the directories that are meant")
+	}
+	return nil
+}
+
+// within reports whether path is dir or lies below it, element by element.
+func within(path, dir string) bool {
+	return path == dir || below(path, dir)
+}
+
+// below reports whether path lies strictly below dir.
+func below(path, dir string) bool {
+	return strings.HasPrefix(path, dir) && len(path) > len(dir) &&
+		(path[len(dir)] == filepath.Separator || strings.HasSuffix(dir, string(filepath.Separator)))
+}
+
+func withinAny(path string, dirs []string) bool {
+	for _, d := range dirs {
+		if within(path, d) {
+			return true
+		}
+	}
+	return false
+}

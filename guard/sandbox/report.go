@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Backend is a means of containment.
+type Backend string
+
+// The backends, best first.
+const (
+	// None is the absence of containment.
+	None Backend = ""
+	// Namespaces is Linux namespaces set up by this program itself.
+	Namespaces Backend = "namespaces"
+	// Bubblewrap is Linux namespaces set up by the bwrap program.
+	Bubblewrap Backend = "bubblewrap"
+	// Landlock limits writes but cannot hide a file in a readable directory.
+	Landlock Backend = "landlock"
+	// Seatbelt is the sandbox of macOS.
+	Seatbelt Backend = "seatbelt"
+)
+
+// ErrUnavailable is what errors of Start match when this machine offers no
+// means of containment. Their text says why, and what would help.
+var ErrUnavailable = errors.New("sandbox: commands cannot be contained on this machine")
+
+// ErrClosed is what errors match when the sandbox was closed or has died.
+var ErrClosed = errors.New("sandbox: the sandbox has ended")
+
+// Enforcement says what the kernel holds against every command.
+type Enforcement struct {
+	// Writes: nothing outside Policy.Writable, or inside ReadOnly, changes.
+	Writes bool
+	// Denies: Denied and Masked cannot be read or written.
+	Denies bool
+	// Network: nothing but what Policy.Network allows is reachable.
+	Network bool
+	// Processes: nothing a command starts outlives it, or the host.
+	Processes bool
+}
+
+// All reports whether everything is held.
+func (e Enforcement) All() bool { return e.Writes && e.Denies && e.Network && e.Processes }
+
+// A Report says what is enforced, and what stands in the way of more.
+type Report struct {
+	Backend  Backend
+	Enforces Enforcement
+	// Why has one sentence or two for each better means that is not in use, and
+	// for each limit of the one that is: the cause, and the remedy where there
+	// is one.
+	Why []string
+}
+
+// String is the report in one line, for logs and for people.
+func (r Report) String() string {
+	if r.Backend == None {
+		return "no sandbox: " + strings.Join(r.Why, " ")
+	}
+	held, open := []string{}, []string{}
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{
+		{"writes", r.Enforces.Writes}, {"denied files", r.Enforces.Denies},
+		{"network", r.Enforces.Network}, {"processes", r.Enforces.Processes},
+	} {
+		if f.on {
+			held = append(held, f.name)
+		} else {
+			open = append(open, f.name)
+		}
+	}
+	s := fmt.Sprintf("%s: holds %s", r.Backend, strings.Join(held, ", "))
+	if len(open) > 0 {
+		s += "; does not hold " + strings.Join(open, ", ")
+	}
+	if len(r.Why) > 0 {
+		s += " (" + strings.Join(r.Why, " ") + ")"
+	}
+	return s
+}

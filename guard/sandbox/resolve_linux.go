@@ -1,0 +1,352 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inode identifies a file whatever its name.
+type inode struct{ dev, ino uint64 }
+
+// target is an existing object, by a name without symbolic links, that is to be
+// bound, covered or pinned.
+type target struct {
+	path string
+	inode
+	dir bool
+}
+
+// plan is a Policy resolved against the file system: what to do with which
+// object. Process 1 carries it out without resolving a name again.
+type plan struct {
+	writable, readOnly, denied, masked, shown []target
+	pins                                      []string // directories whose names must not change
+	sockets                                   []string // sockets of the host that stay reachable
+	network                                   bool     // the host's network is shared
+}
+
+// pseudo lists file systems that have files with side effects, and that the
+// sandbox mounts anew.
+var pseudo = [...]string{"/proc", "/sys", "/dev"}
+
+// resolve turns a policy into a plan. A path that cannot be resolved for
+// another reason than being absent is an error: what is not understood must not
+// be left open.
+func resolve(p Policy) (*plan, error) {
+	pl := &plan{network: p.Network.Unrestricted}
+	for _, path := range p.Writable {
+		t, err := resolveWritable(path)
+		if err != nil {
+			return nil, err
+		}
+		pl.writable = append(pl.writable, t)
+	}
+	var err error
+	for _, l := range []struct {
+		to    *[]target
+		paths []string
+	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}} {
+		if *l.to, err = resolveAll(l.paths); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range p.Sockets {
+		if t, err := locate(path); err == nil {
+			pl.sockets = append(pl.sockets, t.path)
+		}
+	}
+	sockets, err := hostSockets(pl.sockets)
+	if err != nil {
+		return nil, err
+	}
+	pl.masked = append(pl.masked, sockets...)
+	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
+		return nil, err
+	}
+	if pl.readOnly, err = pl.withLinks(pl.readOnly); err != nil {
+		return nil, err
+	}
+	pl.pin(p.ReadOnly)
+	pl.normalize()
+	return pl, nil
+}
+
+func resolveWritable(path string) (target, error) {
+	t, err := locate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("sandbox: writable path %s does not exist; create it before the sandbox starts", path)
+	}
+	if err != nil {
+		return t, fmt.Errorf("sandbox: writable path %s: %w", path, err)
+	}
+	if t.path == "/" {
+		return t, fmt.Errorf("sandbox: writable path %s is the root of the file system; name the directories that are meant", path)
+	}
+	for _, d := range pseudo {
+		if within(t.path, d) {
+			return t, fmt.Errorf("sandbox: writable path %s lies in %s, which every sandbox has of its own", path, d)
+		}
+	}
+	return t, nil
+}
+
+// resolveAll locates the paths that exist.
+func resolveAll(paths []string) ([]target, error) {
+	var list []target
+	for _, path := range paths {
+		t, err := locate(path)
+		switch {
+		case absent(err):
+		case err != nil:
+			return nil, fmt.Errorf("sandbox: cannot tell what %s is: %w", path, err)
+		case t.path == "/":
+			return nil, fmt.Errorf("sandbox: %s leads to the root of the file system", path)
+		default:
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// absent reports whether err says that a command, which has no more rights than
+// we have, will find nothing either.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission)
+}
+
+// locate follows symbolic links to the object that reading path would reach.
+func locate(path string) (target, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return target{}, err
+	}
+	return identify(resolved)
+}
+
+// identify describes the object at path itself.
+func identify(path string) (target, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return target{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return target{
+		path:  path,
+		inode: inode{dev: st.Dev, ino: st.Ino},
+		dir:   st.Mode&unix.S_IFMT == unix.S_IFDIR,
+	}, nil
+}
+
+// withLinks adds to list every other name, inside the writable paths, of the
+// files in it. Below a directory in list, files with several names count too.
+func (pl *plan) withLinks(list []target) ([]target, error) {
+	linked := make(map[inode]bool)
+	for _, t := range list {
+		if err := collectLinked(t, linked); err != nil {
+			return nil, err
+		}
+	}
+	if len(linked) == 0 {
+		return list, nil
+	}
+	covered := make(map[string]bool, len(list))
+	for _, t := range list {
+		covered[t.path] = true
+	}
+	for _, w := range pl.writable {
+		err := walkLinked(w, func(name string, id inode) error {
+			if linked[id] && !coveredBy(name, covered) {
+				list = append(list, target{path: name, inode: id})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// coveredBy reports whether name or a parent of it is in set.
+func coveredBy(name string, set map[string]bool) bool {
+	for ; name != "/"; name = filepath.Dir(name) {
+		if set[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// collectLinked adds the files at or below t that have more than one name.
+func collectLinked(t target, to map[inode]bool) error {
+	return walkLinked(t, func(_ string, id inode) error {
+		to[id] = true
+		return nil
+	})
+}
+
+// walkLinked calls f for every file at or below t that is not a directory and
+// has more than one name.
+func walkLinked(t target, f func(path string, id inode) error) error {
+	return filepath.WalkDir(t.path, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case absent(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("sandbox: looking for hard links: %w", err)
+		case d.IsDir():
+			return nil
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil || st.Nlink < 2 {
+			return nil // gone again, or the only name
+		}
+		return f(path, inode{dev: st.Dev, ino: st.Ino})
+	})
+}
+
+// pin collects the directories between the writable paths and what is guarded
+// inside them: renamed, they would carry it to a name no rule knows. protected
+// paths are pinned even where they do not exist yet.
+func (pl *plan) pin(protected []string) {
+	paths := slices.Clone(protected)
+	for _, list := range [][]target{pl.denied, pl.readOnly, pl.masked} {
+		for _, t := range list {
+			paths = append(paths, t.path)
+		}
+	}
+	for _, path := range paths {
+		pl.pins = append(pl.pins, pl.parents(path)...)
+	}
+}
+
+// parents returns the existing directories above path that lie strictly inside
+// a writable path.
+func (pl *plan) parents(path string) []string {
+	var list []string
+	for _, w := range pl.writable {
+		for dir := filepath.Dir(filepath.Clean(path)); below(dir, w.path); dir = filepath.Dir(dir) {
+			if t, err := identify(dir); err == nil && t.dir {
+				list = append(list, dir)
+			}
+		}
+	}
+	return list
+}
+
+// normalize sorts parents before children and removes duplicates and what lies
+// inside something denied already.
+func (pl *plan) normalize() {
+	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown} {
+		slices.SortFunc(*list, func(a, b target) int { return strings.Compare(a.path, b.path) })
+		*list = slices.Compact(*list)
+	}
+	pl.denied = outermost(pl.denied)
+	slices.Sort(pl.pins)
+	pl.pins = slices.Compact(pl.pins)
+	pl.pins = slices.DeleteFunc(pl.pins, func(p string) bool {
+		return slices.ContainsFunc(pl.denied, func(d target) bool { return within(p, d.path) })
+	})
+}
+
+// outermost drops what lies below another entry.
+func outermost(list []target) []target {
+	dirs := make(map[string]bool, len(list))
+	for _, t := range list {
+		if t.dir {
+			dirs[t.path] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(t target) bool { return coveredBy(filepath.Dir(t.path), dirs) })
+}
+
+// encode writes the plan for process 1.
+func (pl *plan) encode(e *encoder) {
+	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown} {
+		encodeTargets(e, list)
+	}
+	e.strs(pl.pins)
+	e.strs(pl.sockets)
+	e.bool(pl.network)
+}
+
+func decodePlan(d *decoder) *plan {
+	pl := &plan{}
+	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown} {
+		*list = decodeTargets(d)
+	}
+	pl.pins = d.strs()
+	pl.sockets = d.strs()
+	pl.network = d.bool()
+	return pl
+}
+
+func encodeTargets(e *encoder, list []target) {
+	e.uint(uint64(len(list)))
+	for _, t := range list {
+		e.str(t.path)
+		e.uint(t.dev)
+		e.uint(t.ino)
+		e.bool(t.dir)
+	}
+}
+
+func decodeTargets(d *decoder) []target {
+	n := d.uint()
+	if n > uint64(len(d.buf)) {
+		d.err = errMalformed
+		return nil
+	}
+	list := make([]target, 0, n)
+	for range n {
+		t := target{path: d.str()}
+		t.dev, t.ino = d.uint(), d.uint()
+		t.dir = d.bool()
+		list = append(list, t)
+	}
+	return list
+}
+
+// hostSockets returns the Unix sockets that host programs have bound to a name,
+// except those in, or below a directory in, allowed.
+func hostSockets(allowed []string) ([]target, error) {
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: listing the sockets of daemons: %w", err)
+	}
+	var list []target
+	for _, path := range socketPaths(string(table)) {
+		t, err := locate(path)
+		if err == nil && !t.dir && !withinAny(t.path, allowed) {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// socketPaths extracts the absolute names from a table in the form of
+// /proc/net/unix: seven columns, then the name, which may contain spaces.
+func socketPaths(table string) []string {
+	var paths []string
+	for line := range strings.Lines(table) {
+		rest := strings.TrimRight(line, "\n")
+		for range 7 {
+			_, after, found := strings.Cut(strings.TrimLeft(rest, " "), " ")
+			if !found {
+				after = ""
+			}
+			rest = after
+		}
+		if strings.HasPrefix(rest, "/") {
+			paths = append(paths, rest)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}

@@ -1,0 +1,190 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Options says how to start a sandbox. The zero value suits a program that
+// calls Init first in main.
+type Options struct {
+	// Executable is started again inside the sandbox; its main must call Init.
+	// Empty is the running program.
+	Executable string
+	// Backends are tried in this order; empty means every one, best first.
+	Backends []Backend
+	// Dial opens the proxy's connections to allowed hosts, after the address
+	// has been judged; nil is a net.Dialer. Tests replace it.
+	Dial DialFunc
+	// Resolve looks up allowed hosts; nil is net.DefaultResolver.
+	Resolve ResolveFunc
+}
+
+// A Spec describes one command.
+type Spec struct {
+	// Argv is the program and its arguments. A name without a slash is looked
+	// up in the PATH of Env, inside the sandbox.
+	Argv []string
+	// Dir is the working directory; empty is the root.
+	Dir string
+	// Env is the whole environment; see also Sandbox.Env.
+	Env []string
+	// Files become descriptors 0, 1, 2, … of the command; nil ones are
+	// /dev/null. They remain the caller's to close. The command can do with a
+	// descriptor what its open mode allows, whatever the policy says about the
+	// file, so pass pipes.
+	Files []*os.File
+}
+
+// Status is how a command ended.
+type Status struct {
+	// ExitCode is as the shell counts: 128 + the signal's number after a signal.
+	ExitCode int
+	// Signal is the name of the signal that ended the command ("SIGKILL"), or "".
+	Signal string
+}
+
+// A Process is a command that was started, and everything that descends from it.
+type Process interface {
+	// Wait waits for the command itself, not for what it left behind. An error
+	// means that the end is unknown, because the sandbox has died.
+	Wait() (Status, error)
+	// Signal sends sig to the command's process group. It is no error if nothing
+	// is left to receive it.
+	Signal(sig os.Signal) error
+	// Kill ends the command and all its descendants, daemons included, and
+	// returns when none is left, with the number of processes it ended. Call it
+	// for every command once it is over: until then what it left behind runs on.
+	Kill() (ended int, err error)
+}
+
+// engine is what a backend does for a Sandbox.
+type engine interface {
+	spawn(Spec) (Process, error)
+	deny(paths []string) error
+	close() error
+}
+
+// A Sandbox contains commands. Its methods may be called from several
+// goroutines.
+type Sandbox struct {
+	report  Report
+	engine  engine
+	proxy   *proxy
+	env     []string
+	guarded []guarded
+	once    sync.Once
+	err     error
+}
+
+// Start starts a sandbox with the best backend that works here, see Report.
+// ctx limits the start only. The error matches ErrUnavailable when no backend
+// works, and something else when the policy itself is at fault.
+func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	backends := o.Backends
+	if len(backends) == 0 {
+		backends = platformBackends
+	}
+	var why []string
+	for _, b := range backends {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
+		}
+		s, err := start(ctx, b, p, o)
+		var cannot *unavailableError
+		switch {
+		case err == nil:
+			s.report.Why = append(why, s.report.Why...)
+			return s, nil
+		case errors.As(err, &cannot):
+			why = append(why, cannot.Error())
+		default:
+			return nil, err
+		}
+	}
+	if len(why) == 0 {
+		why = platformWhy()
+	}
+	return nil, fmt.Errorf("%w. %s", ErrUnavailable, strings.Join(why, " "))
+}
+
+// unavailableError says why one backend does not work on this machine, as
+// opposed to a policy that no backend could follow.
+type unavailableError struct {
+	backend Backend
+	cause   string
+	remedy  string
+}
+
+func (e *unavailableError) Error() string {
+	s := fmt.Sprintf("%s: %s.", e.backend, strings.TrimSuffix(e.cause, "."))
+	if e.remedy != "" {
+		s += " " + strings.TrimSuffix(e.remedy, ".") + "."
+	}
+	return s
+}
+
+// Spawn starts a command.
+func (s *Sandbox) Spawn(spec Spec) (Process, error) {
+	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
+		return nil, errors.New("sandbox: no command given")
+	}
+	for _, list := range [][]string{spec.Argv, spec.Env, {spec.Dir}} {
+		if slices.ContainsFunc(list, func(s string) bool { return strings.ContainsRune(s, 0) }) {
+			return nil, errors.New("sandbox: the command contains a NUL byte, which no program can receive")
+		}
+	}
+	return s.engine.spawn(spec)
+}
+
+// Deny covers files and directories that have appeared, or were replaced, since
+// the start. Commands started after it returns cannot read them. A path that
+// does not exist is skipped; an error means that a path may still be readable,
+// and no further command should be started.
+func (s *Sandbox) Deny(paths ...string) error {
+	for _, p := range paths {
+		if err := validatePath(p); err != nil {
+			return fmt.Errorf("sandbox: denied path %q: %w", p, err)
+		}
+	}
+	return s.engine.deny(paths)
+}
+
+// Env is what a command's environment should have in addition, as
+// "name=value": where the proxy is, for one.
+func (s *Sandbox) Env() []string { return slices.Clone(s.env) }
+
+// Refused returns the hosts that commands asked the proxy for and did not get,
+// since the last call.
+func (s *Sandbox) Refused() []Refusal {
+	if s.proxy == nil {
+		return nil
+	}
+	return s.proxy.drain()
+}
+
+// Report says what this sandbox enforces.
+func (s *Sandbox) Report() Report {
+	r := s.report
+	r.Why = slices.Clone(r.Why)
+	return r
+}
+
+// Close ends every process in the sandbox, and the sandbox.
+func (s *Sandbox) Close() error {
+	s.once.Do(func() {
+		s.err = s.engine.close()
+		if s.proxy != nil {
+			s.proxy.close()
+		}
+	})
+	return s.err
+}

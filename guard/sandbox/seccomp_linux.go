@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Instructions and offsets of a seccomp filter, see seccomp(2): struct
+// seccomp_data is the system call number, the architecture, the instruction
+// pointer and six arguments of 64 bits, of which the low halves are looked at.
+const (
+	bpfLoad = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	bpfJeq  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	bpfJge  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	bpfJset = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	bpfRet  = unix.BPF_RET | unix.BPF_K
+
+	offNumber = 0
+	offArch   = 4
+	offArg0   = 16
+	offArg1   = 24
+
+	retAllow = unix.SECCOMP_RET_ALLOW
+	retKill  = unix.SECCOMP_RET_KILL_PROCESS
+	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retNoAF  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+
+	// x32Bit marks system calls of the x32 interface, which would pass a filter
+	// by number on amd64; no other architecture has numbers that high.
+	x32Bit = 0x40000000
+
+	// cloneNew are the flags of clone(2) that make namespaces; unshareNew those
+	// of unshare(2), where the time namespace has a flag too.
+	cloneNew = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	unshareNew = cloneNew | unix.CLONE_NEWTIME
+)
+
+// refused are system calls that fail with EPERM. Most need capabilities that
+// no command has; they are refused as well because each has been, or offers,
+// surface for kernel exploits, or reaches files without a path (io_uring,
+// open_by_handle_at).
+var refused = [...]uint32{
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+	unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK,
+	unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_REBOOT, unix.SYS_QUOTACTL,
+}
+
+// families are the socket families commands may use. Others are refused: a
+// network namespace does not contain all of them (AF_VSOCK reaches the
+// hypervisor), and most are rarely used kernel code.
+var families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// localFamilies are those that stay on the machine.
+var localFamilies = [...]uint32{unix.AF_UNIX, unix.AF_NETLINK}
+
+// filter builds a seccomp program. Every rule loads the system call's number
+// first, so that rules stand in any order.
+type filter struct{ prog []unix.SockFilter }
+
+func (f *filter) op(code uint16, k uint32, jt, jf uint8) {
+	f.prog = append(f.prog, unix.SockFilter{Code: code, K: k, Jt: jt, Jf: jf})
+}
+
+// on answers system call nr with ret.
+func (f *filter) on(nr, ret uint32) {
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, nr, 0, 1)
+	f.op(bpfRet, ret, 0, 0)
+}
+
+// onBits answers nr with ret if the argument at off has one of bits.
+func (f *filter) onBits(nr, off, bits, ret uint32) {
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, nr, 0, 3)
+	f.op(bpfLoad, off, 0, 0)
+	f.op(bpfJset, bits, 0, 1)
+	f.op(bpfRet, ret, 0, 0)
+}
+
+// onValue answers nr with ret if the argument at off is value.
+func (f *filter) onValue(nr, off, value, ret uint32) {
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, nr, 0, 3)
+	f.op(bpfLoad, off, 0, 0)
+	f.op(bpfJeq, value, 0, 1)
+	f.op(bpfRet, ret, 0, 0)
+}
+
+// unlessOneOf answers nr with ret unless its first argument is in values.
+func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
+	n := uint8(len(values))
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, nr, 0, n+2)
+	f.op(bpfLoad, offArg0, 0, 0)
+	for i, v := range values {
+		f.op(bpfJeq, v, n-uint8(i), 0)
+	}
+	f.op(bpfRet, ret, 0, 0)
+}
+
+// commandFilter is the filter of commands. online says whether sockets of the
+// Internet families make sense; they do when a network namespace or the policy
+// decides where they reach.
+func commandFilter(online bool) []unix.SockFilter {
+	f := &filter{}
+	f.op(bpfLoad, offArch, 0, 0)
+	f.op(bpfJeq, auditArch, 1, 0)
+	f.op(bpfRet, retKill, 0, 0) // other numbers, other calls: 32-bit programs
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJge, x32Bit, 0, 1)
+	f.op(bpfRet, retNoSys, 0, 0)
+	for _, nr := range refused {
+		f.on(nr, retEPERM)
+	}
+	// clone3 has its flags in memory, where no filter sees them; told that it
+	// does not exist, libraries use clone.
+	f.on(unix.SYS_CLONE3, retNoSys)
+	f.onBits(unix.SYS_CLONE, offArg0, cloneNew, retEPERM)
+	// The spawner itself makes a UTS namespace for every command. Commands have
+	// not the capability for it.
+	f.onValue(unix.SYS_UNSHARE, offArg0, unix.CLONE_NEWUTS, retAllow)
+	f.onBits(unix.SYS_UNSHARE, offArg0, unshareNew, retEPERM)
+	// Both put input into the terminal of whoever started us.
+	f.onValue(unix.SYS_IOCTL, offArg1, unix.TIOCSTI, retEPERM)
+	f.onValue(unix.SYS_IOCTL, offArg1, tiocLinux, retEPERM)
+	if online {
+		f.unlessOneOf(unix.SYS_SOCKET, families[:], retNoAF)
+	} else {
+		f.unlessOneOf(unix.SYS_SOCKET, localFamilies[:], retNoAF)
+	}
+	f.op(bpfRet, retAllow, 0, 0)
+	return f.prog
+}
+
+// tiocLinux is TIOCLINUX of ioctl_console(2): selection and paste.
+const tiocLinux = 0x541c
+
+// installFilter puts the calling thread, which must have no_new_privs, and its
+// children under prog.
+func installFilter(prog []unix.SockFilter) error {
+	p := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p)))
+	if errno != 0 {
+		return fmt.Errorf("installing the system call filter: %w", errno)
+	}
+	return nil
+}

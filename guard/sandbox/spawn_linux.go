@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bits of capabilities(7), absent from the library.
+const (
+	secbitNoRoot           = 1 << 0
+	secbitNoSetuidFixup    = 1 << 2
+	secbitKeepCapsLocked   = 1 << 5
+	secbitNoAmbientRaise   = 1 << 6
+	secbitLocked           = secbitNoRoot<<1 | secbitNoSetuidFixup<<1 | secbitKeepCapsLocked | secbitNoAmbientRaise<<1
+	commandSecurebits      = secbitNoRoot | secbitNoSetuidFixup | secbitNoAmbientRaise | secbitLocked
+	lastCapabilityPossible = 63
+)
+
+// command is what a Spec has become inside.
+type command struct {
+	dir       string
+	argv, env []string
+	files     []int
+}
+
+// spawner is the thread that all commands descend from. What it has given up
+// they cannot regain.
+type spawner struct {
+	requests chan func()
+	null     int
+}
+
+// newSpawner starts the thread and waits until it is restricted.
+func newSpawner(rules *ruleset) (*spawner, error) {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening /dev/null: %w", err)
+	}
+	s := &spawner{requests: make(chan func()), null: null}
+	restricted := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: threads without the limits exist beside it
+		err := restrictCommands(rules)
+		restricted <- err
+		if err != nil {
+			return
+		}
+		for f := range s.requests {
+			f()
+		}
+	}()
+	return s, <-restricted
+}
+
+// restrictCommands takes from the calling thread what commands shall not have.
+// It keeps one capability, which an exec takes away: the right to make the UTS
+// namespace by which the processes of a command are known.
+func restrictCommands(rules *ruleset) error {
+	for c := uintptr(0); c <= lastCapabilityPossible; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			if errors.Is(err, unix.EINVAL) && c > unix.CAP_LAST_CAP/2 {
+				break // past the last one this kernel knows
+			}
+			return fmt.Errorf("dropping capability %d: %w", c, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("dropping ambient capabilities: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, commandSecurebits, 0, 0, 0); err != nil {
+		return fmt.Errorf("taking root's powers: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("refusing new privileges: %w", err)
+	}
+	if err := keepOnly(unix.CAP_SYS_ADMIN); err != nil {
+		return err
+	}
+	if rules != nil {
+		if err := rules.restrict(); err != nil {
+			return err
+		}
+		rules.close()
+	}
+	return installFilter(commandFilter(true))
+}
+
+// keepOnly leaves the calling thread one capability, which its children do not
+// inherit.
+func keepOnly(capability uint) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	data[capability/32].Permitted = 1 << (capability % 32)
+	data[capability/32].Effective = 1 << (capability % 32)
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	return nil
+}
+
+// start starts a command in a UTS namespace of its own, and returns its process
+// and a descriptor of that namespace.
+func (s *spawner) start(c command) (pid, ns int, err error) {
+	done := make(chan struct{})
+	s.requests <- func() {
+		defer close(done)
+		pid, ns, err = s.fork(c)
+	}
+	<-done
+	return pid, ns, err
+}
+
+func (s *spawner) fork(c command) (pid, ns int, err error) {
+	program, err := lookPath(c.argv[0], c.env)
+	if err != nil {
+		return 0, -1, err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
+		return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+	}
+	if ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+	}
+	files := make([]uintptr, 0, max(len(c.files), 3))
+	for _, fd := range c.files {
+		files = append(files, uintptr(fd))
+	}
+	for len(files) < 3 {
+		files = append(files, uintptr(s.null))
+	}
+	dir := c.dir
+	if dir == "" {
+		dir = "/"
+	}
+	pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
+		Dir: dir, Env: c.env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		unix.Close(ns)
+		return 0, -1, startError(program, dir, err)
+	}
+	return pid, ns, nil
+}
+
+// startError says which of program and directory was at fault.
+func startError(program, dir string, err error) error {
+	if st, statErr := os.Stat(dir); statErr != nil {
+		return fmt.Errorf("working directory %s: %w", dir, errors.Unwrap(statErr))
+	} else if !st.IsDir() {
+		return fmt.Errorf("working directory %s: %w", dir, unix.ENOTDIR)
+	}
+	return &os.PathError{Op: "exec", Path: program, Err: err}
+}
+
+// lookPath finds a program without a slash in its name in the PATH of env,
+// skipping relative entries.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	var path string
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = value
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		program := filepath.Join(dir, name)
+		if st, err := os.Stat(program); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return program, nil
+		}
+	}
+	return "", fmt.Errorf("%s: no such program in PATH (%s)", name, path)
+}

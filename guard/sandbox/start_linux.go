@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"context"
+)
+
+// platformBackends are the backends to try, best first.
+var platformBackends = []Backend{Namespaces}
+
+func platformWhy() []string { return nil }
+
+// start starts a sandbox with one backend.
+func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error) {
+	switch b {
+	case Namespaces:
+		n, listener, err := startNamespaces(ctx, p, o)
+		if err != nil {
+			return nil, err
+		}
+		s := &Sandbox{engine: n, report: Report{
+			Backend:  Namespaces,
+			Enforces: Enforcement{Writes: true, Denies: true, Network: true, Processes: true},
+		}}
+		if listener != nil {
+			s.proxy = newProxy(listener, p.Network, o)
+			s.env = s.proxy.env()
+		}
+		return s, nil
+	default:
+		return nil, &unavailableError{backend: b, cause: "is not a backend of this system"}
+	}
+}
