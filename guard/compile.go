@@ -1,0 +1,268 @@
+package guard
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"toolhost/guard/settings"
+)
+
+// A compiler turns the entries of the settings into lists.
+type compiler struct {
+	roots    []place // what relative patterns are relative to, for allow
+	bounds   []place // the same for deny and ask: additional directories too
+	home     place
+	real     map[string]string // resolved directories, to ask for each once
+	warnings []string
+}
+
+// A place is a directory by the name it was given and by its real one.
+type place struct{ given, real string }
+
+func (p place) names() []string {
+	if p.given == p.real || p.real == "" {
+		return []string{p.given}
+	}
+	return []string{p.given, p.real}
+}
+
+func (c *compiler) compile(action Action, entries []settings.Entry, s spelling) *list {
+	l := newList(action, s)
+	for _, e := range entries {
+		r, err := parseRule(e)
+		if err == nil {
+			err = c.add(l, &r)
+		} else if l.strict() && accessOf(r.tool) != noFiles && r.spec != "" {
+			err = fmt.Errorf("%w; it guards the literal path %s", err, r.spec)
+			c.addLiteral(l, &r)
+		}
+		if err != nil {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.%s: %v", r.source, action, err))
+		}
+	}
+	return l
+}
+
+func (c *compiler) add(l *list, r *rule) error {
+	tool := r.tool
+	if l.strict() {
+		tool = ownTool(tool)
+	} else if tool == "*" {
+		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.text)
+	}
+	if r.spec == "" {
+		if strings.HasSuffix(tool, "*") && tool != "*" {
+			l.families = append(l.families, r)
+		} else if l.tools[tool] == nil {
+			l.tools[tool] = r
+		}
+		return nil
+	}
+	if name, value, ok := parameter(r.spec); ok && l.strict() {
+		l.params[tool] = append(l.params[tool], paramRule{r, name, value})
+	}
+	switch {
+	case tool == "Bash":
+		return l.commands.add(r)
+	case accessOf(tool) != noFiles:
+		return c.addPath(l, tool, r)
+	}
+	return nil
+}
+
+// ownTool returns the plain name of a tool of ours that is named as clients see
+// it.
+func ownTool(tool string) string {
+	server, name, _ := cutServer(tool)
+	switch {
+	case tool == "mcp__"+serverName, server == "mcp__"+serverName && name == "*":
+		return "*"
+	case server == "mcp__"+serverName:
+		return name
+	}
+	return tool
+}
+
+func (l *list) matcherFor(tool string) *matcher {
+	switch {
+	case tool == "Read":
+		return l.read
+	case tool == "Edit", accessOf(tool) == writing && l.strict():
+		return l.edit
+	}
+	if l.only[tool] == nil {
+		l.only[tool] = newMatcher(l.read.spelling)
+	}
+	return l.only[tool]
+}
+
+func (c *compiler) addPath(l *list, tool string, r *rule) error {
+	m := l.matcherFor(tool)
+	bases, text := c.anchor(l, r)
+	for _, base := range bases {
+		p, err := compilePattern(text, base)
+		if err != nil {
+			if !l.strict() {
+				return fmt.Errorf("the rule %q allows nothing: %w", r.text, err)
+			}
+			c.addLiteral(l, r)
+			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.text, err, r.spec)
+		}
+		p.rule = r
+		if q, ok := c.aliased(p); ok {
+			m.add(q)
+		}
+		m.add(p)
+	}
+	return nil
+}
+
+// addLiteral guards the path that an unusable pattern spells.
+func (c *compiler) addLiteral(l *list, r *rule) {
+	bases, text := c.anchor(l, r)
+	for _, base := range bases {
+		p := literalPattern(text, base)
+		p.rule = r
+		l.matcherFor(r.tool).add(p)
+	}
+}
+
+// anchor returns the directories a path rule is relative to and the gitignore
+// pattern that holds there.
+func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
+	carve, spec := "", r.spec
+	if rest, ok := strings.CutPrefix(spec, "!"); ok {
+		carve, spec = "!", rest
+	}
+	spec = cleanPattern(spec)
+	relative := c.roots
+	if l.strict() {
+		relative = c.bounds
+	}
+	switch {
+	case strings.HasPrefix(spec, "//"):
+		return []string{""}, carve + volumePattern(spec[1:])
+	case spec == "~" || strings.HasPrefix(spec, "~/"):
+		if spec = spec[1:]; strings.Trim(spec, "/") == "" {
+			spec = "/**"
+		}
+		return slashAll(c.home.names()), carve + spec
+	case strings.HasPrefix(spec, "/") && r.root != "":
+		return slashAll(c.place(r.root).names()), carve + spec
+	case strings.HasPrefix(spec, "./") && l.strict():
+		spec = spec[2:] // Claude Code reads ./p as p
+	case strings.HasPrefix(spec, "./"):
+		spec = spec[1:] // no more than it says: the one at the root
+	}
+	for _, b := range relative {
+		up, base := spec, b
+		for strings.HasPrefix(up, "../") {
+			up, base = up[3:], place{filepath.Dir(base.given), filepath.Dir(base.real)}
+			text = carve + "/" + up
+		}
+		bases = append(bases, slashAll(base.names())...)
+	}
+	if text == "" {
+		text = carve + spec
+	}
+	return bases, text
+}
+
+// cleanPattern takes "." and ".." out of the middle of a pattern: the paths it
+// is compared with have none.
+func cleanPattern(spec string) string {
+	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") {
+		return spec
+	}
+	lead := spec[:len(spec)-len(strings.TrimLeft(spec, "/"))]
+	dot := ""
+	if strings.HasPrefix(spec, "./") {
+		dot = "./"
+	}
+	tail := ""
+	if strings.HasSuffix(spec, "/") {
+		tail = "/"
+	}
+	return dot + lead + strings.TrimLeft(path.Clean(spec), "/") + tail
+}
+
+// volumePattern turns //c/x, as Claude Code writes it on Windows, into /C:/x.
+func volumePattern(text string) string {
+	if runtime.GOOS == "windows" && len(text) > 2 && text[0] == '/' && text[2] == '/' {
+		return "/" + strings.ToUpper(text[1:2]) + ":" + text[2:]
+	}
+	return text
+}
+
+// aliased returns the pattern by the real name of the directory it begins with,
+// when that leads through a symbolic link.
+func (c *compiler) aliased(p pattern) (pattern, bool) {
+	if p.bare {
+		return pattern{}, false
+	}
+	n := 0
+	for n < len(p.elements) && !hasMeta(p.elements[n]) {
+		n++
+	}
+	dir := p.base + "/" + strings.Join(p.elements[:n], "/")
+	real := c.resolved(strings.TrimSuffix(dir, "/"))
+	if real == strings.TrimSuffix(dir, "/") {
+		return pattern{}, false
+	}
+	q := p
+	q.base = ""
+	q.elements = append(strings.Split(strings.TrimPrefix(quoteGlob(real), "/"), "/"), p.elements[n:]...)
+	return q, true
+}
+
+// resolved returns the real name of a slash path; each directory is asked for
+// once.
+func (c *compiler) resolved(name string) string {
+	if name == "" || name == "/" {
+		return name
+	}
+	if real, ok := c.real[name]; ok {
+		return real
+	}
+	real := name
+	parent := c.resolved(parentDir(name))
+	joined := parent + "/" + path.Base(name)
+	if at, _, err := followLinks(unslashed(joined)); err == nil {
+		real = slashed(at)
+	}
+	c.real[name] = real
+	return real
+}
+
+func parentDir(name string) string { return name[:strings.LastIndexByte(name, '/')] }
+
+func (c *compiler) place(dir string) place {
+	return place{given: filepath.Clean(dir), real: unslashed(c.resolved(slashed(filepath.Clean(dir))))}
+}
+
+// slashed returns an absolute path in the form rules are compared in: slashes,
+// one in front.
+func slashed(name string) string {
+	if runtime.GOOS != "windows" {
+		return name
+	}
+	return "/" + strings.TrimPrefix(filepath.ToSlash(name), "/")
+}
+
+func unslashed(name string) string {
+	if runtime.GOOS != "windows" {
+		return name
+	}
+	return filepath.FromSlash(strings.TrimPrefix(name, "/"))
+}
+
+func slashAll(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, slashed(n))
+	}
+	return out
+}

@@ -1,0 +1,361 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	"toolhost/guard/settings"
+)
+
+// Judge decides whether the caller may do what in says. It looks at the disk
+// only where a file has several names, and changes nothing.
+func (p *Policy) Judge(in Intent) Verdict {
+	if v, broken := p.core.unreadable(); broken {
+		return v
+	}
+	j := &judge{Policy: p, k: p.core, in: in}
+	j.tool()
+	j.parameters()
+	for _, path := range in.Reads {
+		j.file(path, reading, "read")
+	}
+	for _, path := range in.Searches {
+		j.file(path, reading, "search")
+	}
+	for _, path := range in.Writes {
+		j.file(path, writing, "write")
+	}
+	if in.Command != nil {
+		j.command(*in.Command)
+	}
+	return j.verdict()
+}
+
+// ToolEnabled reports whether calls of the tool can be allowed at all: one that
+// is denied by name is not to be listed. The verdict is the refusal.
+func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
+	if v, broken := p.core.unreadable(); broken {
+		return false, v
+	}
+	j := &judge{Policy: p, k: p.core, in: Intent{Tool: name}}
+	if r := p.core.deny.named(name); r != nil {
+		j.add(j.toolPart(r, Deny))
+		return false, j.verdict()
+	}
+	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
+}
+
+// unreadable refuses everything while a settings file does not parse: nobody
+// knows which deny rules are missing.
+func (k *core) unreadable() (Verdict, bool) {
+	if len(k.broken) == 0 {
+		return Verdict{}, false
+	}
+	texts := make([]string, len(k.broken))
+	for i, err := range k.broken {
+		texts[i] = err.Error()
+	}
+	return Verdict{
+		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Firm: true,
+		Reason: "Every call is refused because the permission rules cannot be read: " + strings.Join(texts, "; ") + ".",
+		Remedy: "A person must mend the file; the host reads it again as soon as it is saved.",
+	}, true
+}
+
+// A judge weighs one intent.
+type judge struct {
+	*Policy
+	k     *core
+	in    Intent
+	parts []Part
+}
+
+func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
+
+// tool applies the rules on every call of the tool, and decides the calls that
+// touch neither files nor commands.
+func (j *judge) tool() {
+	name := j.in.Tool
+	if r := j.k.deny.named(name); r != nil {
+		j.add(j.toolPart(r, Deny))
+	}
+	if r := j.k.ask.named(name); r != nil {
+		j.add(j.toolPart(r, Ask))
+	}
+	if len(j.in.Reads)+len(j.in.Searches)+len(j.in.Writes) > 0 || j.in.Command != nil {
+		return
+	}
+	what := "call " + name
+	r := j.k.allow.named(name)
+	switch {
+	case !strings.HasPrefix(name, "mcp__"):
+		j.add(Part{What: what, Action: Allow, Source: builtIn, Reason: "The call touches no file and runs no command."})
+	case j.k.mode == settings.ModePlan:
+		j.add(j.planPart(what))
+	case r != nil:
+		j.add(Part{What: what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows the tool."})
+	case j.k.mode == settings.ModeBypass:
+		j.add(j.modePart(what, Allow, "This mode asks for nothing that no rule denies."))
+	default:
+		j.add(Part{
+			What: what, Action: Ask, Rule: modeRule(j.k.mode), Source: builtIn,
+			Reason: "No rule allows the tool " + name + ".", Remedy: allowRemedy(name),
+		})
+	}
+}
+
+func (j *judge) toolPart(r *rule, a Action) Part {
+	return Part{
+		What: "call " + j.in.Tool, Action: a, Rule: r.text, Source: r.source, Firm: true,
+		Reason: fmt.Sprintf("The tool %s is %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
+	}
+}
+
+// parameters applies the Tool(parameter:value) rules.
+func (j *judge) parameters() {
+	for _, l := range []*list{j.k.deny, j.k.ask} {
+		if r := l.param(j.in.Tool, j.in.Args); r != nil {
+			j.add(Part{
+				What: "call " + j.in.Tool, Action: l.action, Rule: r.text, Source: r.source, Firm: true,
+				Reason: fmt.Sprintf("An argument of this call of %s is %s by a rule.", j.in.Tool, ruled(l.action)),
+				Remedy: ruleRemedy(l.action),
+			})
+		}
+	}
+}
+
+// file judges one file of the intent.
+func (j *judge) file(p Path, access fileAccess, verb string) {
+	j.add(j.decide(target{
+		path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + " " + p.given,
+	}))
+}
+
+// A target is one file, with its names in the form rules are compared in.
+type target struct {
+	path        Path
+	given, real string
+	access      fileAccess
+	what        string
+}
+
+// decide takes one file through the stations; the first that knows decides.
+func (j *judge) decide(t target) Part {
+	if t.real == "" {
+		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
+	}
+	for _, station := range []func(target) (Part, bool){
+		j.denied, j.guarded, j.linkDenied, j.planned, j.asked, j.protected, j.linkedOutside, j.bypassed, j.ruledIn, j.bounded,
+	} {
+		if part, ok := station(t); ok {
+			return part
+		}
+	}
+	return j.byMode(t)
+}
+
+func (t target) part(a Action, rule, reason, remedy string) Part {
+	return Part{What: t.what, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
+}
+
+// byRule names only the path the caller named: where its link leads may be none
+// of its business.
+func (t target) byRule(a Action, r *rule) Part {
+	verb := "Reading"
+	if t.access == writing {
+		verb = "Writing"
+	}
+	return Part{
+		What: t.what, Action: a, Rule: r.text, Source: r.source, Firm: true,
+		Reason: fmt.Sprintf("%s %s is %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
+	}
+}
+
+func (j *judge) denied(t target) (Part, bool) {
+	if r := j.k.deny.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+		return t.byRule(Deny, r), true
+	}
+	return Part{}, false
+}
+
+// guarded keeps tools from the guard's own rules, the host's state and secrets.
+func (j *judge) guarded(t target) (Part, bool) {
+	k := j.k
+	if t.access == writing && (k.isSettingsFile(t.given) || k.isSettingsFile(t.real)) {
+		return t.part(Deny, RuleSettingsFile, "Permission settings can never be written by a tool: "+t.path.given+".",
+			"Tell the user what to change; a person edits this file."), true
+	}
+	if k.state.within(t.given) || k.state.within(t.real) {
+		if t.access == writing || !j.own.within(t.real) {
+			return t.part(Deny, RuleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
+		}
+		return t.part(Allow, RuleState, "It is a stored result of this caller.", ""), true
+	}
+	if k.secrets.within(t.given) || k.secrets.within(t.real) {
+		if r := k.allow.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r == nil {
+			tool := "Read"
+			if t.access == writing {
+				tool = "Edit"
+			}
+			return t.part(Deny, RuleSecret, "Keys and credentials in the home directory are closed to tools: "+t.path.given+".",
+				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
+		}
+	}
+	return Part{}, false
+}
+
+// linkDenied finds files that are denied under another name.
+func (j *judge) linkDenied(t target) (Part, bool) {
+	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets) == 0 {
+		return Part{}, false
+	}
+	s := j.scanFor(t.path)
+	r := s.reads[t.path.file]
+	if r == nil && t.access == writing {
+		r = s.edits[t.path.file]
+	}
+	if r != nil {
+		part := t.byRule(Deny, r)
+		part.Reason = "The file has another name, which is denied by a rule: " + t.path.given + "."
+		return part, true
+	}
+	if !s.complete && j.k.deny.hasPaths() {
+		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
+			"Copy the file and work on the copy."), true
+	}
+	return Part{}, false
+}
+
+func (j *judge) planned(t target) (Part, bool) {
+	if t.access == writing && j.k.mode == settings.ModePlan {
+		return j.planPart(t.what), true
+	}
+	return Part{}, false
+}
+
+func (j *judge) asked(t target) (Part, bool) {
+	if r := j.k.ask.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+		return t.byRule(Ask, r), true
+	}
+	return Part{}, false
+}
+
+func (j *judge) protected(t target) (Part, bool) {
+	if t.access != writing || !j.k.isProtected(t.given) && !j.k.isProtected(t.real) {
+		return Part{}, false
+	}
+	part := t.part(Ask, RuleProtected, "Other programs run or obey this file, so writing it is never approved in advance: "+t.path.given+".",
+		"A person must agree to each such write; no allow rule can.")
+	part.Firm = true
+	return part, true
+}
+
+// linkedOutside asks before a file is written that has names outside of the
+// boundary, such as a package manager's store.
+func (j *judge) linkedOutside(t target) (Part, bool) {
+	if t.access != writing || t.path.links < 2 || t.path.dir || j.k.mode == settings.ModeBypass || !j.inside(t) {
+		return Part{}, false
+	}
+	if s := j.scanFor(t.path); uint64(s.names[t.path.file]) >= t.path.links {
+		return Part{}, false
+	}
+	return t.part(Ask, RuleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",
+		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
+}
+
+func (j *judge) bypassed(t target) (Part, bool) {
+	if j.k.mode == settings.ModeBypass {
+		return j.modePart(t.what, Allow, "This mode asks for nothing that no rule denies."), true
+	}
+	return Part{}, false
+}
+
+func (j *judge) ruledIn(t target) (Part, bool) {
+	if r := j.k.allow.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+		return Part{What: t.what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows it."}, true
+	}
+	return Part{}, false
+}
+
+// inside reports whether the file itself, not only its name, is in the boundary.
+func (j *judge) inside(t target) bool { return j.k.inside.within(t.real) }
+
+func (j *judge) bounded(t target) (Part, bool) {
+	if j.inside(t) {
+		return Part{}, false
+	}
+	tool := "Read"
+	if t.access == writing {
+		tool = "Edit"
+	}
+	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+t.path.given+".",
+		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
+			strings.Join(j.Roots(), ", "), tool, t.given)), true
+}
+
+// byMode decides what is inside the boundary and of which no rule speaks.
+func (j *judge) byMode(t target) Part {
+	if t.access == reading {
+		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
+	}
+	if r := j.k.allow.named(j.in.Tool); r != nil && j.in.Command == nil {
+		return Part{What: t.what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows the tool."}
+	}
+	if j.k.mode == settings.ModeAcceptEdits {
+		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")
+	}
+	return Part{
+		What: t.what, Action: Ask, Rule: modeRule(j.k.mode), Source: builtIn,
+		Reason: "No rule allows writing " + t.path.given + ".", Remedy: allowRemedy("Edit(/" + t.given + ")"),
+	}
+}
+
+func (j *judge) planPart(what string) Part {
+	return j.modePart(what, Deny, "In plan mode nothing is changed: cannot "+what+".")
+}
+
+func (j *judge) modePart(what string, a Action, reason string) Part {
+	part := Part{What: what, Action: a, Rule: modeRule(j.k.mode), Source: builtIn, Reason: reason}
+	if a == Deny {
+		part.Remedy = "Describe the change instead, or a person leaves this mode."
+	}
+	return part
+}
+
+// verdict is the strictest of the parts. In a mode that never asks what would be
+// asked is refused.
+func (j *judge) verdict() Verdict {
+	v := Verdict{Action: Allow, Parts: j.parts}
+	for i, p := range j.parts {
+		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Firm && !v.Firm {
+			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy
+		}
+	}
+	if len(j.parts) == 0 {
+		return Verdict{Reason: "Refused: the call says nothing of what it would do.", Source: builtIn}
+	}
+	if v.Action == Ask && j.k.mode == settings.ModeDontAsk {
+		v.Action = Deny
+		v.Reason += " In the mode dontAsk nobody is asked, so it is refused."
+	}
+	return v
+}
+
+// ruled says what a rule does.
+func ruled(a Action) string {
+	if a == Ask {
+		return "to be asked for"
+	}
+	return "denied"
+}
+
+func ruleRemedy(a Action) string {
+	if a == Ask {
+		return "A person must agree, or change that rule."
+	}
+	return "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule."
+}
+
+func allowRemedy(rule string) string {
+	return fmt.Sprintf("A person can agree, or allow it with the rule %s in permissions.allow.", rule)
+}

@@ -1,0 +1,194 @@
+package guard
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxScan bounds how many directory entries are looked at for the other
+	// names of a file; beyond it the names count as unknown. 500,000 entries take
+	// about a second.
+	maxScan = 500_000
+	// maxScanOutside bounds it for each directory outside the boundary that
+	// rules deny or that holds secrets.
+	maxScanOutside = 5_000
+	// scanAge is how long a scan answers for searches, which do not look at each
+	// file's own times.
+	scanAge = time.Minute
+	// linkGrain is how far apart a change and a scan must lie to be told apart:
+	// the coarsest tick of the kernel clock that file times are taken from.
+	linkGrain = 10 * time.Millisecond
+)
+
+// links knows the files in the boundary that have several names. It is filled
+// by walking, when a file with several names is judged or a search begins.
+type links struct {
+	mu   sync.Mutex
+	last atomic.Pointer[linkScan]
+}
+
+// A linkScan is what one walk found.
+type linkScan struct {
+	at       time.Time // when the walk began
+	complete bool      // everything in the boundary was seen
+	names    map[fileID]int
+	reads    map[fileID]*rule // files one name of which may not be read
+	edits    map[fileID]*rule // files one name of which may not be written
+	// aliases are names in the boundary of files in reads.
+	aliases map[string]bool
+
+	open map[string]fileID // while walking: names that no rule denies
+	left int
+}
+
+// secretRule stands for the built-in mask of home secrets where a *rule is
+// wanted.
+var secretRule = &rule{text: RuleSecret, source: builtIn}
+
+// denied reports whether path is another name of a denied file, as far as the
+// last scan knows.
+func (l *links) denied(path string) bool {
+	s := l.last.Load()
+	return s != nil && s.aliases[path]
+}
+
+// tag makes sure that a scan not older than scanAge is at hand, if files are
+// denied at all, and returns the names it found.
+func (l *links) tag(k *core) string {
+	if k.deny.read.empty() {
+		return ""
+	}
+	s := l.last.Load()
+	if s == nil || time.Since(s.at) > scanAge {
+		s = l.scan(k, time.Now().Add(-scanAge))
+	}
+	names := make([]string, 0, len(s.aliases))
+	for name := range s.aliases {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, "\x00")
+}
+
+// scan walks the boundary and what is denied outside of it, unless a walk that
+// began after since is at hand.
+func (l *links) scan(k *core, since time.Time) *linkScan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.last.Load(); s != nil && s.at.After(since) {
+		return s
+	}
+	s := &linkScan{
+		at: time.Now(), names: map[fileID]int{}, aliases: map[string]bool{},
+		reads: map[fileID]*rule{}, edits: map[fileID]*rule{}, open: map[string]fileID{},
+	}
+	s.left = maxScan
+	for _, dir := range k.outermost() {
+		s.walk(dir, func(name string, id fileID) {
+			s.names[id]++
+			s.record(k, name, id)
+		})
+	}
+	s.complete = s.left >= 0
+	for _, dir := range k.deniedOutside() {
+		s.left = maxScanOutside
+		s.walk(dir, func(name string, id fileID) { s.record(k, name, id) })
+	}
+	for name, id := range s.open {
+		if s.reads[id] != nil {
+			s.aliases[name] = true
+		}
+	}
+	s.open = nil
+	l.last.Store(s)
+	return s
+}
+
+// record notes what the rules say of one name of a file.
+func (s *linkScan) record(k *core, name string, id fileID) {
+	if p := k.deny.read.match(name, false); p != nil {
+		s.reads[id] = p.rule
+	} else if k.secrets.within(name) {
+		s.reads[id] = secretRule
+	} else {
+		s.open[name] = id
+	}
+	if p := k.deny.edit.match(name, false); p != nil {
+		s.edits[id] = p.rule
+	}
+}
+
+// walk calls found for every name of a file that has several.
+func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
+	// What cannot be listed cannot be opened through this process either.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if s.left--; s.left < 0 {
+			return filepath.SkipAll
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			if id, n := identify(info); n > 1 {
+				found(slashed(path), id)
+			}
+		}
+		return nil
+	})
+}
+
+// outermost returns the real directories of the boundary without those that lie
+// in another: each name counts once.
+func (k *core) outermost() []string {
+	var out []string
+	for i, b := range k.bounds {
+		inner := slices.ContainsFunc(k.bounds[:i], func(o place) bool { return o.real == b.real })
+		for _, o := range k.bounds {
+			inner = inner || o.real != b.real && within(slashed(b.real), slashed(o.real))
+		}
+		if !inner {
+			out = append(out, b.real)
+		}
+	}
+	return out
+}
+
+// deniedOutside returns files and directories outside the boundary that rules
+// name and that hold secrets: a file in the boundary may be another name of one.
+func (k *core) deniedOutside() []string {
+	var out []string
+	add := func(name string) {
+		if name != "" && !k.inside.within(name) && !slices.ContainsFunc(k.inside, func(in string) bool { return within(in, name) }) {
+			out = append(out, unslashed(name))
+		}
+	}
+	for _, m := range []*matcher{k.deny.read, k.deny.edit} {
+		for name := range m.byPath {
+			add(name)
+		}
+		for name := range m.byDir {
+			add(name)
+		}
+	}
+	for _, s := range k.secrets {
+		add(s)
+	}
+	return out
+}
+
+// scanFor returns a scan that knows the names of the file at path: it began
+// after the file last got or lost one, which the file's change time tells.
+func (p *Policy) scanFor(path Path) *linkScan {
+	k := p.core
+	info, err := path.Stat()
+	if err != nil {
+		return k.links.scan(k, time.Now())
+	}
+	return k.links.scan(k, changed(info).Add(linkGrain))
+}

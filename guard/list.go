@@ -1,0 +1,182 @@
+package guard
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// A list holds the rules of one kind, of all sources, indexed for many.
+type list struct {
+	action Action
+	// tools holds the rules on every call of a tool, by its name as written.
+	tools map[string]*rule
+	// families are the mcp__server__part* rules on every call of several tools.
+	families []*rule
+	params   map[string][]paramRule // by tool
+	commands *commandRules
+	// read and edit are the path rules. only holds those written for one tool
+	// that do not speak for the others: Grep(p), and Write(p) in allow.
+	read, edit *matcher
+	only       map[string]*matcher
+}
+
+type paramRule struct {
+	rule        *rule
+	name, value string
+}
+
+func newList(action Action, s spelling) *list {
+	return &list{
+		action: action, tools: map[string]*rule{}, params: map[string][]paramRule{}, commands: newCommandRules(action),
+		read: newMatcher(s), edit: newMatcher(s), only: map[string]*matcher{},
+	}
+}
+
+// strict reports whether the list takes rights away, so that in doubt a rule
+// holds.
+func (l *list) strict() bool { return l.action != Allow }
+
+// named returns the rule on every call of the tool, nil for none.
+func (l *list) named(tool string) *rule {
+	if r := l.tools[tool]; r != nil {
+		return r
+	}
+	if r := l.tools["*"]; r != nil {
+		return r
+	}
+	access := accessOf(tool)
+	if access == writing && l.tools["Edit"] != nil {
+		return l.tools["Edit"]
+	}
+	if access == reading || access == writing && l.strict() {
+		if r := l.tools["Read"]; r != nil {
+			return r
+		}
+	}
+	if server, _, ok := cutServer(tool); ok && l.tools[server] != nil {
+		return l.tools[server]
+	}
+	for _, r := range l.families {
+		if strings.HasPrefix(tool, strings.TrimSuffix(r.tool, "*")) {
+			return r
+		}
+	}
+	return nil
+}
+
+// cutServer splits mcp__server__tool into mcp__server and tool.
+func cutServer(tool string) (server, name string, ok bool) {
+	rest, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return "", "", false
+	}
+	s, name, ok := strings.Cut(rest, "__")
+	return "mcp__" + s, name, ok
+}
+
+// param returns the rule on an argument of the call.
+func (l *list) param(tool string, args map[string]any) *rule {
+	for _, key := range []string{tool, "*"} {
+		for _, pr := range l.params[key] {
+			arg, given := args[pr.name]
+			if !given {
+				continue
+			}
+			if text, ok := scalar(arg); ok && matchText(pr.value, text) {
+				return pr.rule
+			}
+		}
+	}
+	return nil
+}
+
+// scalar returns an argument as a rule would write it.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// matchText reports whether text matches a pattern in which * stands for any
+// text and \* for a star.
+func matchText(pattern, text string) bool {
+	star, mark, p, t := -1, 0, 0, 0
+	for t < len(text) {
+		if p < len(pattern) && pattern[p] == '*' {
+			star, mark = p, t
+			p++
+			continue
+		}
+		if p < len(pattern) {
+			w := 1
+			if pattern[p] == '\\' && p+1 < len(pattern) && pattern[p+1] == '*' {
+				w = 2
+			}
+			if pattern[p+w-1] == text[t] {
+				p += w
+				t++
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		p, t = star+1, mark
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// file returns the rule on a path, whichever of its names matches. For an allow
+// list both must.
+func (l *list) file(tool string, access fileAccess, given, real string, dir bool) *rule {
+	for _, m := range l.matchers(tool, access) {
+		if m.empty() {
+			continue
+		}
+		g := m.match(given, dir)
+		r := g
+		if real != given {
+			r = m.match(real, dir)
+		}
+		switch {
+		case l.strict() && g != nil:
+			return g.rule
+		case l.strict() && r != nil:
+			return r.rule
+		case g != nil && r != nil:
+			return r.rule
+		}
+	}
+	return nil
+}
+
+func (l *list) matchers(tool string, access fileAccess) [3]*matcher {
+	switch {
+	case access == reading:
+		return [3]*matcher{l.read, l.only[tool]}
+	case access == writing && l.strict():
+		return [3]*matcher{l.edit, l.read, l.only[tool]}
+	case access == writing:
+		return [3]*matcher{l.edit, l.only[tool]}
+	}
+	return [3]*matcher{}
+}
+
+// hasPaths reports whether a rule speaks about files, of whatever form.
+func (l *list) hasPaths() bool {
+	return !l.read.empty() || !l.edit.empty() || l.tools["Read"] != nil || l.tools["Edit"] != nil
+}

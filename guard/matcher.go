@@ -1,0 +1,207 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// A matcher finds the pattern that decides a path among very many. Patterns
+// without wildcards are found by name; the others under the literal directory
+// they begin with, or by their literal start or end.
+type matcher struct {
+	spelling spelling
+	count    int
+	carving  bool // some pattern carves out: the order within a source counts
+
+	byPath map[string][]*pattern // no wildcard: the absolute path
+	byName map[string][]*pattern // bare, no wildcard: the last element
+	byExt  map[string][]*pattern // bare "*.pem": the text from the last dot on
+	byHead [256][]*pattern       // bare "id_*": the first byte
+	anyEnd []*pattern            // bare, the rest
+	// byDir holds the anchored patterns with wildcards under the directory that
+	// their literal elements lead to; they are compared with what follows it.
+	byDir map[string][]*pattern
+}
+
+func newMatcher(s spelling) *matcher {
+	return &matcher{
+		spelling: s,
+		byPath:   map[string][]*pattern{}, byName: map[string][]*pattern{},
+		byExt: map[string][]*pattern{}, byDir: map[string][]*pattern{},
+	}
+}
+
+// add indexes one pattern. Patterns are added in the order they were written.
+func (m *matcher) add(p pattern) {
+	p.base = m.spelling.of(p.base)
+	for i, e := range p.elements {
+		p.elements[i] = m.spelling.of(e)
+	}
+	p.tail = m.spelling.of(p.tail)
+	p.order = m.count
+	m.count++
+	m.carving = m.carving || p.carves
+	if p.bare {
+		m.addBare(&p)
+		return
+	}
+	literal := 0
+	for literal < len(p.elements) && !hasMeta(p.elements[literal]) {
+		literal++
+	}
+	dir := p.base
+	for _, e := range p.elements[:literal] {
+		dir += "/" + e
+	}
+	if p.elements = p.elements[literal:]; len(p.elements) == 0 {
+		m.byPath[dir] = append(m.byPath[dir], &p)
+		return
+	}
+	m.byDir[dir] = append(m.byDir[dir], &p)
+}
+
+func (m *matcher) addBare(p *pattern) {
+	glob := p.elements[0]
+	if !hasMeta(glob) {
+		m.byName[glob] = append(m.byName[glob], p)
+		return
+	}
+	if dot := strings.LastIndexByte(p.tail, '.'); dot >= 0 {
+		m.byExt[p.tail[dot:]] = append(m.byExt[p.tail[dot:]], p)
+		return
+	}
+	if c := glob[0]; c != '*' && c != '?' && c != '[' && c != '\\' {
+		m.byHead[c] = append(m.byHead[c], p)
+		return
+	}
+	m.anyEnd = append(m.anyEnd, p)
+}
+
+func (m *matcher) empty() bool { return m == nil || m.count == 0 }
+
+// match returns the pattern that decides that path, an absolute one with
+// slashes, is meant: itself or a directory above it. Nil: it is not.
+func (m *matcher) match(path string, dir bool) *pattern {
+	if m.empty() {
+		return nil
+	}
+	path = m.spelling.of(path)
+	for end := nextElement(path, 0); end > 0; end = nextElement(path, end) {
+		if p := m.level(path[:end], end < len(path) || dir); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// matchLeaf is match for a path none of whose directories is meant.
+func (m *matcher) matchLeaf(path string, dir bool) *pattern {
+	if m.empty() {
+		return nil
+	}
+	return m.level(m.spelling.of(path), dir)
+}
+
+// nextElement returns the end of the path element that begins at start, 0 after
+// the last one.
+func nextElement(path string, start int) int {
+	for start < len(path) && path[start] == '/' {
+		start++
+	}
+	if start >= len(path) {
+		return 0
+	}
+	if i := strings.IndexByte(path[start:], '/'); i >= 0 {
+		return start + i
+	}
+	return len(path)
+}
+
+// level decides one path by itself, as if nothing were known of the directories
+// above it.
+func (m *matcher) level(path string, dir bool) *pattern {
+	var d decision
+	d.carving = m.carving
+	slash := strings.LastIndexByte(path, '/')
+	name := path[slash+1:]
+	d.weigh(m.byPath[path], dir)
+	d.bare(m.byName[name], path, name, dir)
+	if len(m.byExt) > 0 {
+		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+			d.bare(m.byExt[name[dot:]], path, name, dir)
+		}
+	}
+	if name != "" {
+		d.bare(m.byHead[name[0]], path, name, dir)
+	}
+	d.bare(m.anyEnd, path, name, dir)
+	if len(m.byDir) > 0 {
+		d.below(m.byDir[""], path, 0, dir)
+		for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
+			d.below(m.byDir[path[:end]], path, end, dir)
+		}
+	}
+	return d.result()
+}
+
+// A decision collects the patterns that match one path: of each source the last
+// one written counts.
+type decision struct {
+	carving bool
+	last    []*pattern // one for each source
+}
+
+func (d *decision) done() bool { return !d.carving && len(d.last) > 0 }
+
+func (d *decision) take(p *pattern) {
+	for i, q := range d.last {
+		if q.rule.file == p.rule.file {
+			if p.order > q.order {
+				d.last[i] = p
+			}
+			return
+		}
+	}
+	d.last = append(d.last, p)
+}
+
+func (d *decision) weigh(ps []*pattern, dir bool) {
+	for _, p := range ps {
+		if d.done() {
+			return
+		}
+		if dir || !p.dirOnly {
+			d.take(p)
+		}
+	}
+}
+
+func (d *decision) bare(ps []*pattern, path, name string, dir bool) {
+	for _, p := range ps {
+		if d.done() {
+			return
+		}
+		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && within(path, p.base) &&
+			matchGlob(p.elements[0], name) {
+			d.take(p)
+		}
+	}
+}
+
+func (d *decision) below(ps []*pattern, path string, end int, dir bool) {
+	for _, p := range ps {
+		if d.done() {
+			return
+		}
+		if (dir || !p.dirOnly) && strings.HasSuffix(path, p.tail) && matchRest(p.elements, path[end+1:]) {
+			d.take(p)
+		}
+	}
+}
+
+func (d *decision) result() *pattern {
+	if i := slices.IndexFunc(d.last, func(p *pattern) bool { return !p.carves }); i >= 0 {
+		return d.last[i]
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package guard
+
+import "toolhost/guard/settings"
+
+// modeOf returns the mode the settings ask for. A name nobody knows, or bypass
+// where it is forbidden, is the default mode.
+func modeOf(s *settings.Settings) string {
+	switch s.DefaultMode {
+	case settings.ModePlan, settings.ModeDontAsk, settings.ModeAcceptEdits:
+		return s.DefaultMode
+	case settings.ModeBypass:
+		if !s.DisableBypass {
+			return settings.ModeBypass
+		}
+	}
+	return settings.ModeDefault
+}
+
+// modeRule names the mode as a rule.
+func modeRule(mode string) string { return RuleMode + " " + mode }

@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package guard
+
+import "golang.org/x/sys/unix"
+
+// bareFlags opens a file to look at it. Systems without O_PATH need the right to
+// read it.
+const bareFlags = unix.O_RDONLY | unix.O_NONBLOCK
+
+// dirFlags opens a directory to look names up in it.
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
+
+// openNoLinks opens an absolute path none of whose elements is a symbolic link.
+func openNoLinks(path string, flag int) (int, error) { return openByElement(path, flag) }

@@ -1,0 +1,128 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A fileID tells one file from another, whatever names it has.
+type fileID struct{ dev, ino uint64 }
+
+// identify returns the identity of a file and how many names it has.
+func identify(info fs.FileInfo) (fileID, uint64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, 0
+	}
+	return fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
+}
+
+// openFile opens path with flag, following no symbolic link and never blocking.
+func openFile(path string, flag int) (*os.File, error) {
+	fd, err := openNoLinks(path, flag|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openBare opens path only to look at it.
+func openBare(path string) (*os.File, error) {
+	fd, err := openNoLinks(path, bareFlags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openByElement walks path down from the root directory, each element opened in
+// the one before it and none of them through a symbolic link.
+func openByElement(path string, flag int) (int, error) {
+	dir, err := unix.Open("/", dirFlags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	elements := strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator })
+	if len(elements) == 0 {
+		elements = []string{"."}
+	}
+	for i, name := range elements {
+		want := dirFlags
+		if i == len(elements)-1 {
+			want = flag
+		}
+		fd, err := openAt(dir, name, want)
+		unix.Close(dir)
+		if err != nil {
+			return -1, err
+		}
+		dir = fd
+	}
+	return dir, nil
+}
+
+// openAt opens name in dir. A symbolic link there is ErrSwapped: the path had
+// none when it was resolved.
+func openAt(dir int, name string, flag int) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		var st unix.Stat_t
+		if err == nil && flag&bareFlags == bareFlags && bareFlags != 0 {
+			// O_PATH with O_NOFOLLOW opens the link itself.
+			if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+				unix.Close(fd)
+				return -1, ErrSwapped
+			}
+		}
+		if err == nil {
+			return fd, nil
+		}
+		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return -1, ErrSwapped
+		}
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+}
+
+// makeDirs creates dir and the directories above it that do not exist, without
+// going through a symbolic link.
+func makeDirs(dir string, perm fs.FileMode) error {
+	existing := dir
+	fd, err := openNoLinks(existing, dirFlags)
+	for errors.Is(err, fs.ErrNotExist) && existing != "/" {
+		existing = filepath.Dir(existing)
+		fd, err = openNoLinks(existing, dirFlags)
+	}
+	if err != nil {
+		return err
+	}
+	rest, err := filepath.Rel(existing, dir)
+	if err != nil || rest == "." {
+		unix.Close(fd)
+		return err
+	}
+	for name := range strings.SplitSeq(rest, "/") {
+		if err := unix.Mkdirat(fd, name, uint32(perm.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
+			unix.Close(fd)
+			return err
+		}
+		next, err := openAt(fd, name, dirFlags)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+		fd = next
+	}
+	return unix.Close(fd)
+}

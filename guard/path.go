@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrSwapped reports that a path changed between the moment it was judged and
+// the moment it was opened: a directory or the file itself became a symbolic
+// link, or another file took its place. Nothing was opened.
+var ErrSwapped = errors.New("the path changed after it was checked")
+
+// A Path is a file name that the guard has resolved. Only [Policy.Resolve] and
+// [Policy.ResolveIn] make one, so that nothing can be opened that could not be
+// judged. Its methods open what Real names and follow no symbolic link; a
+// changed path is an error that wraps [ErrSwapped]. The zero Path opens nothing.
+type Path struct {
+	given string // absolute and cleaned, symbolic links as the caller named them
+	real  string // symbolic links resolved
+	file  fileID // what stood there when it was resolved; zero for nothing
+	dir   bool
+	links uint64 // names of the file, 0 when unknown or nothing
+}
+
+// String returns the absolute, cleaned path as the caller meant it, for
+// messages.
+func (p Path) String() string { return p.given }
+
+// Real returns the path with every symbolic link resolved. Of a file that does
+// not exist it is the real path of its nearest existing ancestor and the rest.
+func (p Path) Real() string { return p.real }
+
+// Open opens the file for reading. It does not block on a FIFO or device.
+func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }
+
+// OpenWritable opens the existing file for reading and writing in place. It
+// neither creates nor truncates.
+func (p Path) OpenWritable() (*os.File, error) { return p.open(os.O_RDWR) }
+
+// Stat describes the file.
+func (p Path) Stat() (fs.FileInfo, error) {
+	if p.real == "" {
+		return nil, p.unresolved("stat")
+	}
+	f, err := openBare(p.real)
+	if err != nil {
+		return nil, p.fail("stat", err)
+	}
+	defer f.Close()
+	return f.Stat()
+}
+
+// OpenParent opens the directory that holds the file and returns it with the
+// file's base name. It never creates a directory. What is done to the base name
+// in that root can follow a symbolic link that has just been put there; create
+// and rename do not.
+func (p Path) OpenParent() (*os.Root, string, error) {
+	if p.real == "" {
+		return nil, "", p.unresolved("open")
+	}
+	dir, base := filepath.Dir(p.real), filepath.Base(p.real)
+	if dir == p.real {
+		return nil, "", fmt.Errorf("%s has no parent directory", p)
+	}
+	judged, err := openBare(dir)
+	if err != nil {
+		return nil, "", p.fail("open directory of", err)
+	}
+	defer judged.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, "", p.fail("open directory of", err)
+	}
+	if same, err := sameDirectory(judged, root); err != nil || !same {
+		root.Close()
+		if err == nil {
+			err = ErrSwapped
+		}
+		return nil, "", p.fail("open directory of", err)
+	}
+	return root, base, nil
+}
+
+// MakeParents creates the directories above the file that do not exist, with
+// the permissions perm before umask. It is no error if there are none.
+func (p Path) MakeParents(perm fs.FileMode) error {
+	if p.real == "" {
+		return p.unresolved("make directory of")
+	}
+	if err := makeDirs(filepath.Dir(p.real), perm); err != nil {
+		return p.fail("make directory of", err)
+	}
+	return nil
+}
+
+// open opens the file and makes sure that a hard link has not taken its place:
+// what was judged is one file, and any other name could be put there.
+func (p Path) open(flag int) (*os.File, error) {
+	if p.real == "" {
+		return nil, p.unresolved("open")
+	}
+	f, err := openFile(p.real, flag)
+	if err != nil {
+		return nil, p.fail("open", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, p.fail("open", err)
+	}
+	if id, links := identify(info); links > 1 && !info.IsDir() && id != p.file {
+		f.Close()
+		return nil, p.fail("open", ErrSwapped)
+	}
+	return f, nil
+}
+
+func sameDirectory(judged *os.File, root *os.Root) (bool, error) {
+	a, err := judged.Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := root.Stat(".")
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(a, b), nil
+}
+
+func (p Path) unresolved(op string) error {
+	return &fs.PathError{Op: op, Path: p.given, Err: errors.New("the path was never resolved")}
+}
+
+// fail names the path as the caller did: the real one may be none of its
+// business.
+func (p Path) fail(op string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	if errors.Is(err, ErrSwapped) {
+		return fmt.Errorf("%s %s: %w; nothing was opened, try again", op, p.given, err)
+	}
+	return &fs.PathError{Op: op, Path: p.given, Err: err}
+}

@@ -1,0 +1,240 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"toolhost/guard/settings"
+)
+
+// A Config is what a [Policy] is made of.
+type Config struct {
+	// Roots are the workspace roots, absolute and existing.
+	Roots []string
+	// ExplicitRoots says that the user named the roots: then the root directory
+	// and the home directory itself are accepted.
+	ExplicitRoots bool
+	// Home is the user's home directory. Empty: "~" is not understood.
+	Home string
+	// StateDir is the host's own directory, masked for all but [Caller.Own].
+	StateDir string
+	// RuleFiles are further files and directories that settings come from, such
+	// as the user's configuration directory. No tool can write them.
+	RuleFiles []string
+	// Settings hold the rules. Nil: there are none, and the mode is default.
+	Settings *settings.Settings
+	// Containment is what holds Bash commands.
+	Containment Containment
+}
+
+// A Policy is an immutable snapshot of the rules, bound to a caller: what one
+// call sees. It is safe for concurrent use. The zero Policy is of no use; make
+// one with [New].
+type Policy struct {
+	core   *core
+	caller Caller
+	own    places
+}
+
+// core is what the policies of all callers share.
+type core struct {
+	roots  []place
+	bounds []place // roots and additional directories
+	home   place
+
+	inside    places // bounds, by all names
+	state     places
+	secrets   places
+	ruleFiles places
+	shielded  map[string]bool
+
+	deny, ask, allow *list
+	mode             string
+	sandbox          settings.Sandbox
+	containment      Containment
+	broken           []error
+	warnings         []string
+
+	links links
+	tag   string
+	// lastHidden is the directory [Policy.Hidden] was last asked about: searches
+	// go through a directory file by file.
+	lastHidden atomic.Pointer[hiddenDir]
+}
+
+// New makes a policy. It refuses roots that would put the whole machine or home
+// directory inside the boundary without anybody having said so. Bad entries in
+// the settings are no errors but [Policy.Warnings].
+func New(cfg Config) (*Policy, error) {
+	set := cfg.Settings
+	if set == nil {
+		set = &settings.Settings{}
+	}
+	c := &compiler{real: map[string]string{}}
+	if cfg.Home != "" {
+		c.home = c.place(cfg.Home)
+	}
+	for _, dir := range cfg.Roots {
+		if err := checkRoot(dir, cfg); err != nil {
+			return nil, err
+		}
+		c.roots = append(c.roots, c.place(dir))
+	}
+	if len(c.roots) == 0 {
+		return nil, errors.New("no workspace root: name the directories that the tools may work in")
+	}
+	c.bounds = append(slices.Clone(c.roots), c.additional(set.AdditionalDirectories)...)
+	tight, loose := c.spellings()
+	k := &core{
+		roots: c.roots, bounds: c.bounds, home: c.home,
+		inside: newPlaces(c.bounds...), shielded: shieldNames(),
+		mode: modeOf(set), sandbox: set.Sandbox, containment: cfg.Containment, broken: set.Broken,
+		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
+	}
+	k.mask(c, cfg)
+	for _, w := range set.Warnings {
+		k.warnings = append(k.warnings, w.String())
+	}
+	k.warnings = append(k.warnings, c.warnings...)
+	k.tag = hiddenTag(k, set)
+	return &Policy{core: k}, nil
+}
+
+// checkRoot refuses a root that is none, or too much.
+func checkRoot(dir string, cfg Config) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("the root %q is not an absolute path", dir)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("the root cannot be used: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("the root %s is not a directory", dir)
+	}
+	if cfg.ExplicitRoots {
+		return nil
+	}
+	if filepath.Dir(dir) == filepath.Clean(dir) {
+		return fmt.Errorf("the root %s is the whole machine; name a workspace, or this root explicitly", dir)
+	}
+	if home, err := os.Stat(cfg.Home); err == nil && os.SameFile(info, home) {
+		return fmt.Errorf("the root %s is the whole home directory; name a workspace in it, or this root explicitly", dir)
+	}
+	return nil
+}
+
+// additional resolves additionalDirectories. One that does not exist yet counts
+// as soon as it does.
+func (c *compiler) additional(entries []settings.Entry) []place {
+	var out []place
+	for _, e := range entries {
+		base := c.roots[0].given
+		if e.Root != "" {
+			base = e.Root
+		}
+		dir, err := absolute(strings.TrimSpace(e.Text), base, c.home.given)
+		if err == nil {
+			err = checkName(strings.TrimSpace(e.Text))
+		}
+		if err != nil {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
+			continue
+		}
+		out = append(out, c.place(dir))
+	}
+	return out
+}
+
+// spellings returns how deny and ask rules, and how allow rules compare names on
+// the file systems of the boundary.
+func (c *compiler) spellings() (tight, loose spelling) {
+	some, all := false, true
+	for _, b := range c.bounds {
+		ignores := ignoresCase(b.given)
+		some, all = some || ignores, all && ignores
+	}
+	tight, loose = composed, exact
+	if some || runtime.GOOS == "windows" {
+		tight = folded
+	}
+	if all {
+		loose = folded
+	}
+	return tight, loose
+}
+
+// mask resolves the built-in masks.
+func (k *core) mask(c *compiler, cfg Config) {
+	if cfg.StateDir != "" {
+		k.state = newPlaces(c.place(cfg.StateDir))
+	}
+	for _, s := range HomeSecrets(cfg.Home) {
+		k.secrets = append(k.secrets, newPlaces(c.place(s))...)
+	}
+	for _, f := range append(managedRules(), cfg.RuleFiles...) {
+		for _, name := range newPlaces(c.place(f)) {
+			k.ruleFiles = append(k.ruleFiles, folded.of(name))
+		}
+	}
+}
+
+// managedRules are the directories that administrators put rules in.
+func managedRules() []string {
+	switch runtime.GOOS {
+	case "darwin":
+		return []string{"/Library/Application Support/ClaudeCode", "/Library/Application Support/toolhost"}
+	case "windows":
+		return []string{`C:\Program Files\ClaudeCode`, `C:\Program Files\toolhost`}
+	}
+	return []string{"/etc/claude-code", "/etc/toolhost"}
+}
+
+// For returns the policy for one caller. It costs next to nothing.
+func (p *Policy) For(c Caller) *Policy {
+	q := &Policy{core: p.core, caller: c}
+	for _, dir := range c.Own {
+		real, _, err := followLinks(dir)
+		if err == nil {
+			q.own = append(q.own, newPlaces(place{filepath.Clean(dir), real})...)
+		}
+	}
+	return q
+}
+
+// Roots returns the workspace roots as they were given.
+func (p *Policy) Roots() []string {
+	out := make([]string, len(p.core.roots))
+	for i, r := range p.core.roots {
+		out[i] = r.given
+	}
+	return out
+}
+
+// Warnings returns what a person should mend in the settings, each with file
+// and line.
+func (p *Policy) Warnings() []string { return slices.Clone(p.core.warnings) }
+
+// Mode returns the permission mode in force, one of the settings.Mode constants.
+func (p *Policy) Mode() string { return p.core.mode }
+
+// hiddenTag identifies everything that decides [Policy.Hidden] but the caller.
+func hiddenTag(k *core, set *settings.Settings) string {
+	h := sha256.New()
+	for _, e := range set.Deny {
+		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
+	}
+	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state, k.secrets, k.deny.read.spelling)
+	for _, e := range set.Allow {
+		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,145 @@
+package guard
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ProtectedNames returns the names of files and directories that other programs
+// run or obey without being asked: version control, editors, shells, package
+// managers, agents. Writing one, or anything in a directory of that name, at any
+// depth, is never approved in advance. The sandbox holds the same list, with
+// .git/hooks and .git/config in place of .git, because git must work.
+func ProtectedNames() []string {
+	return []string{
+		".git", ".hg", ".svn", ".jj",
+		".vscode", ".idea", ".zed", ".vim", ".nvim", ".fleet",
+		".husky", ".githooks", ".lefthook", "lefthook.yml", ".pre-commit-config.yaml",
+		".cargo", ".devcontainer", ".devcontainer.json",
+		".claude", ".claude.json", ".toolhost", ".cursor", ".codex", ".gemini", ".windsurf", ".mcp.json",
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc",
+		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".xprofile", ".xinitrc",
+		".envrc", ".direnvrc", ".tool-versions", ".mise.toml", "mise.toml",
+		".gitconfig", ".gitmodules", ".gitattributes", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml",
+		".pypirc", ".pydistutils.cfg", ".gemrc", ".curlrc", ".wgetrc", ".netrc", ".screenrc", ".tmux.conf",
+		".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".lldbinit", ".Rprofile", ".irbrc", ".pryrc", ".pythonrc", ".ripgreprc",
+	}
+}
+
+// HomeSecrets returns the files and directories below the home directory that
+// hold keys, credentials and browser profiles. They are masked: an explicit
+// allow rule opens them.
+func HomeSecrets(home string) []string {
+	if home == "" {
+		return nil
+	}
+	names := []string{
+		".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", "_netrc", ".git-credentials", ".docker/config.json",
+		".config/gcloud", ".config/gh/hosts.yml", ".config/git/credentials", ".config/op", ".oci", ".vault-token",
+		".terraform.d/credentials.tfrc.json", ".pgpass", ".my.cnf", ".password-store", ".local/share/keyrings",
+		".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+		".config/microsoft-edge", ".config/vivaldi", "snap/firefox", "snap/chromium",
+		"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Application Support/Google/Chrome",
+		"Library/Application Support/Firefox", "Library/Application Support/BraveSoftware",
+		"AppData/Local/Google/Chrome/User Data", "AppData/Roaming/Mozilla/Firefox", "AppData/Local/Microsoft/Edge/User Data",
+		"AppData/Roaming/gcloud", "AppData/Local/Microsoft/Credentials", "AppData/Roaming/Microsoft/Credentials",
+	}
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = filepath.Join(home, filepath.FromSlash(n))
+	}
+	return out
+}
+
+// shieldNames is what the guard looks protected names up in; compiled once for
+// each policy.
+func shieldNames() map[string]bool {
+	names := map[string]bool{}
+	for _, n := range ProtectedNames() {
+		names[strings.ToLower(n)] = true
+	}
+	return names
+}
+
+// isProtected reports whether one of the elements of path below base is a
+// protected name. Case does not count: on half of the systems it does not for
+// the programs that obey these files either.
+func (c *core) isProtected(path string) bool {
+	rest := path
+	for _, b := range c.bounds {
+		for _, dir := range slashAll(b.names()) {
+			if within(path, dir) && len(path)-len(dir) < len(rest) {
+				rest = path[len(dir):] // a root may itself lie in .claude/worktrees
+			}
+		}
+	}
+	for element := range strings.SplitSeq(rest, "/") {
+		if element != "" && c.shielded[folded.of(element)] {
+			return true
+		}
+	}
+	return false
+}
+
+// isSettingsFile reports whether path is one the guard takes its rules from, or
+// would on another start: they are never written by a tool.
+func (c *core) isSettingsFile(path string) bool {
+	path = folded.of(path)
+	for _, f := range c.ruleFiles {
+		if within(path, f) {
+			return true
+		}
+	}
+	dir, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		dir, name = path[:i], path[i+1:]
+	}
+	if strings.HasSuffix(dir, "/.claude") && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json") {
+		return true
+	}
+	return strings.HasSuffix(dir, "/.toolhost") || strings.HasSuffix(path, "/.toolhost")
+}
+
+// within reports whether path is one of the places, or below one, by either
+// name.
+func (ps places) within(path string) bool {
+	for i := range ps {
+		if within(path, ps[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// places are directories and files by all their names, in the form rules are
+// compared in.
+type places []string
+
+func newPlaces(list ...place) places {
+	var out places
+	for _, p := range list {
+		if p.given != "" {
+			out = append(out, slashAll(p.names())...)
+		}
+	}
+	return out
+}
+
+// critical reports whether removing path would remove a root directory, one of
+// its children, the home directory, a root or what holds one.
+func (c *core) critical(path string) bool {
+	if path == "/" || strings.Count(path, "/") == 1 {
+		return true
+	}
+	vital := append(slices.Clone(c.bounds), c.home)
+	for _, v := range vital {
+		for _, dir := range slashAll(v.names()) {
+			if dir != "" && within(dir, path) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many symbolic links one path may lead through: MAXSYMLINKS of
+// Linux, the largest of the systems we run on.
+const maxLinks = 40
+
+var (
+	errTooManyLinks = errors.New("it leads through more than 40 symbolic links, or in a circle")
+	errDescriptor   = errors.New("it names an open file of a process, not a file on disk")
+)
+
+// checkSystemName finds nothing: every other byte may stand in a name.
+func checkSystemName(string) error { return nil }
+
+// followLinks walks an absolute name as the kernel does and returns where it
+// leads and what is there, nil for nothing.
+func followLinks(name string) (string, fs.FileInfo, error) {
+	at, rest, links := "", name, 0
+	var info fs.FileInfo
+	for rest != "" {
+		var element string
+		element, rest, _ = strings.Cut(rest, "/")
+		if element == "" || element == "." {
+			continue
+		}
+		if element == ".." {
+			at, info = parentOf(at), nil
+			continue
+		}
+		next := at + "/" + element
+		var err error
+		info, err = os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			at, info = next, nil
+			continue
+		case err != nil:
+			return "", nil, cause(err)
+		case info.Mode()&fs.ModeSymlink == 0:
+			at = next
+			continue
+		}
+		if isDescriptor(at) {
+			return "", nil, errDescriptor
+		}
+		if links++; links > maxLinks {
+			return "", nil, errTooManyLinks
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", nil, cause(err)
+		}
+		if strings.HasPrefix(target, "/") {
+			at = ""
+		}
+		rest = target + "/" + rest
+	}
+	if at == "" {
+		at = "/"
+	}
+	if info == nil {
+		info, _ = os.Lstat(at) // the walk ended in "..", or nothing is there
+	}
+	return at, info, nil
+}
+
+func parentOf(at string) string {
+	if at == "" {
+		return ""
+	}
+	return at[:strings.LastIndexByte(at, '/')]
+}
+
+// isDescriptor reports whether dir holds the open files of a process. A link in
+// it is resolved by the kernel to the open file itself, not by its text.
+func isDescriptor(dir string) bool {
+	if !strings.HasPrefix(dir, "/proc/") {
+		return false
+	}
+	base := path.Base(dir)
+	return base == "fd" || base == "map_files"
+}
+
+// cause strips the path of an error: the caller names it as it was given.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkSystemName refuses the names by which Windows reaches something else
+// than they say: devices, alternate streams, and trailing dots and spaces, which
+// it drops.
+func checkSystemName(name string) error {
+	if strings.HasPrefix(name, `\\?\`) || strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, `//?/`) || strings.HasPrefix(name, `//./`) {
+		return fmt.Errorf("the path %q is in the device name space; give an ordinary path", name)
+	}
+	rest := name[len(filepath.VolumeName(name)):]
+	for element := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if element == "." || element == ".." {
+			continue
+		}
+		if strings.Contains(element, ":") || strings.TrimRight(element, ". ") != element || !filepath.IsLocal(element) {
+			return fmt.Errorf("the path %q has the element %q, which Windows takes for something else", name, element)
+		}
+	}
+	return nil
+}
+
+// followLinks resolves the nearest existing ancestor, short names included, and
+// appends the rest.
+func followLinks(name string) (string, fs.FileInfo, error) {
+	name = filepath.Clean(name)
+	existing, rest := name, ""
+	for {
+		real, err := filepath.EvalSymlinks(existing)
+		if err == nil {
+			full := filepath.Join(real, rest)
+			info, err := os.Lstat(full)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return full, info, err
+		}
+		parent := filepath.Dir(existing)
+		if !errors.Is(err, fs.ErrNotExist) || parent == existing {
+			return "", nil, err
+		}
+		if _, lerr := os.Lstat(existing); lerr == nil {
+			return "", nil, errors.New("it is a link that leads nowhere")
+		}
+		rest, existing = filepath.Join(filepath.Base(existing), rest), parent
+	}
+}

@@ -1,0 +1,96 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"toolhost/guard/settings"
+)
+
+// serverName is the name this host is usually registered under with its
+// clients. A deny or ask of mcp__toolhost__Bash is meant for our Bash.
+const serverName = "toolhost"
+
+// A rule is one entry of permissions.allow, ask or deny, taken apart.
+type rule struct {
+	text   string // as written
+	tool   string // "Bash", "mcp__github__*", "*"
+	spec   string // what stands in the parentheses; empty for every call
+	file   string // where carve-outs reach
+	root   string // what "/p" is relative to; empty for each root
+	source string // "file:line", "--deny"
+}
+
+var toolName = regexp.MustCompile(`^(\*|[A-Za-z_][A-Za-z0-9_.-]*\*?)$`)
+
+// parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
+// Tool mean every call. On an error the rule holds what could be made out.
+func parseRule(e settings.Entry) (rule, error) {
+	r := rule{text: e.Text, file: e.File, root: e.Root, source: e.Where()}
+	text := strings.TrimSpace(e.Text)
+	name, spec, open := strings.Cut(text, "(")
+	r.tool = strings.TrimSpace(name)
+	if !toolName.MatchString(r.tool) {
+		return r, fmt.Errorf("%q is not a rule: write Tool or Tool(specifier)", e.Text)
+	}
+	if strings.HasSuffix(r.tool, "*") && r.tool != "*" && !strings.HasPrefix(r.tool, "mcp__") {
+		return r, fmt.Errorf("the rule %q has a * in its tool name; only mcp__server__* may", e.Text)
+	}
+	if !open {
+		return r, nil
+	}
+	closed := strings.HasSuffix(spec, ")")
+	r.spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
+	if r.spec == "*" {
+		r.spec = ""
+	}
+	if !closed {
+		return r, fmt.Errorf("the rule %q has no closing parenthesis", e.Text)
+	}
+	if r.spec == "" && strings.TrimSpace(strings.TrimSuffix(spec, ")")) == "" {
+		return r, fmt.Errorf("the rule %q has nothing in its parentheses; write %s for every call", e.Text, r.tool)
+	}
+	if strings.ContainsRune(r.spec, 0) {
+		return r, errors.New("the rule contains a NUL character")
+	}
+	return r, nil
+}
+
+// A fileAccess says how a tool touches files, and so which path rules it obeys.
+type fileAccess uint8
+
+const (
+	noFiles fileAccess = iota
+	reading
+	writing
+)
+
+// accessOf returns how the tool of that name touches files.
+func accessOf(tool string) fileAccess {
+	switch tool {
+	case "Read", "Grep", "Glob", "LS", "NotebookRead":
+		return reading
+	case "Edit", "Write", "NotebookEdit", "MultiEdit":
+		return writing
+	}
+	return noFiles
+}
+
+// parameter takes a specifier of the form parameter:value apart. "npm:*" is the
+// old form of "npm *" as well; which of the two is meant shows when a call has
+// such a parameter.
+func parameter(spec string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(spec, ":")
+	if !ok || name == "" || value == "" {
+		return "", "", false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return "", "", false
+		}
+	}
+	return name, value, true
+}

@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"strconv"
+	"strings"
+)
+
+// An Action is what becomes of a call. The zero Action refuses.
+type Action uint8
+
+// The actions, strictest first.
+const (
+	Deny  Action = iota // refused
+	Ask                 // a person must agree; refused where nobody can be asked
+	Allow               // runs
+)
+
+// String returns "deny", "ask" or "allow".
+func (a Action) String() string {
+	switch a {
+	case Deny:
+		return "deny"
+	case Ask:
+		return "ask"
+	case Allow:
+		return "allow"
+	}
+	return "Action(" + strconv.Itoa(int(a)) + ")"
+}
+
+// The built-in rules, as [Verdict.Rule] names them.
+const (
+	RuleSettingsBroken = "settings"       // a settings file does not parse
+	RuleBoundary       = "boundary"       // outside the roots and additional directories
+	RuleProtected      = "protected path" // writing what other programs run or obey
+	RuleCritical       = "critical path"  // removing the root, home, a workspace
+	RuleSettingsFile   = "settings file"  // writing the guard's own rules
+	RuleState          = "host state"     // the host's own directory
+	RuleSecret         = "home secret"    // keys and credentials in the home directory
+	RuleHardLink       = "hard link"      // a file with names elsewhere
+	RuleContainment    = "containment"    // rules that only a sandbox could hold
+	RuleUnsandboxed    = "sandbox opt-out"
+	RuleUndecidable    = "undecidable command"
+	RuleReadOnly       = "read-only command"
+	RuleMode           = "mode" // followed by the mode's name
+)
+
+// A Verdict is the guard's answer to one [Intent]. The zero Verdict refuses.
+type Verdict struct {
+	Action Action
+	// Rule is the rule that decided, as written in the settings ("Bash(rm:*)"),
+	// or one of the Rule constants.
+	Rule string
+	// Source is where the rule stands: "file:line", "--deny", or "built in".
+	Source string
+	// Firm marks an Ask that no hook may answer: it comes from an ask rule or
+	// guards what no rule may approve in advance.
+	Firm bool
+	// Reason is one sentence for the agent. It never names a denied file that
+	// the caller did not name itself.
+	Reason string
+	// Remedy says what to do next, or how a person would allow it.
+	Remedy string
+	// Parts lists what was found, one entry for each path and simple command.
+	Parts []Part
+}
+
+// A Part is one thing an [Intent] would do and the rule that decided it.
+type Part struct {
+	// What is the path or command, after its kind: "read /ws/a", "run rm -rf x".
+	What   string
+	Action Action
+	Rule   string
+	Source string
+	Reason string
+	Remedy string
+	Firm   bool
+}
+
+// builtIn is the Source of verdicts that no settings file gave.
+const builtIn = "built in"
+
+// Error returns the verdict as one line: the reason, the rule and its source,
+// and what to do next.
+func (v Verdict) Error() string {
+	var b strings.Builder
+	if v.Reason == "" {
+		b.WriteString("Refused: the call was never judged.")
+	} else {
+		b.WriteString(v.Reason)
+	}
+	if v.Rule != "" {
+		b.WriteString(" (rule: " + v.Rule)
+		if v.Source != "" && v.Source != builtIn {
+			b.WriteString(", from " + v.Source)
+		}
+		b.WriteString(")")
+	}
+	if v.Remedy != "" {
+		b.WriteString(" " + v.Remedy)
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
