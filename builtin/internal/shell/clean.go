@@ -1,0 +1,202 @@
+package shell
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// lineMax is how many bytes of one line are held to apply what redraws it. A
+// longer line passes in pieces of this size, so that a flood without a newline
+// needs no more memory than this.
+const lineMax = 64 << 10
+
+// sequenceMax is how far back the end of a piece is moved so as not to cut
+// an escape sequence; common ones are a few bytes long.
+const sequenceMax = 64
+
+// Clean returns what a terminal would still show of text, without its colours:
+// escape sequences are removed, of a line that carriage returns draw over again
+// and again only the last state is kept, backspaces take away the character
+// before them, other control characters vanish, and invalid UTF-8 becomes
+// U+FFFD. CR LF becomes LF. Cleaning twice is the same as cleaning once.
+func Clean(text string) string {
+	var out bytes.Buffer
+	c := cleaner{emit: func(p []byte) { out.Write(p) }}
+	c.Write([]byte(text))
+	c.Flush()
+	return out.String()
+}
+
+// A cleaner cleans a stream. What it emits depends on the bytes alone and not on
+// how they are split into calls of Write.
+type cleaner struct {
+	emit  func([]byte) // must not keep its argument
+	line  []byte       // the current state of the current line, as it came
+	shown []byte       // an earlier state of it, cleaned
+	cr    bool         // a carriage return came last
+}
+
+// Write cleans more of the stream.
+func (c *cleaner) Write(p []byte) {
+	for len(p) > 0 {
+		if !c.cr && len(c.line) == 0 && len(c.shown) == 0 {
+			if n := plainLines(p); n > 0 {
+				c.emit(p[:n])
+				p = p[n:]
+				continue
+			}
+		}
+		if c.cr && p[0] != '\n' && p[0] != '\r' {
+			c.redraw()
+		}
+		n := lineEnd(p)
+		c.add(p[:n])
+		if n == len(p) {
+			return
+		}
+		if p[n] == '\n' {
+			c.endLine()
+		} else {
+			c.cr = true
+		}
+		p = p[n+1:]
+	}
+}
+
+// Flush emits the last line, which has no newline.
+func (c *cleaner) Flush() {
+	if rest := c.state(); len(rest) > 0 {
+		c.emit(rest)
+	}
+	c.line, c.shown, c.cr = c.line[:0], nil, false
+}
+
+// state returns what the current line shows.
+func (c *cleaner) state() []byte {
+	now := cleanPiece(c.line)
+	if len(now) == 0 && !erases(c.line) {
+		return c.shown
+	}
+	return now
+}
+
+// erases reports whether a line without visible characters holds the sequence
+// that erases a line. Others (colours) leave what was shown before.
+func erases(line []byte) bool {
+	for _, seq := range []string{"\x1b[K", "\x1b[0K", "\x1b[2K"} {
+		if bytes.Contains(line, []byte(seq)) {
+			return true
+		}
+	}
+	return false
+}
+
+// redraw begins the line anew, after a carriage return.
+func (c *cleaner) redraw() {
+	c.shown = bytes.Clone(c.state())
+	c.line, c.cr = c.line[:0], false
+}
+
+// endLine emits the last state of the line and its newline.
+func (c *cleaner) endLine() {
+	c.emit(append(c.state(), '\n'))
+	c.line, c.shown, c.cr = c.line[:0], nil, false
+}
+
+// add appends to the line and emits pieces of it when it becomes too long.
+func (c *cleaner) add(p []byte) {
+	for len(c.line)+len(p) > lineMax {
+		n := lineMax - len(c.line)
+		c.line = append(c.line, p[:n]...)
+		p = p[n:]
+		cut := pieceEnd(c.line)
+		c.emit(cleanPiece(c.line[:cut]))
+		c.line = append(c.line[:0], c.line[cut:]...)
+		c.shown = nil
+	}
+	c.line = append(c.line, p...)
+}
+
+// pieceEnd returns where to cut a line that is too long: not inside a character
+// or an escape sequence.
+func pieceEnd(line []byte) int {
+	from := len(line) - sequenceMax
+	if i := bytes.LastIndexByte(line[from:], 0x1b); i >= 0 {
+		return from + i
+	}
+	for i := len(line) - 1; i >= len(line)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(line[i]) {
+			if !utf8.FullRune(line[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(line)
+}
+
+// lineEnd returns the index of the first newline or carriage return, or len(p).
+func lineEnd(p []byte) int {
+	n := len(p)
+	if i := bytes.IndexByte(p, '\n'); i >= 0 {
+		n = i
+	}
+	if i := bytes.IndexByte(p[:n], '\r'); i >= 0 {
+		n = i
+	}
+	return n
+}
+
+// isPlain tells for each byte whether it needs no cleaning.
+var isPlain = func() (t [256]bool) {
+	for b := 0x20; b < 0x7f; b++ {
+		t[b] = true
+	}
+	t['\t'], t['\n'] = true, true
+	return t
+}()
+
+// plainLen returns how many bytes at the start of p need no cleaning.
+func plainLen(p []byte) int {
+	for i, b := range p {
+		if !isPlain[b] {
+			return i
+		}
+	}
+	return len(p)
+}
+
+// plainLines returns the length of the whole lines at the start of p that need no
+// cleaning.
+func plainLines(p []byte) int {
+	return bytes.LastIndexByte(p[:plainLen(p)], '\n') + 1
+}
+
+// cleanPiece cleans a line or a piece of one. It may return its argument.
+func cleanPiece(line []byte) []byte {
+	if plainLen(line) == len(line) {
+		return line
+	}
+	// First make it valid: a stray 0x9b would be read as the 8-bit form of an
+	// escape sequence, and bytes that a removed sequence kept apart must not
+	// join to a character.
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	if strings.ContainsRune(text, 0x1b) {
+		text = ansi.Strip(text)
+	}
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		switch {
+		case r == '\b':
+			_, size := utf8.DecodeLastRune(out)
+			out = out[:len(out)-size]
+		case r < 0x20 && r != '\t', r >= 0x7f && r < 0xa0:
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}

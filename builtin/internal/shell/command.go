@@ -1,0 +1,176 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// A Command is one command to run.
+type Command struct {
+	Text    string        // valid UTF-8 without NUL
+	Dir     string        // absolute path of an existing directory
+	Timeout time.Duration // 0: Config.Timeout
+
+	// Output, if not nil, is called with the last lines of the output when they
+	// changed, at most five times a second, from a goroutine of the runner;
+	// never after Run has returned.
+	Output func(tail string)
+
+	// Spill, if not nil, is used instead of Config.Spill.
+	Spill Spill
+}
+
+// A Result tells what a command did.
+type Result struct {
+	// Text is the cleaned output, standard output and standard error in the
+	// order written. If it was longer than head and tail together, the middle is
+	// replaced by a line that says how much is missing.
+	Text  string
+	Bytes int64 // of the output as it was written
+	Lines int   // newlines in the output as it was written
+	Cut   bool  // Text is not the whole
+
+	Spilled  string // path of the whole output, or "" if there is none
+	SpillCut bool   // the output was longer than the spill may be: Spilled holds its beginning, and says so
+	SpillErr error  // why Spilled is missing or incomplete
+
+	ExitCode  int    // as the shell counts: 128 + the signal's number if the shell itself was killed
+	Signal    string // the signal that ended the shell itself ("SIGKILL"), or ""
+	TimedOut  bool   // the command was ended because its time was over
+	Cancelled bool   // the command was ended because the caller or the server went away
+	Duration  time.Duration
+
+	// Dir is the working directory at the end, without symbolic links; "" if it
+	// is not known (the shell was killed, replaced itself by exec, or has an EXIT
+	// trap of its own and called exit): the old one stays. DirGone says that it
+	// is "" because the directory no longer exists.
+	Dir     string
+	DirGone bool
+
+	// Left counts processes that still ran in the background when the command
+	// returned and were ended because of that.
+	Left int
+
+	// Problem is an error of the runner itself that the reader should know of:
+	// a process that could not be ended, a supervisor that was killed.
+	Problem error
+}
+
+// Run runs a command and returns when it and everything it started has ended. An
+// error means that nothing ran; whatever happens to a command that did start is
+// told in the Result.
+func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
+	run, err := r.start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer r.work.Done()
+	defer r.refill()
+	why := run.wait(ctx, r.ctx)
+	return run.finish(why)
+}
+
+// check refuses a command that cannot be run as it is written.
+func (c Command) check() error {
+	switch {
+	case strings.ContainsRune(c.Text, 0):
+		return errors.New("the command contains a NUL byte, which no shell can run: write it as $'\\x00' in printf or remove it")
+	case !utf8.ValidString(c.Text):
+		return errors.New("the command is not valid UTF-8: write other bytes as escapes, for instance printf '\\xff'")
+	case c.Timeout < 0:
+		return fmt.Errorf("the timeout is negative (%v): give a positive one, or none for the default", c.Timeout)
+	case !filepath.IsAbs(c.Dir):
+		return fmt.Errorf("the working directory %q is not an absolute path", c.Dir)
+	}
+	info, err := os.Stat(c.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("the working directory %s does not exist (any more): nothing was run", c.Dir)
+	case err != nil:
+		return fmt.Errorf("the working directory cannot be used: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the working directory %s is not a directory: nothing was run", c.Dir)
+	}
+	return nil
+}
+
+// start hands the command to a shell. The runner's work counts it until the
+// caller says Done.
+func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
+	if r.bashErr != nil {
+		return nil, r.bashErr
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("the call was cancelled before the command started: %w", err)
+	}
+	if !r.begin() {
+		return nil, ErrClosed
+	}
+	begun := time.Now()
+	s, err := r.handOver(ctx, c)
+	if err != nil {
+		r.work.Done()
+		return nil, err
+	}
+	run := &running{
+		cfg: r.cfg, dir: c.Dir, shell: s, begun: begun,
+		timeout: orDefault(c.Timeout, r.cfg.Timeout),
+		out:     newCollector(r.cfg, orSpill(c.Spill, r.cfg.Spill)),
+		eof:     make(chan struct{}),
+	}
+	go run.collect()
+	run.progress(c.Output)
+	return run, nil
+}
+
+func orSpill(a, b Spill) Spill {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// begin counts one more piece of work, unless the runner is closed.
+func (r *Runner) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.work.Add(1)
+	return true
+}
+
+// handOver gives the command to a shell. A shell started ahead may have been
+// killed by an earlier command meanwhile, which shows as EPIPE: it runs nothing
+// before it has read everything, so that another one can safely get the command.
+func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
+	var err error
+	for range max(r.cfg.Warm, 0) + 2 {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("the call was cancelled before the command started: %w", ctx.Err())
+		}
+		var s *shell
+		if s, err = r.take(ctx); err != nil {
+			return nil, err
+		}
+		if err = s.send(c.Dir, c.Text); err == nil {
+			return s, nil
+		}
+		s.discard()
+		if !errors.Is(err, syscall.EPIPE) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("the command could not be handed to %s: %w", r.bash, err)
+}

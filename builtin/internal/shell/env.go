@@ -1,0 +1,180 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// CallVariable is set in every command's environment, to a random identifier of
+// that command. It is how processes are found again whose supervisor was killed.
+const CallVariable = "TOOLHOST_CALL"
+
+// stripped are the variables (path.Match patterns) that do not reach commands.
+var stripped = []string{
+	// The server's own settings and tokens.
+	"TOOLHOST_*",
+
+	// What changes how bash reads a command, so that it would no longer do what
+	// was judged: start-up files, exported functions (BASH_FUNC_name%%), options,
+	// prompts that are executed, and what redirects cd and globbing.
+	"BASH*", "ENV", "SHELLOPTS", "POSIXLY_CORRECT", "PROMPT_COMMAND", "PS0", "PS4",
+	"CDPATH", "GLOBIGNORE", "EXECIGNORE", "IFS",
+
+	// Libraries that a launcher has injected into the server. LD_LIBRARY_PATH
+	// stays: programs in unusual places need it.
+	"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES",
+
+	// What contradicts NO_COLOR and TERM=dumb (node warns about both), and what
+	// describes the server's own process rather than the command's.
+	"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "PWD", "OLDPWD", "SHLVL", "_",
+}
+
+// forced are the variables that every command gets. They make programs fail at
+// once that would otherwise wait for somebody at a terminal or a window.
+var forced = []string{
+	"TERM=dumb", "NO_COLOR=1",
+	"PAGER=cat", "GIT_PAGER=cat",
+	"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false",
+	"GIT_TERMINAL_PROMPT=0",
+	// ssh and git would open a window to ask. GIT_ASKPASS stays as it is: who sets
+	// it has a program that answers by itself.
+	"SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
+	// apt and dpkg ask by default, even without a terminal.
+	"DEBIAN_FRONTEND=noninteractive",
+}
+
+// fallbackPath is the PATH of a server that was started without one.
+const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Environ derives the environment of commands from base, usually os.Environ().
+// Taken away are the server's own variables (TOOLHOST_*), everything that changes
+// how bash reads a command (BASH_ENV, ENV, exported functions, SHELLOPTS, PS4,
+// CDPATH and the like), injected libraries (LD_PRELOAD), and the patterns in
+// strip. Set are an editor and a pager that do not wait, a terminal that can do
+// nothing, and PATH and HOME if they are missing; relative entries of PATH are
+// dropped, because an agent can write there. Names that match a pattern in
+// keep are left as they are in base. Other secrets of the user stay: commands are
+// expected to work with the user's credentials, and the sandbox guards files.
+func Environ(base, keep, strip []string) []string {
+	var env []string
+	for _, entry := range base {
+		name, _, ok := strings.Cut(entry, "=")
+		if !ok || name == "" || strings.Contains(entry, "\x00") {
+			continue
+		}
+		if matchAny(keep, name) || !matchAny(stripped, name) && !matchAny(strip, name) {
+			env = append(env, entry)
+		}
+	}
+	for _, entry := range forced {
+		name, _, _ := strings.Cut(entry, "=")
+		if !matchAny(keep, name) {
+			env = setVar(env, entry)
+		}
+	}
+	if path := mergePath(lookup(env, "PATH"), ""); path != "" {
+		env = setVar(env, "PATH="+path)
+	} else {
+		env = setVar(env, "PATH="+fallbackPath)
+	}
+	if lookup(env, "HOME") == "" {
+		if u, err := user.Current(); err == nil && u.HomeDir != "" {
+			env = setVar(env, "HOME="+u.HomeDir)
+		}
+	}
+	return env
+}
+
+// checkPatterns refuses patterns that path.Match cannot read.
+func checkPatterns(lists ...[]string) error {
+	for _, list := range lists {
+		for _, p := range list {
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("shell: pattern for environment variables %q: %w", p, err)
+			}
+		}
+	}
+	return nil
+}
+
+func matchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name) // patterns have been checked
+		return ok
+	})
+}
+
+// lookup returns the value of a variable, "" if it is not set.
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// setVar returns a copy of env with one variable set.
+func setVar(env []string, entry string) []string {
+	name, _, _ := strings.Cut(entry, "=")
+	out := make([]string, 0, len(env)+1)
+	for _, e := range env {
+		if !strings.HasPrefix(e, name+"=") {
+			out = append(out, e)
+		}
+	}
+	return append(out, entry)
+}
+
+// bashPlaces are tried in order.
+var bashPlaces = []string{
+	"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash",
+	"/run/current-system/sw/bin/bash", // NixOS
+	`C:\Program Files\Git\bin\bash.exe`,
+}
+
+// findBash finds bash. PATH is looked at last, and only directories that nobody
+// but root can write: an agent must not be able to supply the shell.
+func findBash(configured string, env []string) (string, error) {
+	if configured != "" {
+		if !filepath.IsAbs(configured) {
+			return "", fmt.Errorf("the configured bash %q is not an absolute path", configured)
+		}
+		if _, err := exec.LookPath(configured); err != nil {
+			return "", fmt.Errorf("the configured bash cannot be run: %w", err)
+		}
+		return configured, nil
+	}
+	places := slices.Clone(bashPlaces)
+	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
+		if filepath.IsAbs(dir) && rootOnly(dir) {
+			places = append(places, filepath.Join(dir, "bash"))
+		}
+	}
+	for _, p := range places {
+		if _, err := exec.LookPath(p); err == nil && filepath.IsAbs(p) {
+			return p, nil
+		}
+	}
+	return "", errors.New("bash was not found (looked in /bin, /usr/bin, /usr/local/bin and the root-owned directories of PATH): " +
+		"commands are judged as Bash and are not run by another shell; install bash or set its path")
+}
+
+// loginShell returns the user's login shell if it is set and exists, else bash.
+func loginShell(env []string, bash string) string {
+	sh := lookup(env, "SHELL")
+	if !filepath.IsAbs(sh) {
+		return bash
+	}
+	if info, err := os.Stat(sh); err != nil || !info.Mode().IsRegular() {
+		return bash
+	}
+	return sh
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package shell
+
+// Harden does nothing on this system: there is no counterpart to PR_SET_DUMPABLE
+// that a program can ask for, and Go opens its own descriptors close-on-exec.
+func Harden() error { return nil }

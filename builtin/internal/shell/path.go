@@ -1,0 +1,161 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A server that a desktop program started has a PATH without Homebrew, nvm,
+// cargo and the like. The login shell knows them: it is asked once, in the
+// background, when the runner starts.
+//
+// It runs in / (direnv and version managers execute what lies in the working
+// directory), as an interactive login shell (many tools add themselves to PATH
+// in the interactive part of .bashrc or .zshrc only), under the same supervision
+// as a command. If it does not answer in time, it is killed with everything it
+// started and the inherited PATH stays.
+//
+// Commands wait for the answer only during the first second of the runner's life
+// (Config.PathWait): clients take longer than that to send the first command, and
+// a hanging start-up file must not hold every command for its whole time.
+type loginPath struct {
+	cfg   Config
+	until time.Time
+	known chan struct{} // closed when the answer is in use or will not come
+	once  sync.Once
+}
+
+// answerMax bounds what start-up files may print before the answer.
+const answerMax = 1 << 20
+
+// Marks around the answer, in case start-up files print as well.
+const (
+	answerStart = "toolhost-path<"
+	answerEnd   = ">toolhost-path"
+)
+
+func newLoginPath(cfg Config) *loginPath {
+	p := &loginPath{cfg: cfg, until: time.Now().Add(cfg.PathWait), known: make(chan struct{})}
+	if cfg.InheritPath {
+		p.done()
+	}
+	return p
+}
+
+func (p *loginPath) done() { p.once.Do(func() { close(p.known) }) }
+
+// wait waits for the answer, but not beyond PathWait from the start.
+func (p *loginPath) wait(ctx context.Context) {
+	select {
+	case <-p.known:
+		return
+	default:
+	}
+	timer := time.NewTimer(time.Until(p.until))
+	defer timer.Stop()
+	select {
+	case <-p.known:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ask returns the PATH of the login shell, or "" if it cannot be had.
+func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return ""
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	proc, err := p.cfg.Start(Spec{
+		// fish prints its list variable PATH with colons when it is quoted, so
+		// one form serves bash, zsh, ksh, dash and fish. A shell that does not
+		// understand it prints no answer.
+		Argv:  []string{loginShell(p.cfg.Env, bash), "-l", "-i", "-c", `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`},
+		Dir:   rootDir,
+		Env:   env,
+		Files: []*os.File{null, w, null},
+	})
+	w.Close()
+	if err != nil {
+		return ""
+	}
+	// The deadline ends the reading below when the time is over or ctx is done.
+	r.SetReadDeadline(time.Now().Add(p.cfg.PathTimeout))
+	defer context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })()
+	answer := readAnswer(r)
+	proc.Kill()
+	proc.Wait()
+	return answer
+}
+
+// readAnswer reads up to the end of the answer: what the start-up files left
+// running may hold the pipe open.
+func readAnswer(r io.Reader) string {
+	var got bytes.Buffer
+	buf := make([]byte, 4<<10)
+	for got.Len() < answerMax {
+		n, err := r.Read(buf)
+		got.Write(buf[:n])
+		if path, ok := parseAnswer(got.String()); ok {
+			return path
+		}
+		if err != nil {
+			break
+		}
+	}
+	return ""
+}
+
+// parseAnswer takes the PATH out of what the login shell printed.
+func parseAnswer(text string) (string, bool) {
+	_, rest, ok := strings.Cut(text, answerStart)
+	if !ok {
+		return "", false
+	}
+	path, _, ok := strings.Cut(rest, answerEnd)
+	return path, ok
+}
+
+// mergePath joins the login shell's PATH with the inherited one. What only the
+// server has inherited comes first: it was started inside a virtual environment
+// or a development shell. Then the login shell's order. Relative entries are
+// dropped: they would be looked up in the working directory.
+func mergePath(inherited, login string) string {
+	theirs := slices.DeleteFunc(filepath.SplitList(login), func(d string) bool { return !filepath.IsAbs(d) })
+	var merged []string
+	for _, dir := range filepath.SplitList(inherited) {
+		if filepath.IsAbs(dir) && !slices.Contains(theirs, dir) && !slices.Contains(merged, dir) {
+			merged = append(merged, dir)
+		}
+	}
+	for _, dir := range theirs {
+		if !slices.Contains(merged, dir) {
+			merged = append(merged, dir)
+		}
+	}
+	return strings.Join(merged, string(filepath.ListSeparator))
+}
+
+// withPath returns env with the login shell's PATH merged in, and whether that
+// changed anything.
+func withPath(env []string, login string) ([]string, bool) {
+	old := lookup(env, "PATH")
+	merged := mergePath(old, login)
+	if login == "" || merged == old {
+		return env, false
+	}
+	return setVar(env, "PATH="+merged), true
+}

@@ -1,0 +1,42 @@
+package shell
+
+import "os"
+
+// Start starts a process in a new session and without a terminal. The runner
+// calls it for every shell and for the login shell's PATH; a sandbox supplies its
+// own. The Files of the Spec stay the caller's to close.
+type Start func(Spec) (Process, error)
+
+// A Spec says what to start.
+type Spec struct {
+	Argv  []string   // Argv[0] is the absolute path of the program
+	Dir   string     // absolute working directory
+	Env   []string   // the whole environment, "NAME=value"
+	Files []*os.File // the child's descriptors 0, 1, 2, …; all others are closed
+}
+
+// A Process is a started process and everything that descends from it.
+type Process interface {
+	// Wait waits for the process itself (not for its descendants) and says how
+	// it ended. The runner calls it once. An error means that the end is
+	// unknown, for instance because the supervisor was killed.
+	Wait() (Status, error)
+
+	// Signal sends a signal to the process group of the process. It is no error
+	// if nothing is left to receive it.
+	Signal(os.Signal) error
+
+	// Kill kills the process and all its descendants, those included that have
+	// left its session or whose parent has died, and returns when none is left,
+	// with the number of processes it had to end. It may be called at any time,
+	// also more than once; the runner calls it for every process at the end, so
+	// that it is the place to release what belongs to the process. An error says
+	// what could not be ended.
+	Kill() (ended int, err error)
+}
+
+// A Status tells how a process ended.
+type Status struct {
+	ExitCode int    // as the shell counts: 128 + the signal's number after a signal
+	Signal   string // the name of the signal that ended it ("SIGKILL"), or ""
+}

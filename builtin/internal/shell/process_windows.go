@@ -1,0 +1,155 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// rootDir is where shells wait for their script.
+const rootDir = `C:\`
+
+// Windows passes only three descriptors on, so the script comes over standard
+// input, and the shell cannot report its working directory.
+const (
+	scriptFD   = "0"
+	openReport = `exec 40>/dev/null; `
+	endScript  = `exec </dev/null; `
+)
+
+func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
+
+// A job is a process in a job object, which ends all its processes when its last
+// handle is closed: by Kill, or by the end of the server.
+type job struct {
+	cmd    *exec.Cmd
+	handle windows.Handle
+	once   sync.Once
+}
+
+// RunSupervisor does nothing on Windows: job objects need no supervisor.
+func RunSupervisor([]string) {}
+
+// StartSupervised starts a process in a job object. It is started suspended, so
+// that it is in the job before it can start others.
+func StartSupervised(spec Spec) (Process, error) {
+	if len(spec.Files) != 3 {
+		return nil, errors.New("shell: a process on Windows gets three files")
+	}
+	handle, err := newJob()
+	if err != nil {
+		return nil, fmt.Errorf("no job object for the command: %w", err)
+	}
+	cmd := &exec.Cmd{
+		Path: spec.Argv[0], Args: spec.Argv, Dir: spec.Dir, Env: spec.Env,
+		Stdin: spec.Files[0], Stdout: spec.Files[1], Stderr: spec.Files[2],
+		SysProcAttr: &syscall.SysProcAttr{
+			CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
+			HideWindow:    true,
+		},
+	}
+	if err := cmd.Start(); err != nil {
+		windows.CloseHandle(handle)
+		return nil, err
+	}
+	if err := enter(handle, uint32(cmd.Process.Pid)); err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
+		windows.CloseHandle(handle)
+		return nil, fmt.Errorf("the command could not be put into its job object: %w", err)
+	}
+	return &job{cmd: cmd, handle: handle}, nil
+}
+
+// newJob creates a job object that kills its processes when it is closed.
+func newJob() (windows.Handle, error) {
+	handle, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err != nil {
+		windows.CloseHandle(handle)
+		return 0, err
+	}
+	return handle, nil
+}
+
+// enter puts a suspended process into a job and lets it go.
+func enter(job windows.Handle, pid uint32) error {
+	proc, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(proc)
+	if err := windows.AssignProcessToJobObject(job, proc); err != nil {
+		return err
+	}
+	return resume(pid)
+}
+
+// resume resumes the threads of a process, of which a suspended one has one.
+func resume(pid uint32) error {
+	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(snap)
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	for err = windows.Thread32First(snap, &entry); err == nil; err = windows.Thread32Next(snap, &entry) {
+		if entry.OwnerProcessID != pid {
+			continue
+		}
+		thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return err
+		}
+		_, err = windows.ResumeThread(thread)
+		return errors.Join(err, windows.CloseHandle(thread))
+	}
+	return fmt.Errorf("the thread of process %d was not found: %w", pid, err)
+}
+
+// Wait implements [Process].
+func (j *job) Wait() (Status, error) {
+	err := j.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return Status{ExitCode: -1}, err
+	}
+	return Status{ExitCode: j.cmd.ProcessState.ExitCode()}, nil
+}
+
+// Signal implements [Process]: Windows knows no SIGTERM, so that the grace time
+// ends with Kill.
+func (j *job) Signal(os.Signal) error { return nil }
+
+// Kill implements [Process]. How many processes it ended is not known.
+func (j *job) Kill() (int, error) {
+	var err error
+	j.once.Do(func() {
+		err = errors.Join(windows.TerminateJobObject(j.handle, 1), windows.CloseHandle(j.handle))
+	})
+	return 0, err
+}
+
+// growPipe does nothing: Windows pipes have a fixed size.
+func growPipe(*os.File) {}
+
+// readNow reads what a pipe holds. Nobody has its other end here.
+func readNow(f *os.File, buf []byte) int {
+	n, _ := f.Read(buf)
+	return n
+}
+
+// rootOnly is not known for Windows: bash is looked for in fixed places only.
+func rootOnly(string) bool { return false }

@@ -1,0 +1,246 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Defaults of [Config]. Times and sizes follow what was measured for this design:
+// 1 GiB of output is swallowed in well under a second, and programs that handle
+// SIGTERM at all do so within two seconds.
+const (
+	DefaultTimeout     = 120 * time.Second      // of a command without one of its own
+	DefaultGrace       = 2 * time.Second        // from SIGTERM to SIGKILL
+	DefaultDrain       = 20 * time.Millisecond  // for output that others still write after the shell's end
+	DefaultHead        = 12 << 10               // bytes of output kept from the start
+	DefaultTail        = 16 << 10               // bytes of output kept from the end: errors come last
+	DefaultSpillMax    = 64 << 20               // bytes of output kept in the spill
+	DefaultWarm        = 2                      // shells started ahead
+	DefaultPathTimeout = 5 * time.Second        // for the login shell to tell its PATH
+	DefaultPathWait    = 1 * time.Second        // that first commands wait for that
+	progressEvery      = 200 * time.Millisecond // at most five progress reports a second
+)
+
+// ErrClosed is the error of Run on a runner that has been closed.
+var ErrClosed = errors.New("the shell runner is closed: the server is shutting down")
+
+// Spill opens the place that takes the whole output of one command, and names its
+// path.
+type Spill func() (io.WriteCloser, string, error)
+
+// A Config says how commands run. The zero value runs commands directly on the
+// host with the defaults above; it keeps no output beyond head and tail.
+type Config struct {
+	// Bash is the absolute path of bash. "": /bin/bash, /usr/bin/bash and a few
+	// more fixed places, then those directories of PATH that only root can write.
+	// If there is none, every Run fails with an error that says so; no other
+	// shell is tried, because commands are judged as Bash.
+	Bash string
+
+	// Start starts processes; nil: on the host, under a supervisor.
+	Start Start
+
+	// Env is the environment to derive the commands' environment from; nil:
+	// os.Environ(). See [Environ] for what is taken away and added.
+	Env []string
+
+	// KeepVars names variables (as path.Match patterns) that are passed on
+	// although the runner would take them away or set them itself. StripVars
+	// names more variables to take away. KeepVars wins.
+	KeepVars, StripVars []string
+
+	// InheritPath turns the look at the login shell's PATH off.
+	InheritPath bool
+
+	// Spill takes whole outputs that do not fit head and tail; nil: not kept.
+	Spill Spill
+
+	Timeout     time.Duration // 0: DefaultTimeout
+	Grace       time.Duration // 0: DefaultGrace
+	Drain       time.Duration // 0: DefaultDrain
+	Head, Tail  int           // bytes; 0: DefaultHead, DefaultTail
+	SpillMax    int64         // bytes; 0: DefaultSpillMax
+	Warm        int           // 0: DefaultWarm; negative: none is started ahead
+	PathTimeout time.Duration // 0: DefaultPathTimeout
+	PathWait    time.Duration // 0: DefaultPathWait; counted from New, not from the command
+}
+
+// withDefaults returns c with the defaults for what is zero.
+func (c Config) withDefaults() Config {
+	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
+	c.Grace = orDefault(c.Grace, DefaultGrace)
+	c.Drain = orDefault(c.Drain, DefaultDrain)
+	c.Head = orDefault(c.Head, DefaultHead)
+	c.Tail = orDefault(c.Tail, DefaultTail)
+	c.SpillMax = orDefault(c.SpillMax, DefaultSpillMax)
+	c.Warm = orDefault(c.Warm, DefaultWarm)
+	c.PathTimeout = orDefault(c.PathTimeout, DefaultPathTimeout)
+	c.PathWait = orDefault(c.PathWait, DefaultPathWait)
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	if c.Start == nil {
+		c.Start = StartSupervised
+	}
+	return c
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// A Runner runs Bash commands, each in a fresh shell. It may be used from
+// several goroutines.
+type Runner struct {
+	cfg     Config
+	bash    string
+	bashErr error
+
+	ctx    context.Context // done when the runner closes
+	cancel context.CancelFunc
+	path   *loginPath
+
+	mu     sync.Mutex
+	env    []string // of the shells to start
+	era    int      // counts changes of env
+	warm   []*shell
+	coming int // shells being started ahead
+	closed bool
+	work   sync.WaitGroup // everything that runs on behalf of this runner
+}
+
+// New returns a Runner. It starts its first shells and the look at the login
+// shell's PATH in the background. The only error is a configuration that cannot
+// be used; a missing bash is reported by Run.
+func New(cfg Config) (*Runner, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	r := &Runner{cfg: cfg.withDefaults()}
+	r.bash, r.bashErr = findBash(r.cfg.Bash, r.cfg.Env)
+	r.env = Environ(r.cfg.Env, r.cfg.KeepVars, r.cfg.StripVars)
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.path = newLoginPath(r.cfg)
+	if r.bashErr != nil {
+		return r, nil
+	}
+	r.refill()
+	if !cfg.InheritPath {
+		r.work.Go(r.learnPath)
+	}
+	return r, nil
+}
+
+// check refuses settings that make no sense.
+func (c Config) check() error {
+	for name, d := range map[string]time.Duration{
+		"Timeout": c.Timeout, "Grace": c.Grace, "Drain": c.Drain,
+		"PathTimeout": c.PathTimeout, "PathWait": c.PathWait,
+	} {
+		if d < 0 {
+			return errors.New("shell: " + name + " is negative")
+		}
+	}
+	if c.Head < 0 || c.Tail < 0 || c.SpillMax < 0 {
+		return errors.New("shell: Head, Tail and SpillMax must not be negative")
+	}
+	return checkPatterns(c.KeepVars, c.StripVars)
+}
+
+// learnPath asks the login shell for its PATH and makes it that of the shells
+// started from now on; those that wait already are replaced.
+func (r *Runner) learnPath() {
+	defer r.path.done()
+	r.mu.Lock()
+	env := r.env
+	r.mu.Unlock()
+	env, changed := withPath(env, r.path.ask(r.ctx, r.bash, env))
+	if !changed {
+		return
+	}
+	r.mu.Lock()
+	old := r.warm
+	r.env, r.warm = env, nil
+	r.era++
+	r.mu.Unlock()
+	r.refill()
+	for _, s := range old {
+		s.discard()
+	}
+}
+
+// Close ends everything that still runs and waits until it is gone: commands,
+// shells that wait, and the look at the login shell. Calls of Run return, with
+// Cancelled set.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	old := r.warm
+	r.warm = nil
+	r.mu.Unlock()
+	r.cancel()
+	var errs []error
+	for _, s := range old {
+		errs = append(errs, s.discard())
+	}
+	r.work.Wait()
+	return errors.Join(errs...)
+}
+
+// take returns a shell that waits for its script: one started ahead if there is
+// one that still lives, else a new one.
+func (r *Runner) take(ctx context.Context) (*shell, error) {
+	r.path.wait(ctx)
+	for {
+		r.mu.Lock()
+		if r.closed {
+			r.mu.Unlock()
+			return nil, ErrClosed
+		}
+		n := len(r.warm)
+		if n == 0 {
+			env := r.env
+			r.mu.Unlock()
+			return startShell(r.cfg.Start, r.bash, env)
+		}
+		s := r.warm[0]
+		r.warm = r.warm[1:]
+		r.mu.Unlock()
+		if s.waiting() {
+			return s, nil
+		}
+		s.discard()
+	}
+}
+
+// refill starts shells in the background until enough wait. A shell that cannot
+// be started is no concern here: the next Run tries again and reports why.
+func (r *Runner) refill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.closed && len(r.warm)+r.coming < r.cfg.Warm {
+		r.coming++
+		env, era := r.env, r.era
+		r.work.Go(func() {
+			s, err := startShell(r.cfg.Start, r.bash, env)
+			r.mu.Lock()
+			r.coming--
+			keep := err == nil && !r.closed && era == r.era
+			if keep {
+				r.warm = append(r.warm, s)
+			}
+			r.mu.Unlock()
+			if err == nil && !keep {
+				s.discard()
+			}
+		})
+	}
+}

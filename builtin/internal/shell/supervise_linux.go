@@ -1,0 +1,167 @@
+package shell
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopts says that orphans become children of the supervisor, so that a wait
+// without children proves that nothing is left.
+const adopts = true
+
+// waitAll waits for children whatever signal they end with.
+const waitAll = unix.WALL
+
+// ownProgram names this program even after its file was replaced.
+func ownProgram() (string, error) { return "/proc/self/exe", nil }
+
+// becomeReaper makes this process the parent of all orphans below it. Not being
+// dumpable keeps the command from tracing it and from reaching its descriptors.
+func becomeReaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// leaderAttr makes the shell die with its supervisor.
+func leaderAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// pipeSize is what a pipe for output should hold: with the usual 64 KiB a flood
+// takes twice as long.
+const pipeSize = 1 << 20
+
+// growPipe enlarges a pipe. Above the user's limit it stays as it is.
+func growPipe(f *os.File) {
+	if conn, err := f.SyscallConn(); err == nil {
+		conn.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
+	}
+}
+
+// processes reads the process table.
+func processes() ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		if p, ok := readProcess(name); ok {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// readProcess reads /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION …", with
+// the start time as field 22 (proc_pid_stat(5)). The name may hold anything, so
+// the fields are counted from the last parenthesis.
+func readProcess(pid string) (process, bool) {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const state, parent, group, session, start = 0, 1, 2, 3, 19
+	if len(fields) <= start {
+		return process{}, false
+	}
+	var p process
+	p.pid, _ = strconv.Atoi(pid)
+	p.parent, _ = strconv.Atoi(fields[parent])
+	p.group, _ = strconv.Atoi(fields[group])
+	p.session, _ = strconv.Atoi(fields[session])
+	p.start, _ = strconv.ParseUint(fields[start], 10, 64)
+	p.ended = fields[state] == "Z" || fields[state] == "X"
+	return p, true
+}
+
+// kill kills this very process and not one that has got its id since.
+func (p process) kill() bool {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // before Linux 5.3, or filtered
+		return unix.Kill(p.pid, unix.SIGKILL) == nil
+	}
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if now, ok := readProcess(strconv.Itoa(p.pid)); !ok || now.processID != p.processID {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}
+
+const (
+	huntRounds = 3                    // rounds in a row that must find nothing
+	huntMax    = 500                  // rounds at most
+	huntPause  = 2 * time.Millisecond // between two rounds
+)
+
+// hunt ends what is left of a command whose supervisor was killed: everything in
+// the shell's session, and everything that carries the command's identifier.
+func hunt(leader int, call string) (int, error) {
+	killed := map[processID]bool{}
+	quiet := 0
+	for range huntMax {
+		found, err := ofCall(leader, call)
+		if err != nil {
+			return len(killed), err
+		}
+		for _, p := range found {
+			if p.kill() {
+				killed[p.processID] = true
+			}
+		}
+		if quiet++; len(found) > 0 {
+			quiet = 0
+		}
+		if quiet == huntRounds {
+			return len(killed), nil
+		}
+		time.Sleep(huntPause)
+	}
+	return len(killed), fmt.Errorf("processes of the command could not be ended within %d attempts", huntMax)
+}
+
+// ofCall finds the live processes of a command without their supervisor.
+func ofCall(leader int, call string) ([]process, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	mark := []byte(CallVariable + "=" + call + "\x00")
+	var found []process
+	for _, p := range all {
+		if p.ended {
+			continue
+		}
+		mine := p.session == leader
+		if !mine {
+			env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+			mine = err == nil && bytes.Contains(env, mark)
+		}
+		if mine {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,227 @@
+//go:build linux || darwin
+
+package shell
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// startTimeout bounds the start of a supervisor: about 5 ms when the machine
+	// is idle.
+	startTimeout = 10 * time.Second
+
+	// killTimeout bounds the end of a tree: a few milliseconds, unless a process
+	// cannot be killed (it hangs in the kernel, or runs as another user).
+	killTimeout = 5 * time.Second
+)
+
+// errSupervisor is the problem of a command whose supervisor was killed.
+var errSupervisor = errors.New("the process that supervises the command was killed, most likely by the command itself; " +
+	"the command was ended and its processes were looked for, but one that hid itself may still run")
+
+// supervised is a process under a supervisor, as the server sees it.
+type supervised struct {
+	cmd    *exec.Cmd
+	ctl    *os.File // the server's end of the socket; closing it ends the tree
+	call   string   // CallVariable of the tree
+	leader int      // process id, process group and session of the process
+
+	exit   chan struct{} // closed when status, empty and lost are set
+	status Status
+	empty  bool // no descendant was left when the process ended
+	lost   bool // the supervisor ended without telling how the process did
+
+	done  chan struct{} // closed when the supervisor has ended and been reaped
+	ended atomic.Int64  // processes it had to kill
+}
+
+// StartSupervised starts a process on the host under a supervisor, which is this
+// program started again: main must call [RunSupervisor] before anything else. It
+// is what a [Config] without Start uses.
+func StartSupervised(spec Spec) (Process, error) {
+	if isSupervisor(os.Args) {
+		return nil, errors.New("shell: main (or TestMain) must call shell.RunSupervisor before anything else")
+	}
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return nil, fmt.Errorf("no socket for the supervisor: %w", err)
+	}
+	defer theirs.Close()
+	self, err := ownProgram()
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	p := &supervised{
+		ctl: ours, call: rand.Text(),
+		exit: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.cmd = &exec.Cmd{
+		Path:       self,
+		Args:       append([]string{"toolhost", supervisorArg, strconv.Itoa(len(spec.Files))}, spec.Argv...),
+		Dir:        spec.Dir,
+		Env:        setVar(spec.Env, CallVariable+"="+p.call),
+		ExtraFiles: append([]*os.File{theirs}, spec.Files...),
+		// A session of its own: whoever kills the server's process group does
+		// not kill the supervisor, which then ends the command.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := p.cmd.Start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("the supervisor could not be started: %w", err)
+	}
+	theirs.Close()
+	if err := p.started(spec.Argv[0]); err != nil {
+		ours.Close()
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		return nil, err
+	}
+	go p.follow()
+	return p, nil
+}
+
+// socketpair returns two connected sockets, the first for the server. It is a
+// socket because, unlike a pipe, it cannot be opened again through /proc.
+func socketpair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "server"), nil
+}
+
+// started waits for the supervisor to say that the process runs.
+func (p *supervised) started(program string) error {
+	p.ctl.SetReadDeadline(time.Now().Add(startTimeout))
+	r, err := readReport(p.ctl)
+	if err != nil {
+		return fmt.Errorf("the supervisor did not answer: %w", err)
+	}
+	if r.kind != reportStarted {
+		return fmt.Errorf("%s could not be started: %w", program, syscall.Errno(r.a))
+	}
+	p.leader = int(r.a)
+	return p.ctl.SetReadDeadline(time.Time{})
+}
+
+// follow takes the supervisor's reports until it ends, and reaps it.
+func (p *supervised) follow() {
+	told := false
+	for {
+		r, err := readReport(p.ctl)
+		if err != nil {
+			break
+		}
+		switch r.kind {
+		case reportExit:
+			p.status = statusOf(syscall.WaitStatus(r.a))
+			p.empty = r.b != 0
+			told = true
+			close(p.exit)
+		case reportEnded:
+			p.ended.Store(int64(r.a))
+		}
+	}
+	p.cmd.Wait()
+	p.ctl.Close()
+	if !told {
+		p.lost = true
+		p.status = Status{ExitCode: 128 + int(syscall.SIGKILL), Signal: "SIGKILL"}
+		close(p.exit)
+	}
+	close(p.done)
+}
+
+// Wait implements [Process].
+func (p *supervised) Wait() (Status, error) {
+	<-p.exit
+	if p.lost && p.ended.Load() == 0 {
+		return p.status, errSupervisor
+	}
+	return p.status, nil
+}
+
+// Signal implements [Process].
+func (p *supervised) Signal(sig os.Signal) error {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("signal %v cannot be sent", sig)
+	}
+	if _, err := p.ctl.Write([]byte{orderSignal, byte(s)}); err != nil && !gone(err) {
+		return err
+	}
+	return nil
+}
+
+// gone reports whether an error says that the supervisor has ended.
+func gone(err error) bool {
+	return errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// Kill implements [Process].
+func (p *supervised) Kill() (int, error) {
+	select {
+	case <-p.exit:
+		if p.empty {
+			return 0, nil
+		}
+	default:
+	}
+	p.ctl.Write([]byte{orderKill, 0})
+	// A command may have stopped its supervisor.
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	timer := time.NewTimer(killTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		// The supervisor keeps trying after this.
+		p.ctl.Close()
+		return 0, fmt.Errorf("a process of the command could not be ended within %v (it hangs in the kernel or runs as another user); it is tried further", killTimeout)
+	}
+	if p.lost {
+		return hunt(p.leader, p.call)
+	}
+	return int(p.ended.Load()), nil
+}
+
+// statusOf translates a wait status.
+func statusOf(ws syscall.WaitStatus) Status {
+	if ws.Signaled() {
+		return Status{ExitCode: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
+	}
+	return Status{ExitCode: ws.ExitStatus()}
+}
+
+// readReport reads one report of a supervisor.
+func readReport(r io.Reader) (report, error) {
+	var b [reportSize]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return report{}, err
+	}
+	return decodeReport(b), nil
+}

@@ -1,0 +1,306 @@
+//go:build linux || darwin
+
+package shell
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// supervisorArg as the first argument makes this program a supervisor:
+// "toolhost __supervise NFILES PROGRAM ARGS…", with the socket as descriptor 3
+// and the files of the process from 4 on.
+const supervisorArg = "__supervise"
+
+const (
+	controlFD   = 3
+	firstFileFD = 4
+)
+
+// Orders are two bytes: what to do, and the signal. The end of the stream is the
+// order to kill as well: the server is gone.
+const (
+	orderSignal = 's'
+	orderKill   = 'k'
+)
+
+// Reports of the supervisor.
+const (
+	reportStarted = 'p' // a: process id
+	reportFailed  = 'e' // a: errno
+	reportExit    = 'x' // a: wait status; b: 1 if no descendant is left
+	reportEnded   = 'd' // a: how many processes were killed
+)
+
+// A report is one message of a supervisor to the server.
+type report struct {
+	kind byte
+	a, b uint32
+}
+
+const reportSize = 9
+
+func (r report) encode() []byte {
+	b := append(make([]byte, 0, reportSize), r.kind)
+	b = binary.LittleEndian.AppendUint32(b, r.a)
+	return binary.LittleEndian.AppendUint32(b, r.b)
+}
+
+func decodeReport(b [reportSize]byte) report {
+	return report{b[0], binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}
+}
+
+// Pauses between two rounds of killing.
+const (
+	firstPause = 200 * time.Microsecond
+	lastPause  = 50 * time.Millisecond
+)
+
+func isSupervisor(args []string) bool { return len(args) > 1 && args[1] == supervisorArg }
+
+// RunSupervisor makes this process the supervisor of one command if args, the
+// program's os.Args, say so, and does not return then. Else it does nothing. A
+// program that runs commands calls it first thing in main; a test binary, in
+// TestMain.
+func RunSupervisor(args []string) {
+	if !isSupervisor(args) {
+		return
+	}
+	// For ever: the parent-death signal of the shell is bound to the thread that
+	// starts it (golang/go#27505).
+	runtime.LockOSThread()
+	if len(args) < 4 {
+		os.Exit(2)
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		os.Exit(2)
+	}
+	var s supervisor
+	s.run(n, args[3:])
+	os.Exit(0)
+}
+
+// A supervisor starts one process and ends everything that descends from it when
+// it is told to or when the server is gone.
+type supervisor struct {
+	leader  int
+	reaped  atomic.Bool   // the leader has ended, its id may be used again
+	empty   chan struct{} // closed when there are no children any more
+	killing atomic.Bool
+	talk    sync.Mutex
+}
+
+func (s *supervisor) run(files int, argv []string) {
+	// Signals are received and dropped, not ignored: ignored ones would be
+	// ignored by the command as well.
+	signal.Notify(make(chan os.Signal, 1))
+	s.empty = make(chan struct{})
+	if err := s.start(files, argv); err != nil {
+		var errno syscall.Errno
+		if !errors.As(err, &errno) {
+			errno = syscall.EINVAL
+		}
+		s.tell(report{kind: reportFailed, a: uint32(errno)})
+		return
+	}
+	s.tell(report{kind: reportStarted, a: uint32(s.leader)})
+	go s.obey()
+	s.reap()
+	close(s.empty)
+	if s.killing.Load() || !adopts {
+		select {} // obey ends the process
+	}
+}
+
+// start starts the process in a session of its own.
+func (s *supervisor) start(files int, argv []string) error {
+	unix.CloseOnExec(controlFD)
+	fds := make([]uintptr, files)
+	for i := range fds {
+		unix.CloseOnExec(firstFileFD + i)
+		fds[i] = uintptr(firstFileFD + i)
+	}
+	if err := becomeReaper(); err != nil {
+		return err
+	}
+	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+		Env: os.Environ(), Files: fds, Sys: leaderAttr(),
+	})
+	if err != nil {
+		return err
+	}
+	s.leader = pid
+	for _, fd := range fds {
+		unix.Close(int(fd)) // else the output would never end
+	}
+	// Do not hold a directory that somebody may want to remove or unmount.
+	return os.Chdir(rootDir)
+}
+
+// reap waits for children, own and adopted ones, until there are none.
+func (s *supervisor) reap() {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, waitAll, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return // ECHILD
+		}
+		if pid != s.leader {
+			continue
+		}
+		s.reaped.Store(true)
+		empty := adopts && s.reapEnded()
+		s.tell(report{kind: reportExit, a: uint32(ws), b: boolBit(empty)})
+		if empty {
+			return
+		}
+	}
+}
+
+// reapEnded waits for the children that have ended already, and reports whether
+// there are none left.
+func (s *supervisor) reapEnded() bool {
+	for {
+		pid, err := syscall.Wait4(-1, nil, waitAll|syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid == 0 {
+			return err != nil
+		}
+	}
+}
+
+func boolBit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tell sends a report; a server that is gone needs none.
+func (s *supervisor) tell(r report) {
+	s.talk.Lock()
+	defer s.talk.Unlock()
+	syscall.Write(controlFD, r.encode())
+}
+
+// obey takes orders until one of them is to kill, and ends this process.
+func (s *supervisor) obey() {
+	for {
+		var order [2]byte
+		n, err := readFull(controlFD, order[:])
+		if err == nil && n == len(order) && order[0] == orderSignal {
+			if !s.reaped.Load() {
+				syscall.Kill(-s.leader, syscall.Signal(order[1]))
+			}
+			continue
+		}
+		break
+	}
+	s.killing.Store(true)
+	n := s.end()
+	s.tell(report{kind: reportEnded, a: uint32(n)})
+	os.Exit(0)
+}
+
+// readFull reads from a blocking descriptor until p is full or the stream ends.
+func readFull(fd int, p []byte) (int, error) {
+	total := 0
+	for total < len(p) {
+		n, err := syscall.Read(fd, p[total:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// end kills all descendants, again and again until none is left, and returns how
+// many it killed. It does not give up: whoever waits for it does.
+func (s *supervisor) end() int {
+	killed := map[processID]bool{}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		live, err := descendants(os.Getpid(), s.leader)
+		for _, p := range live {
+			if p.kill() {
+				killed[p.processID] = true
+			}
+		}
+		none := err == nil && len(live) == 0
+		select {
+		case <-s.empty:
+			if adopts || none {
+				return len(killed)
+			}
+		default:
+		}
+		time.Sleep(pause)
+	}
+}
+
+// descendants returns the live descendants of a process; where orphans are not
+// adopted, also the members of the leader's process group.
+func descendants(root, leader int) ([]process, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]process{}
+	for _, p := range all {
+		parent := p.parent
+		if !adopts && p.group == leader && p.pid != root {
+			parent = root
+		}
+		children[parent] = append(children[parent], p)
+	}
+	var found []process
+	seen := map[int]bool{root: true}
+	for next := []int{root}; len(next) > 0; {
+		parent := next[0]
+		next = next[1:]
+		for _, p := range children[parent] {
+			if seen[p.pid] {
+				continue
+			}
+			seen[p.pid] = true
+			next = append(next, p.pid)
+			if !p.ended {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}
+
+// A processID names one process for good: an id is used again, but not with the
+// same start time.
+type processID struct {
+	pid   int
+	start uint64
+}
+
+// A process is one row of the system's process table.
+type process struct {
+	processID
+	parent, group, session int
+	ended                  bool // a zombie
+}
