@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -36,7 +38,8 @@ func (sh *Shelf) Fit(text string, limit int) (Fitted, error) {
 		whole.Err = err
 		return cut(text, text, whole, limit), err
 	}
-	_, err = f.Write([]byte(text))
+	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
+	_, err = io.Copy(f, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {
 		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
 	}
@@ -104,7 +107,7 @@ func countLines(text string) int {
 func cut(head, tail string, kept Kept, limit int) Fitted {
 	fitted := Fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
 	if limit <= 0 {
-		limit = utf8.RuneCountInString(head) + utf8.RuneCountInString(tail)
+		limit = math.MaxInt32 // all of head and tail
 	}
 	longest := notice(kept, gap{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines, bytes: kept.Bytes, insideLine: true})
 	budget := max(limit-utf8.RuneCountInString(longest), limit/2)
@@ -205,16 +208,16 @@ func notice(kept Kept, g gap) string {
 		fmt.Fprintf(&b, ", from inside line %d, after byte %d", g.afterLines+1, g.afterBytes)
 	}
 	b.WriteString(".")
-	if kept.Path == "" {
+	if kept.Path == "" || kept.Stored == 0 {
 		fmt.Fprintf(&b, " The whole was not kept: %v. To see more, narrow the call.]\n", cause(kept.Err))
 		return b.String()
 	}
 	if kept.Stored < kept.Bytes {
-		fmt.Fprintf(&b, " Only the first %d bytes are kept, because %v,", kept.Stored, cause(kept.Err))
+		fmt.Fprintf(&b, " Only the first %d bytes are kept (%v)", kept.Stored, cause(kept.Err))
 	} else {
 		b.WriteString(" The whole is kept")
 	}
-	fmt.Fprintf(&b, " in %s. Next part: Read %s. To search it: Grep %s …]\n", kept.Path,
+	fmt.Fprintf(&b, " in %s. Next part: Read %s. To search it: Grep %s.]\n", kept.Path,
 		arguments(readCall{kept.Path, g.afterLines + 1}), arguments(grepCall{"…", kept.Path}))
 	return b.String()
 }

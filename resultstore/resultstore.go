@@ -48,7 +48,7 @@ const (
 var (
 	ErrNoDir    = errors.New("no directory for results is set")
 	ErrQuota    = errors.New("the quota for kept results is used up by results less than a minute old or still being written")
-	ErrTooLarge = errors.New("longer than one kept result may be")
+	ErrTooLarge = errors.New("the result is larger than one kept result may be")
 
 	errClosed = errors.New("the result store is closed")
 )

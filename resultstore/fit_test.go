@@ -1,0 +1,300 @@
+package resultstore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// noticePattern finds the notice of a cut result; the line end before it belongs to it only where a line is cut.
+var noticePattern = regexp.MustCompile(`\n?\[… \d+ of \d+ lines [^\n]*\]\n`)
+
+func numbered(from, to int) string {
+	var b strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&b, "line %d\n", i)
+	}
+	return b.String()
+}
+
+func TestFitLeavesShortResults(t *testing.T) {
+	dir := t.TempDir()
+	sh := open(t, Config{Dir: dir}).For("p")
+	for _, tt := range []struct {
+		name, text string
+		limit      int
+		lines      int
+	}{
+		{"empty", "", 10, 0},
+		{"at the limit", "0123456789", 10, 1},
+		{"at the limit in characters", strings.Repeat("é", 10), 10, 1},
+		{"at the limit in broken bytes", strings.Repeat("\xff", 10), 10, 1},
+		{"no limit", numbered(1, 10_000), 0, 10_000},
+	} {
+		got, err := sh.Fit(tt.text, tt.limit)
+		if want := (Fitted{Text: tt.text, Bytes: int64(len(tt.text)), Lines: tt.lines}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want it unchanged", tt.name, got, err)
+		}
+	}
+	for _, path := range everything(t, dir) {
+		if strings.HasSuffix(path, ".txt") {
+			t.Errorf("%s was kept for nothing", path)
+		}
+	}
+}
+
+// TestFitShows holds the whole text of cut results.
+func TestFitShows(t *testing.T) {
+	long := strings.Repeat("0123456789", 20)
+	tests := []struct {
+		name, text string
+		limit      int
+		want       string
+	}{
+		{
+			"lines", numbered(1, 200), 700,
+			numbered(1, 30) +
+				"[… 144 of 200 lines (1227 of 1692 bytes) are left out here. The whole is kept in PATH. Next part: Read {\"file_path\":\"PATH\",\"offset\":31}. To search it: Grep {\"pattern\":\"…\",\"path\":\"PATH\"}.]\n" +
+				numbered(175, 200),
+		},
+		{
+			"one line", long, 50,
+			long[:13] + "\n[… 1 of 1 lines (175 of 200 bytes) are left out here, from inside line 1, after byte 13. The whole is kept in PATH. Next part: Read {\"file_path\":\"PATH\",\"offset\":1}. To search it: Grep {\"pattern\":\"…\",\"path\":\"PATH\"}.]\n" + long[len(long)-12:],
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			kept := Kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text), Stored: int64(len(tt.text))}
+			got := open(t, Config{}).For("p").FitKept(tt.text, "", kept, tt.limit)
+			if diff := cmp.Diff(tt.want, got.Text); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// checkFitted holds what Fit promises of a cut text.
+func checkFitted(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, text string, limit int, got Fitted) {
+	t.Helper()
+	if !got.Cut {
+		if got.Text != text || utf8.RuneCountInString(text) > limit {
+			t.Fatalf("uncut, but not the short text it was")
+		}
+		return
+	}
+	places := noticePattern.FindAllStringIndex(got.Text, -1)
+	if len(places) == 0 {
+		t.Fatalf("no notice in %q", got.Text)
+	}
+	ok := false
+	var head, tail, notice string
+	for _, at := range places { // the text itself may hold something like a notice
+		for _, from := range []int{at[0], at[0] + 1} {
+			if h, n := got.Text[:from], got.Text[at[1]:]; !ok && strings.HasPrefix(text, h) && strings.HasSuffix(text, n) && len(h)+len(n) < len(text) {
+				ok, head, tail, notice = true, h, n, got.Text[from:at[1]]
+			}
+		}
+	}
+	if !ok {
+		t.Fatalf("what is shown of %q is not its head and tail:\n%s", text, got.Text)
+	}
+	if runes, most := utf8.RuneCountInString(got.Text), max(limit, limit/2+utf8.RuneCountInString(notice)+40); runes > most {
+		t.Fatalf("%d characters at a limit of %d, notice %d", runes, limit, utf8.RuneCountInString(notice))
+	}
+	if h, n := utf8.RuneCountInString(head), utf8.RuneCountInString(tail); h+n >= 12 && 3*n < h+n-3 {
+		t.Fatalf("tail of %d characters after a head of %d", n, h)
+	}
+	if utf8.ValidString(text) && !utf8.ValidString(got.Text) {
+		t.Fatalf("cut inside a character: %q", got.Text)
+	}
+	if got.Bytes != int64(len(text)) || got.Lines != countLines(text) {
+		t.Fatalf("%d bytes, %d lines, want %d and %d", got.Bytes, got.Lines, len(text), countLines(text))
+	}
+	kept, err := os.ReadFile(got.Path)
+	if err != nil || string(kept) != text {
+		t.Fatalf("kept %d bytes, %v, want the %d of the text", len(kept), err, len(text))
+	}
+}
+
+func genText() *rapid.Generator[string] {
+	line := rapid.OneOf(
+		rapid.StringOf(rapid.RuneFrom([]rune("aé世🙂\t\r "))),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+		rapid.Map(rapid.IntRange(0, 3000), func(n int) string { return strings.Repeat("é", n) }),
+	)
+	return rapid.Map(rapid.SliceOfN(line, 0, 60), func(lines []string) string { return strings.Join(lines, "\n") })
+}
+
+func TestFitProperties(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir()}).For("p")
+	rapid.Check(t, func(rt *rapid.T) {
+		text, limit := genText().Draw(rt, "text"), rapid.IntRange(1, 2000).Draw(rt, "limit")
+		got, err := sh.Fit(text, limit)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkFitted(rt, text, limit, got)
+		if got.Path != "" {
+			if err := os.Remove(got.Path); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestBothPathsPrintAlike fits a text and streams it, through buffers for head and tail as a command's output is.
+func TestBothPathsPrintAlike(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir()}).For("p")
+	rapid.Check(t, func(rt *rapid.T) {
+		text, limit := genText().Draw(rt, "text"), rapid.IntRange(1, 500).Draw(rt, "limit")
+		buffer := rapid.IntRange(4*limit, 8*limit).Draw(rt, "buffer") // UTFMax bytes a character
+		want, err := sh.Fit(text, limit)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		f, err := sh.Create("result")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(rt, "write")
+			if _, err := f.Write([]byte(rest[:n])); err != nil {
+				rt.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := f.Close(); err != nil {
+			rt.Fatal(err)
+		}
+		got := sh.FitKept(text[:min(buffer, len(text))], text[max(0, len(text)-buffer):], f.Kept(), limit)
+		if want.Cut {
+			got.Text = strings.ReplaceAll(got.Text, got.Path, "PATH")
+			want.Text = strings.ReplaceAll(want.Text, want.Path, "PATH")
+			defer os.Remove(want.Path)
+			want.Path = got.Path
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatalf("(-fit +fitkept)\n%s", diff)
+		}
+		if err := f.Discard(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func FuzzFit(f *testing.F) {
+	f.Add(numbered(1, 300), 500)
+	f.Add(strings.Repeat("🙂", 500), 100)
+	f.Add("a\n"+strings.Repeat("b", 3000)+"\nc", 60)
+	f.Add("[… 1 of 2 lines x]\n"+strings.Repeat("\xe4\xb8", 900), 20)
+	sh := open(f, Config{Dir: f.TempDir()}).For("p")
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if limit < 1 {
+			return
+		}
+		got, err := sh.Fit(text, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFitted(t, text, limit, got)
+		if got.Path != "" {
+			if err := os.Remove(got.Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestFitKept(t *testing.T) {
+	sh := open(t, Config{}).For("p")
+	whole := numbered(1, 100)
+	kept := Kept{Path: "/r/f.txt", Bytes: int64(len(whole)), Lines: 100, Stored: int64(len(whole))}
+	tests := []struct {
+		name       string
+		head, tail string
+		kept       Kept
+		limit      int
+		want       string // "" is the whole
+	}{
+		{"all in the head", whole, whole[700:], kept, 5000, ""},
+		{"head and tail meet", whole[:500], whole[500:], kept, 5000, ""},
+		{"head and tail overlap", whole[:600], whole[400:], kept, 5000, ""},
+		{"no limit, but a gap", whole[:8], whole[len(whole)-9:], kept, 0, "line 1\nl\n[… "},
+		{"characters cut off by the buffers", "aé\xc3", "\xa9éb", Kept{Bytes: 100, Lines: 1}, 50, "aé\n[… "},
+	}
+	for _, tt := range tests {
+		got := sh.FitKept(tt.head, tt.tail, tt.kept, tt.limit)
+		switch {
+		case tt.want == "" && (got.Cut || got.Text != whole || got.Path != ""):
+			t.Errorf("%s: %+v, want the whole", tt.name, got)
+		case tt.want != "" && (!got.Cut || !strings.HasPrefix(got.Text, tt.want) || !utf8.ValidString(got.Text)):
+			t.Errorf("%s: %q, want it to begin with %q", tt.name, got.Text, tt.want)
+		}
+	}
+}
+
+func TestOneLineOf5MB(t *testing.T) {
+	text := strings.Repeat("世", 5<<20/3)
+	got, err := open(t, Config{Dir: t.TempDir()}).For("p").Fit(text, 30_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkFitted(t, text, 30_000, got)
+	if n := utf8.RuneCountInString(got.Text); n < 29_500 {
+		t.Errorf("only %d characters shown", n)
+	}
+}
+
+func TestNoticeQuotesPaths(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), `a "b" & <c>`)
+	got, err := open(t, Config{Dir: dir}).For("p").Fit(numbered(1, 100), 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `a \"b\" & <c>`; !strings.Contains(got.Text, want) {
+		t.Errorf("%q does not hold %q", got.Text, want)
+	}
+}
+
+func TestTooLargeToKeep(t *testing.T) {
+	text := numbered(1, 1000)
+	got, err := open(t, Config{Dir: t.TempDir(), MaxOne: 1000}).For("p").Fit(text, 100)
+	if err == nil {
+		t.Error("no error")
+	}
+	kept, readErr := os.ReadFile(got.Path)
+	if readErr != nil || string(kept) != text[:1000] {
+		t.Errorf("kept %d bytes, %v, want the first 1000", len(kept), readErr)
+	}
+	if want := "Only the first 1000 bytes are kept (the result is larger than one kept result may be) in "; !strings.Contains(got.Text, want) {
+		t.Errorf("%q does not say %q", got.Text, want)
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	for name, text := range map[string]string{"10 MB": strings.Repeat(numbered(1, 1000), 10<<20/8893), "10 MB in one line": strings.Repeat("x", 10<<20)} {
+		b.Run(name, func(b *testing.B) {
+			sh := open(b, Config{Dir: b.TempDir()}).For("p")
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				got, err := sh.Fit(text, 30_000)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := os.Remove(got.Path); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,422 @@
+package resultstore
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestShelves(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	s := open(t, Config{Dir: dir})
+	alice, bob := s.For("alice"), s.For("bob")
+	if alice.Dir() == bob.Dir() {
+		t.Error("two principals share a directory")
+	}
+	if again := open(t, Config{Dir: dir}).For("alice").Dir(); again != alice.Dir() {
+		t.Errorf("another process sees %s, want %s", again, alice.Dir())
+	}
+	if other := open(t, Config{Dir: t.TempDir()}).For("alice").Dir(); filepath.Base(other) == filepath.Base(alice.Dir()) {
+		t.Error("the name of a shelf does not depend on a key")
+	}
+	if strings.Contains(alice.Dir(), "alice") {
+		t.Errorf("%s names the principal", alice.Dir())
+	}
+	path := keep(t, alice, 10, 0)
+	if filepath.Dir(path) != alice.Dir() {
+		t.Errorf("%s is not in %s", path, alice.Dir())
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, alice.Dir(): 0o700, path: 0o600, filepath.Join(dir, keyName): 0o600, filepath.Join(dir, openName): 0o700} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want mode %v", path, info, err, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir()}).For("p")
+	for name, want := range map[string]string{
+		"bash":                   "bash-",
+		"":                       "result-",
+		"../../etc/passwd":       "------etc-passwd-",
+		"a\x00b\nc":              "a-b-c-",
+		strings.Repeat("é", 100): strings.Repeat("-", 32) + "-",
+	} {
+		f, err := sh.Create(name)
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		base := filepath.Base(f.Path())
+		if !strings.HasPrefix(base, want) || !resultNames.MatchString(base) || filepath.Dir(f.Path()) != sh.Dir() {
+			t.Errorf("%q: %s, want it to begin with %s", name, f.Path(), want)
+		}
+	}
+}
+
+func TestFile(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir(), MaxOne: 10})
+	f, err := s.For("p").Create("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string, want Kept) {
+		t.Helper()
+		if n, err := f.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("Write(%q) = %d, %v", text, n, err)
+		}
+		want.Path = f.Path()
+		if diff := cmp.Diff(want, f.Kept(), cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) })); diff != "" {
+			t.Errorf("after %q (-want +got)\n%s", text, diff)
+		}
+	}
+	write("", Kept{})
+	write("one\n", Kept{Bytes: 4, Lines: 1, Stored: 4})
+	write("t", Kept{Bytes: 5, Lines: 2, Stored: 5})
+	write("wo", Kept{Bytes: 7, Lines: 2, Stored: 7})
+	write("\nthree\n", Kept{Bytes: 14, Lines: 3, Stored: 10, Err: ErrTooLarge})
+	write("four\n", Kept{Bytes: 19, Lines: 4, Stored: 10, Err: ErrTooLarge})
+	if data, err := os.ReadFile(f.Path()); string(data) != "one\ntwo\nth" {
+		t.Errorf("in the file: %q, %v", data, err)
+	}
+	for range 2 {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := f.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Write after Close: %v, want os.ErrClosed", err)
+	}
+	path := f.Path()
+	for range 2 {
+		if err := f.Discard(); err != nil {
+			t.Error(err)
+		}
+	}
+	if exists(path) || f.Kept().Path != "" {
+		t.Errorf("%s is still there after Discard", path)
+	}
+}
+
+func TestNothingUnfinishedStays(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir})
+	for _, end := range []func(*File) error{(*File).Discard, func(*File) error { return nil }} {
+		f, err := s.For("p").Create("bash")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(f); err != nil {
+			t.Error(err)
+		}
+	}
+	shelf := s.For("p").Dir()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Base(shelf)}, everything(t, dir)); diff != "" {
+		t.Errorf("after Close (-want +got)\n%s", diff)
+	}
+	if _, err := s.For("p").Create("bash"); err == nil {
+		t.Error("Create after Close: no error")
+	}
+}
+
+func TestQuota(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 40})
+	sh := s.For("p")
+	elsewhere := keep(t, s.For("q"), 40, 5*time.Hour)
+	oldest, older, young := keep(t, sh, 40, 3*time.Hour), keep(t, sh, 30, 2*time.Hour), keep(t, sh, 10, 0)
+
+	f, err := sh.Create("bash") // makes room for 40
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for path, want := range map[string]bool{oldest: false, older: true, young: true, elsewhere: true} {
+		if got := exists(path); got != want {
+			t.Errorf("%s exists: %v, want %v", path, got, want)
+		}
+	}
+	if _, err := f.Write(make([]byte, 60)); err != nil {
+		t.Fatal(err)
+	}
+	if k := f.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrTooLarge) {
+		t.Errorf("stored %d, %v, want 40 and ErrTooLarge", k.Stored, k.Err)
+	}
+}
+
+// TestQuotaOfYoungAndUnfinished fills the quota with what must stay.
+func TestQuotaOfYoungAndUnfinished(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 60}).For("p")
+	unfinished, err := sh.Create("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unfinished.Write(make([]byte, 60)); err != nil {
+		t.Fatal(err)
+	}
+	makeOlder(t, unfinished.Path(), 240*time.Hour)
+	partly, err := sh.Create("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := partly.Write(make([]byte, 60)); err != nil {
+		t.Fatal(err)
+	}
+	if k := partly.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrQuota) {
+		t.Errorf("stored %d, %v, want the 40 that were left and ErrQuota", k.Stored, k.Err)
+	}
+	if err := partly.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sh.Create("bash"); !errors.Is(err, ErrQuota) {
+		t.Errorf("no room left: %v, want ErrQuota", err)
+	}
+	got, err := sh.Fit(numbered(1, 100), 50)
+	if !errors.Is(err, ErrQuota) || !got.Cut || got.Path != "" || !strings.Contains(got.Text, "not kept: "+ErrQuota.Error()) {
+		t.Errorf("Fit: %+v, %v, want it cut, not kept, and said", got, err)
+	}
+	if !exists(unfinished.Path()) || !exists(partly.Path()) {
+		t.Error("a young or unfinished result was removed")
+	}
+	if err := unfinished.Close(); err != nil {
+		t.Fatal(err)
+	}
+	makeOlder(t, unfinished.Path(), 2*time.Minute)
+	if _, err := sh.Create("bash"); err != nil || exists(unfinished.Path()) {
+		t.Errorf("once finished: %v, exists %v, want room made of it", err, exists(unfinished.Path()))
+	}
+}
+
+func TestAge(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir})
+	sh, gone := s.For("p"), s.For("gone")
+	old, fresh, last := keep(t, sh, 1, 8*24*time.Hour), keep(t, sh, 1, 6*24*time.Hour), keep(t, gone, 1, 8*24*time.Hour)
+	makeOlder(t, gone.Dir(), 8*24*time.Hour)
+
+	second := open(t, Config{Dir: dir})
+	if exists(old) || exists(last) || !exists(fresh) {
+		t.Errorf("at Open: old %v, last %v, fresh %v, want only the fresh one", exists(old), exists(last), exists(fresh))
+	}
+	makeOlder(t, fresh, 8*24*time.Hour)
+	keep(t, second.For("p"), 1, 0)
+	if exists(fresh) {
+		t.Error("at Create: the result that became too old is still there")
+	}
+}
+
+// TestForeignFilesStay opens a directory that was configured by mistake.
+func TestForeignFilesStay(t *testing.T) {
+	dir := t.TempDir()
+	names := []string{"letter.txt", "project/main.go", "project/a-" + strings.Repeat("A", 26) + ".txt", strings.Repeat("0a", 16) + "/notes.txt", "open/letter.txt"}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		makeOlder(t, path, 1000*time.Hour)
+	}
+	keep(t, open(t, Config{Dir: dir}).For("p"), 1, 0)
+	for _, name := range names {
+		if !exists(filepath.Join(dir, name)) {
+			t.Errorf("%s was removed", name)
+		}
+	}
+}
+
+func TestKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], dir)
+	cmd.Env = append(os.Environ(), roleVariable+"=unfinished")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.Fields(line)
+	finished, unfinished := paths[0], paths[1]
+
+	alive := open(t, Config{Dir: dir})
+	if !exists(unfinished) {
+		t.Error("a living process lost its unfinished result")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if err := alive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, Config{Dir: dir}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if exists(unfinished) || !exists(finished) {
+		t.Errorf("after the kill: unfinished %v, finished %v, want only the finished one", exists(unfinished), exists(finished))
+	}
+	want := []string{filepath.Base(filepath.Dir(finished)), filepath.Join(filepath.Base(filepath.Dir(finished)), filepath.Base(finished))}
+	if diff := cmp.Diff(want, everything(t, dir)); diff != "" {
+		t.Errorf("left (-want +got)\n%s", diff)
+	}
+}
+
+func TestProcessesShare(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0], dir)
+			cmd.Env = append(os.Environ(), roleVariable+"=keeper")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	isResult := func(path string) bool { return !resultNames.MatchString(filepath.Base(path)) }
+	if got := slices.DeleteFunc(everything(t, dir), isResult); len(got) != 200 {
+		t.Errorf("%d results, want 200", len(got))
+	}
+	if left := everything(t, filepath.Join(dir, openName)); len(left) > 0 {
+		t.Errorf("owners left: %q", left)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				f, err := s.For("p").Create("bash")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var writers sync.WaitGroup
+				for range 2 {
+					writers.Go(func() { f.Write([]byte("line\n")) })
+				}
+				writers.Wait()
+				if k := f.Kept(); k.Lines != 2 || k.Stored != 10 {
+					t.Errorf("%+v, want 2 lines", k)
+				}
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestDirectoryRemovedUnderneath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	s := open(t, Config{Dir: dir})
+	keep(t, s.For("p"), 1, 0)
+	for _, remove := range []string{dir, filepath.Join(dir, openName), filepath.Join(dir, keyName)} {
+		if err := os.RemoveAll(remove); err != nil {
+			t.Fatal(err)
+		}
+		if path := keep(t, s.For("p"), 1, 0); !exists(path) {
+			t.Errorf("after %s was removed: %s is not there", remove, path)
+		}
+	}
+}
+
+func TestDamagedKey(t *testing.T) {
+	dir := t.TempDir()
+	before := open(t, Config{Dir: dir}).For("p").Dir()
+	if err := os.WriteFile(filepath.Join(dir, keyName), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, Config{Dir: dir})
+	if after := s.For("p").Dir(); after == before || after == "" {
+		t.Errorf("after the key was lost: %q, before %q", after, before)
+	}
+}
+
+func TestWithoutDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ dir, want string }{
+		"none set": {"", ErrNoDir.Error()},
+		"a file":   {file, "not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sh := open(t, Config{Dir: tt.dir}).For("p")
+			got, err := sh.Fit(numbered(1, 100), 100)
+			if err == nil || !got.Cut || got.Path != "" || !regexp.MustCompile(`The whole was not kept: .*`+tt.want).MatchString(got.Text) {
+				t.Errorf("%+v, %v, want it cut and said why it is not kept", got, err)
+			}
+			if sh.Dir() != "" {
+				t.Errorf("Dir() = %q, want none", sh.Dir())
+			}
+		})
+	}
+	if _, err := Open(Config{Dir: "results"}); err == nil {
+		t.Error("a relative directory: no error")
+	}
+}
+
+// fill puts n results of one byte and some age on a shelf.
+func fill(t testing.TB, sh *Shelf, n int) {
+	t.Helper()
+	for i := range n {
+		path := filepath.Join(sh.Dir(), fileName("bash"))
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		makeOlder(t, path, time.Hour+time.Duration(i)*time.Second)
+	}
+}
+
+func TestNumberOfResults(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir()}).For("p")
+	fill(t, sh, maxResults+5)
+	keep(t, sh, 1, 0)
+	if got := len(everything(t, sh.Dir())); got != maxResults {
+		t.Errorf("%d results, want %d", got, maxResults)
+	}
+}
+
+// BenchmarkCreate makes a file on a shelf that is nearly full.
+func BenchmarkCreate(b *testing.B) {
+	sh := open(b, Config{Dir: b.TempDir()}).For("p")
+	fill(b, sh, maxResults-1)
+	for b.Loop() {
+		f, err := sh.Create("bash")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Discard(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
