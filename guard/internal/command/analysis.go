@@ -1,0 +1,134 @@
+package command
+
+import "strings"
+
+// An Analysis is what a command text may run, read and write.
+type Analysis struct {
+	// Commands holds every simple command, in order of appearance. A command
+	// found inside another (behind sudo, in bash -c) follows it.
+	Commands []Simple
+
+	// Reads holds the targets of `<` redirections.
+	Reads []Word
+
+	// Writes holds the targets of `>`, `>>`, `2>`, `&>`, `>|`, `>&` and `<>`
+	// redirections, and the operands of tee.
+	Writes []Word
+
+	// Undecidable holds the reasons why Commands may be incomplete, or why a
+	// listed command may do something else than its words say. Each is a phrase
+	// for a person, and no phrase appears twice. Empty means decided.
+	Undecidable []string
+
+	// Hiding is set when an undecidable form could run a program whose name is
+	// not in Commands: a rule against that program cannot be relied on.
+	Hiding bool
+
+	// ChangesDir is set when the shell may move to another directory, so that a
+	// relative path after that point need not be relative to the start.
+	ChangesDir bool
+}
+
+// A Word is one argument, expanded as far as that needs nothing but the text.
+type Word struct {
+	// Text is the expanded value if Static, and the source of the word if not.
+	Text string
+
+	// Static reports whether Text is exactly what the program will be given
+	// (but for the home directory, see Home).
+	Static bool
+
+	// Home reports that the shell puts the home directory in place of the
+	// leading "~" of Text: `~/x`, and `$HOME/x`, which is given as "~/x".
+	Home bool
+
+	// Glob reports that the word is not static only because it is a pattern
+	// that the shell replaces by file names; Text is the pattern.
+	Glob bool
+
+	single bool   // exactly one word when it runs
+	prefix string // text every resulting word begins with, if known
+}
+
+// mayBeOption reports whether a program may take the word, or a part that it
+// is split into, for an option.
+func (w Word) mayBeOption() bool {
+	if w.Static {
+		return len(w.Text) > 1 && w.Text[0] == '-'
+	}
+	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
+}
+
+// A Simple is one command that may run: a program and its words.
+type Simple struct {
+	// Name is the base name of the program ("rm" for /bin/rm), or "" when it is
+	// not known before the command runs.
+	Name string
+
+	// Args holds the words; Args[0] is the program as given. A word that another
+	// program supplies (xargs, find) is "{}" and not static.
+	Args []Word
+
+	// Assigns holds the names of the variables assigned for this command alone,
+	// also those given to env and sudo.
+	Assigns []string
+
+	// Via names the wrappers the command was found behind, outermost first,
+	// such as "sudo", "bash -c" or "sudo > xargs". It is "" for a command that
+	// the text itself runs.
+	Via string
+
+	// Outer is the index in Analysis.Commands of the command that runs this
+	// one, or -1.
+	Outer int
+
+	// Text is the words joined by single spaces, quotes and escapes resolved,
+	// without assignments.
+	Text string
+
+	// Source is the command as it was written, assignments included, with
+	// single spaces between its words and without redirections. Behind a
+	// wrapper it is Text.
+	Source string
+
+	// Undecidable holds those reasons of the Analysis that come from this
+	// command alone: what an allow rule for just this program would accept.
+	Undecidable []string
+
+	variants    []string // other spellings a deny rule must see
+	transparent bool     // adds nothing to what the inner command does
+	local       bool     // calls a function whose body is in the text
+	moved       bool     // may run in another directory than the text started in
+	unsafeEnv   bool     // an assignment that no allow rule passes
+}
+
+// Forms returns the texts that a deny or ask rule is matched against: as
+// written, expanded, with the program's base name for its path, and with
+// options left out that stand between a program and its subcommand
+// (`git -C dir push` is also `git push`).
+func (c Simple) Forms() []string {
+	forms := append([]string{c.Text}, c.variants...)
+	if c.Name != "" && len(c.Args) > 0 && c.Args[0].Text != c.Name {
+		forms = append(forms, c.Name+strings.TrimPrefix(c.Text, c.Args[0].Text))
+	}
+	if c.Source != c.Text {
+		forms = append(forms, c.Source)
+	}
+	return forms
+}
+
+// Dynamic reports whether any argument is unknown before the command runs, so
+// that a rule about arguments may miss what it looks for.
+func (c Simple) Dynamic() bool {
+	for _, w := range c.Args {
+		if !w.Static {
+			return true
+		}
+	}
+	return false
+}
+
+// SafeAssigns reports whether only variables lead the command that cannot
+// change which program runs or what it runs in turn, so that an allow rule for
+// the command covers it.
+func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }

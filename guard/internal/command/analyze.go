@@ -1,0 +1,360 @@
+package command
+
+import (
+	"path"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	// MaxLength is the length in bytes above which a text is not analysed but
+	// called undecidable. Commands written by an agent stay under 4 kB except
+	// for files written through heredocs; Claude Code draws its line at 10,000.
+	MaxLength = 10_000
+
+	// maxDepth bounds texts within texts (bash -c "bash -c …") and wrappers
+	// behind wrappers.
+	maxDepth = 16
+
+	// maxCommands bounds the commands of one text, so that a rule file times a
+	// command stays a bounded piece of work.
+	maxCommands = 1000
+)
+
+// parsers holds *syntax.Parser, which are costly to make and not safe to share.
+var parsers = sync.Pool{New: func() any {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash))
+}}
+
+// Analyze finds every simple command that text may run. It never fails: what
+// cannot be decided is listed in the result.
+func Analyze(text string) *Analysis {
+	out := new(Analysis)
+	w := &walker{out: out, outer: -1, current: -1}
+	if len(text) > MaxLength {
+		w.undecided(true, "the command is longer than 10,000 characters")
+		return out
+	}
+	w.script(text)
+	if out.ChangesDir {
+		for i := range out.Commands {
+			out.Commands[i].moved = true
+		}
+	}
+	return out
+}
+
+// A walker analyses one text; texts within it get a walker of their own that
+// adds to the same Analysis.
+type walker struct {
+	out     *Analysis
+	text    string
+	via     string
+	outer   int // index of the command that runs text, or -1
+	current int // index of the command being looked at, or -1
+	depth   int
+	posix   bool            // the text is for sh, which may be bash, dash or another
+	funcs   map[string]bool // functions of the text; true: surely defined by now
+}
+
+// undecided records a reason. hiding tells whether a program may run whose name
+// is not listed.
+func (w *walker) undecided(hiding bool, reason string) {
+	w.out.Undecidable = appendNew(w.out.Undecidable, reason)
+	w.out.Hiding = w.out.Hiding || hiding
+	if w.current >= 0 {
+		c := &w.out.Commands[w.current]
+		c.Undecidable = appendNew(c.Undecidable, reason)
+	}
+}
+
+func appendNew(list []string, s string) []string {
+	for _, old := range list {
+		if old == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// script analyses w.text.
+func (w *walker) script(text string) {
+	w.text = text
+	if reason := unreadable(text); reason != "" {
+		w.undecided(true, reason)
+		return
+	}
+	stmts, err := parse(text)
+	if err != nil {
+		w.undecided(true, "the command cannot be parsed: "+err.Error())
+	}
+	w.declare(stmts)
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, w.visit)
+		f, ok := stmt.Cmd.(*syntax.FuncDecl)
+		if ok && !stmt.Background && !stmt.Negated && len(stmt.Redirs) == 0 {
+			w.funcs[f.Name.Value] = true
+		}
+	}
+}
+
+// parse returns the statements of text up to the first error: bash runs what
+// comes before a syntax error on a later line, so rules must see it.
+func parse(text string) ([]*syntax.Stmt, error) {
+	p := parsers.Get().(*syntax.Parser)
+	defer parsers.Put(p)
+	var stmts []*syntax.Stmt
+	for stmt, err := range p.StmtsSeq(strings.NewReader(text)) {
+		if err != nil {
+			return stmts, err
+		}
+		stmts = append(stmts, stmt)
+	}
+	return stmts, nil
+}
+
+// unreadable names what bash and the parser would not read alike. A carriage
+// return is part of a word to bash; the parser drops it, which would join
+// `a \<CR><LF>rm x` into one command.
+func unreadable(text string) string {
+	switch {
+	case strings.IndexByte(text, 0) >= 0:
+		return "the command holds a NUL byte"
+	case strings.IndexByte(text, '\r') >= 0:
+		return "the command holds a carriage return"
+	case !utf8.ValidString(text):
+		return "the command is not valid UTF-8"
+	}
+	return ""
+}
+
+// declare notes the functions of the text. A call may stand before the
+// definition, so this comes first.
+func (w *walker) declare(stmts []*syntax.Stmt) {
+	if !strings.Contains(w.text, "(") && !strings.Contains(w.text, "function") {
+		return
+	}
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			if f, ok := n.(*syntax.FuncDecl); ok {
+				w.function(f.Name.Value)
+			}
+			return true
+		})
+	}
+}
+
+func (w *walker) function(name string) {
+	if w.funcs == nil {
+		w.funcs = make(map[string]bool)
+	}
+	w.funcs[name] = false
+	if known(name) {
+		w.undecided(true, "a function takes the name of "+name)
+	}
+}
+
+func (w *walker) visit(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.Stmt:
+		w.stmt(n)
+	case *syntax.DeclClause:
+		w.declaration(n)
+	case *syntax.Assign:
+		w.arithmetic(n.Index)
+	case *syntax.ArrayElem:
+		w.arithmetic(n.Index)
+	case *syntax.WordIter:
+		w.setsVariable(n.Name.Value, "")
+	case *syntax.CoprocClause:
+		if n.Name != nil && n.Name.Lit() == "" {
+			w.undecided(true, "a coproc with a dynamic name")
+		}
+	case *syntax.ArithmExp:
+		w.arithmetic(n.X)
+	case *syntax.ArithmCmd:
+		w.arithmetic(n.X)
+	case *syntax.LetClause:
+		for _, x := range n.Exprs {
+			w.arithmetic(x)
+		}
+	case *syntax.CStyleLoop:
+		w.arithmetic(n.Init)
+		w.arithmetic(n.Cond)
+		w.arithmetic(n.Post)
+	case *syntax.ParamExp:
+		w.param(n)
+	case *syntax.BinaryTest:
+		w.binaryTest(n)
+	case *syntax.UnaryTest:
+		w.unaryTest(n)
+	case *syntax.ExtGlob:
+		w.undecided(true, "an extended pattern, which bash may read as a group of commands")
+	}
+	if w.posix {
+		w.shellDialect(n)
+	}
+	return true
+}
+
+// shellDialect names what bash and a plain sh read differently: in dash,
+// `[[ a && reboot ]]` runs reboot and $'…' ends at another place.
+func (w *walker) shellDialect(n syntax.Node) {
+	var what string
+	switch n := n.(type) {
+	case *syntax.TestClause:
+		what = "[["
+	case *syntax.ArithmCmd:
+		what = "(("
+	case *syntax.SglQuoted:
+		if n.Dollar {
+			what = "$'…'"
+		}
+	case *syntax.DblQuoted:
+		if n.Dollar {
+			what = `$"…"`
+		}
+	case *syntax.ProcSubst:
+		what = "process substitution"
+	case *syntax.CoprocClause, *syntax.LetClause, *syntax.ArrayExpr:
+		what = "a bash construct"
+	case *syntax.FuncDecl:
+		if n.RsrvWord {
+			what = "function"
+		}
+	case *syntax.BinaryCmd:
+		if n.Op == syntax.PipeAll {
+			what = "|&"
+		}
+	case *syntax.Redirect:
+		if n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.Op == syntax.WordHdoc {
+			what = n.Op.String()
+		}
+	}
+	if what != "" {
+		w.undecided(true, what+" means different things to different sh")
+	}
+}
+
+// stmt takes the redirections of a statement and, if it is one, its simple
+// command. Nested statements are visited on their own.
+func (w *walker) stmt(s *syntax.Stmt) {
+	w.current = -1
+	for _, r := range s.Redirs {
+		w.redirect(r)
+	}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return
+	}
+	if len(call.Args) == 0 {
+		for _, a := range call.Assigns {
+			w.setsVariable(a.Name.Value, w.value(a))
+		}
+		return
+	}
+	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: w.sourceOf(call)}
+	if len(c.Args) == 0 {
+		return
+	}
+	for _, a := range call.Assigns {
+		w.leads(&c, a)
+	}
+	w.simple(c, s.Redirs)
+	w.current = -1
+}
+
+// sourceOf joins the words of a call as they were written.
+func (w *walker) sourceOf(call *syntax.CallExpr) string {
+	if len(call.Args) == 1 && len(call.Assigns) == 0 {
+		return w.source(call.Args[0])
+	}
+	var b strings.Builder
+	b.Grow(int(call.End().Offset() - call.Pos().Offset()))
+	for _, a := range call.Assigns {
+		b.WriteString(w.source(a))
+		b.WriteByte(' ')
+	}
+	for i, a := range call.Args {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.source(a))
+	}
+	return b.String()
+}
+
+// redirect lists the file of a redirection.
+func (w *walker) redirect(r *syntax.Redirect) {
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		w.setsVariable(strings.Trim(r.N.Value, "{}"), "0")
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return
+	case syntax.DplIn, syntax.DplOut:
+		// `>&f` is a file when f is no descriptor: a number, one to move ("3-"), or "-".
+		if v := r.Word.Lit(); v != "" && strings.Trim(v, "0123456789-") == "" {
+			return
+		}
+	}
+	words := w.words([]*syntax.Word{r.Word})
+	switch r.Op {
+	case syntax.RdrIn, syntax.DplIn:
+		w.out.Reads = append(w.out.Reads, words...)
+	case syntax.RdrInOut:
+		w.out.Reads = append(w.out.Reads, words...)
+		w.out.Writes = append(w.out.Writes, words...)
+	default:
+		w.out.Writes = append(w.out.Writes, words...)
+	}
+}
+
+// simple adds one command and looks at what it runs in turn. stdin holds the
+// redirections that stand beside it, for shells that read their script there.
+func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
+	if w.depth > maxDepth || len(w.out.Commands) >= maxCommands {
+		w.undecided(true, "too many commands, or nested too deep")
+		return
+	}
+	c.Text = join(c.Args)
+	if c.Source == "" {
+		c.Source = c.Text
+	}
+	name := c.Args[0]
+	if name.Static && name.Text != "" {
+		c.Name = path.Base(name.Text)
+	}
+	w.out.Commands = append(w.out.Commands, c)
+	w.current = len(w.out.Commands) - 1
+	switch {
+	case !name.Static:
+		w.undecided(true, "the name of the program is not known before it runs: "+name.Text)
+	case name.Text == "" || strings.ContainsAny(name.Text, " \t\n"):
+		w.undecided(true, "the name of the program is empty or holds white space")
+	default:
+		w.special(stdin)
+	}
+}
+
+func join(words []Word) string {
+	if len(words) == 1 {
+		return words[0].Text
+	}
+	n := len(words)
+	for _, word := range words {
+		n += len(word.Text)
+	}
+	var b strings.Builder
+	b.Grow(n)
+	for i, word := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,319 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// steers reports whether a variable can change which program runs, or make one
+// run something else: search paths, preloads, start-up files, pagers, editors,
+// compiler and interpreter options, files of configuration that may hold
+// commands.
+func steers(name string) bool {
+	switch name {
+	case "PATH", "IFS", "ENV", "HOME", "CDPATH", "SHELL", "FPATH", "ZDOTDIR", "PS0", "PS1", "PS2", "PS4", "PROMPT_COMMAND",
+		"SHELLOPTS", "EXECIGNORE", "GLOBIGNORE", "INPUTRC", "FCEDIT", "HISTFILE",
+		"PAGER", "MANPAGER", "SYSTEMD_PAGER", "EDITOR", "VISUAL", "SUDO_EDITOR", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY",
+		"EXINIT", "VIMINIT", "MYVIMRC", "SUDO_ASKPASS", "SSH_ASKPASS", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS",
+		"TERMINFO", "TERMCAP", "GCONV_PATH", "LOCPATH", "NLSPATH", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
+		"PERL5OPT", "PERL5LIB", "PERLLIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR",
+		"AWKPATH", "AWKLIBPATH", "POSIXLY_CORRECT", "CLASSPATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS",
+		"GOFLAGS", "GOROOT", "GOENV", "GOTOOLCHAIN", "GOPROXY", "GOAUTH", "GOCACHEPROG", "CC", "CXX", "LD", "AR",
+		"MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "MFLAGS", "RUSTC", "RUSTDOC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_HOME", "RUSTUP_HOME",
+		"TAR_OPTIONS", "TAPE", "RSYNC_RSH", "CVS_RSH", "RIPGREP_CONFIG_PATH", "KUBECONFIG", "KUBE_EDITOR", "KUBECTL_EXTERNAL_DIFF", "AWS_CONFIG_FILE",
+		"DOCKER_HOST", "DOCKER_CONFIG", "COMPOSER_HOME", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE", "WGETRC", "CURL_HOME", "SCREENRC", "TMUX":
+		return true
+	}
+	for _, prefix := range [...]string{"LD_", "DYLD_", "GIT_", "BASH_", "PYTHON", "NODE_", "NPM_CONFIG_", "npm_config_", "PIP_", "UV_", "YARN_",
+		"CARGO_TARGET_", "CARGO_BUILD_", "DOTNET_"} {
+		if strings.HasPrefix(name, prefix) {
+			return !oneOf(name, "NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONIOENCODING PYTHONUTF8")
+		}
+	}
+	return false
+}
+
+// harmlessValue reports whether a steering variable is given a value that
+// steers nowhere.
+func harmlessValue(name, value string) bool {
+	switch name {
+	case "PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER":
+		return value == "cat" || value == ""
+	case "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL":
+		return value == "true" || value == "false" || value == ":"
+	case "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS":
+		return value == "0" || value == "1"
+	case "SHELL":
+		return value == "/bin/bash" || value == "/bin/sh"
+	}
+	return false
+}
+
+// evaluates reports whether bash takes a value given to the variable for an
+// arithmetic expression, which may hold a command: RANDOM='a[$(id)]' runs id.
+func evaluates(name string) bool {
+	return oneOf(name, "RANDOM SECONDS OPTIND HISTCMD LINENO SRANDOM BASHPID BASH_SUBSHELL EPOCHSECONDS HISTSIZE HISTFILESIZE TMOUT")
+}
+
+// safeLead reports whether an allow rule passes the variable in front of a
+// command: those that only change locale, colour, verbosity or the target of a
+// build.
+func safeLead(name string) bool {
+	switch name {
+	case "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "DEBUG",
+		"NODE_ENV", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8",
+		"GOOS", "GOARCH", "GOARM", "GOAMD64", "CGO_ENABLED", "GO111MODULE", "GOEXPERIMENT", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GOTRACEBACK", "GODEBUG",
+		"RUST_BACKTRACE", "RUST_LOG", "CARGO_TERM_COLOR", "RAILS_ENV", "RACK_ENV", "DJANGO_DEBUG", "FLASK_ENV", "APP_ENV", "LOG_LEVEL", "VERBOSE", "HOST", "PORT",
+		"DEBIAN_FRONTEND":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// setsVariable judges an assignment that lasts: value is its text, or "$" where
+// that is not known.
+func (w *walker) setsVariable(name, value string) {
+	switch {
+	case steers(name) && !harmlessValue(name, value):
+		w.undecided(true, "sets "+name)
+	case evaluates(name) && strings.Trim(value, "0123456789") != "":
+		w.undecided(true, "sets "+name+", which bash evaluates")
+	}
+}
+
+// leads judges an assignment in front of the command c.
+func (w *walker) leads(c *Simple, a *syntax.Assign) {
+	name := a.Name.Value
+	c.Assigns = append(c.Assigns, name)
+	// `IFS= read -r line` changes nothing but how read splits its line.
+	if name == "IFS" && c.Args[0].Static && c.Args[0].Text == "read" {
+		return
+	}
+	value := w.value(a)
+	w.setsVariable(name, value)
+	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
+}
+
+// leadsNamed is leads for an assignment in the words of the command at index.
+func (w *walker) leadsNamed(index int, name, value string) {
+	w.setsVariable(name, value)
+	c := &w.out.Commands[index]
+	c.Assigns = append(c.Assigns, name)
+	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
+}
+
+// value returns what is assigned, "$" if that is not known.
+func (w *walker) value(a *syntax.Assign) string {
+	switch {
+	case a.Array != nil || a.Append:
+		return "$"
+	case a.Value == nil:
+		return ""
+	}
+	if v := w.word(a.Value); v.Static && !v.Home {
+		return v.Text
+	}
+	return "$"
+}
+
+// declaration lists export, declare, local, readonly, typeset and nameref as
+// the builtins they are.
+func (w *walker) declaration(d *syntax.DeclClause) {
+	c := Simple{Via: w.via, Outer: w.outer, Args: []Word{{Text: d.Variant.Value, Static: true, single: true}}}
+	for _, a := range d.Args {
+		c.Args = append(c.Args, w.declared(a))
+	}
+	c.Source = w.source(d)
+	w.simple(c, nil)
+	w.current = -1
+}
+
+// declared turns one operand of a declaration into a word again.
+func (w *walker) declared(a *syntax.Assign) Word {
+	switch {
+	case a.Name == nil && a.Value != nil:
+		return w.word(a.Value)
+	case a.Name == nil:
+		return Word{Text: w.source(a)}
+	case a.Naked:
+		return Word{Text: a.Name.Value, Static: a.Index == nil, single: true, prefix: a.Name.Value}
+	}
+	word := Word{Text: w.source(a), single: true, prefix: a.Name.Value + "="}
+	if a.Array != nil || a.Index != nil || a.Append || a.Value == nil {
+		return word
+	}
+	if v := w.word(a.Value); v.Static && !v.Home {
+		word.Text, word.Static = word.prefix+v.Text, true
+	}
+	return word
+}
+
+// declares judges a declaration, whether the parser took it for one or it was
+// found behind a wrapper or quotes.
+func (w *walker) declares(c Simple) {
+	integer, reference := false, false
+	for _, word := range c.Args[1:] {
+		name, value, assigned := strings.Cut(word.Text, "=")
+		name = strings.TrimSuffix(name, "+")
+		switch {
+		case word.Static && len(word.Text) > 1 && (word.Text[0] == '-' || word.Text[0] == '+'):
+			integer = integer || strings.Contains(word.Text, "i")
+			reference = reference || strings.Contains(word.Text, "n")
+			continue
+		case !word.Static && !isName(strings.TrimSuffix(strings.TrimSuffix(word.prefix, "="), "+")):
+			// `declare "$x"` may name a variable as a[$(cmd)].
+			if i := strings.IndexByte(word.Text, '='); i < 0 || !isName(name) {
+				w.undecided(true, c.Name+" of a dynamic name")
+				continue
+			}
+		}
+		if !isName(name) {
+			w.undecided(true, c.Name+" of a name that bash evaluates: "+name)
+			continue
+		}
+		if !word.Static {
+			value = "$"
+		}
+		w.setsVariable(name, value)
+		if integer && strings.Trim(value, "0123456789-") != "" {
+			w.undecided(true, "an integer variable, whose value bash evaluates")
+		}
+		if reference && assigned && !isName(value) {
+			w.undecided(true, "a reference to a name that is not plain")
+		}
+		if c.Name == "export" && !safeLead(name) {
+			w.out.Commands[w.current].unsafeEnv = true
+		}
+	}
+}
+
+// arithmetic judges an arithmetic expression. Bash evaluates the value of a
+// variable in it as an expression again, and a subscript in that may hold
+// $(…): a='x[$(rm f)]'; echo $((a)).
+func (w *walker) arithmetic(x syntax.ArithmExpr) {
+	if x == nil {
+		return
+	}
+	found := false
+	syntax.Walk(x, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ParamExp:
+			found = found || !numeric(n)
+			return false
+		case *syntax.CmdSubst:
+			found = true // its output is evaluated
+			return false
+		case *syntax.Lit:
+			found = found || strings.ContainsFunc(n.Value, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) }) && !isNumber(n.Value)
+		}
+		return true
+	})
+	if found {
+		w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
+	}
+}
+
+// isNumber reports whether a literal is a number in one of bash's notations.
+func isNumber(s string) bool {
+	return s != "" && isDigit(s[0]) && strings.Trim(s, "0123456789abcdefABCDEFxX#") == ""
+}
+
+// numeric reports whether an expansion is always a number: $?, $#, $$, $!,
+// ${#name}.
+func numeric(p *syntax.ParamExp) bool {
+	if p.Param == nil || p.Index != nil || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Excl {
+		return false
+	}
+	return p.Length || oneOf(p.Param.Value, "? # $ !")
+}
+
+// param judges a parameter expansion that evaluates text: a subscript, an
+// offset, ${!name}, ${name@P}, ${name:=value}.
+func (w *walker) param(p *syntax.ParamExp) {
+	if p.Index != nil {
+		w.arithmetic(plainSubscript(p.Index))
+	}
+	if p.Slice != nil {
+		w.arithmetic(p.Slice.Offset)
+		w.arithmetic(p.Slice.Length)
+	}
+	if p.Excl && p.Names == 0 && !isListIndex(p.Index) {
+		w.undecided(true, "an indirect expansion, whose name bash evaluates")
+	}
+	if p.Exp == nil {
+		return
+	}
+	switch p.Exp.Op {
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if p.Param != nil {
+			w.setsVariable(p.Param.Value, "$")
+		}
+	case syntax.OtherParamOps:
+		if p.Exp.Word == nil || !oneOf(p.Exp.Word.Lit(), "Q U u L A a K k E") {
+			w.undecided(true, "a prompt expansion, which runs commands in its value")
+		}
+	}
+}
+
+// plainSubscript drops the subscripts @ and *, which are not evaluated.
+func plainSubscript(x syntax.ArithmExpr) syntax.ArithmExpr {
+	if isListIndex(x) {
+		return nil
+	}
+	return x
+}
+
+func isListIndex(x syntax.ArithmExpr) bool {
+	word, ok := x.(*syntax.Word)
+	return ok && (word.Lit() == "@" || word.Lit() == "*")
+}
+
+// binaryTest judges [[ a -eq b ]], whose operands are arithmetic.
+func (w *walker) binaryTest(t *syntax.BinaryTest) {
+	switch t.Op {
+	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+		for _, side := range []syntax.TestExpr{t.X, t.Y} {
+			if word, ok := side.(*syntax.Word); ok {
+				w.arithmetic(unquoted(word))
+			}
+		}
+	}
+}
+
+// unquoted looks through the quotes around a whole word.
+func unquoted(word *syntax.Word) *syntax.Word {
+	if len(word.Parts) == 1 {
+		if q, ok := word.Parts[0].(*syntax.DblQuoted); ok {
+			return &syntax.Word{Parts: q.Parts}
+		}
+	}
+	return word
+}
+
+// unaryTest judges [[ -v name ]] and [[ -R name ]].
+func (w *walker) unaryTest(t *syntax.UnaryTest) {
+	if t.Op != syntax.TsVarSet && t.Op != syntax.TsRefVar {
+		return
+	}
+	if word, ok := t.X.(*syntax.Word); ok {
+		w.variableName("[[ "+t.Op.String(), w.word(word))
+	}
+}
+
+// variableName judges a word that a builtin takes for the name of a variable
+// and evaluates if it has a subscript.
+func (w *walker) variableName(of string, word Word) {
+	switch {
+	case !word.Static:
+		w.undecided(true, of+" of a dynamic name")
+	case !isName(word.Text):
+		if i := strings.IndexByte(word.Text, '['); i > 0 {
+			sub := strings.TrimSuffix(word.Text[i+1:], "]")
+			if isName(word.Text[:i]) && (sub == "@" || sub == "*" || sub != "" && strings.Trim(sub, "0123456789") == "") {
+				return
+			}
+		}
+		w.undecided(true, of+" of a name that bash evaluates: "+word.Text)
+	}
+}

@@ -1,0 +1,102 @@
+package command
+
+import "strings"
+
+// findTakes holds the tests and actions of find (GNU 4.9 and BSD) that take one
+// word.
+const findTakes = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin " +
+	"-newer -anewer -cnewer -user -group -uid -gid -perm -links -inum -samefile -fstype -maxdepth -mindepth -printf -context -used -regextype -D -flags -Btime -Bmin"
+
+// find looks at the commands that find runs and the files it writes.
+func (w *walker) find(c Simple) {
+	for i := 1; i < len(c.Args); i++ {
+		word := c.Args[i]
+		switch {
+		case !word.Static:
+			w.findDynamic(c, i)
+		case oneOf(word.Text, "-exec -execdir -ok -okdir"):
+			i = w.findExec(c, i)
+		case oneOf(word.Text, "-fprint -fprint0 -fls -fprintf"):
+			if i++; i < len(c.Args) {
+				w.out.Writes = append(w.out.Writes, c.Args[i])
+			}
+			if word.Text == "-fprintf" {
+				i++
+			}
+		case word.Text == "-files0-from":
+			if i++; i < len(c.Args) {
+				w.out.Reads = append(w.out.Reads, c.Args[i])
+			}
+		case oneOf(word.Text, findTakes) || strings.HasPrefix(word.Text, "-newer"):
+			if i++; i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
+				w.findDynamic(c, i)
+			}
+		}
+	}
+}
+
+// findDynamic judges a word that could turn out to be -exec. Alone, with a test
+// after it, it could not name a program.
+func (w *walker) findDynamic(c Simple, i int) {
+	word := c.Args[i]
+	if !word.mayBeOption() {
+		return
+	}
+	if word.Glob { // "*.go" matches no action
+		if tail := word.Text[strings.LastIndexByte(word.Text, '*')+1:]; strings.Contains(tail, ".") {
+			return
+		}
+	} else if word.single {
+		if i+1 == len(c.Args) {
+			return
+		}
+		if next := c.Args[i+1]; next.Static && next.Text != "" && strings.IndexByte("-(!", next.Text[0]) >= 0 {
+			return
+		}
+	}
+	w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
+}
+
+// findExec lists the command after -exec and returns the index of its last
+// word.
+func (w *walker) findExec(c Simple, i int) int {
+	start := i + 1
+	end := start
+	for end < len(c.Args) && !(c.Args[end].Static && (c.Args[end].Text == ";" || c.Args[end].Text == "+" && c.Args[end-1].Text == "{}")) {
+		end++
+	}
+	if end > start {
+		w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:end], "{}"), nil, nil)
+	}
+	return end
+}
+
+// fd looks at the command that fd runs for each result: all words after -x, up
+// to ";".
+func (w *walker) fd(c Simple) {
+	for i := 1; i < len(c.Args); i++ {
+		word := c.Args[i]
+		if !word.Static {
+			if word.mayBeOption() && !word.single {
+				w.undecided(true, c.Name+" with a word that may be -x: "+word.Text)
+			}
+			continue
+		}
+		name, value, attached := strings.Cut(word.Text, "=")
+		long := len(name) > 3 && (strings.HasPrefix("--exec", name) || strings.HasPrefix("--exec-batch", name))
+		short := len(name) > 1 && name[0] == '-' && name[1] != '-' && strings.ContainsAny(name, "xX")
+		switch {
+		case long && attached || short && !strings.HasSuffix(name, "x") && !strings.HasSuffix(name, "X"):
+			w.undecided(true, c.Name+" runs "+value)
+		case long || short:
+			end := i + 1
+			for end < len(c.Args) && c.Args[end].Text != ";" {
+				end++
+			}
+			if end > i+1 {
+				w.inner(c.Name+" -x", fill(c.Args[i+1:end], "{"), nil, nil)
+			}
+			i = end
+		}
+	}
+}

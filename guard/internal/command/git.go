@@ -1,0 +1,247 @@
+package command
+
+import "strings"
+
+// gitBuiltins are the subcommands that git has itself and that this package
+// judges. An alias cannot take such a name; any other name may be an alias,
+// which may run anything ("!cmd").
+const gitBuiltins = "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout cherry cherry-pick clean clone " +
+	"commit commit-graph commit-tree config count-objects describe diff diff-files diff-index diff-tree fast-export fetch for-each-ref format-patch fsck gc grep hash-object help init " +
+	"log ls-files ls-remote ls-tree maintenance merge merge-base merge-file merge-tree mktag mktree mv name-rev notes pack-objects pack-refs prune pull push range-diff read-tree rebase " +
+	"reflog remote repack replace rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout stash status stripspace submodule switch " +
+	"symbolic-ref tag update-index update-ref var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
+
+// gitReadOnly are the subcommands that only look, with any words that are not
+// in gitWrites. Others that look in some forms are in [gitLooks].
+const gitReadOnly = "annotate blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry count-objects describe diff diff-files diff-index diff-tree for-each-ref grep log " +
+	"ls-files ls-tree merge-base name-rev range-diff rev-list rev-parse shortlog show show-branch show-ref status var version whatchanged"
+
+// gitExecutes are options of subcommands that start a program, and gitWrites
+// those that write a file or look outside the repository.
+const (
+	gitExecutes = "--upload-pack --receive-pack --exec --ext-diff --open-files-in-pager --extcmd"
+	gitWrites   = "--output --textconv --filters --no-index --contents --output-directory"
+)
+
+// gitSubcommand returns the index of the subcommand, and why the options before
+// it could run something: configuration given on the command line, or another
+// directory's.
+func gitSubcommand(c Simple) (index int, reason string) {
+	i := 1
+	for ; i < len(c.Args); i++ {
+		word := c.Args[i]
+		if !word.Static {
+			return i, "git with a subcommand that is not known before it runs"
+		}
+		name, _, attached := strings.Cut(word.Text, "=")
+		switch {
+		case name == "-c" || name == "--config-env" || name == "--exec-path" && attached || name == "--git-dir" || name == "--work-tree":
+			reason = "git " + name + " can run commands by its configuration"
+			if !attached && name != "--exec-path" {
+				i++
+			}
+		case oneOf(name, "-C --namespace --super-prefix --list-cmds --attr-source"):
+			if !attached {
+				i++
+			}
+			if i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
+				return i, "git -C with a value that may be several words"
+			}
+		case oneOf(name, "-P --no-pager --no-replace-objects --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --no-lazy-fetch "+
+			"-v --version -h --help --exec-path --html-path --man-path --info-path"):
+		case strings.HasPrefix(name, "-"):
+			reason = "git " + name + " is not known not to run commands"
+		default:
+			return i, reason
+		}
+	}
+	return i, reason
+}
+
+// git judges the options of git that run commands. What a repository's own
+// configuration runs (pager, hooks, fsmonitor, filters) is not in the words;
+// the guard keeps that configuration clean.
+func (w *walker) git(c Simple) {
+	index, reason := gitSubcommand(c)
+	if reason != "" {
+		w.undecided(true, reason)
+	}
+	if index >= len(c.Args) || !c.Args[index].Static {
+		return
+	}
+	cur := &w.out.Commands[w.current]
+	if index > 1 {
+		cur.variants = append(cur.variants, c.Args[0].Text+" "+join(c.Args[index:]), "git "+join(c.Args[index:]))
+		for _, word := range c.Args[1:index] {
+			cur.moved = cur.moved || word.Text == "-C"
+		}
+	}
+	sub, rest := c.Args[index].Text, c.Args[index+1:]
+	if !oneOf(sub, gitBuiltins) {
+		w.undecided(true, "git "+sub+" may be an alias, or runs commands")
+		return
+	}
+	for _, word := range rest {
+		if word.Static && word.Text == "--" {
+			break
+		}
+		if gitRuns(sub, word) {
+			w.undecided(true, "git "+sub+" "+word.Text+" can run commands")
+		}
+	}
+	w.gitSub(sub, rest)
+}
+
+// gitRuns reports whether a word makes a subcommand run a program. Git takes
+// the start of a long option for it.
+func gitRuns(sub string, word Word) bool {
+	if !word.Static {
+		// An option that runs something must be one word that starts with "-".
+		return word.mayBeOption() && !word.single && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
+	}
+	text, _, _ := strings.Cut(word.Text, "=")
+	switch {
+	case strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::"):
+		return true
+	case len(text) > 2 && strings.HasPrefix(text, "--"):
+		return isStartOfOneOf(text, gitExecutes) || oneOf(sub, "clone init") && isStartOfOneOf(text, "--config --template")
+	case sub == "rebase":
+		return strings.HasPrefix(text, "-x") || text == "-i"
+	case sub == "grep":
+		return strings.HasPrefix(text, "-O")
+	case sub == "clone":
+		return strings.HasPrefix(text, "-u") || strings.HasPrefix(text, "-c")
+	}
+	return false
+}
+
+// isStartOfOneOf reports whether text is the start of an element of list.
+func isStartOfOneOf(text, list string) bool { return strings.Contains(" "+list, " "+text) }
+
+// gitSub judges the subcommands whose own subcommands run things.
+func (w *walker) gitSub(sub string, rest []Word) {
+	first := ""
+	if len(rest) > 0 {
+		first = rest[0].Text
+	}
+	switch {
+	case sub == "bisect" && (first == "run" || len(rest) > 0 && !rest[0].Static),
+		sub == "submodule" && !oneOf(first, "status summary init sync") && first != "",
+		sub == "help" || sub == "maintenance" && first != "run":
+		w.undecided(true, "git "+sub+" "+first+" runs commands")
+	case sub == "config":
+		if !gitReadsConfig(rest) && !gitHarmlessKey(rest) {
+			w.undecided(true, "git config can set commands that git will run")
+		}
+	}
+}
+
+// gitReadsConfig reports whether the words of `git config` only read.
+func gitReadsConfig(rest []Word) bool {
+	operands := 0
+	for i, word := range rest {
+		switch {
+		case !word.Static:
+			return false
+		case oneOf(word.Text, "--get --get-all --get-regexp --get-urlmatch --list -l"), i == 0 && oneOf(word.Text, "get list"):
+			return true
+		case oneOf(word.Text, "--global --local --system --worktree --show-origin --show-scope --bool --int --path --type --name-only -z --null"):
+		case strings.HasPrefix(word.Text, "-"):
+			return false
+		default:
+			operands++
+		}
+	}
+	return operands == 1
+}
+
+// gitHarmlessKey reports whether `git config` sets a key whose value is data.
+func gitHarmlessKey(rest []Word) bool {
+	for _, word := range rest {
+		if !word.Static {
+			return false
+		}
+		if strings.HasPrefix(word.Text, "-") || word.Text == "set" {
+			if !oneOf(word.Text, "--global --local --worktree --add --replace-all set") {
+				return false
+			}
+			continue
+		}
+		return oneOf(strings.ToLower(word.Text), "user.name user.email init.defaultbranch pull.rebase push.default push.autosetupremote core.autocrlf core.filemode core.ignorecase core.quotepath "+
+			"color.ui merge.conflictstyle diff.algorithm advice.detachedhead fetch.prune rerere.enabled commit.gpgsign")
+	}
+	return false
+}
+
+// gitLooks reports whether a git command only looks at its repository. Looking
+// at another one is not read-only: its configuration runs.
+func gitLooks(c Simple) bool {
+	index, reason := gitSubcommand(c)
+	if reason != "" || c.moved {
+		return false
+	}
+	if index >= len(c.Args) {
+		return true // git --version
+	}
+	sub, rest := c.Args[index].Text, c.Args[index+1:]
+	for _, word := range rest {
+		text, _, _ := strings.Cut(word.Text, "=")
+		switch {
+		case word.Static && text == "--":
+			return oneOf(sub, gitReadOnly)
+		case !word.Static && word.mayBeOption(),
+			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
+			sub == "grep" && (strings.HasPrefix(text, "-f") || strings.HasPrefix(text, "-O")):
+			return false
+		}
+	}
+	return oneOf(sub, gitReadOnly) || gitLists(sub, rest)
+}
+
+// gitLists reports whether a subcommand that can also change things is used in
+// a form that lists.
+func gitLists(sub string, rest []Word) bool {
+	first := ""
+	if len(rest) > 0 {
+		first = rest[0].Text
+	}
+	switch sub {
+	case "branch":
+		return onlyOptions(rest, "-a -r -v -vv -l --list --show-current --all --remotes --verbose --color --no-color --column --no-column --sort --format --merged --no-merged --contains --no-contains --points-at", "--list -l --merged --no-merged --contains --no-contains --points-at --sort --format")
+	case "tag":
+		return onlyOptions(rest, "-l --list -n --sort --format --column --contains --no-contains --merged --no-merged --points-at", "-l --list --contains --no-contains --merged --no-merged --points-at")
+	case "remote":
+		return len(rest) == 0 || len(rest) == 1 && oneOf(first, "-v --verbose") || first == "get-url"
+	case "stash":
+		return oneOf(first, "list show")
+	case "reflog":
+		return len(rest) == 0 || first == "show" || strings.HasPrefix(first, "-")
+	case "worktree":
+		return first == "list"
+	case "notes":
+		return oneOf(first, "list show")
+	case "config":
+		return gitReadsConfig(rest)
+	case "symbolic-ref":
+		return len(rest) == 1 && !strings.HasPrefix(first, "-")
+	}
+	return false
+}
+
+// onlyOptions reports whether the words are options of allowed alone, or also
+// operands once one of listing is among them.
+func onlyOptions(words []Word, allowed, listing string) bool {
+	operands, lists := false, false
+	for _, word := range words {
+		name, _, _ := strings.Cut(word.Text, "=")
+		switch {
+		case !word.Static || !strings.HasPrefix(name, "-"):
+			operands = true
+		case !oneOf(name, allowed):
+			return false
+		default:
+			lists = lists || oneOf(name, listing)
+		}
+	}
+	return !operands || lists
+}

@@ -1,0 +1,159 @@
+package command
+
+import "strings"
+
+// Paths returns the operands that name files, for the programs whose words are
+// understood; none for others. A word that is not static is returned too: which
+// file it names is not known.
+func (c Simple) Paths() (readsFrom, writesTo []Word) {
+	if c.Name == "" || len(c.Args) == 0 {
+		return nil, nil
+	}
+	switch c.Name {
+	case "dd":
+		return c.ddPaths()
+	case "sed", "gsed":
+		_, files, p := sedParse(c)
+		if p.has("i in-place") {
+			return files, files
+		}
+		return files, nil
+	case "awk", "gawk", "mawk", "nawk", "original-awk":
+		_, files, _ := awkParse(c)
+		return files, nil
+	case "find", "gfind", "bfs":
+		return c.findPaths()
+	case "fd", "fdfind", "git", "tar":
+		return c.generalPaths(programs[c.Name])
+	}
+	p, ok := programs[c.Name]
+	if !ok {
+		return nil, nil
+	}
+	return c.generalPaths(p)
+}
+
+// generalPaths applies the program table.
+func (c Simple) generalPaths(p program) (readsFrom, writesTo []Word) {
+	args := p.parse(c)
+	intoDir := false
+	for _, o := range args.options {
+		if !o.has {
+			continue
+		}
+		switch {
+		case oneOf(o.name, p.reads):
+			readsFrom = append(readsFrom, o.value)
+		case oneOf(o.name, p.writes):
+			writesTo = append(writesTo, o.value)
+			intoDir = intoDir || oneOf(o.name, "t target-directory")
+		}
+	}
+	files := args.operands
+	switch p.role {
+	case pattern:
+		if !args.has(p.instead) && len(files) > 0 {
+			files = files[1:]
+		}
+		readsFrom = append(readsFrom, files...)
+	case reads:
+		readsFrom = append(readsFrom, files...)
+	case writes:
+		writesTo = append(writesTo, files...)
+	case inPlace:
+		readsFrom, writesTo = append(readsFrom, files...), append(writesTo, files...)
+	case settings:
+		if !args.has("reference") && len(files) > 0 {
+			files = files[1:]
+		}
+		writesTo = append(writesTo, files...)
+	case inOut:
+		for i, file := range files {
+			if i == 0 {
+				readsFrom = append(readsFrom, file)
+			} else {
+				writesTo = append(writesTo, file)
+			}
+		}
+	case copies, moves:
+		sources := files
+		if !intoDir && len(files) > 0 {
+			sources = files[:len(files)-1]
+			writesTo = append(writesTo, files[len(files)-1])
+		}
+		readsFrom = append(readsFrom, sources...)
+		if p.role == moves {
+			writesTo = append(writesTo, sources...)
+		}
+	}
+	return readsFrom, writesTo
+}
+
+func (c Simple) ddPaths() (readsFrom, writesTo []Word) {
+	for _, word := range c.Args[1:] {
+		name, value, ok := strings.Cut(word.Text, "=")
+		if !ok {
+			continue
+		}
+		file := Word{Text: value, Static: word.Static, single: word.single}
+		switch name {
+		case "if":
+			readsFrom = append(readsFrom, file)
+		case "of":
+			writesTo = append(writesTo, file)
+		}
+	}
+	return readsFrom, writesTo
+}
+
+// findPaths returns the starting points of find: words before the first test.
+// With -delete they are written to.
+func (c Simple) findPaths() (readsFrom, writesTo []Word) {
+	for i := 1; i < len(c.Args); i++ {
+		word := c.Args[i]
+		if word.Static && oneOf(word.Text, "-H -L -P -O0 -O1 -O2 -O3") {
+			continue
+		}
+		if word.Static && word.Text != "" && strings.IndexByte("-(!", word.Text[0]) >= 0 {
+			break
+		}
+		readsFrom = append(readsFrom, word)
+	}
+	if len(readsFrom) == 0 {
+		readsFrom = []Word{{Text: ".", Static: true, single: true}}
+	}
+	for _, word := range c.Args[1:] {
+		if word.Static && word.Text == "-delete" {
+			writesTo = readsFrom
+		}
+	}
+	return readsFrom, writesTo
+}
+
+// Mentions returns every text among the arguments that could name a file for a
+// program that is not known: the arguments themselves, what follows "=", "@" or
+// an option letter in them (`--file=.env`, `-d @.env`, `-f.env`). A deny rule
+// for a file can be held against these; what echo and printf print is left out.
+func (c Simple) Mentions() []Word {
+	if len(c.Args) < 2 || oneOf(c.Name, "echo printf") {
+		return nil
+	}
+	out := make([]Word, 0, len(c.Args))
+	for _, word := range c.Args[1:] {
+		out = append(out, word)
+		add := func(text string) {
+			if text != "" && text != word.Text {
+				out = append(out, Word{Text: text, Static: word.Static, Glob: word.Glob, Home: word.Static && strings.HasPrefix(text, "~/"), single: word.single})
+			}
+		}
+		if _, value, ok := strings.Cut(word.Text, "="); ok {
+			add(strings.TrimPrefix(value, "@"))
+		}
+		add(strings.TrimPrefix(word.Text, "@"))
+		if len(word.Text) > 2 && word.Text[0] == '-' && word.Text[1] != '-' {
+			add(word.Text[2:])
+			add(strings.TrimPrefix(word.Text[2:], "@"))
+		}
+	}
+	return out
+}

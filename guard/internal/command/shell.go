@@ -1,0 +1,299 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// shell looks at what bash and its kin run: the text after -c, a script file,
+// or standard input.
+func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
+	posix := false
+	switch c.Name {
+	case "sh", "dash", "ash":
+		posix = true
+	case "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
+		w.undecided(true, c.Name+" reads its script in another way than bash")
+	}
+	i, flags, ok := w.shellOptions(c)
+	switch {
+	case !ok:
+		return
+	case strings.Contains(flags, "n"):
+		w.out.Commands[w.current].transparent = true
+	case strings.Contains(flags, "c"):
+		if i < len(c.Args) {
+			w.out.Commands[w.current].transparent = c.Args[i].Static
+			w.textOf(c.Name+" -c", c.Args[i], posix, nil)
+		}
+	case i < len(c.Args) && !strings.Contains(flags, "s"):
+		w.out.Reads = append(w.out.Reads, c.Args[i])
+		w.undecided(true, c.Name+" runs a file: "+c.Args[i].Text)
+	default:
+		if script, ok := w.here(stdin); ok {
+			w.out.Commands[w.current].transparent = true
+			w.textOf(c.Name+" <<", Word{Text: script, Static: true}, posix, nil)
+			return
+		}
+		w.undecided(true, c.Name+" runs what it reads from its standard input")
+	}
+}
+
+// shellOptions returns the index of the first operand and the letters of the
+// options before it. They may be clustered ("-euo pipefail -c"), and follow -c.
+func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
+	i := 1
+	for i < len(c.Args) {
+		word := c.Args[i]
+		if !word.Static {
+			if word.mayBeOption() {
+				w.undecided(true, c.Name+": a dynamic word stands where options are read: "+word.Text)
+				return 0, "", false
+			}
+			break
+		}
+		text := word.Text
+		switch {
+		case text == "--" || text == "-":
+			return i + 1, flags, true
+		case strings.HasPrefix(text, "--"):
+			if oneOf(text, "--help --version --dump-strings --dump-po-strings") {
+				return 0, "", false
+			}
+			if oneOf(text, "--rcfile --init-file") {
+				i++
+			}
+			if !oneOf(text, "--norc --noprofile --posix --verbose --login --restricted --noediting") {
+				w.undecided(true, c.Name+" "+text)
+			}
+		case len(text) > 1 && (text[0] == '-' || text[0] == '+'):
+			if text[0] == '-' {
+				flags += text[1:]
+			}
+			if strings.ContainsAny(text, "ik") {
+				w.undecided(true, c.Name+" "+text+" reads start-up files, or takes assignments anywhere")
+			}
+			i += strings.Count(text, "o") + strings.Count(text, "O") // each takes a word
+		default:
+			return i, flags, true
+		}
+		i++
+	}
+	return i, flags, true
+}
+
+// here returns the text of the only heredoc or here-string of a statement, if
+// it does not depend on anything.
+func (w *walker) here(redirs []*syntax.Redirect) (string, bool) {
+	var from *syntax.Redirect
+	for _, r := range redirs {
+		fd := ""
+		if r.N != nil {
+			fd = r.N.Value
+		}
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn, syntax.RdrInOut:
+			if fd != "" && fd != "0" {
+				continue
+			}
+			if from != nil {
+				return "", false
+			}
+			from = r
+		}
+	}
+	if from == nil {
+		return "", false
+	}
+	switch from.Op {
+	case syntax.WordHdoc:
+		word := w.word(from.Word)
+		return word.Text, word.Static && !word.Home
+	case syntax.Hdoc, syntax.DashHdoc:
+		return heredoc(from)
+	}
+	return "", false
+}
+
+// heredoc returns the body of a heredoc without expansions.
+func heredoc(r *syntax.Redirect) (string, bool) {
+	if r.Hdoc == nil {
+		return "", true
+	}
+	quoted := r.Word.Lit() == "" || strings.Contains(r.Word.Lit(), "\\")
+	var b strings.Builder
+	for _, part := range r.Hdoc.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			return "", false
+		}
+		b.WriteString(lit.Value)
+	}
+	body := b.String()
+	if r.Op == syntax.DashHdoc {
+		lines := strings.Split(body, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimLeft(lines[i], "\t")
+		}
+		body = strings.Join(lines, "\n")
+	}
+	if quoted {
+		return body, true
+	}
+	// A backslash may join lines or escape $ and `; what is left is rare enough
+	// not to be guessed at.
+	return body, !strings.Contains(body, "\\")
+}
+
+// builtin looks at the builtins of bash that run text, take names of variables,
+// or change how later commands are found.
+func (w *walker) builtin(c Simple) {
+	operands := c.Args[1:]
+	switch c.Name {
+	case "cd", "pushd", "popd":
+		w.out.ChangesDir = true
+	case "eval":
+		w.eval(operands)
+	case "trap":
+		w.trap(operands)
+	case ".", "source":
+		if len(operands) > 0 {
+			w.out.Reads = append(w.out.Reads, operands[0])
+		}
+		w.undecided(true, "source runs a file in this shell")
+	case "set", "shopt":
+		w.shellOption(c)
+	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc":
+		if len(operands) > 0 && !(len(operands) == 1 && oneOf(operands[0].Text, "-p -r -a")) {
+			w.undecided(true, c.Name+" can change what a name runs")
+		}
+	case "declare", "typeset", "local", "export", "readonly", "nameref":
+		w.declares(c)
+	case "let":
+		for _, word := range operands {
+			if !word.Static || strings.ContainsFunc(word.Text, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) }) {
+				w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
+			}
+		}
+	default:
+		w.names(c)
+	}
+}
+
+// eval analyses the text that eval is given.
+func (w *walker) eval(operands []Word) {
+	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
+		operands = operands[1:]
+	}
+	script := Word{Static: true}
+	for _, word := range operands {
+		script.Static = script.Static && word.Static && !word.Home
+	}
+	script.Text = join(operands)
+	w.out.Commands[w.current].transparent = script.Static
+	w.textOf("eval", script, w.posix, w.funcs)
+}
+
+// trap analyses the text that a signal will run.
+func (w *walker) trap(operands []Word) {
+	w.out.Commands[w.current].transparent = true
+	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
+		operands = operands[1:]
+	} else if len(operands) > 0 && operands[0].Static && oneOf(operands[0].Text, "-p -l -P") {
+		return
+	}
+	if len(operands) < 2 || operands[0].Static && oneOf(operands[0].Text, "- 0 1 2 3 15") {
+		if len(operands) == 1 && !operands[0].Static {
+			w.undecided(true, "trap of dynamic text")
+		}
+		return
+	}
+	w.textOf("trap", operands[0], w.posix, w.funcs)
+}
+
+// shellOption judges set and shopt: most options are harmless, some change how
+// later text is read.
+func (w *walker) shellOption(c Simple) {
+	for i := 1; i < len(c.Args); i++ {
+		word := c.Args[i]
+		if c.Name == "set" && word.Static && oneOf(word.Text, "-- -") {
+			return
+		}
+		switch {
+		case !word.Static:
+			if word.mayBeOption() || c.Name == "shopt" {
+				w.undecided(true, c.Name+" with a dynamic option")
+			}
+		case word.Text != "" && (word.Text[0] == '-' || word.Text[0] == '+'):
+			if c.Name == "set" && strings.ContainsAny(word.Text, "kHap") {
+				w.undecided(true, "set "+word.Text+" changes how later words are read, or exports them")
+			}
+		case c.Name == "set" && i == 1:
+			return // positional parameters
+		case !oneOf(word.Text, "errexit errtrace functrace noclobber noexec noglob nounset pipefail verbose xtrace monitor notify nolog emacs vi ignoreeof physical "+
+			"globstar nullglob dotglob failglob nocaseglob nocasematch inherit_errexit lastpipe globskipdots execfail huponexit checkjobs autocd cdspell dirspell checkwinsize cmdhist histappend lithist"):
+			w.undecided(true, c.Name+" "+word.Text+" can change how later text is read")
+		}
+	}
+}
+
+// names judges the builtins that take names of variables.
+func (w *walker) names(c Simple) {
+	const of = " of a variable"
+	s, named := spec{open: true}, ""
+	operands := false
+	switch c.Name {
+	case "test", "[":
+		for i, word := range c.Args[1:] {
+			if word.Static && oneOf(word.Text, "-v -R") && i+2 < len(c.Args) {
+				w.variableName(c.Name+" "+word.Text, c.Args[i+2])
+			}
+		}
+		if len(c.Args) > 2 && !c.Args[1].Static && c.Args[1].mayBeOption() && !c.Args[1].single {
+			w.undecided(true, c.Name+" with a dynamic operator")
+		}
+		return
+	case "printf":
+		s.short, named = "v:", "v"
+	case "read":
+		s.short, named, operands = "a:d:i:n:N:p:t:u:", "a", true
+	case "mapfile", "readarray":
+		s.short, operands = "d:n:O:s:tu:C:c:", true
+	case "unset":
+		operands = true
+	case "wait":
+		s.short, named = "p:", "p"
+	case "getopts":
+		if len(c.Args) > 2 {
+			w.variable(c.Name+of, c.Args[2])
+		}
+		return
+	}
+	p := s.parse(c.Args)
+	for _, o := range p.options {
+		if oneOf(o.name, named) {
+			w.variable(c.Name+of, o.value)
+		}
+	}
+	if p.has("C") || c.Name == "unset" && p.has("f") {
+		w.undecided(true, c.Name+" runs a callback, or takes away a function")
+	}
+	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && !c.Args[1].single {
+		w.undecided(true, "printf with dynamic options")
+	}
+	if operands {
+		for _, word := range p.operands {
+			w.variable(c.Name+of, word)
+		}
+	}
+}
+
+// variable judges a word that names a variable to be set.
+func (w *walker) variable(of string, word Word) {
+	w.variableName(of, word)
+	if word.Static {
+		name, _, _ := strings.Cut(word.Text, "[")
+		w.setsVariable(name, "$")
+	}
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// special looks at what the current command runs or changes by itself.
+func (w *walker) special(stdin []*syntax.Redirect) {
+	c := w.out.Commands[w.current]
+	if defined, ok := w.funcs[c.Args[0].Text]; ok {
+		w.out.Commands[w.current].local = defined
+	}
+	if wr, ok := wrapperOf(c.Name); ok {
+		w.wrapped(wr, stdin)
+		return
+	}
+	switch c.Name {
+	case "bash", "sh", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
+		w.shell(c, stdin)
+	case "eval", "trap", ".", "source", "cd", "pushd", "popd", "alias", "enable", "hash", "shopt", "set", "bind", "complete", "compgen",
+		"mapfile", "readarray", "fc", "test", "[", "printf", "read", "unset", "wait", "let", "getopts",
+		"declare", "typeset", "local", "export", "readonly", "nameref":
+		w.builtin(c)
+	case "find", "gfind", "bfs":
+		w.find(c)
+	case "fd", "fdfind":
+		w.fd(c)
+	case "git":
+		w.git(c)
+	case "sed", "gsed":
+		w.sed(c)
+	case "awk", "gawk", "mawk", "nawk", "original-awk":
+		w.awk(c)
+	case "tee":
+		_, writes := c.Paths()
+		w.out.Writes = append(w.out.Writes, writes...)
+	default:
+		w.executes(c)
+	}
+}
+
+// executes deals with the programs that need no look of their own: those that
+// run what they are given somewhere, and those that do so by an option.
+func (w *walker) executes(c Simple) {
+	switch {
+	case isInterpreter(c.Name):
+		if !asksVersion(c) {
+			w.undecided(true, c.Name+" is an interpreter")
+		}
+		return
+	case startsCommands(c.Name):
+		w.undecided(true, c.Name+" starts commands of its own")
+		return
+	}
+	if first := runner(c); first > 0 {
+		w.runs(c, first)
+		return
+	}
+	w.launches(c)
+}
+
+// isInterpreter reports whether a program takes program text of its own:
+// what that runs is beyond an analysis of shell text.
+func isInterpreter(name string) bool {
+	name = strings.TrimRight(name, "0123456789.")
+	switch name {
+	case "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia",
+		"osascript", "pwsh", "powershell", "ts-node", "tsx", "groovy", "scala", "jshell", "erl", "elixir", "iex", "ghci", "runghc", "ocaml",
+		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish":
+		return true
+	}
+	return false
+}
+
+// startsCommands reports whether the purpose of a program is to start commands,
+// in a way that this package does not look through, or to let a person do so.
+func startsCommands(name string) bool {
+	switch name {
+	case "ssh", "scp", "sftp", "mosh", "su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "systemd-run", "script", "watch", "at", "batch", "crontab",
+		"parallel", "entr", "screen", "tmux", "strace", "ltrace", "perf", "valgrind", "proot", "fakeroot", "catchsegv", "torify", "torsocks", "proxychains", "proxychains4",
+		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "less", "more", "most", "man", "info", "ld.so", "ld-linux-x86-64.so.2", "ld-linux.so.2",
+		"nix-shell", "firejail", "bwrap", "setpriv", "start-stop-daemon", "daemonize", "socat", "ncat", "nc", "watchexec", "nodemon", "concurrently",
+		"run-parts", "dbus-run-session", "dbus-launch", "xvfb-run", "faketime", "linux32", "linux64", "setarch", "i386", "x86_64", "prlimit", "cgexec", "numactl",
+		"logsave", "cpulimit", "choom", "uclampset", "coreutils", "m4", "rlwrap", "ssh-agent", "capsh", "hyperfine", "ansible", "gdbserver":
+		return true
+	}
+	return false
+}
+
+// asksVersion reports whether a command does nothing but print a version or a
+// help text.
+func asksVersion(c Simple) bool {
+	return len(c.Args) == 2 && c.Args[1].Static && oneOf(c.Args[1].Text, "--version -V --help -v") && !(c.Args[1].Text == "-v" && c.Name != "node")
+}
