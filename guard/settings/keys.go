@@ -46,9 +46,13 @@ type key struct {
 	set     func(*Settings, Entry)
 }
 
-// tighter reports whether is forbids more than was.
+// tighter reports whether is forbids more than was. Where nothing was said,
+// only the tightest value surely does.
 func (k *key) tighter(was, is string) bool {
 	w, i := k.rank(was), k.rank(is)
+	if w < 0 {
+		return i == 0
+	}
 	return i >= 0 && i < w
 }
 
@@ -133,14 +137,15 @@ func permissionKeys() []key {
 			list: func(s *Settings) *[]Entry { return &s.Deny }},
 		{name: "permissions.additionalDirectories", form: formList, doc: "Directories beyond the roots that tools may use.",
 			list: func(s *Settings) *[]Entry { return &s.AdditionalDirectories }},
-		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault,
-			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass},
-			doc:   "The permission mode a session starts in.",
-			set:   func(s *Settings, e Entry) { s.DefaultMode, s.DefaultModeFrom = e.Text, e }},
+		// Before the mode, which depends on it.
 		{name: "permissions.disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
 			doc: "Forbids the mode bypassPermissions. One source is enough.", set: disable},
 		{name: "disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
 			doc: "The same as permissions.disableBypassPermissionsMode.", set: disable},
+		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault,
+			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass},
+			doc:   "The permission mode a session starts in.",
+			set:   func(s *Settings, e Entry) { s.DefaultMode, s.DefaultModeFrom = e.Text, e }},
 		{name: keyManagedRules, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only managed files may allow. Ask and deny rules still count from everywhere."},
 		{name: keyManagedHooks, form: formSwitch, from: onlyManaged, def: "false",

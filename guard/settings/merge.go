@@ -24,11 +24,24 @@ func (a items) intersect(b items) items {
 
 func item(name, text string) string { return name + ": " + text }
 
+// hookItem writes a group the way its file does, without what is not set.
 func hookItem(event string, group HookMatcher) string {
-	text, err := json.Marshal(struct {
-		Matcher string `json:"matcher"`
-		Hooks   []Hook `json:"hooks"`
-	}{group.Matcher, group.Hooks})
+	type hook struct {
+		Type    string            `json:"type"`
+		Command string            `json:"command,omitempty"`
+		URL     string            `json:"url,omitempty"`
+		Headers map[string]string `json:"headers,omitempty"`
+		Timeout float64           `json:"timeout"`
+		If      string            `json:"if,omitempty"`
+	}
+	written := struct {
+		Matcher string `json:"matcher,omitempty"`
+		Hooks   []hook `json:"hooks"`
+	}{Matcher: group.Matcher}
+	for _, h := range group.Hooks {
+		written.Hooks = append(written.Hooks, hook{h.Type, h.Command, h.URL, h.Headers, h.Timeout.Seconds(), h.If})
+	}
+	text, err := json.Marshal(written)
 	if err != nil {
 		// Strings and numbers always marshal; never let two groups share a name.
 		return item("hooks."+event, group.Source.Where()+" "+err.Error())
@@ -171,7 +184,7 @@ func (m *merger) scalar(k *key) Entry {
 	result, at := Entry{Text: k.def}, len(m.views)-1
 	for i, v := range m.views {
 		if e, ok := v.scalars[k.name]; ok && v.grantsScalar(k, e) {
-			result, at = e, i
+			result, at = m.permitted(k, e), i
 			break
 		}
 	}
@@ -195,6 +208,17 @@ func (m *merger) scalar(k *key) Entry {
 		}
 	}
 	return result
+}
+
+// permitted returns the entry, or what stands for it where another setting
+// forbids it. It must be asked before values are compared: an acceptEdits that
+// tightens a bypassPermissions nobody may use would loosen.
+func (m *merger) permitted(k *key, e Entry) Entry {
+	if k.name == keyMode && e.Text == ModeBypass && m.out.DisableBypass {
+		m.warn(e, "%s is %q, which another setting forbids; %q is used instead", k.name, ModeBypass, ModeDefault)
+		e.Text = ModeDefault
+	}
+	return e
 }
 
 func (m *merger) anyScalar(k *key) Entry {
@@ -245,10 +269,6 @@ func (m *merger) env() {
 // finish settles what depends on more than one key.
 func (m *merger) finish() {
 	s := m.out
-	if s.DisableBypass && s.DefaultMode == ModeBypass {
-		m.warn(s.DefaultModeFrom, "%s is %q, which another setting forbids; %q is used instead", keyMode, ModeBypass, ModeDefault)
-		s.DefaultMode = ModeDefault
-	}
 	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
 		s.Bash.DefaultTimeout = s.Bash.MaxTimeout
 	}
