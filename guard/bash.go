@@ -108,34 +108,42 @@ func clip(text string) string {
 	return "\"" + text + "\""
 }
 
-// words looks for denied files among the arguments, so that a refusal says why;
+// words judges the files that the arguments name, so that a refusal says why;
 // what is not seen here the containment holds.
 func (l *line) words() {
-	seen := map[string]bool{}
 	for _, s := range l.analysis.Commands {
-		for _, w := range fileWords(s) {
-			for _, text := range candidates(w) {
-				for _, dir := range l.dirs {
-					full, err := l.absolute(w, text, dir)
-					if err != nil || seen[full] || len(full) > MaxPathLength {
-						continue
-					}
-					seen[full] = true
-					l.word(s, full)
-				}
+		reads, writes := s.Paths()
+		if len(reads)+len(writes) == 0 && !searchesText(s.Name) {
+			reads = s.Mentions()
+		}
+		for _, t := range l.targets(reads, reading) {
+			l.through(t, l.denied, l.guarded, l.asked)
+		}
+		for _, t := range l.targets(writes, writing) {
+			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
+		}
+		if len(writes) == 0 && !l.contained() && s.Name != "git" && !readsOnly(s) {
+			for _, t := range l.targets(reads, writing) {
+				l.through(t, l.protected)
 			}
 		}
 	}
 }
 
-// word judges one possible file of an argument.
-func (l *line) word(s command.Simple, full string) {
-	p, err := resolveFull(full)
-	if err != nil {
-		return
+// searchesText reports whether the first operand of a program is no file: what
+// such a program is given without one, it reads from its input.
+func searchesText(name string) bool {
+	switch name {
+	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "jq", "yq":
+		return true
 	}
-	t := target{path: p, given: slashed(p.given), real: slashed(p.real), access: reading, what: "read " + p.given}
-	for _, station := range []func(target) (Part, bool){l.denied, l.guarded, l.asked} {
+	return false
+}
+
+// through takes a file through stations and keeps what the first that knows has
+// to object.
+func (l *line) through(t target, stations ...func(target) (Part, bool)) {
+	for _, station := range stations {
 		if part, ok := station(t); ok {
 			if part.Action != Allow {
 				l.add(part)
@@ -143,60 +151,62 @@ func (l *line) word(s command.Simple, full string) {
 			return
 		}
 	}
-	if l.contained() || s.Name == "git" || readsOnly(s) {
-		return
-	}
-	t.access = writing
-	if part, ok := l.protected(t); ok {
-		part.What = "run " + s.Text
-		l.add(part)
-	}
 }
 
-// fileWords returns the arguments that may name files. The pattern of a search
-// and the text of an echo do not.
-func fileWords(s command.Simple) []command.Word {
-	if len(s.Args) == 0 {
-		return nil
+// exposed is protected for what the containment does not hold.
+func (l *line) exposed(t target) (Part, bool) {
+	if l.contained() {
+		return Part{}, false
 	}
-	var out []command.Word
-	pattern := false
-	switch s.Name {
-	case "echo", "printf", "true", ":", "cd":
-		return nil
-	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "jq":
-		pattern = true
+	return l.protected(t)
+}
+
+// leaving is bounded for commands that would otherwise run unasked with nothing
+// to keep them in the boundary.
+func (l *line) leaving(t target) (Part, bool) {
+	if l.held() || !l.autoAllowed() {
+		return Part{}, false
 	}
-	for i, w := range s.Args {
-		switch {
-		case !w.Static && !w.Home || w.Text == "" || strings.ContainsAny(w.Text, "\x00\n"):
-		case i == 0 && !strings.Contains(w.Text, "/"):
-		case i > 0 && pattern && !isOption(w.Text):
-			pattern = false
-		default:
-			out = append(out, w)
+	if _, ok := l.ruledIn(t); ok {
+		return Part{}, false
+	}
+	return l.bounded(t)
+}
+
+// targets resolves words in each directory the line may be in when it comes to
+// them. A word that is not known before the command runs names nothing.
+func (l *line) targets(words []command.Word, access fileAccess) []target {
+	var out []target
+	for _, w := range words {
+		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
+			continue
+		}
+		for _, dir := range l.dirs {
+			if t, err := l.target(w, dir, access); err == nil {
+				out = append(out, t)
+			}
 		}
 	}
 	return out
 }
 
-// candidates returns the file names an argument may hold: itself, the value of
-// an option or assignment, a file behind @.
-func candidates(w command.Word) []string {
-	text := w.Text
-	var out []string
-	if !isOption(text) {
-		out = append(out, text)
-	} else if !strings.HasPrefix(text, "--") && len(text) > 2 {
-		out = append(out, text[2:])
+func (l *line) target(w command.Word, dir string, access fileAccess) (target, error) {
+	if len(w.Text) > MaxPathLength || strings.ContainsRune(w.Text, 0) {
+		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
-	if _, value, ok := strings.Cut(text, "="); ok && value != "" {
-		out = append(out, value)
+	full, err := l.absolute(w, w.Text, dir)
+	if err != nil {
+		return target{}, err
 	}
-	if _, value, ok := strings.Cut(text, "@"); ok && value != "" {
-		out = append(out, value)
+	p, err := resolveFull(full)
+	if err != nil {
+		return target{}, err
 	}
-	return out
+	verb := "read "
+	if access == writing {
+		verb = "write "
+	}
+	return target{path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + p.given}, nil
 }
 
 // redirects judges the targets of redirections as Edit and Read do.
@@ -225,19 +235,14 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 		return
 	}
 	for _, dir := range l.dirs {
-		full, err := l.absolute(w, w.Text, dir)
-		var p Path
-		if err == nil {
-			p, err = resolveFull(full)
-		}
+		t, err := l.target(w, dir, access)
 		if err != nil {
 			l.add(Part{What: verb + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
 			continue
 		}
-		t := target{path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + p.given}
 		part := l.decide(t)
-		if part.Action == Ask && !part.Firm && l.held() && l.autoAllowed() {
-			continue // what leaves the workspace the containment refuses
+		if part.Action == Ask && !part.Firm && part.Rule != RuleHardLink && l.held() && l.autoAllowed() {
+			continue // the containment keeps it in the workspace
 		}
 		l.add(part)
 	}
