@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"testing"
+)
+
+// attackArg makes the test binary one of the attackers in attacker_test.go.
+const attackArg = "__attack"
+
+// init keeps an attacker on the main thread, for attacks that end it.
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == attackArg {
+		runtime.LockOSThread()
+	}
+}
+
+func TestMain(m *testing.M) {
+	if Init(os.Args) {
+		return
+	}
+	if len(os.Args) > 2 && os.Args[1] == attackArg {
+		attacker(os.Args[2], os.Args[3:])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// result is what a command did.
+type result struct {
+	output string
+	status Status
+	ended  int // processes that were left over
+}
+
+// runIn runs argv to its end and returns what it wrote.
+func runIn(t testing.TB, s *Sandbox, dir string, env []string, argv ...string) result {
+	t.Helper()
+	r, err := tryIn(s, dir, env, argv...)
+	if err != nil {
+		t.Fatalf("running %q: %v", argv, err)
+	}
+	return r
+}
+
+func tryIn(s *Sandbox, dir string, env []string, argv ...string) (result, error) {
+	out, w, err := os.Pipe()
+	if err != nil {
+		return result{}, err
+	}
+	defer out.Close()
+	p, err := s.Spawn(Spec{Argv: argv, Dir: dir, Env: env, Files: []*os.File{nil, w, w}})
+	w.Close()
+	if err != nil {
+		return result{}, err
+	}
+	text := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(out)
+		text <- string(b)
+	}()
+	status, err := p.Wait()
+	if err != nil {
+		return result{}, err
+	}
+	ended, err := p.Kill()
+	if err != nil {
+		return result{}, fmt.Errorf("kill: %w", err)
+	}
+	return result{<-text, status, ended}, nil
+}
