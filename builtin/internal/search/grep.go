@@ -2,17 +2,271 @@ package search
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"toolhost/builtin/internal/search/filetype"
+	"toolhost/builtin/internal/search/ignore"
+	"toolhost/builtin/internal/search/pattern"
 )
 
 // Grep searches file contents. Errors are of the query (a *PatternError, an
 // unknown type, a path that is gone) or ctx's; files that cannot be read are
 // counted, not errors.
 func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
-	return nil, errors.ErrUnsupported
+	p, err := pattern.Compile(q.Pattern, pattern.Options{IgnoreCase: q.IgnoreCase, Multiline: q.Multiline})
+	if err != nil {
+		return nil, err
+	}
+	sel, err := q.selection()
+	if err != nil {
+		return nil, err
+	}
+	q.Limit, q.Offset = max(q.Limit, 0), max(q.Offset, 0)
+	q.Before, q.After = max(q.Before, 0), max(q.After, 0)
+	limited, cancel := deadline(ctx, q.Timeout)
+	defer cancel()
+	l, err := e.list(limited, q.Scope, sel)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	s := newSearch(e.config, &q, p, l)
+	s.run(limited)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := s.result()
+	r.TimedOut = limited.Err() != nil
+	nothing := r.Matches == 0 && !r.TimedOut
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, func(file) bool { return true })
+	r.Notes = s.notes(r)
+	return r, nil
 }
 
-// Glob lists the files whose paths match.
-func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
-	return nil, errors.ErrUnsupported
+func deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+func (q *GrepQuery) selection() (*selection, error) {
+	globs, err := ignore.NewOverrides(q.Globs)
+	if err != nil {
+		return nil, err
+	}
+	types, err := filetype.Select(q.Types)
+	if err != nil {
+		return nil, err
+	}
+	return &selection{overrides: globs, types: types, noIgnore: q.NoIgnore}, nil
+}
+
+// search is one query under way: workers take files in path order, chunk by
+// chunk, and add what they find to the page, which puts it back in order and
+// tells them to stop once it is full.
+type search struct {
+	config  Config
+	query   *GrepQuery
+	pattern *pattern.Pattern
+	list    *listing
+	stop    atomic.Bool // the page is full, or the time is up
+	next    atomic.Int64
+	page    page
+	counts
+}
+
+// counts are of files that were not, or not wholly, searched.
+type counts struct{ binary, tooLarge atomic.Int64 }
+
+func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
+	s := &search{config: c, query: q, pattern: p, list: l}
+	s.page = page{limit: q.Limit, offset: q.Offset, maxText: c.MaxText, byTime: q.Mode == FilesWithMatches, context: q.contextual()}
+	s.page.room.L = &s.page.mu
+	s.page.waiting = map[int]*chunk{}
+	return s
+}
+
+// contextual: groups of lines are set apart by `--`.
+func (q *GrepQuery) contextual() bool { return q.Mode == Content && q.Before+q.After > 0 }
+
+// chunkFiles is how many files a worker takes at once.
+const chunkFiles = 16
+
+func (s *search) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		s.stop.Store(true)
+		s.page.abandon()
+	})
+	defer stop()
+	if ctx.Err() != nil {
+		s.stop.Store(true)
+	}
+	n := (len(s.list.files) + chunkFiles - 1) / chunkFiles
+	var wg sync.WaitGroup
+	for range min(s.config.Workers, n) {
+		wg.Go(func() {
+			w := newWorker(s)
+			for !s.stop.Load() {
+				i := int(s.next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if s.page.add(i, w.chunk(i)) {
+					s.stop.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (w *worker) chunk(i int) *chunk {
+	files := w.search.list.files
+	c := &chunk{}
+	for k := i * chunkFiles; k < min((i+1)*chunkFiles, len(files)) && !w.search.stop.Load(); k++ {
+		w.file(files[k], c)
+	}
+	return c
+}
+
+func (s *search) result() *GrepResult {
+	p := &s.page
+	r := &GrepResult{Binary: int(s.binary.Load()), TooLarge: int(s.tooLarge.Load()), Unreadable: s.list.troubles.count}
+	if p.byTime {
+		p.finishByTime()
+	}
+	r.Text = strings.ToValidUTF8(string(p.text), "\uFFFD")
+	r.Files, r.Matches, r.Shown = p.files, p.matches, p.shown
+	if p.more {
+		r.NextOffset = s.query.Offset + p.shown
+	}
+	return r
+}
+
+// entry is one entry of a result: where its text ends in its chunk's.
+type entry struct {
+	end   int
+	match bool // not a line of context
+	first bool // the first of its file
+	apart bool // not the line after the entry before it
+	count int  // matches it stands for
+	mtime time.Time
+}
+
+// chunk is what a worker found in one chunk of files.
+type chunk struct {
+	text    []byte
+	entries []entry
+}
+
+// page puts entries into order and keeps those that the query asked for.
+type page struct {
+	limit, offset, maxText int
+	byTime, context        bool
+
+	mu      sync.Mutex
+	room    sync.Cond
+	waiting map[int]*chunk // chunks whose predecessors are missing
+	held    int            // bytes of text in waiting
+	next    int
+	over    bool
+
+	text                  []byte
+	found                 []entryText // byTime: all of them
+	seen                  int
+	shown, files, matches int
+	more                  bool
+}
+
+type entryText struct {
+	entry
+	text string
+}
+
+// add takes the chunk number i, and all chunks after it that are waiting. It
+// reports whether the page is full. A worker that is far ahead of the others
+// waits here, so that memory stays bounded.
+func (p *page) add(i int, c *chunk) (full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i != p.next && p.held > p.maxText && !p.over {
+		p.room.Wait()
+	}
+	if p.over {
+		return true
+	}
+	p.waiting[i] = c
+	p.held += len(c.text)
+	for !p.over {
+		c, ok := p.waiting[p.next]
+		if !ok {
+			break
+		}
+		delete(p.waiting, p.next)
+		p.held -= len(c.text)
+		p.next++
+		p.take(c)
+	}
+	p.room.Broadcast()
+	return p.over
+}
+
+func (p *page) abandon() {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.room.Broadcast()
+}
+
+// take appends the entries of a chunk.
+func (p *page) take(c *chunk) {
+	from := 0
+	for _, e := range c.entries {
+		text := c.text[from:e.end]
+		from = e.end
+		if p.byTime {
+			p.found = append(p.found, entryText{e, string(text)})
+			continue
+		}
+		if p.limit > 0 && p.shown == p.limit || len(p.text) > p.maxText {
+			p.more, p.over = true, true
+			return
+		}
+		p.show(e, text)
+	}
+}
+
+func (p *page) show(e entry, text []byte) {
+	p.matches += e.count
+	if e.first {
+		p.files++
+	}
+	if p.seen++; p.seen <= p.offset {
+		return
+	}
+	if p.context && e.apart && p.shown > 0 {
+		p.text = append(p.text, "--\n"...)
+	}
+	p.shown++
+	p.text = append(p.text, text...)
+}
+
+// finishByTime fills the page with the newest files; equal times go by path.
+func (p *page) finishByTime() {
+	slices.SortStableFunc(p.found, func(a, b entryText) int { return b.mtime.Compare(a.mtime) })
+	p.files, p.matches = len(p.found), len(p.found)
+	rest := p.found[min(p.offset, len(p.found)):]
+	for _, e := range rest {
+		if p.limit > 0 && p.shown == p.limit || len(p.text) > p.maxText {
+			p.more = true
+			return
+		}
+		p.shown++
+		p.text = append(p.text, e.text...)
+	}
 }

@@ -56,7 +56,7 @@ func Parse(content []byte) *Rules {
 		if !utf8.ValidString(line) {
 			break // ripgrep's line reader ends at the first line that is not UTF-8
 		}
-		if r, ok := parseLine(strings.TrimSuffix(line, "\n")); ok {
+		if r, err := parseLine(strings.TrimSuffix(line, "\n"), glob.Options{OpenClass: true}); err == nil && r.glob != nil {
 			rs.add(r)
 		}
 	}
@@ -87,16 +87,17 @@ func put(m map[string][]int, key string, i int) map[string][]int {
 }
 
 // parseLine follows gitignore(5) with the readings of ripgrep's `ignore` crate.
-func parseLine(line string) (r rule, ok bool) {
+// A line that holds no rule gives a rule without a glob.
+func parseLine(line string, o glob.Options) (r rule, err error) {
 	if strings.HasPrefix(line, "#") {
-		return r, false
+		return r, nil
 	}
 	line = strings.TrimSuffix(line, "\r")
 	if !strings.HasSuffix(line, `\ `) {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 	}
 	if line == "" {
-		return r, false
+		return r, nil
 	}
 	anchored := false
 	if strings.HasPrefix(line, `\!`) || strings.HasPrefix(line, `\#`) {
@@ -115,12 +116,8 @@ func parseLine(line string) (r rule, ok bool) {
 	if strings.HasSuffix(line, "/**") {
 		line += "/*" // what is below the directory, not the directory itself
 	}
-	g, err := glob.Compile(line, glob.Options{OpenClass: true})
-	if err != nil {
-		return r, false
-	}
-	r.glob = g
-	return r, true
+	r.glob, err = glob.Compile(line, o)
+	return r, err
 }
 
 // Match returns what the last matching rule says of the path, which is

@@ -1,0 +1,208 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"toolhost/builtin/internal/search/glob"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// ErrGlob is wrapped by errors about a Glob pattern.
+var ErrGlob = errors.New("invalid glob")
+
+// Glob lists the files whose paths match a pattern, newest first. A literal
+// directory at the start of the pattern is searched whatever ignore files say
+// of it.
+func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
+	want, err := q.compile()
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := deadline(ctx, q.Timeout)
+	defer cancel()
+	scope, err := q.narrow(want)
+	if err != nil || scope.Path == "" {
+		return &GlobResult{}, err
+	}
+	sel := &selection{noIgnore: q.NoIgnore}
+	l, err := e.list(limited, scope, sel)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	prefix, _ := below(q.Path, strings.TrimSuffix(l.top, "/"))
+	matches := func(f file) bool { return want.Match(prefix + f.rel()) }
+	found := l.pick(limited, e.config.Workers, matches)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := &GlobResult{Total: len(found), TimedOut: limited.Err() != nil}
+	if q.Limit > 0 {
+		found = found[:min(len(found), q.Limit)]
+	}
+	var text strings.Builder
+	for _, f := range found {
+		r.Paths = append(r.Paths, l.path(f.file))
+		text.WriteString(printable(l.path(f.file)) + "\n")
+	}
+	r.Text, r.Shown = strings.ToValidUTF8(text.String(), "\uFFFD"), len(found)
+	nothing := r.Total == 0 && !r.TimedOut
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, matches)
+	r.Unreadable = l.troubles.count
+	r.Notes = r.notes(l, q)
+	return r, nil
+}
+
+// compile reads the pattern, relative to Path.
+func (q *GlobQuery) compile() (*glob.Pattern, error) {
+	p := filepath.ToSlash(q.Pattern)
+	top := withSlash(filepath.ToSlash(filepath.Clean(q.Path)))
+	if strings.HasPrefix(p, "/") || filepath.IsAbs(q.Pattern) {
+		rest, ok := strings.CutPrefix(p, top)
+		if !ok {
+			return nil, fmt.Errorf("%w %q: it does not lie within %s; pass its directory as path", ErrGlob, q.Pattern, q.Path)
+		}
+		p = rest
+	} else if !strings.Contains(p, "/") {
+		p = "**/" + p
+	}
+	p = strings.TrimPrefix(p, "./")
+	if strings.HasSuffix(p, "/") {
+		p += "**"
+	}
+	switch {
+	case p == "" || p == "**/":
+		return nil, fmt.Errorf("%w: the pattern is empty; pass ** for all files", ErrGlob)
+	case p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, "/../"):
+		return nil, fmt.Errorf("%w %q: `..` leads outside; pass the directory as path", ErrGlob, q.Pattern)
+	}
+	want, err := glob.Compile(p, glob.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%w %q: %w", ErrGlob, q.Pattern, err)
+	}
+	return want, nil
+}
+
+// narrow returns the scope of the literal directory that the pattern starts
+// with; one without a path when there is nothing.
+func (q *GlobQuery) narrow(want *glob.Pattern) (Scope, error) {
+	scope := q.Scope
+	info, err := os.Lstat(scope.Path)
+	if err != nil || !info.IsDir() {
+		return scope, nil // list tells what is wrong
+	}
+	for name := range strings.SplitSeq(want.Dir(), "/") {
+		if name == "" {
+			continue
+		}
+		scope.Path = filepath.Join(scope.Path, name)
+		info, err := os.Lstat(scope.Path)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !walk.IsGone(err):
+			return scope, fmt.Errorf("%w %s: %s", ErrScope, scope.Path, reason(err))
+		case err != nil || !info.IsDir() || scope.hides(scope.Path, true):
+			return Scope{}, nil
+		}
+	}
+	return scope, nil
+}
+
+// dated is a file with the time of its last change.
+type dated struct {
+	file
+	mtime time.Time
+}
+
+// pick returns the files that match, newest first; equal times go by path.
+func (l *listing) pick(ctx context.Context, workers int, match func(file) bool) []dated {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	var parts [][]dated
+	const size = 256
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				from := (int(next.Add(1)) - 1) * size
+				if from >= len(l.files) {
+					return
+				}
+				part := l.date(l.files[from:min(from+size, len(l.files))], match)
+				mu.Lock()
+				parts = append(parts, part)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	found := slices.Concat(parts...)
+	slices.SortFunc(found, func(a, b dated) int {
+		if c := b.mtime.Compare(a.mtime); c != 0 {
+			return c
+		}
+		return comparePaths(a.rel(), b.rel())
+	})
+	return found
+}
+
+func (l *listing) date(files []file, match func(file) bool) []dated {
+	var out []dated
+	for _, f := range files {
+		if !match(f) || l.scope.hides(l.real(f.rel()), false) {
+			continue
+		}
+		info, err := l.root.Stat(f.rel())
+		switch {
+		case err != nil && !walk.IsGone(err):
+			l.troubles.add(l.path(f), err)
+		case err == nil && info.Kind == walk.File:
+			out = append(out, dated{f, info.MTime})
+		}
+	}
+	return out
+}
+
+// comparePaths orders by path elements: a directory's files stand where its
+// name does.
+func comparePaths(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] == b[i] {
+			continue
+		}
+		switch {
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		}
+		return int(a[i]) - int(b[i])
+	}
+	return len(a) - len(b)
+}
+
+// notes tell what is not shown.
+func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
+	var out []string
+	if r.Total == 0 && r.IgnoredFiles > 0 {
+		out = append(out, fmt.Sprintf("0 files; %s not listed: pass the ignored directory as path.",
+			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
+	}
+	out = append(out, l.notes()...)
+	if r.TimedOut {
+		out = append(out, fmt.Sprintf("The time was up after %s: the list is partial. Search a smaller path.", q.Timeout))
+	}
+	if r.Shown < r.Total {
+		out = append(out, fmt.Sprintf("Shown: the %d newest of %d files. Narrow the pattern or the path.", r.Shown, r.Total))
+	}
+	return out
+}

@@ -1,0 +1,282 @@
+package match
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// dfa runs a program as an automaton whose states are built when they are
+// first entered. It tells whether and where a match ends, not where it starts:
+// all that choosing lines needs. It looks at text from left to right once, so
+// its time is bounded by text × program, and is near one table look-up a byte
+// in practice.
+//
+// States are numbered in steps of 256, so that state|byte indexes trans. ASCII
+// goes through trans; other runes go through their class (see class) and wide.
+type dfa struct {
+	prog  *syntax.Prog
+	lines bool
+	crlf  bool
+	stop  *atomic.Bool
+
+	trans  []uint32
+	wide   []uint32
+	states []state
+	ids    map[string]uint32
+	start  [kinds]uint32
+	class  classes
+
+	mark  []uint32 // per instruction, the generation that has visited it
+	gen   uint32
+	stack []uint32
+	out   []uint32
+	key   []byte
+	slow  int
+}
+
+// state is a set of instructions to go on from, and what stood before.
+type state struct {
+	pcs  []uint32
+	prev kind
+}
+
+// kind is what an assertion may need to know of the preceding rune.
+type kind uint8
+
+const (
+	textStart kind = iota
+	newline
+	wordRune
+	otherRune
+	returnRune // only told apart with crlf
+	kinds      = 5
+)
+
+const (
+	matched = 1 << 31    // set in a transition: a match ended before this rune
+	unknown = 0xffffffff // a transition not computed yet
+	// maxStates bounds the memory of one automaton, to about 10 MB; beyond it
+	// starts anew.
+	maxStates   = 8000
+	runeInvalid = -2 // a byte that is not UTF-8: matched by nothing
+	runeEnd     = -1
+	stopEvery   = 256 // computed transitions between looks at stop
+)
+
+func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
+	d := &dfa{prog: p.Prog, lines: p.Lines, crlf: p.CRLF, stop: stop}
+	d.class.prog = p.Prog
+	d.mark = make([]uint32, len(d.prog.Inst))
+	d.reset()
+	return d
+}
+
+func (d *dfa) reset() {
+	d.trans = append(d.trans[:0], make([]uint32, 256)...) // state 0 is not used
+	d.wide = d.wide[:0]
+	d.states = append(d.states[:0], state{})
+	d.ids = map[string]uint32{}
+	for k := range d.start {
+		d.start[k] = d.intern([]uint32{uint32(d.prog.Start)}, kind(k))
+	}
+}
+
+// compact forgets all states but those given, whose numbers it renews.
+func (d *dfa) compact(live ...*uint32) {
+	kept := make([]state, len(live))
+	for i, s := range live {
+		kept[i] = d.states[*s>>8]
+	}
+	d.reset()
+	for i, s := range live {
+		*s = d.intern(kept[i].pcs, kept[i].prev)
+	}
+}
+
+func (d *dfa) full() bool { return len(d.states) > maxStates }
+
+func (d *dfa) intern(pcs []uint32, prev kind) uint32 {
+	k := append(d.key[:0], byte(prev))
+	for _, pc := range pcs {
+		k = binary.LittleEndian.AppendUint32(k, pc)
+	}
+	d.key = k
+	if id, ok := d.ids[string(k)]; ok {
+		return id
+	}
+	id := uint32(len(d.states)) << 8
+	d.states = append(d.states, state{slices.Clone(pcs), prev})
+	n := len(d.trans)
+	d.trans = slices.Grow(d.trans, 256)[:n+256]
+	fill(d.trans[n:])
+	d.ids[string(k)] = id
+	return id
+}
+
+func fill(t []uint32) {
+	for i := range t {
+		t[i] = unknown
+	}
+}
+
+// assertions returns which assertions hold between prev and the rune r.
+func (d *dfa) assertions(prev kind, r rune) uint32 {
+	var f syntax.EmptyOp
+	if prev == textStart {
+		f |= syntax.EmptyBeginText | syntax.EmptyBeginLine
+	}
+	if prev == newline || prev == returnRune && r != '\n' {
+		f |= syntax.EmptyBeginLine
+	}
+	switch {
+	case r == runeEnd:
+		f |= syntax.EmptyEndText | syntax.EmptyEndLine
+	case r == '\n' && prev != returnRune, r == '\r' && d.crlf:
+		f |= syntax.EmptyEndLine
+	}
+	return uint32(f) | wordAssertions(prev == wordRune, pattern.IsWord(r))
+}
+
+func wordAssertions(before, after bool) uint32 {
+	f := uint32(syntax.EmptyNoWordBoundary)
+	if before != after {
+		f = uint32(syntax.EmptyWordBoundary)
+	}
+	if before {
+		f |= pattern.WordBefore
+	} else {
+		f |= pattern.NotWordBefore
+	}
+	if after {
+		f |= pattern.WordAfter
+	} else {
+		f |= pattern.NotWordAfter
+	}
+	return f
+}
+
+func (d *dfa) kindOf(r rune) kind {
+	switch {
+	case r == '\n':
+		return newline
+	case r == '\r' && d.crlf:
+		return returnRune
+	case pattern.IsWord(r):
+		return wordRune
+	}
+	return otherRune
+}
+
+// step computes the transition from a state by a rune.
+func (d *dfa) step(id uint32, r rune) uint32 {
+	st := &d.states[id>>8]
+	holds := d.assertions(st.prev, r)
+	eats := r >= 0 && !(d.lines && (r == '\n' || r == '\r' && d.crlf))
+	d.gen++
+	d.stack = append(d.stack[:0], st.pcs...)
+	d.out = d.out[:0]
+	found := uint32(0)
+	for len(d.stack) > 0 {
+		pc := d.stack[len(d.stack)-1]
+		d.stack = d.stack[:len(d.stack)-1]
+		if d.mark[pc] == d.gen {
+			continue
+		}
+		d.mark[pc] = d.gen
+		switch in := &d.prog.Inst[pc]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			d.stack = append(d.stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			d.stack = append(d.stack, in.Out)
+		case syntax.InstEmptyWidth:
+			if in.Arg&^holds == 0 {
+				d.stack = append(d.stack, in.Out)
+			}
+		case syntax.InstMatch:
+			found = matched
+		case syntax.InstFail:
+		default:
+			if eats && in.MatchRune(r) {
+				d.out = append(d.out, in.Out)
+			}
+		}
+	}
+	if d.lines && r == '\n' {
+		return d.start[newline] | found
+	}
+	d.out = append(d.out, uint32(d.prog.Start)) // a match may start anywhere
+	slices.Sort(d.out)
+	return d.intern(slices.Compact(d.out), d.kindOf(r)) | found
+}
+
+// advance computes the transition by the rune at b[i], and its length.
+func (d *dfa) advance(s uint32, b []byte, i int) (uint32, int) {
+	if d.slow++; d.slow%stopEvery == 0 && d.stop.Load() {
+		panic(interrupted{})
+	}
+	if c := b[i]; c < utf8.RuneSelf {
+		t := d.step(s, rune(c))
+		d.trans[s|uint32(c)] = t
+		return t, 1
+	}
+	r, size := utf8.DecodeRune(b[i:])
+	if r == utf8.RuneError && size <= 1 {
+		r = runeInvalid
+	}
+	k := d.class.of(r)
+	if k >= maxClasses {
+		return d.step(s, r), size
+	}
+	at := int(s>>8)*maxClasses + k
+	for len(d.wide) <= at {
+		n := len(d.wide)
+		d.wide = slices.Grow(d.wide, maxClasses)[:n+maxClasses]
+		fill(d.wide[n:])
+	}
+	if d.wide[at] == unknown {
+		t := d.step(s, r)
+		d.wide[at] = t
+	}
+	return d.wide[at], size
+}
+
+// ends reports whether a match ends at the end of the text.
+func (d *dfa) ends(s uint32) bool { return d.step(s, runeEnd)&matched != 0 }
+
+// find returns the position by which some match of b has ended, or -1. The
+// text starts after a rune of kind prev.
+func (d *dfa) find(b []byte, prev kind) int {
+	s := d.start[prev]
+	for i := 0; i < len(b); {
+		t := d.trans[s|uint32(b[i])]
+		if int32(t) >= 0 {
+			s = t
+			i++
+			continue
+		}
+		size := 1
+		if t == unknown {
+			t, size = d.advance(s, b, i)
+		}
+		if t&matched != 0 {
+			return i
+		}
+		s = t
+		i += size
+		if d.full() {
+			d.compact(&s)
+		}
+	}
+	if d.ends(s) {
+		return len(b)
+	}
+	return -1
+}
+
+// interrupted is what a computation panics with when it was told to stop.
+type interrupted struct{}

@@ -1,0 +1,142 @@
+package match
+
+import "bytes"
+
+// Span is a line of a text, from its first byte to its newline, without it.
+type Span struct{ Start, End int }
+
+const (
+	lanes = 4
+	// minLanes is the length in bytes below which a text is not split.
+	minLanes = 4096
+)
+
+// lane is a run of the automaton over whole lines of the text.
+type lane struct {
+	at, end int
+	state   uint32
+	hits    []Span
+}
+
+// scan appends the lines of b[from:to] with a match to hits; both bounds are
+// the starts of lines, or the ends of the text. The text is cut into four parts
+// at newlines that are run in lockstep: a state's successor depends on a load
+// from memory, and four independent loads are under way at once where a single
+// run would wait for each.
+func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
+	if to-from < minLanes {
+		l := lane{at: from, end: to, state: d.start[newline], hits: hits}
+		d.run(b, &l)
+		return l.hits
+	}
+	var ls [lanes]lane
+	cut := from
+	for k := range ls {
+		end := to
+		if k < lanes-1 {
+			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/lanes))+1, to)
+		}
+		ls[k] = lane{at: cut, end: end, state: d.start[newline]}
+		cut = end
+	}
+	d.lockstep(b, &ls)
+	for k := range ls {
+		d.run(b, &ls[k])
+		hits = append(hits, ls[k].hits...)
+	}
+	return hits
+}
+
+// lockstep runs the lanes until one of them is done.
+func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
+	for {
+		n := ls[0].end - ls[0].at
+		for k := range ls {
+			n = min(n, ls[k].end-ls[k].at)
+		}
+		if n <= 0 {
+			return
+		}
+		b0, b1 := b[ls[0].at:][:n], b[ls[1].at:][:n]
+		b2, b3 := b[ls[2].at:][:n], b[ls[3].at:][:n]
+		s0, s1, s2, s3 := ls[0].state, ls[1].state, ls[2].state, ls[3].state
+		var t0, t1, t2, t3 uint32
+		trans := d.trans
+		i := 0
+		for ; i < n; i++ {
+			t0, t1 = trans[s0|uint32(b0[i])], trans[s1|uint32(b1[i])]
+			t2, t3 = trans[s2|uint32(b2[i])], trans[s3|uint32(b3[i])]
+			if int32(t0|t1|t2|t3) < 0 {
+				break
+			}
+			s0, s1, s2, s3 = t0, t1, t2, t3
+		}
+		for k, s := range [lanes]uint32{s0, s1, s2, s3} {
+			ls[k].at += i
+			ls[k].state = s
+		}
+		if i == n {
+			continue
+		}
+		for k, t := range [lanes]uint32{t0, t1, t2, t3} {
+			if int32(t) >= 0 {
+				ls[k].state = t
+				ls[k].at++
+			} else {
+				d.special(b, &ls[k], t)
+			}
+		}
+		if d.full() {
+			d.compact(&ls[0].state, &ls[1].state, &ls[2].state, &ls[3].state)
+		}
+	}
+}
+
+// run runs one lane to its end.
+func (d *dfa) run(b []byte, l *lane) {
+	for l.at < l.end {
+		t := d.trans[l.state|uint32(b[l.at])]
+		if int32(t) >= 0 {
+			l.state = t
+			l.at++
+			continue
+		}
+		d.special(b, l, t)
+		if d.full() {
+			d.compact(&l.state)
+		}
+	}
+	if l.at == len(b) && l.end == len(b) && len(b) > 0 && b[len(b)-1] != '\n' && d.ends(l.state) {
+		l.hits = append(l.hits, Span{lineStart(b, len(b)), len(b)})
+	}
+}
+
+// special goes over one rune whose transition is not computed or ends a match.
+func (d *dfa) special(b []byte, l *lane, t uint32) {
+	size := 1
+	if t == unknown {
+		t, size = d.advance(l.state, b[:l.end], l.at)
+	}
+	if t&matched == 0 {
+		l.state = t
+		l.at += size
+		return
+	}
+	// The match ended before b[at], so its line is the one that b[at] ends or
+	// is part of.
+	s := Span{lineStart(b, l.at), lineEnd(b, l.at)}
+	l.hits = append(l.hits, s)
+	l.at = s.End + 1
+	l.state = d.start[newline]
+}
+
+// lineStart returns the start of the line that holds the position i.
+func lineStart(b []byte, i int) int { return bytes.LastIndexByte(b[:i], '\n') + 1 }
+
+// lineEnd returns the end of the line that holds the position i.
+func lineEnd(b []byte, i int) int {
+	if k := bytes.IndexByte(b[i:], '\n'); k >= 0 {
+		return i + k
+	}
+	return len(b)
+}

@@ -1,0 +1,144 @@
+// Package match finds the lines of a text that a pattern matches: by literals
+// that a match must contain where there are any, else by a lazily built
+// automaton that looks at four parts of the text at once.
+package match
+
+import (
+	"sync/atomic"
+
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// Matcher searches one text after the other for one pattern. It keeps what it
+// learns of the pattern, and is not for use by several goroutines.
+type Matcher struct {
+	p      *pattern.Pattern
+	dfa    *dfa
+	vm     *machine
+	finder *finder
+	beyond bool // see foldsBeyond
+
+	text   []byte
+	at     int // start of the next line to look at
+	direct bool
+	hits   []Span
+	hit    int
+	// candidates counts lines that held a literal, skipped the bytes between.
+	candidates, skipped int
+}
+
+const (
+	// block is how much text is scanned at once without literals, in bytes: a
+	// caller that needs the first line only does not pay for the whole text.
+	block = 64 << 10
+	// Lines that hold a literal cost about as much as 1,000 bytes of scanning
+	// (measured); when they are denser than that, scanning is faster.
+	minSkip     = 1000
+	judgeSkipAt = 256
+)
+
+// New returns a matcher for the pattern. When stop becomes true, what is under
+// way ends within microseconds and finds nothing more.
+func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
+	m := &Matcher{p: p, dfa: newDFA(p, stop), finder: newFinder(p.Literals)}
+	m.beyond = m.finder != nil && foldsBeyond(p.Literals)
+	if !p.Lines {
+		m.vm = newMachine(p, stop)
+	}
+	return m
+}
+
+// Reset starts on a new text, which must not change until the next Reset.
+func (m *Matcher) Reset(text []byte) {
+	m.text, m.at = text, 0
+	m.hits, m.hit = m.hits[:0], 0
+	m.direct = m.finder == nil || m.beyond && hasPartners(text)
+	if m.finder != nil {
+		m.finder.reset()
+	}
+}
+
+// Next returns the next line with a match. It is for patterns whose matches
+// are within lines.
+func (m *Matcher) Next() (s Span, ok bool) {
+	defer stopped(&ok)
+	if !m.direct {
+		if s, ok = m.nextLiteral(); ok || !m.direct {
+			return s, ok
+		}
+	}
+	for m.hit == len(m.hits) {
+		if m.at >= len(m.text) {
+			return Span{}, false
+		}
+		to := min(lineEnd(m.text, min(m.at+block, len(m.text)))+1, len(m.text))
+		m.hits, m.hit = m.dfa.scan(m.text, m.at, to, m.hits[:0]), 0
+		m.at = to
+	}
+	m.hit++
+	return m.hits[m.hit-1], true
+}
+
+// stopped ends a search that was interrupted.
+func stopped(ok *bool) {
+	if r := recover(); r != nil {
+		if _, is := r.(interrupted); !is {
+			panic(r)
+		}
+		*ok = false
+	}
+}
+
+// nextLiteral looks at the lines that hold a literal. It sets direct, and
+// leaves the rest to scanning, when there are too many of them.
+func (m *Matcher) nextLiteral() (Span, bool) {
+	for m.at < len(m.text) {
+		k := m.finder.find(m.text, m.at)
+		if k < 0 {
+			m.skipped += len(m.text) - m.at
+			m.at = len(m.text)
+			break
+		}
+		s := Span{m.at + lineStart(m.text[m.at:], k-m.at), lineEnd(m.text, k)}
+		if m.p.Literals.Exact {
+			m.at = s.End + 1
+			return s, true
+		}
+		m.candidates++
+		m.skipped += k - m.at
+		if m.candidates%judgeSkipAt == 0 && m.skipped < m.candidates*minSkip {
+			m.finder, m.direct, m.at = nil, true, s.Start
+			return Span{}, false
+		}
+		m.at = s.End + 1
+		if m.dfa.find(m.text[s.Start:s.End], newline) >= 0 {
+			return s, true
+		}
+	}
+	return Span{}, false
+}
+
+// Possible reports whether the text can have a match at all, fast.
+func (m *Matcher) Possible() bool {
+	return m.direct || m.finder.find(m.text, 0) >= 0
+}
+
+// Where returns the position in a matching line by which a match has ended.
+func (m *Matcher) Where(line []byte) (end int) {
+	ok := true
+	defer stopped(&ok)
+	return max(m.dfa.find(line, newline), 0)
+}
+
+// NextMatch returns the next match, leftmost-first, that starts at or after
+// from. It is for patterns whose matches may span lines.
+func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
+	defer stopped(&ok)
+	return m.vm.find(m.text, from)
+}
+
+// Any reports whether a pattern whose matches may span lines matches at all.
+func (m *Matcher) Any() (ok bool) {
+	defer stopped(&ok)
+	return m.Possible() && m.dfa.find(m.text, textStart) >= 0
+}

@@ -1,0 +1,74 @@
+package match
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Decode returns the text of a file as UTF-8 without a byte-order mark: files
+// in UTF-16 are known by theirs, as in ripgrep. The result may share memory
+// with raw.
+func Decode(raw []byte) []byte {
+	switch {
+	case bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")):
+		return raw[3:]
+	case bytes.HasPrefix(raw, []byte("\xff\xfe")):
+		return decode16(raw[2:], binary.LittleEndian)
+	case bytes.HasPrefix(raw, []byte("\xfe\xff")):
+		return decode16(raw[2:], binary.BigEndian)
+	}
+	return raw
+}
+
+func decode16(raw []byte, order binary.ByteOrder) []byte {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i+1 < len(raw); i += 2 {
+		r := rune(order.Uint16(raw[i:]))
+		if utf16.IsSurrogate(r) {
+			low := rune(utf8.RuneError)
+			if i+3 < len(raw) {
+				low = rune(order.Uint16(raw[i+2:]))
+			}
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				i += 2
+			}
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	if len(raw)%2 == 1 {
+		out = utf8.AppendRune(out, utf8.RuneError)
+	}
+	return out
+}
+
+// Window is the size in bytes of the buffer in which ripgrep reads a file: it
+// decides by it how much of a binary file is still searched as text.
+const Window = 64 << 10
+
+// Limit returns the part of a text that ripgrep searches before it takes the
+// file for binary, and whether it does. A NUL byte ends the search; the lines
+// of earlier buffers have been searched by then, those of the buffer that holds
+// it have not. So the buffer's movement is followed here: it is filled, its
+// complete lines are searched, the rest moves to its start, and it doubles when
+// a line does not fit.
+func Limit(b []byte) ([]byte, bool) {
+	nul := bytes.IndexByte(b, 0)
+	if nul < 0 {
+		return b, false
+	}
+	start, end, size := 0, 0, Window
+	for {
+		next := min(start+size, len(b))
+		if nul < next {
+			return b[:start], true
+		}
+		if k := bytes.LastIndexByte(b[max(end, start):next], '\n'); k >= 0 {
+			start = max(end, start) + k + 1
+		} else {
+			size *= 2
+		}
+		end = next
+	}
+}

@@ -1,0 +1,129 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"toolhost/builtin/internal/search/pattern"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// countIgnored counts the files that ignore files left out and that are
+// wanted, up to most; more says that there are more. Those in directories that
+// were ignored as a whole are counted only when deep.
+func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, deep bool, wanted func(file) bool) (n int, more bool) {
+	count := func(f file) {
+		if wanted(f) && !l.scope.hides(l.real(f.rel()), false) {
+			n++
+		}
+	}
+	for _, f := range l.omitted {
+		count(f)
+	}
+	if !deep {
+		return min(n, most), n > most
+	}
+	var buf walk.Buffer
+	descending := func(a, b *dir) int { return comparePaths(b.rel, a.rel) }
+	slices.SortFunc(l.pruned, descending)
+	free := &selection{overrides: sel.overrides, types: sel.types, noIgnore: true}
+	stack, work := l.pruned, 0
+	for len(stack) > 0 && n <= most && work <= most && ctx.Err() == nil {
+		d := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		dirs := l.visit(d, free, &buf)
+		for _, c := range d.children {
+			if c.dir == nil {
+				count(file{d, c.name})
+			}
+		}
+		slices.SortFunc(dirs, descending)
+		stack = append(stack, dirs...)
+		work += 1 + len(d.children)/16 // an entry costs less than opening a directory
+	}
+	return min(n, most), n > most || len(stack) > 0
+}
+
+// mention remembers a path without counting it.
+func (t *troubles) mention(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.large == "" || path < t.large {
+		t.large = path
+	}
+}
+
+func (s *search) notes(r *GrepResult) []string {
+	q := s.query
+	var out []string
+	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if r.Shown == 0 {
+		out = append(out, s.nothing(r)...)
+	}
+	if r.Binary > 0 && (r.Files == 0 || q.Mode != FilesWithMatches) {
+		note("%s not searched to the end: binary.", files(r.Binary))
+	}
+	if r.TooLarge > 0 {
+		note("%s not searched, larger than %d MiB: %s.", files(r.TooLarge), s.config.MaxFile>>20, s.list.troubles.large)
+	}
+	out = append(out, s.list.notes()...)
+	if r.TimedOut {
+		note("The time was up after %s: the results are partial. Search a smaller path, or pass a glob or type.", q.Timeout)
+	}
+	if r.NextOffset > 0 {
+		if q.Mode == FilesWithMatches {
+			note("Shown: entries %d to %d of %d; go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, r.Files, r.NextOffset)
+		} else {
+			note("Shown: entries %d to %d; there are more: go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, r.NextOffset)
+		}
+	}
+	return out
+}
+
+// nothing explains an empty result.
+func (s *search) nothing(r *GrepResult) []string {
+	var out []string
+	if r.Matches > 0 {
+		return []string{fmt.Sprintf("No entries from offset %d on; there are %d.", s.query.Offset, s.page.total())}
+	}
+	if r.IgnoredFiles > 0 {
+		out = append(out, fmt.Sprintf("0 matches; %s not searched: pass no_ignore.", ignoredText(r.IgnoredFiles, r.IgnoredMore)))
+	}
+	if once, changed := pattern.Unescape(s.query.Pattern); changed {
+		out = append(out, "The pattern asks for a backslash in the text; if it was escaped twice, pass "+once)
+	}
+	return out
+}
+
+// total is the number of entries that were seen.
+func (p *page) total() int { return max(p.seen, len(p.found)) }
+
+func ignoredText(n int, more bool) string {
+	if more {
+		return fmt.Sprintf("more than %d ignored files were", n)
+	}
+	if n == 1 {
+		return "1 ignored file was"
+	}
+	return fmt.Sprintf("%d ignored files were", n)
+}
+
+func files(n int) string {
+	if n == 1 {
+		return "1 file was"
+	}
+	return fmt.Sprintf("%d files were", n)
+}
+
+// notes tells of what could not be read.
+func (l *listing) notes() []string {
+	switch t := &l.troubles; t.count {
+	case 0:
+		return nil
+	case 1:
+		return []string{"1 file or directory could not be read: " + t.first + "."}
+	default:
+		return []string{fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first)}
+	}
+}

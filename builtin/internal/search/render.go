@@ -1,0 +1,267 @@
+package search
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"toolhost/builtin/internal/search/match"
+)
+
+// output renders what is found in one file.
+type output struct {
+	*worker
+	file  file
+	text  []byte // the decoded text, without what is not searched
+	chunk *chunk
+	path  []byte
+
+	matches int
+	at      int // position up to which lines are counted, the start of a line
+	line    int // its number, from 1
+	after   int // lines of context still to print
+	printed int // end of the last printed line, -1: none
+	entries int
+}
+
+// lines searches line by line.
+func (o *output) lines() {
+	s, ok := o.matcher.Next()
+	if !ok {
+		return
+	}
+	if !o.limit() && (s.Start >= len(o.text) || s.End > len(o.text)) {
+		return
+	}
+	q := o.search.query
+	for ; ok && s.Start < len(o.text) && s.End <= len(o.text); s, ok = o.matcher.Next() {
+		o.matches++
+		switch q.Mode {
+		case FilesWithMatches:
+			return
+		case Content:
+			o.group(s)
+			if o.full() {
+				return
+			}
+		}
+	}
+	o.trail(len(o.text))
+}
+
+// limit cuts the text where ripgrep takes it for binary; false when it does.
+func (o *output) limit() bool {
+	text, binary := match.Limit(o.text)
+	if !binary {
+		return true
+	}
+	o.search.binary.Add(1)
+	if o.search.query.Mode == Count {
+		text = nil // ripgrep tells no number of a part
+	}
+	o.text = text
+	return false
+}
+
+// full reports whether the page has no room for more of this file.
+func (o *output) full() bool {
+	q := o.search.query
+	return q.Limit > 0 && o.entries > q.Limit+q.Offset || len(o.chunk.text) > o.search.config.MaxText
+}
+
+// group prints a matching line and its context.
+func (o *output) group(s match.Span) {
+	q := o.search.query
+	o.trail(s.Start)
+	if q.Before > 0 {
+		from := s.Start
+		for n := 0; n < q.Before && from > o.printed+1; n++ {
+			from = bytes.LastIndexByte(o.text[:from-1], '\n') + 1
+		}
+		for from < s.Start {
+			end := from + bytes.IndexByte(o.text[from:], '\n')
+			o.emit(match.Span{Start: from, End: end}, false)
+			from = end + 1
+		}
+	}
+	o.emit(s, true)
+	o.after = q.After
+}
+
+// trail prints the context after the last match, up to the position to.
+func (o *output) trail(to int) {
+	for ; o.after > 0 && o.printed >= 0 && o.printed+1 < to; o.after-- {
+		from := o.printed + 1
+		end := len(o.text)
+		if k := bytes.IndexByte(o.text[from:], '\n'); k >= 0 {
+			end = from + k
+		}
+		o.emit(match.Span{Start: from, End: end}, false)
+	}
+}
+
+// spans searches a text in which matches may span lines; each match prints all
+// of its lines.
+func (o *output) spans() {
+	if !o.matcher.Any() {
+		return
+	}
+	if isBinary(o.text[:min(len(o.text), match.Window)]) {
+		o.search.binary.Add(1)
+		return
+	}
+	block, open := match.Span{}, false
+	for from := 0; from <= len(o.text); {
+		m, ok := o.matcher.NextMatch(from)
+		if !ok || m.Start == len(o.text) && m.Start > 0 && o.text[m.Start-1] == '\n' {
+			break
+		}
+		o.matches++
+		if o.search.query.Mode == FilesWithMatches {
+			return
+		}
+		if from = m.End; m.End == m.Start {
+			from++
+		}
+		lines := o.linesOf(m)
+		if open && lines.Start <= block.End {
+			block.End = max(block.End, lines.End)
+			continue
+		}
+		if open && !o.block(block) {
+			return
+		}
+		block, open = lines, true
+	}
+	if open && o.block(block) {
+		o.trail(len(o.text))
+	}
+}
+
+// linesOf returns the lines that a match lies in, without the last newline.
+func (o *output) linesOf(m match.Span) match.Span {
+	start := bytes.LastIndexByte(o.text[:m.Start], '\n') + 1
+	if m.End > m.Start && o.text[m.End-1] == '\n' {
+		return match.Span{Start: start, End: m.End - 1}
+	}
+	if k := bytes.IndexByte(o.text[m.End:], '\n'); k >= 0 {
+		return match.Span{Start: start, End: m.End + k}
+	}
+	return match.Span{Start: start, End: len(o.text)}
+}
+
+// block prints the lines of a span; false when the page is full.
+func (o *output) block(s match.Span) bool {
+	if o.search.query.Mode != Content {
+		return true
+	}
+	for from, first := s.Start, true; from <= s.End; first = false {
+		end := s.End
+		if k := bytes.IndexByte(o.text[from:s.End], '\n'); k >= 0 {
+			end = from + k
+		}
+		if line := (match.Span{Start: from, End: end}); first {
+			o.group(line)
+		} else {
+			o.after = 0
+			o.emit(line, true)
+			o.after = o.search.query.After
+		}
+		from = end + 1
+		if o.full() {
+			return false
+		}
+	}
+	return true
+}
+
+// emit prints one line.
+func (o *output) emit(s match.Span, matches bool) {
+	q, c := o.search.query, o.chunk
+	sep := byte('-')
+	if matches {
+		sep = ':'
+	}
+	c.text = append(append(c.text, o.name()...), sep)
+	if q.LineNumbers {
+		o.line += bytes.Count(o.text[o.at:s.Start], newline)
+		o.at = s.Start
+		c.text = append(strconv.AppendInt(c.text, int64(o.line), 10), sep)
+	}
+	line := bytes.TrimSuffix(o.text[s.Start:s.End], carriageReturn)
+	if n := o.search.config.MaxLine; n > 0 && len(line) > n {
+		at := 0
+		if matches && o.search.pattern.Lines {
+			at = o.matcher.Where(o.text[s.Start:s.End])
+		}
+		c.text = clip(c.text, line, n, at)
+	} else {
+		c.text = append(c.text, line...)
+	}
+	c.text = append(c.text, '\n')
+	e := entry{match: matches, first: o.entries == 0, apart: o.printed < 0 || s.Start != o.printed+1}
+	if matches {
+		e.count = 1
+	}
+	o.printed = s.End
+	o.add(e)
+}
+
+var newline, carriageReturn = []byte{'\n'}, []byte{'\r'}
+
+// emitPath prints an entry of the modes that print one a file.
+func (o *output) emitPath(e entry, more string) {
+	o.chunk.text = append(append(append(o.chunk.text, o.name()...), more...), '\n')
+	e.match, e.first = true, true
+	o.add(e)
+}
+
+func (o *output) add(e entry) {
+	o.entries++
+	e.end = len(o.chunk.text)
+	o.chunk.entries = append(o.chunk.entries, e)
+}
+
+func (o *output) name() []byte {
+	if o.path == nil {
+		o.path = []byte(printable(o.search.list.path(o.file)))
+	}
+	return o.path
+}
+
+// printable keeps a name from looking like more than one line.
+func printable(path string) string {
+	if strings.IndexFunc(path, unicode.IsControl) < 0 {
+		return path
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, path)
+}
+
+// clip appends n bytes of a line around the position at, and says how many
+// are left out on either side.
+func clip(dst, line []byte, n, at int) []byte {
+	from := max(0, min(at-n/2, len(line)-n))
+	to := min(len(line), from+n)
+	for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) && at-from < n {
+		from--
+	}
+	for to < len(line) && !utf8.RuneStart(line[to]) && to > from {
+		to--
+	}
+	if from > 0 {
+		dst = fmt.Appendf(dst, "[%d bytes …] ", from)
+	}
+	dst = append(dst, line[from:to]...)
+	if to < len(line) {
+		dst = fmt.Appendf(dst, " [… %d bytes]", len(line)-to)
+	}
+	return dst
+}

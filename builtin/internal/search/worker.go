@@ -1,0 +1,148 @@
+package search
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+
+	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// worker searches files, one after the other.
+type worker struct {
+	search  *search
+	matcher *match.Matcher
+	buf     *[]byte
+}
+
+// buffers are reused between queries: the page faults of fresh memory would
+// cost as much as the search.
+var buffers = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
+
+const (
+	// firstRead is how much of a file is read at first, in bytes.
+	firstRead = 256 << 10
+	// maxKept is the largest buffer that is kept for later, in bytes.
+	maxKept = 8 << 20
+)
+
+func newWorker(s *search) *worker {
+	return &worker{search: s, matcher: match.New(s.pattern, &s.stop)}
+}
+
+// file searches one file and appends what it finds to the chunk.
+func (w *worker) file(f file, c *chunk) {
+	s := w.search
+	if s.list.scope.hides(s.list.real(f.rel()), false) {
+		return
+	}
+	h, err := s.list.root.Open(f.rel())
+	if err != nil {
+		if !walk.IsGone(err) {
+			s.list.troubles.add(s.list.path(f), err)
+		}
+		return
+	}
+	defer h.Close()
+	buf := buffers.Get().(*[]byte)
+	defer func() {
+		if cap(*buf) <= maxKept {
+			buffers.Put(buf)
+		}
+	}()
+	raw, err := w.read(h, buf)
+	switch {
+	case errors.Is(err, errTooLarge):
+		s.tooLarge.Add(1)
+		s.list.troubles.mention(s.list.path(f))
+		return
+	case errors.Is(err, errBinary):
+		s.binary.Add(1)
+		return
+	case err != nil:
+		s.list.troubles.add(s.list.path(f), err)
+		return
+	}
+	w.text(f, h, match.Decode(raw), c)
+}
+
+var (
+	errTooLarge = errors.New("larger than the search reads")
+	errBinary   = errors.New("binary")
+)
+
+// read reads the whole file into the buffer. A file whose beginning shows
+// that it is binary, or that is too large, is not read on.
+func (w *worker) read(h walk.Handle, buf *[]byte) ([]byte, error) {
+	n, first := 0, true
+	for {
+		b := (*buf)[:cap(*buf)]
+		m, err := h.Read(b[n:])
+		n += m
+		if err == io.EOF {
+			return b[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n < len(b) {
+			continue
+		}
+		if first {
+			first = false
+			if !w.search.list.direct && isBinary(b) {
+				return nil, errBinary
+			}
+			info, err := h.Stat()
+			if err != nil {
+				return nil, err
+			}
+			if info.Size > w.search.config.MaxFile {
+				return nil, errTooLarge
+			}
+			*buf = slices.Grow(b, max(int(info.Size)+1-len(b), len(b)))
+			continue
+		}
+		if int64(n) > w.search.config.MaxFile || w.search.stop.Load() {
+			return nil, errTooLarge
+		}
+		*buf = slices.Grow(b, len(b))
+	}
+}
+
+// isBinary looks at the beginning of a file as Limit would.
+func isBinary(b []byte) bool {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return false // UTF-16
+	}
+	return bytes.IndexByte(b[:match.Window], 0) >= 0
+}
+
+// text searches the decoded text of a file.
+func (w *worker) text(f file, h walk.Handle, b []byte, c *chunk) {
+	o := &output{worker: w, file: f, text: b, chunk: c, line: 1, printed: -1}
+	w.matcher.Reset(b)
+	if !w.search.pattern.Lines {
+		o.spans()
+	} else {
+		o.lines()
+	}
+	if o.matches == 0 {
+		return
+	}
+	switch w.search.query.Mode {
+	case FilesWithMatches:
+		info, err := h.Stat()
+		if err != nil {
+			w.search.list.troubles.add(w.search.list.path(f), err)
+			return
+		}
+		o.emitPath(entry{mtime: info.MTime, count: 1}, "")
+	case Count:
+		o.emitPath(entry{count: o.matches}, ":"+strconv.Itoa(o.matches))
+	}
+}
