@@ -58,7 +58,7 @@ func addAllow(file string, text []byte, root, rule string) ([]byte, error) {
 	}
 	doc, err := hujson.Parse(append([]byte(strings.TrimPrefix(string(text), "\ufeff")), '\n'))
 	if err != nil {
-		return nil, syntaxError(file, err)
+		return nil, fmt.Errorf("settings file %s: %w", file, err)
 	}
 	if err := insertAllow(&doc, root, rule); err != nil {
 		return nil, fmt.Errorf("settings file %s: %w", file, err)

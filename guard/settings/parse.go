@@ -64,7 +64,7 @@ func parse(src source, words *vocabulary, text []byte) (*layer, error) {
 	// A line comment may end with the file; the parser wants a newline.
 	root, err := hujson.Parse(append(bytes.Clone(text), '\n'))
 	if err != nil {
-		return nil, syntaxError(src.file, err)
+		return nil, p.syntaxError(err, len(text))
 	}
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
@@ -77,12 +77,15 @@ func parse(src source, words *vocabulary, text []byte) (*layer, error) {
 }
 
 // syntaxError gives an error of hujson its position as fields.
-func syntaxError(file string, err error) error {
-	e := &ParseError{File: file, Err: err}
+func (p *parser) syntaxError(err error, end int) error {
+	e := &ParseError{File: p.source.file, Err: err}
 	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Column); scan == nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			e.Err = cause
 		}
+	}
+	if e.Line > len(p.lines) || e.Line == 0 { // in the newline that was added
+		e.Line, e.Column = p.position(end)
 	}
 	return e
 }

@@ -44,13 +44,13 @@ func TestParseErrors(t *testing.T) {
 		want         string
 	}{
 		{"missing comma", "{\n  \"a\": 1\n  \"b\": 2\n}", 3, 3, "after object value"},
-		{"cut off", "{\n  \"permissions\": {\"deny\": [\"x\"", 3, 1, "unexpected EOF"},
+		{"cut off", "{\n  \"permissions\": {\"deny\": [\"x\"", 2, 31, "unexpected EOF"},
 		{"two values", "{}\n{}", 2, 1, "after top-level value"},
 		{"a list", "\n  []", 2, 3, "a JSON object is expected"},
 		{"a bare word", "hello", 1, 1, "invalid literal"},
 		{"not UTF-8", "{\n \"env\": {\"A\": \"\xff\"}}", 2, 16, "not UTF-8"},
 		{"deep", "{\"a\":" + strings.Repeat("[", 100000), 1, 5 + maxDepth, "levels of nesting"},
-		{"unclosed string", "{\"a", 2, 1, ""},
+		{"unclosed string", "{\"a", 1, 4, ""},
 		{"unclosed comment", "{} /*", 1, 4, ""},
 		{"single quotes", "{'a': 1}", 1, 2, ""},
 	} {

@@ -72,9 +72,11 @@ func dropTwins(list []source) []source {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s source) bool {
 		file := filepath.Clean(s.file)
-		twin := seen[file] || s.kind.inWorkspace() && own[file]
+		if seen[file] || s.kind.inWorkspace() && own[file] {
+			return true
+		}
 		seen[file] = true
-		return twin
+		return false
 	})
 }
 

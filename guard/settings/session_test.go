@@ -1,0 +1,524 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func rules(allow, deny string) string {
+	list := func(s string) string {
+		if s == "" {
+			return "[]"
+		}
+		return `["` + strings.ReplaceAll(s, ",", `","`) + `"]`
+	}
+	return fmt.Sprintf(`{"permissions": {"allow": %s, "deny": %s}}`, list(allow), list(deny))
+}
+
+// run is a session whose clock the test moves.
+type run struct {
+	*session
+	clock time.Time
+	last  *Settings
+}
+
+func (p *place) start() *run {
+	r := &run{session: newSession(p.cfg), clock: time.Now()}
+	r.now = func() time.Time { return r.clock }
+	r.last = r.read()
+	return r
+}
+
+func (r *run) next() *Settings {
+	if s := r.read(); s != nil {
+		r.last = s
+	}
+	return r.last
+}
+
+// What a running server takes over from each kind of file.
+func TestRunningTakesTighteningOnly(t *testing.T) {
+	type state struct{ allow, deny string }
+	for _, tt := range []struct {
+		name, file    string
+		before, after string // "" is no file
+		want          state
+	}{
+		{"deny added to a project file", projectFile, rules("a", "x"), rules("a", "x,y"), state{"a", "x,y"}},
+		{"deny taken out of a project file", projectFile, rules("a", "x,y"), rules("a", "y"), state{"a", "y,x"}},
+		{"allow added to a project file", projectFile, rules("a", "x"), rules("a,b", "x"), state{"a", "x"}},
+		{"allow taken out of a project file", projectFile, rules("a,b", "x"), rules("b", "x"), state{"b", "x"}},
+		{"allow and deny swapped", projectFile, rules("a", "x"), rules("x", "a"), state{"", "a,x"}},
+		{"project file deleted", projectFile, rules("a", "x"), "", state{"", "x"}},
+		{"project file appears", projectFile, "", rules("a", "x"), state{"", "x"}},
+		{"local file appears", localFile, "", rules("a", "x"), state{"", "x"}},
+		{"our own project file appears", ownProject, "", rules("a", "x"), state{"", "x"}},
+		{"project file broken", projectFile, rules("a", "x"), `{"permissions": {`, state{"a", "x"}},
+		{"project file emptied", projectFile, rules("a", "x"), " ", state{"a", "x"}},
+		{"deny list replaced by nonsense", projectFile, rules("a", "x"), `{"permissions": {"deny": 1}}`, state{"", "x"}},
+		{"carve-out added", projectFile, rules("", "Read(*.env)"), rules("", "Read(*.env),Read(!a.env)"), state{"", "Read(*.env)"}},
+		{"carve-out taken out", projectFile, rules("", "Read(*.env),Read(!a.env)"), rules("", "Read(*.env)"), state{"", "Read(*.env)"}},
+		{"carve-out kept", projectFile, rules("", "Read(*.env),Read(!a.env)"), rules("", "Read(*.env),Read(!a.env),Edit"), state{"", "Read(*.env),Read(!a.env),Edit"}},
+		{"carve-out moved behind", projectFile, rules("", "Read(!a.env),Read(*.env)"), rules("", "Read(*.env),Read(!a.env)"), state{"", "Read(*.env)"}},
+		{"a shell negation is no carve-out", projectFile, rules("", "Bash(! true)"), rules("", "Bash(! false)"), state{"", "Bash(! false),Bash(! true)"}},
+		{"user file loosened", userFile, rules("a", "x,y"), rules("a,b", "x"), state{"a,b", "x"}},
+		{"user file appears", userFile, "", rules("a", "x"), state{"a", "x"}},
+		{"managed file loosened", managedFile, rules("a", "x,y"), rules("b", "y"), state{"b", "y"}},
+		{"drop-in appears", dropInA, "", rules("a", "x"), state{"a", "x"}},
+		{"our own user file broken", ownUser, rules("a", "x"), "{", state{"a", "x"}},
+		{"file of the command line loosened", "given.json", rules("a", "x"), rules("a,b", ""), state{"a", "x"}},
+	} {
+		p := newPlace(t)
+		p.cfg.TrustWorkspace = true
+		if tt.file == "given.json" {
+			p.cfg.Files = []string{p.path(tt.file)}
+		}
+		if tt.before != "" {
+			p.write(tt.file, tt.before)
+		}
+		r := p.start()
+		if len(r.last.Broken) != 0 {
+			t.Errorf("%s: broken at the start: %v", tt.name, r.last.Broken)
+		}
+		if tt.after == "" {
+			p.remove(tt.file)
+		} else {
+			p.write(tt.file, tt.after)
+		}
+		s := r.next()
+		if got := (state{texts(s.Allow), texts(s.Deny)}); got != tt.want || len(s.Broken) != 0 {
+			t.Errorf("%s: got %+v, broken %v, want %+v", tt.name, got, s.Broken, tt.want)
+		}
+		if again := r.read(); again != nil {
+			t.Errorf("%s: read again without a change: %+v", tt.name, again)
+		}
+	}
+}
+
+// An allow that was taken out does not come back without trust.
+func TestRunningAllowStaysOut(t *testing.T) {
+	p := newPlace(t)
+	p.cfg.TrustWorkspace = true
+	p.write(projectFile, rules("a,b", ""))
+	r := p.start()
+	p.write(projectFile, rules("b", ""))
+	r.next()
+	p.write(projectFile, rules("a,b,c", ""))
+	if s := r.next(); texts(s.Allow) != "b" || s.Trusted {
+		t.Errorf("allow %s, trusted %v", texts(s.Allow), s.Trusted)
+	}
+	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.next(); texts(s.Allow) != "a,b,c" || !s.Trusted {
+		t.Errorf("after trust: allow %s, trusted %v", texts(s.Allow), s.Trusted)
+	}
+}
+
+func TestRunningScalars(t *testing.T) {
+	mode := func(m string) string { return `{"permissions": {"defaultMode": "` + m + `"}}` }
+	for _, tt := range []struct{ name, user, before, after, want string }{
+		{"stricter", "{}", mode("default"), mode("plan"), ModePlan},
+		{"laxer", "{}", mode("plan"), mode("default"), ModePlan},
+		{"taken out", "{}", mode("plan"), "{}", ModePlan},
+		{"shadowed by the user's laxer one", mode("bypassPermissions"), mode("default"), "{}", ModeDefault},
+		{"lax one taken out", mode("default"), mode("bypassPermissions"), "{}", ModeDefault},
+	} {
+		p := newPlace(t)
+		p.cfg.TrustWorkspace = true
+		p.write(userFile, tt.user)
+		p.write(projectFile, tt.before)
+		r := p.start()
+		p.write(projectFile, tt.after)
+		if got := r.next().DefaultMode; got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+
+	p := newPlace(t)
+	p.write(projectFile, `{"permissions": {"disableBypassPermissionsMode": "disable"}}`)
+	r := p.start()
+	p.remove(projectFile)
+	if s := r.next(); !s.DisableBypass {
+		t.Error("a project file was deleted and bypassPermissions became possible")
+	}
+}
+
+// Editors that replace a file in two steps leave a moment without it.
+func TestUserFileVanishes(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, rules("a", "x"))
+	p.write(dropInA, rules("b", "y"))
+	r := p.start()
+	p.remove(userFile)
+	p.remove(dropInA)
+	if s := r.next(); texts(s.Deny) != "y,x" || texts(s.Allow) != "" || r.due.IsZero() {
+		t.Errorf("at once: deny %s allow %s due %v", texts(s.Deny), texts(s.Allow), r.due)
+	}
+	r.clock = r.clock.Add(vanishGrace)
+	if s := r.next(); texts(s.Deny) != "" || !r.due.IsZero() {
+		t.Errorf("after the grace: deny %s due %v", texts(s.Deny), r.due)
+	}
+	p.write(userFile, rules("a", "z"))
+	if s := r.next(); texts(s.Deny) != "z" || texts(s.Allow) != "a" {
+		t.Errorf("back again: deny %s allow %s", texts(s.Deny), texts(s.Allow))
+	}
+	p.remove(userFile)
+	r.next()
+	p.write(userFile, rules("a", "z"))
+	if s := r.next(); texts(s.Allow) != "a" || !r.due.IsZero() {
+		t.Errorf("back within the grace: allow %s due %v", texts(s.Allow), r.due)
+	}
+}
+
+func TestBrokenAtStart(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		make       func(*place)
+	}{
+		{"syntax", ":2:3: ", func(p *place) { p.write(projectFile, "{\n  x") }},
+		{"too large", "larger than 1048576 bytes", func(p *place) { p.write(projectFile, "{}"+strings.Repeat(" ", MaxFileSize)) }},
+		{"a directory", "not a regular file", func(p *place) { p.write(projectFile+"/x", "") }},
+		{"a loop of links", "cannot be read", func(p *place) {
+			p.write(localFile, "{}")
+			if err := os.Symlink(p.path(projectFile), p.path(projectFile)); err != nil {
+				p.t.Skip(err)
+			}
+		}},
+		{"--settings names nothing", "does not exist", func(p *place) { p.cfg.Files = []string{p.path("none.json")} }},
+		{"relative root", "not an absolute path", func(p *place) { p.cfg.Roots = []string{"work"} }},
+		{"drop-ins are a file", "not a regular file", func(p *place) { p.write("etc/"+claudeManagedName+"/managed-settings.d/10-a.json/x", "") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlace(t)
+			p.write(userFile, rules("", "x"))
+			tt.make(p)
+			s := Load(p.cfg)
+			if err := errors.Join(s.Broken...); err == nil || !strings.Contains(err.Error(), tt.want) || len(s.Broken) != 1 {
+				t.Errorf("broken %v, want %s", s.Broken, tt.want)
+			}
+			if texts(s.Deny) != "x" {
+				t.Errorf("the other files are not in force: %s", texts(s.Deny))
+			}
+		})
+	}
+}
+
+// A file that was broken at the start is read for the first time when mended.
+func TestBrokenThenMended(t *testing.T) {
+	p := newPlace(t)
+	p.cfg.TrustWorkspace = true
+	p.write(projectFile, "{")
+	r := p.start()
+	p.write(projectFile, "{{")
+	if s := r.next(); len(s.Broken) != 1 {
+		t.Errorf("still broken, yet %v", s.Broken)
+	}
+	p.write(projectFile, rules("a", "x"))
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Allow) != "a" || texts(s.Deny) != "x" {
+		t.Errorf("mended: %v, allow %s, deny %s", s.Broken, texts(s.Allow), texts(s.Deny))
+	}
+	p.write(projectFile, "{")
+	s := r.next()
+	if len(s.Broken) != 0 || texts(s.Deny) != "x" || !strings.Contains(warnings(s), "last good content stays in force") {
+		t.Errorf("broken again: %v %s\n%s", s.Broken, texts(s.Deny), warnings(s))
+	}
+	p.write(projectFile, rules("a", "x"))
+	if s := r.next(); warnings(s) != "" {
+		t.Errorf("mended again, yet %s", warnings(s))
+	}
+
+	p = newPlace(t)
+	p.write(userFile, "{")
+	r = p.start()
+	p.remove(userFile)
+	if s := r.next(); len(s.Broken) != 0 {
+		t.Errorf("removed, yet %v", s.Broken)
+	}
+}
+
+// An edit that leaves size and time as they were is seen while stamps are young.
+func TestSameStamp(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, rules("", "x"))
+	info, err := os.Stat(p.path(userFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.start()
+	p.write(userFile, rules("", "y"))
+	if err := os.Chtimes(p.path(userFile), info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.next(); texts(s.Deny) != "y" {
+		t.Errorf("got %s", texts(s.Deny))
+	}
+}
+
+// The user's own file is not a project's because the home directory is a root.
+func TestHomeIsARoot(t *testing.T) {
+	p := newPlace(t)
+	p.cfg.Roots = []string{p.cfg.Home}
+	p.write(userFile, rules("a", "x"))
+	if s := Load(p.cfg); texts(s.Allow) != "a" || s.Allow[0].Kind != User || !s.Trusted {
+		t.Errorf("got %+v, trusted %v", s.Allow, s.Trusted)
+	}
+}
+
+func TestTrust(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	allows := func() string { s := Load(p.cfg); return fmt.Sprintf("%s %v", texts(s.Allow), s.Trusted) }
+	check := func(when, want string) {
+		t.Helper()
+		if got := allows(); got != want {
+			t.Errorf("%s: got %q, want %q", when, got, want)
+		}
+	}
+	p.write(projectFile, rules("a,b", "x"))
+	p.write(localFile, rules("c", ""))
+	check("at first", " false")
+	if err := Trust(p.cfg, root+"/."); err != nil {
+		t.Fatal(err)
+	}
+	check("trusted", "c,a,b true")
+	p.write(projectFile, "// reformatted\n"+rules("b,a", "x,y"))
+	check("same content in another order, more denied", "c,b,a true")
+	p.write(projectFile, `{"permissions": {"allow": ["a", "b"]}, "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "evil"}]}]}}`)
+	check("a pull brought a hook", " false")
+	review, err := Inspect(p.cfg, root)
+	if err != nil || len(review.Entries) != 4 {
+		t.Fatalf("review %+v, %v", review, err)
+	}
+	p.write(projectFile, rules("a,b,worse", ""))
+	if err := review.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	check("changed between looking and trusting", " false")
+
+	if err := Trust(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	list, err := ListTrusted(p.cfg)
+	if err != nil || len(list) != 1 || list[0].Root != root || list[0].Since.IsZero() {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	check("trusted anew", "c,a,b,worse true")
+	if err := Revoke(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	check("revoked", " false")
+	if err := Revoke(p.cfg, root); err == nil {
+		t.Error("revoked twice")
+	}
+	if entries, err := os.ReadDir(p.cfg.StateDir); err != nil || len(entries) != 2 {
+		t.Errorf("left in the state directory: %v, %v", entries, err)
+	}
+}
+
+func TestTrustOfOneRootOnly(t *testing.T) {
+	p := newPlace(t)
+	p.cfg.Roots = append(p.cfg.Roots, p.path("other"))
+	p.write(projectFile, rules("a", ""))
+	p.write("other/.claude/settings.json", rules("a,b", ""))
+	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s := Load(p.cfg); texts(s.Allow) != "a" || len(s.Untrusted) != 2 || s.Trusted {
+		t.Errorf("allow %s, untrusted %v", texts(s.Allow), s.Untrusted)
+	}
+}
+
+func TestTrustWhileRunning(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	p.write(projectFile, rules("a,b", ""))
+	if err := Trust(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	r := p.start()
+	p.write(projectFile, rules("b,c", ""))
+	if s := r.next(); texts(s.Allow) != "b" {
+		t.Errorf("of trusted content what still stands counts; got %s", texts(s.Allow))
+	}
+	if err := Revoke(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.next(); texts(s.Allow) != "" {
+		t.Errorf("revoked, yet %s", texts(s.Allow))
+	}
+}
+
+func TestTrustErrors(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, tt := range []struct {
+		name, want string
+		do         func() error
+	}{
+		{"no such directory", "no such file", func() error { return Trust(p.cfg, p.path("none")) }},
+		{"a file", "is not a directory", func() error { p.write("f", ""); return Trust(p.cfg, p.path("f")) }},
+		{"no state directory", "no state directory", func() error { return Trust(Config{}, root) }},
+		{"broken file", ":1:2:", func() error { p.write(projectFile, "{"); return Trust(p.cfg, root) }},
+		{"damaged store", "is damaged", func() error {
+			p.write(projectFile, "{}")
+			p.write("state/trust.json", "{")
+			return Trust(p.cfg, root)
+		}},
+		{"store of anybody", "can be written by other users", func() error {
+			p.write("state/trust.json", "{}")
+			if err := os.Chmod(p.path("state/trust.json"), 0o666); err != nil {
+				return err
+			}
+			return Trust(p.cfg, root)
+		}},
+	} {
+		if err := tt.do(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	p.write(projectFile, rules("a", ""))
+	if s := Load(p.cfg); texts(s.Allow) != "" || !strings.Contains(warnings(s), "no workspace is trusted by it") {
+		t.Errorf("a store that is not believed: allow %s\n%s", texts(s.Allow), warnings(s))
+	}
+}
+
+func TestAppendAllow(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, rule := range []string{"Bash(make *)", "Read(a \"b\")", "Bash(make *)"} {
+		if err := AppendAllow(p.cfg, root, rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Load(p.cfg)
+	if got := texts(s.Allow); got != `Bash(make *),Read(a "b")` || s.Allow[0].Kind != User || s.Allow[0].Root != root || len(s.Warnings) != 0 {
+		t.Errorf("got %+v, warnings %v", s.Allow, s.Warnings)
+	}
+	file := p.cfg.answersFile(root)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	for _, text := range []string{
+		"// mine\n{\"permissions\": {\"allow\": [\"old\", /* why */], \"deny\": [\"d\"],}, // end\n}",
+		"{\"permissions\": {\"deny\": [\"d\"], \"allow\": null}, \"note\": [1]} // mine end why",
+		"\ufeff{\"permissions\": {\"deny\": [\"d\"]}} /* mine end why */",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := AppendAllow(p.cfg, root, "new"); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		after, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Load(p.cfg)
+		if got := texts(s.Allow) + " " + texts(s.Deny); !strings.HasSuffix(got, "new d") || len(s.Broken) != 0 {
+			t.Errorf("rules %q after\n%s", got, after)
+		}
+		for _, keep := range []string{"mine", "why", "end"} {
+			if !strings.Contains(string(after), keep) {
+				t.Errorf("%q is lost:\n%s", keep, after)
+			}
+		}
+	}
+}
+
+func TestAppendAllowErrors(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, rule := range []string{"", " ", "a\nb", "a\x00"} {
+		if AppendAllow(p.cfg, root, rule) == nil {
+			t.Errorf("%q was taken", rule)
+		}
+	}
+	if AppendAllow(Config{}, root, "a") == nil {
+		t.Error("without a directory")
+	}
+	if err := AppendAllow(p.cfg, root, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"{", "[]", `{"permissions": 3}`, `{"permissions": {"allow": "x"}}`} {
+		file := p.cfg.answersFile(root)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if AppendAllow(p.cfg, root, "a") == nil {
+			t.Errorf("%s was changed", text)
+		}
+		if after, err := os.ReadFile(file); string(after) != text {
+			t.Errorf("%s became %s (%v)", text, after, err)
+		}
+	}
+}
+
+// Several hosts remember answers at once.
+func TestAppendAllowAtOnce(t *testing.T) {
+	p := newPlace(t)
+	var g errgroup.Group
+	for i := range 20 {
+		g.Go(func() error { return AppendAllow(p.cfg, p.cfg.Roots[0], fmt.Sprintf("Bash(%d)", i)) })
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(Load(p.cfg).Allow); got != 20 {
+		t.Errorf("%d of 20 rules are left", got)
+	}
+	if left, _ := os.ReadDir(p.path("home/.config/toolhost/workspaces")); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestKindString(t *testing.T) {
+	for k, want := range map[Kind]string{Managed: "managed", CommandLine: "command line", Local: "local", Project: "project", User: "user", 9: "Kind(9)"} {
+		if got := k.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// usual is what a developer who uses Claude Code has.
+func usual(t testing.TB) *place {
+	p := newPlace(t)
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("Bash(command-%d *)", i))
+	}
+	for _, name := range []string{localFile, projectFile, userFile, ownUser} {
+		p.write(name, rules(strings.Join(many, ","), "Read(.env),Read(./secrets/**)"))
+	}
+	return p
+}
+
+func BenchmarkLoad(b *testing.B) {
+	p := usual(b)
+	for b.Loop() {
+		Load(p.cfg)
+	}
+}
+
+func BenchmarkReload(b *testing.B) {
+	p := usual(b)
+	for _, name := range allSources { // so old that stamps prove content
+		old := time.Now().Add(-time.Hour)
+		_ = os.Chtimes(p.path(name), old, old) // absent ones are no matter
+	}
+	w, err := Watch(p.cfg, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Close()
+	for b.Loop() {
+		w.Reload()
+	}
+}

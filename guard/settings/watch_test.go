@@ -1,0 +1,173 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds how long a test waits for an event before it fails.
+const patience = 10 * time.Second
+
+// watch follows a place and returns a function that waits until the settings
+// told to onChange satisfy a condition.
+func (p *place) watch() (w *Watcher, wait func(what string, ok func(*Settings) bool)) {
+	p.t.Helper()
+	told := make(chan *Settings, 10000)
+	w, err := Watch(p.cfg, func(s *Settings) { told <- s })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = w.Close() })
+	return w, func(what string, ok func(*Settings) bool) {
+		p.t.Helper()
+		limit := time.After(patience)
+		for {
+			select {
+			case s := <-told:
+				if ok(s) {
+					return
+				}
+			case <-limit:
+				s := w.Current()
+				p.t.Fatalf("%s: not seen; deny %s, warnings %s", what, texts(s.Deny), warnings(s))
+			}
+		}
+	}
+}
+
+func denies(want string) func(*Settings) bool {
+	return func(s *Settings) bool { return texts(s.Deny) == want }
+}
+
+func TestWatch(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, rules("", "x"))
+	_, wait := p.watch()
+
+	p.write(userFile, rules("", "written"))
+	wait("written in place", denies("written"))
+
+	p.write("home/.claude/settings.json.tmp", rules("", "renamed"))
+	if err := os.Rename(p.path("home/.claude/settings.json.tmp"), p.path(userFile)); err != nil {
+		t.Fatal(err)
+	}
+	wait("renamed over", denies("renamed"))
+
+	p.write(userFile, "{")
+	wait("broken", func(s *Settings) bool {
+		return texts(s.Deny) == "renamed" && len(s.Warnings) == 1 && len(s.Broken) == 0
+	})
+
+	p.remove(userFile)
+	wait("deleted", denies(""))
+
+	p.remove("home/.claude")
+	p.write(userFile, rules("", "anew"))
+	wait("directory removed and made anew", denies("anew"))
+
+	p.write(projectFile, rules("", "p"))
+	wait("directory of the project appears", denies("p,anew"))
+
+	p.write(ownUser, rules("", "own"))
+	wait("a tree of directories appears", denies("p,own,anew"))
+
+	p.write(dropInA, rules("", "m"))
+	wait("a drop-in and its directory appear", denies("m,p,own,anew"))
+	p.remove(dropInA)
+	wait("the drop-in is deleted", denies("p,own,anew"))
+
+	p.write(projectFile, rules("a", "p"))
+	wait("a project allow", func(s *Settings) bool { return !s.Trusted && texts(s.Allow) == "" })
+	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	wait("trusted", func(s *Settings) bool { return s.Trusted && texts(s.Allow) == "a" })
+}
+
+func TestWatchManyRewrites(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, "{}")
+	w, wait := p.watch()
+	const last = 1000
+	for i := 1; i <= last; i++ {
+		p.write(userFile, rules("", fmt.Sprint(i)))
+	}
+	wait("the last of the rewrites", denies(fmt.Sprint(last)))
+	if s := w.Reload(); texts(s.Deny) != fmt.Sprint(last) || len(s.Broken)+len(s.Warnings) != 0 {
+		t.Errorf("deny %s, %v, %v", texts(s.Deny), s.Broken, s.Warnings)
+	}
+}
+
+// Every edit made before Reload is seen by it, events or none.
+func TestReloadSeesEachEdit(t *testing.T) {
+	p := newPlace(t)
+	p.write(projectFile, "{}")
+	w, _ := p.watch()
+	for i := range 300 {
+		want := fmt.Sprintf("%03d", i)
+		p.write(userFile, rules("", want))
+		if got := texts(w.Reload().Deny); got != want {
+			t.Fatalf("edit %s: got %s", want, got)
+		}
+	}
+	if w.Reload() != w.Current() {
+		t.Error("nothing changed, yet the settings are new")
+	}
+}
+
+func TestWatchConcurrently(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, rules("", "x"))
+	w, _ := p.watch()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				if s := w.Reload(); len(s.Deny) == 0 || len(w.Current().Deny) == 0 {
+					t.Error("a reading without the deny rule")
+					return
+				}
+			}
+		})
+	}
+	for i := range 200 { // replaced as editors do, never absent for long
+		p.write(userFile, rules("", fmt.Sprintf("x%d", i)))
+	}
+	wg.Wait()
+}
+
+func TestWatchErrors(t *testing.T) {
+	if w, err := Watch(Config{Roots: []string{"relative"}}, nil); err == nil || w != nil {
+		t.Errorf("got %v, %v", w, err)
+	}
+	p := newPlace(t)
+	w, err := Watch(p.cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	p.write(userFile, rules("", "x"))
+	if got := texts(w.Reload().Deny); got != "x" {
+		t.Errorf("Reload after Close: %q", got)
+	}
+}
+
+// Events elsewhere in a root are none of ours.
+func TestConcerns(t *testing.T) {
+	p := newPlace(t)
+	w, _ := p.watch()
+	for name, want := range map[string]bool{"work/main.go": false, "work/.claude": true, projectFile: true, "work/.claude/commands": false,
+		"home/.bash_history": false, "home/.config": true, filepath.Dir(dropInA): true, dropInA: true, "state/trust.json": true, "state/audit.log": false} {
+		if got := w.concerns(p.path(name)); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
