@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"znkr.io/diff"
 	"znkr.io/diff/textdiff"
 )
 
@@ -83,33 +84,46 @@ type change struct {
 }
 
 // changes returns the parts in which old and new differ, line by line and
-// without what a run of changed lines has in common at both ends: charsets
-// with two codes for one character keep the one that the file has.
+// without what lines have in common at both ends: charsets with two codes for
+// one character keep the one that the file has.
 func changes(old, new string) []change {
 	var out []change
+	var deleted, inserted []string // the current run of changed lines
 	at := 0
-	for _, h := range textdiff.Edits(old, new) {
-		sp := Span{at, at}
-		text := ""
-		if h.LineNoX >= 0 {
-			sp.End += len(h.Line)
-			at = sp.End
+	flush := func() {
+		out = appendRun(out, at, deleted, inserted)
+		for _, line := range deleted {
+			at += len(line)
 		}
-		if h.LineNoY >= 0 {
-			text = h.Line
-		}
-		if n := len(out); n > 0 && out[n-1].End == sp.Start && (h.LineNoX < 0 || h.LineNoY < 0) {
-			out[n-1].End = sp.End
-			out[n-1].text += text
-		} else if h.LineNoX < 0 || h.LineNoY < 0 {
-			out = append(out, change{sp, text})
+		deleted, inserted = nil, nil
+	}
+	for _, e := range textdiff.Edits(old, new) {
+		switch e.Op {
+		case diff.Delete:
+			deleted = append(deleted, e.Line)
+		case diff.Insert:
+			inserted = append(inserted, e.Line)
+		case diff.Match:
+			flush()
+			at += len(e.Line)
 		}
 	}
-	for i, c := range out {
-		was := old[c.Start:c.End]
-		p := commonPrefix(was, c.text)
-		q := commonSuffix(was[p:], c.text[p:])
-		out[i] = change{Span{c.Start + p, c.End - q}, c.text[p : len(c.text)-q]}
+	flush()
+	return out
+}
+
+// appendRun appends the changes that replace the deleted lines, which begin at
+// offset at: one for each line if their number stays, else one for all.
+func appendRun(out []change, at int, deleted, inserted []string) []change {
+	if len(deleted) != len(inserted) {
+		deleted, inserted = []string{strings.Join(deleted, "")}, []string{strings.Join(inserted, "")}
+	}
+	for i, was := range deleted {
+		text := inserted[i]
+		p := commonPrefix(was, text)
+		q := commonSuffix(was[p:], text[p:])
+		out = append(out, change{Span{at + p, at + len(was) - q}, text[p : len(text)-q]})
+		at += len(was)
 	}
 	return out
 }

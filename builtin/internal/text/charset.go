@@ -150,7 +150,7 @@ func detect(raw []byte) *charset {
 }
 
 // utf16ByParity recognises UTF-16 without a mark: Latin text has its NULs at
-// the odd offsets (little-endian) or the even ones. At least one unit in ten
+// the odd offsets (little-endian) or the even ones. At least one unit in three
 // must have one, none may stand at the other parity, and all must decode to
 // printable characters, so that binary tables of small numbers do not pass.
 func utf16ByParity(raw []byte) *charset {
@@ -163,7 +163,7 @@ func utf16ByParity(raw []byte) *charset {
 	}
 	big := nul[0] > 0
 	count := nul[0] + nul[1]
-	if nul[0] > 0 && nul[1] > 0 || count == 0 || count*20 < len(head) {
+	if nul[0] > 0 && nul[1] > 0 || count == 0 || count*6 < len(head) {
 		return nil
 	}
 	units := make([]uint16, len(head)/2)

@@ -136,7 +136,7 @@ func exactSpans(s, old string) []Span {
 // foldedSpans returns the places in s that are old once both are folded.
 func foldedSpans(s, old string, quotes bool) []Span {
 	folded, needle := fold(s, quotes), fold(old, quotes)
-	if len(folded) == len(s) && needle == old {
+	if folded == s && needle == old {
 		return nil // nothing folds: the exact search has seen it all
 	}
 	spans := exactSpans(folded, needle)

@@ -14,8 +14,11 @@ const (
 	maxShownLine    = 240      // characters shown of a line
 	maxCandidates   = 8        // places compared in full
 	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
+	maxSameLines    = 8        // places at which one line of the text counts, such as "}"
 	gramTableSize   = 1 << 14  // slots of the set of trigrams, a power of two
 	maxComparedLine = 2000     // bytes of a line that are compared
+	sameKey         = 0.98     // what a line counts that differs in whitespace or case
+	alike           = 0.95     // what a line counts at most that differs in more
 )
 
 // NotFoundError reports that a text to be replaced does not occur, and shows
@@ -94,9 +97,6 @@ func splitLines(s string) []string {
 
 // squeeze returns a line without differences in whitespace.
 func squeeze(line string) string {
-	if len(line) > maxComparedLine {
-		line = line[:maxComparedLine]
-	}
 	return strings.Join(strings.Fields(line), " ")
 }
 
@@ -107,20 +107,22 @@ func candidates(want, have []string) []int {
 	index := make(map[string][]int, len(want))
 	longest := 0
 	for j, line := range want {
-		key := squeeze(line)
-		index[key] = append(index[key], j)
-		if len(key) > len(squeeze(want[longest])) {
+		k := key(line)
+		if k != "" && len(index[k]) < maxSameLines {
+			index[k] = append(index[k], j)
+		}
+		if len(k) > len(key(want[longest])) {
 			longest = j
 		}
 	}
-	grams := newGramSet(squeeze(want[longest]))
+	grams := newGramSet(key(want[longest]))
 	votes := make([]float64, len(have))
 	var buf []byte
 	for i, line := range have {
-		buf = appendSqueezed(buf[:0], line)
+		buf = appendKey(buf[:0], line)
 		for _, j := range index[string(buf)] {
 			if i >= j {
-				votes[i-j] += float64(len(buf)) + 0.1
+				votes[i-j] += float64(len(buf))
 			}
 		}
 		if i >= longest {
@@ -130,14 +132,23 @@ func candidates(want, have []string) []int {
 	return highest(votes, maxCandidates)
 }
 
-// appendSqueezed appends squeeze(line) to buf without making strings.
-func appendSqueezed(buf []byte, line string) []byte {
+// key is the form in which lines are compared: without differences in
+// whitespace and in the case of ASCII letters.
+func key(line string) string { return string(appendKey(nil, line)) }
+
+// appendKey appends key(line) to buf.
+func appendKey(buf []byte, line string) []byte {
 	line = line[:min(len(line), maxComparedLine)]
 	for field := range strings.FieldsSeq(line) {
 		if len(buf) > 0 {
 			buf = append(buf, ' ')
 		}
 		buf = append(buf, field...)
+	}
+	for i, c := range buf {
+		if 'A' <= c && c <= 'Z' {
+			buf[i] = c + 'a' - 'A'
+		}
 	}
 	return buf
 }
@@ -167,7 +178,7 @@ func highest(values []float64, n int) []int {
 func similarity(want, have []string) float64 {
 	total, sum := 0.0, 0.0
 	for j, line := range want {
-		a := squeeze(line)
+		a := key(line)
 		weight := float64(len(a)) + 1
 		total += weight
 		if j >= len(have) {
@@ -176,10 +187,10 @@ func similarity(want, have []string) float64 {
 		switch {
 		case line == have[j]:
 			sum += weight
-		case a == squeeze(have[j]):
-			sum += weight * 0.98
+		case a == key(have[j]):
+			sum += weight * sameKey
 		default:
-			sum += weight * 0.95 * newGramSet(a).similarity([]byte(squeeze(have[j])))
+			sum += weight * alike * newGramSet(a).similarity([]byte(key(have[j])))
 		}
 	}
 	return sum / total

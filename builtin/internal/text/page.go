@@ -141,8 +141,9 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	var kinds strings.Builder
 	for _, l := range raw {
 		text := cs.decode(l.text)
-		if l.hidden > 0 {
-			text = strings.TrimRight(text, string(utf8.RuneError)) // a character cut in two
+		if whole := strings.TrimRight(text, string(utf8.RuneError)); l.hidden > 0 && whole != text {
+			text = whole // the last character was cut in two
+			l.hidden++
 		}
 		if cs.enc == nil && !utf8.ValidString(text) {
 			_, n := countUTF8(l.text)

@@ -1,0 +1,155 @@
+package text
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// edit is Decode, Find, Apply.
+func edit(raw, old, new string, all bool) (string, How, error) {
+	t := Decode([]byte(raw))
+	m, err := Find(t, old, new, all)
+	if err != nil {
+		return "", 0, err
+	}
+	out, err := Apply(t, m)
+	return string(out), m.How, err
+}
+
+func TestEdit(t *testing.T) {
+	tests := []struct {
+		name, file, old, new string
+		all                  bool
+		want                 string
+		how                  How
+	}{
+		{"exact", "a\nb\nc\n", "b", "B", false, "a\nB\nc\n", Exact},
+		{"no final newline stays so", "a\nb", "b", "c", false, "a\nc", Exact},
+		{"everything to nothing", "a\nb\n", "a\nb\n", "", false, "", Exact},
+		{"all to nothing", "aaaa", "a", "", true, "", Exact},
+		{"empty file", "", "", "new\n", false, "new\n", Exact},
+		{"all, overlapping", "aaa", "aa", "b", true, "ba", Exact},
+		{"byte order mark stays", "\xef\xbb\xbfa\nb\n", "a", "x", false, "\xef\xbb\xbfx\nb\n", Exact},
+		{"invalid byte stays in UTF-8", "é é é é\nbad \xff\nend\n", "end", "END", false, "é é é é\nbad \xff\nEND\n", Exact},
+		{"cp1252 byte on a far line", "first\n" + strings.Repeat("x\n", 997) + "caf\xe9\n", "first", "1st", false, "1st\n" + strings.Repeat("x\n", 997) + "caf\xe9\n", Exact},
+		{"cp1252 gets cp1252", "caf\xe9\nb\n", "b", "bé", false, "caf\xe9\nb\xe9\n", Exact},
+
+		{"LF for CRLF", "a\r\nb\r\nc\r\n", "a\nb\n", "a\nB\n", false, "a\r\nB\r\nc\r\n", LineEndings},
+		{"new lines get CRLF", "a\r\nb\r\n", "b", "b\nc", false, "a\r\nb\r\nc\r\n", Exact},
+		{"match must not tear a CRLF", "a\r\nb\r\n", "\nb", "\nx\nb", false, "a\r\nx\r\nb\r\n", LineEndings},
+		{"CRLF for LF", "a\nb\nc\n", "a\r\nb", "a\r\nB\r\n", false, "a\nB\n\nc\n", LineEndings},
+		{"mixed stays mixed", "a\r\nb\nc\r\nd\n", "a\nb\nc\nd\n", "a\nb\nC\nd\n", false, "a\r\nb\nC\r\nd\n", LineEndings},
+		{"mixed, exact in its LF part", "a\r\nb\nc\nd\r\n", "b\nc", "b\nx\nc", false, "a\r\nb\nx\nc\nd\r\n", Exact},
+		{"lone CR outside stays", "a\rb\nc\n", "c", "x", false, "a\rb\nx\n", Exact},
+		{"CR file", "a\rb\rc", "a\nb", "a\nB\nx", false, "a\rB\rx\rc", LineEndings},
+		{"all takes both endings", "a\r\nb\nX\na\nb\n", "a\nb\n", "c\n", true, "c\r\nX\nc\n", LineEndings},
+		{"endings are the edit", "a\r\nb\r\n", "\r\n", "\n", true, "a\nb\n", Exact},
+		{"endings are the edit, the other way", "a\nb\n", "\n", "\r\n", true, "a\r\nb\r\n", Exact},
+		{"deleting a line in CRLF", "a\r\nb\r\nc\r\n", "b\n", "", false, "a\r\nc\r\n", LineEndings},
+
+		{"exact quote only", "a \"x\" b \u201cx\u201d", `"x"`, `"y"`, false, "a \"y\" b \u201cx\u201d", Exact},
+		{"curly in the file", "say \u201chi\u201d\n", `say "hi"`, `say "ho" and "hey"`, false, "say \u201cho\u201d and \u201chey\u201d\n", Quotes},
+		{"apostrophe", "it\u2019s x\n", "it's x", "it's y, isn't it", false, "it\u2019s y, isn\u2019t it\n", Quotes},
+		{"straight in the file", "say \"hi\"\n", "say \u201chi\u201d", "say \u201cho\u201d", false, "say \"ho\"\n", Quotes},
+		{"quotes are the edit", "it's\n", "it's", "it\u2019s", false, "it\u2019s\n", Exact},
+		{"lines not changed keep their own quotes", "\u201ca\" \n b\n", "\"a\" \n b", "\"a\" \n c", false, "\u201ca\" \n c\n", Quotes},
+		{"part of a line keeps its own quotes", "f(\u201ca\", 1)\n", `f("a", 1)`, `f("a", 2)`, false, "f(\u201ca\", 2)\n", Quotes},
+		{"kind not in the region stays as typed", "\u201cx\u201d\n", `"x"`, `'x'`, false, "'x'\n", Quotes},
+		{"quotes and endings", "\u201ca\u201d\r\nb\r\n", "\"a\"\nb", "\"c\"\nb", false, "\u201cc\u201d\r\nb\r\n", Quotes | LineEndings},
+
+		{"line numbers", "one\n\ttwo\nthree\n", "     1→one\n     2→\ttwo", "     1→one\n     2→\tTWO", false, "one\n\tTWO\nthree\n", LineNumbers},
+		{"line numbers in old only", "one\ntwo\n", "2→two", "TWO", false, "one\nTWO\n", LineNumbers},
+		{"line numbers and CRLF", "one\r\ntwo\r\n", "     1→one\n     2→two\n", "1→one\n2→2\n", false, "one\r\n2\r\n", LineNumbers | LineEndings},
+		{"text that looks like a prefix", "1→one\n", "1→one", "1→two", false, "1→two\n", Exact},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, how, err := edit(tt.file, tt.old, tt.new, tt.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if how != tt.how {
+				t.Errorf("how = %b, want %b", how, tt.how)
+			}
+			if (how.Note() == "") != (how == Exact) {
+				t.Errorf("note %q for %b", how.Note(), how)
+			}
+		})
+	}
+}
+
+func TestEditRefused(t *testing.T) {
+	tests := []struct {
+		name, file, old, new string
+		all                  bool
+		want                 string // part of the message
+	}{
+		{"twice", "a\nb\na\n", "a", "x", false, "occurs 2 times, on lines 1, 3"},
+		{"overlapping", "aaa", "aa", "x", false, "occurs 2 times"},
+		{"twice by quotes", "\u201cx\u201d \u201cx\u201d", `"x"`, "y", true, "curly and straight"},
+		{"twice by prefix", "x\nx\n", "1→x", "y", true, "occurs 2 times"},
+		{"empty", "a", "", "b", false, "old_string is empty"},
+		{"no change", "it\u2019s\n", "it's", "it\u2019s", false, "would change nothing"},
+		{"same", "a", "a", "a", false, "would change nothing"},
+		{"one line without prefix", "a\nb\n", "1→a\nb", "x", false, "not found"},
+		{"unmappable", "caf\xe9 na\xefve\n", "caf", "日本", false, `windows-1252, which has no character '日' (U+65E5)`},
+		{"many", strings.Repeat("x\n", 100), "x", "y", false, "19, 20, …"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, _, err := edit(tt.file, tt.old, tt.new, tt.all)
+			if err == nil {
+				t.Fatalf("edited to %q", got)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %q, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	file := "package x\n\nfunc a() {\n\treturn 1\n}\n\nfunc b() {\n\tif x {\n\t\treturn 2\n\t}\n}\n"
+	tests := []struct {
+		name, old   string
+		first, last int
+		reason      string
+		region      string
+	}{
+		{"spaces for tabs", "func b() {\n    if x {\n        return 2\n", 7, 9, "only the indentation differs: tabs in the file, spaces in old_string",
+			"      7→func b() {\n-      →····if·x·{\n+     8→⇥if·x·{\n        ^ differs from here\n-      →········return·2\n+     9→⇥⇥return·2\n        ^ differs from here\n"},
+		{"trailing space", "return 1 \n}\n\nfunc b", 4, 7, "", ""},
+		{"blank at the end", "func a() { \n\treturn 1\n", 3, 4, "only whitespace at the ends of lines differs", "-      →func·a()·{·\n+     3→func·a()·{\n                  ^ differs from here\n      4→\treturn 1\n"},
+		{"case", "FUNC A() {\n\tRETURN 1", 3, 4, "only upper and lower case differ", ""},
+		{"no-break space", "func\u00a0a() {\n", 3, 3, "only whitespace differs", "-      →func<U+00A0>a()·{\n+     3→func·a()·{\n            ^ differs from here\n"},
+		{"zero width", "func a()\u200b {\n", 3, 3, "only invisible or look-alike characters differ", ""},
+		{"a word", "func b() {\n\tif y {\n", 7, 8, "", "      7→func b() {\n-      →⇥if·y·{\n+     8→⇥if·x·{\n            ^ differs from here\n"},
+		{"nothing alike", "SELECT id FROM customers", 0, 0, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := edit(file, tt.old, "zzz", false)
+			var e *NotFoundError
+			if !errors.As(err, &e) {
+				t.Fatalf("error %v", err)
+			}
+			if e.First != tt.first || e.Last != tt.last {
+				t.Errorf("lines %d-%d, want %d-%d\n%v", e.First, e.Last, tt.first, tt.last, err)
+			}
+			if tt.reason != "" && e.Reason != tt.reason {
+				t.Errorf("reason %q, want %q", e.Reason, tt.reason)
+			}
+			if tt.region != "" {
+				if d := cmp.Diff(tt.region, e.Region); d != "" {
+					t.Errorf("region (-want +got)\n%s", d)
+				}
+			}
+		})
+	}
+}
