@@ -1,0 +1,169 @@
+// Package gate orders the calls of one scope: first come, first served, in order of arrival.
+//
+// A call starts if nothing runs, or if it and all that runs may run beside others. A call that must wait
+// makes everything behind it wait, so that what an earlier call changes is seen by a later one. A ticket is
+// taken when a call arrives, before its input is even looked at; until its input has been bound, nothing
+// behind it starts.
+package gate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// DefaultParallel is how many calls of one scope run at once; the setting is gate.parallel.
+const DefaultParallel = 10
+
+// SiblingWindow is how far apart two calls may arrive and still belong to one message of the assistant.
+const SiblingWindow = 100 * time.Millisecond
+
+// Options are the settings of a gate. The zero value is usable: the default width, and siblings of a
+// failed call are refused.
+type Options struct {
+	// Parallel is the most calls that run at once; below 1 it is [DefaultParallel].
+	Parallel int
+	// KeepSiblings leaves the queued siblings of a failed call alone.
+	KeepSiblings bool
+}
+
+// A Gate orders the calls of one scope. Use [New].
+type Gate struct {
+	opts Options
+
+	mu      sync.Mutex
+	queue   []*Ticket // arrived, not started, in order of arrival
+	running int
+	alone   bool // what runs is exclusive
+}
+
+// New returns an open gate.
+func New(o Options) *Gate {
+	if o.Parallel < 1 {
+		o.Parallel = DefaultParallel
+	}
+	return &Gate{opts: o}
+}
+
+// A RefusedError is the answer to a call whose sibling failed before it could start.
+type RefusedError struct{ Cause string }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("Cancelled: parallel tool call %s errored", e.Cause)
+}
+
+// A Ticket is one call's place. Every ticket must be left, whatever became of its call.
+type Ticket struct {
+	gate    *Gate
+	arrived time.Time
+	start   chan error // receives once: nil to start, or why not
+
+	// Guarded by gate.mu.
+	bound, beside bool
+	state         state
+}
+
+type state uint8
+
+const (
+	queued state = iota
+	started
+	left
+)
+
+// Arrive takes the next place in the queue. It never blocks.
+func (g *Gate) Arrive() *Ticket {
+	t := &Ticket{gate: g, arrived: time.Now(), start: make(chan error, 1)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queue = append(g.queue, t)
+	return t
+}
+
+// Enter waits for the call's turn. beside says whether it may run beside others that may. The error is the
+// context's, or a [*RefusedError]; a call that did not enter has left the queue.
+func (t *Ticket) Enter(ctx context.Context, beside bool) error {
+	t.gate.mu.Lock()
+	t.bound, t.beside = true, beside
+	t.gate.advance()
+	t.gate.mu.Unlock()
+	select {
+	case err := <-t.start:
+		return err
+	case <-ctx.Done():
+		t.Leave()
+		return context.Cause(ctx)
+	}
+}
+
+// Leave gives the place up, before or after the call ran. Leaving twice does nothing.
+func (t *Ticket) Leave() {
+	t.gate.mu.Lock()
+	defer t.gate.mu.Unlock()
+	t.leave()
+}
+
+// Fail leaves, and refuses the siblings that still wait: the calls that arrived within [SiblingWindow] of
+// this one. cause names the failed call.
+func (t *Ticket) Fail(cause string) {
+	g := t.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.opts.KeepSiblings {
+		var stay []*Ticket
+		for _, q := range g.queue {
+			if q.arrived.Sub(t.arrived).Abs() > SiblingWindow {
+				stay = append(stay, q)
+				continue
+			}
+			q.state = left
+			q.start <- &RefusedError{Cause: cause}
+		}
+		g.queue = stay
+	}
+	t.leave()
+}
+
+// leave takes the ticket off the gate. The caller holds the lock.
+func (t *Ticket) leave() {
+	g := t.gate
+	switch t.state {
+	case queued:
+		for i, q := range g.queue {
+			if q == t {
+				g.queue = append(g.queue[:i], g.queue[i+1:]...)
+				break
+			}
+		}
+	case started:
+		g.running--
+		if g.running == 0 {
+			g.alone = false
+		}
+	}
+	t.state = left
+	g.advance()
+}
+
+// advance starts what may start, in order, and stops at the first call that may not. The caller holds the lock.
+func (g *Gate) advance() {
+	for len(g.queue) > 0 {
+		head := g.queue[0]
+		if !head.bound || g.alone || g.running >= g.opts.Parallel || g.running > 0 && !head.beside {
+			return
+		}
+		g.queue = g.queue[1:]
+		head.state = started
+		g.running++
+		g.alone = !head.beside
+		head.start <- nil
+	}
+}
+
+// Idle reports whether nothing runs and nothing waits.
+func (g *Gate) Idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.running == 0 && len(g.queue) == 0
+}

@@ -1,0 +1,159 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A call of the script: r runs beside others, w alone; each takes ten milliseconds.
+func play(t *testing.T, o Options, script string) []string {
+	t.Helper()
+	started := make([]string, len(strings.Fields(script)))
+	synctest.Test(t, func(t *testing.T) {
+		g := New(o)
+		var wg sync.WaitGroup
+		began := time.Now()
+		for i, kind := range strings.Fields(script) {
+			ticket := g.Arrive()
+			wg.Go(func() {
+				if err := ticket.Enter(t.Context(), kind == "r"); err != nil {
+					t.Error(err)
+				}
+				started[i] = fmt.Sprintf("%s%d@%d", kind, i, time.Since(began).Milliseconds())
+				time.Sleep(10 * time.Millisecond)
+				ticket.Leave()
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if !g.Idle() {
+			t.Error("the gate is not idle after every call has left")
+		}
+	})
+	return started
+}
+
+func TestOrder(t *testing.T) {
+	tests := []struct {
+		name   string
+		opts   Options
+		script string
+		want   string
+	}{
+		{"readers run together", Options{}, "r r r", "r0@0 r1@0 r2@0"},
+		{"writers run alone, in order", Options{}, "w w w", "w0@0 w1@10 w2@20"},
+		{"a waiting writer is a barrier", Options{}, "r w r r", "r0@0 w1@10 r2@20 r3@20"},
+		{"no more than the width at once", Options{Parallel: 2}, "r r r r", "r0@0 r1@0 r2@10 r3@10"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := strings.Join(play(t, test.opts, test.script), " "); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestUnboundTicketHoldsThoseBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Options{})
+		first, second := g.Arrive(), g.Arrive()
+		entered := false
+		go func() {
+			_ = second.Enter(t.Context(), true)
+			entered = true
+		}()
+		synctest.Wait()
+		if entered {
+			t.Fatal("a call started before the call that had arrived earlier was bound")
+		}
+		first.Leave()
+		synctest.Wait()
+		if !entered {
+			t.Fatal("a ticket that was given up still holds those behind it")
+		}
+		second.Leave()
+	})
+}
+
+func TestCancelLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Options{})
+		running, waiting, behind := g.Arrive(), g.Arrive(), g.Arrive()
+		if err := running.Enter(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var err error
+		go func() { err = waiting.Enter(ctx, false) }()
+		entered := false
+		go func() { entered = behind.Enter(t.Context(), true) == nil }()
+		synctest.Wait()
+		if entered {
+			t.Fatal("a reader passed a waiting writer")
+		}
+		cancel()
+		synctest.Wait()
+		if !errors.Is(err, context.Canceled) || !entered {
+			t.Errorf("cancelled call: %v; the one behind it entered: %v", err, entered)
+		}
+		running.Leave()
+		behind.Leave()
+		if !g.Idle() {
+			t.Error("the gate is not idle")
+		}
+	})
+}
+
+func TestFailRefusesSiblings(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g := New(Options{KeepSiblings: keep})
+			failing, sibling := g.Arrive(), g.Arrive()
+			time.Sleep(SiblingWindow + time.Millisecond)
+			later := g.Arrive()
+			results := make([]error, 2)
+			var wg sync.WaitGroup
+			for i, ticket := range []*Ticket{sibling, later} {
+				wg.Go(func() {
+					results[i] = ticket.Enter(t.Context(), false)
+					ticket.Leave()
+				})
+			}
+			if err := failing.Enter(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			failing.Fail("Bash(make)")
+			wg.Wait()
+			var refused *RefusedError
+			if got := errors.As(results[0], &refused); got == keep {
+				t.Errorf("KeepSiblings %v: the sibling got %v", keep, results[0])
+			}
+			if results[1] != nil {
+				t.Errorf("a call of a later message got %v", results[1])
+			}
+			if !g.Idle() {
+				t.Error("the gate is not idle")
+			}
+		})
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	g := New(Options{})
+	ctx := context.Background()
+	for b.Loop() {
+		t := g.Arrive()
+		if err := t.Enter(ctx, true); err != nil {
+			b.Fatal(err)
+		}
+		t.Leave()
+	}
+}
