@@ -1,0 +1,33 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserve asks the file system for n bytes behind the end of f without changing its size. Where that is
+// not supported, nothing is reserved; a device that takes no bytes at all is an error.
+func reserve(f *os.File, n int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeDevice != 0 {
+		// A device keeps no record. /dev/null, the terminal and pipes are a choice; /dev/full is a fault.
+		if _, err := f.Write([]byte("\n")); err != nil {
+			return err
+		}
+		return nil
+	}
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), n)
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ESPIPE), errors.Is(err, unix.ENODEV):
+		return nil
+	case err != nil:
+		return fmt.Errorf("no room for the next records: %w", err)
+	}
+	return nil
+}
