@@ -1,0 +1,246 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin/internal/shell"
+	"toolhost/guard"
+)
+
+// Limits of one Bash call.
+const (
+	// DefaultTimeout is how long a command may run when the call does not say.
+	DefaultTimeout = 120 * time.Second
+	// MaxTimeout is the longest time a call may ask for; more is cut to it.
+	MaxTimeout = 600 * time.Second
+	// bashLimit is the longest result, in characters.
+	bashLimit = 30_000
+)
+
+// BashInput is the input of [Bash].
+type BashInput struct {
+	Command     string `json:"command" jsonschema:"the command line"`
+	Timeout     int    `json:"timeout,omitempty" jsonschema:"milliseconds after which the command is ended (default 120000, at most 600000)"`
+	Description string `json:"description,omitempty" jsonschema:"what the command does, in 5 to 10 words"`
+}
+
+// BashOutput is what programs learn from a [Bash].
+type BashOutput struct {
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+	TimedOut   bool   `json:"timed_out"`
+	Cwd        string `json:"cwd"`
+	OutputPath string `json:"output_path,omitempty"`
+}
+
+// Bash runs a command.
+var Bash = declare(Tool[BashInput]{
+	Name:  "Bash",
+	Title: "Run a command",
+	Limit: bashLimit,
+	// Without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
+	Enabled: func(*Toolbox) bool { return runtime.GOOS != "windows" },
+	Refine: func(s *jsonschema.Schema) {
+		s.Properties["timeout"].Default = []byte("120000")
+	},
+	Plan: func(_ context.Context, env *Env, in BashInput) (Plan, error) {
+		if strings.TrimSpace(in.Command) == "" {
+			return Plan{}, errors.New("command is empty: there is nothing to run")
+		}
+		dir, note, err := workDir(env)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Command: &guard.Command{Text: in.Command, Dir: dir}},
+			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, dir, note) },
+		}, nil
+	},
+})
+
+// workDir is where the command starts: where the last one ended, if that is still a directory that may be
+// worked in, else the first root. The note tells when it had to be reset.
+func workDir(env *Env) (dir guard.Path, note string, err error) {
+	root := env.Policy.Roots()[0]
+	if last := env.Dir.Get(); last != "" && last != root {
+		dir, err := env.Policy.Resolve(last)
+		if err == nil {
+			var info os.FileInfo
+			if info, err = dir.Stat(); err == nil && info.IsDir() && dir.Real() == last && inside(env.Policy, last) {
+				return dir, "", nil
+			}
+		}
+		note = fmt.Sprintf("The working directory %s is gone or outside the roots; it was set back to %s.", last, root)
+	}
+	dir, err = env.Policy.Resolve(root)
+	return dir, note, err
+}
+
+func inside(p *guard.Policy, dir string) bool {
+	for _, root := range p.Roots() {
+		if real, err := filepath.EvalSymlinks(root); err == nil && isBelow(dir, real) {
+			return true
+		}
+	}
+	return false
+}
+
+func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
+	timeout, clamped := clampTimeout(in.Timeout)
+	r, err := env.Box.shell.Run(ctx, shell.Command{
+		Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env),
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	}
+	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), explain(in.Command, r))
+	env.Box.admitted.Do(func() { remarks = append(remarks, uncontained) })
+	return Result{
+		Text:    bashText(r, timeout, append(remarks, outcomeNotes(r)...)),
+		IsError: r.TimedOut || r.Cancelled || r.ExitCode != 0 && explain(in.Command, r) == "",
+		Kept:    r.Spilled,
+		Structured: BashOutput{
+			ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
+		},
+	}, nil
+}
+
+// uncontained is said once: what holds a command, and what does not.
+const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
+
+// clampTimeout makes the asked time fit, and says so.
+func clampTimeout(millis int) (time.Duration, string) {
+	d := time.Duration(millis) * time.Millisecond
+	switch {
+	case millis == 0:
+		return DefaultTimeout, ""
+	case millis < 0:
+		return DefaultTimeout, fmt.Sprintf("timeout %d is not a time; the default of %s was used.", millis, DefaultTimeout)
+	case millis > int(MaxTimeout/time.Millisecond):
+		return MaxTimeout, fmt.Sprintf("timeout %d is more than the most that can be asked for; %s was used.", millis, MaxTimeout)
+	}
+	return d, ""
+}
+
+// spill keeps the whole output of a command on the caller's shelf once it outgrows memory.
+func spill(env *Env) shell.Spill {
+	return func() (io.WriteCloser, string, error) {
+		f, err := env.Shelf.Create("bash")
+		if err != nil {
+			return nil, "", err
+		}
+		return f, f.Path(), nil
+	}
+}
+
+// moveOn carries the working directory over to the next call, if it may be worked in.
+func moveOn(env *Env, r *shell.Result, started string) string {
+	root := env.Policy.Roots()[0]
+	switch {
+	case r.DirGone:
+		env.Dir.Set(root)
+		return fmt.Sprintf("The working directory no longer exists; the next command starts in %s.", root)
+	case r.Dir == "":
+		env.Dir.Set(started)
+		return ""
+	case !inside(env.Policy, r.Dir):
+		env.Dir.Set(started)
+		return fmt.Sprintf("The command ended in %s, outside the roots; the next command starts in %s again.", r.Dir, started)
+	}
+	env.Dir.Set(r.Dir)
+	return ""
+}
+
+// quietExits are programs whose exit code 1 is an answer, not a failure.
+var quietExits = map[string]string{
+	"grep": "nothing matched", "egrep": "nothing matched", "fgrep": "nothing matched", "rg": "nothing matched",
+	"diff": "the files differ", "cmp": "the files differ",
+	"test": "the condition is false", "[": "the condition is false", "[[": "the condition is false",
+	"find": "some directories could not be read",
+}
+
+// explain says what exit code 1 means where it is no failure: of the last program in the last pipeline.
+func explain(command string, r *shell.Result) string {
+	if r.ExitCode != 1 || r.Signal != "" || r.TimedOut || r.Cancelled {
+		return ""
+	}
+	last := command
+	for _, sep := range []string{"\n", ";", "&&", "||", "|"} {
+		parts := strings.Split(strings.TrimRight(last, "; \n"), sep)
+		last = parts[len(parts)-1]
+	}
+	fields := strings.Fields(last)
+	if len(fields) == 0 {
+		return ""
+	}
+	name := filepath.Base(fields[0])
+	if meaning, ok := quietExits[name]; ok {
+		return fmt.Sprintf("Exit code 1 of %s means: %s.", name, meaning)
+	}
+	return ""
+}
+
+// outcomeNotes tell what became of the command beside its output.
+func outcomeNotes(r *shell.Result) []string {
+	var all []string
+	if r.Left > 0 {
+		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended.", count(r.Left, "process"), plural(r.Left, "was", "were")))
+	}
+	if r.SpillErr != nil {
+		all = append(all, fmt.Sprintf("The whole output could not be kept: %v.", r.SpillErr))
+	}
+	if r.Spilled != "" {
+		part := "The whole output"
+		if r.SpillCut {
+			part = "The beginning of the output"
+		}
+		all = append(all, fmt.Sprintf("%s (%d bytes, %s) is in %s: Read it with an offset, or Grep it.", part, r.Bytes, count(r.Lines, "line"), r.Spilled))
+	}
+	if r.Problem != nil {
+		all = append(all, fmt.Sprintf("The host met a problem: %v.", r.Problem))
+	}
+	return all
+}
+
+// bashText puts the result together: how it ended, the output, the remarks.
+func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
+	var out strings.Builder
+	switch {
+	case r.TimedOut:
+		fmt.Fprintf(&out, "The command was ended after its timeout of %s.\n", timeout)
+	case r.Cancelled:
+		out.WriteString("The command was cancelled and ended.\n")
+	case r.Signal != "":
+		fmt.Fprintf(&out, "Exit code %d (ended by %s)\n", r.ExitCode, r.Signal)
+	case r.ExitCode != 0:
+		fmt.Fprintf(&out, "Exit code %d\n", r.ExitCode)
+	}
+	out.WriteString(r.Text)
+	if r.Bytes == 0 && out.Len() == 0 {
+		out.WriteString("(no output)\n")
+	}
+	if len(remarks) > 0 {
+		if s := out.String(); !strings.HasSuffix(s, "\n") {
+			out.WriteByte('\n')
+		}
+		out.WriteString("\n[" + strings.Join(remarks, " ") + "]\n")
+	}
+	return out.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,228 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A binder turns raw arguments into one tool's typed input. The schema that clients see is the one that
+// binds, so the two cannot disagree.
+type binder struct {
+	tool   string
+	schema *jsonschema.Schema
+	fields map[string]int // JSON name → index of the struct field
+}
+
+func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type) *binder {
+	b := &binder{tool: tool, schema: schema, fields: map[string]int{}}
+	for i := range in.NumField() {
+		name, _, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
+		b.fields[name] = i
+	}
+	return b
+}
+
+// A BindError lists everything that is wrong with a call's arguments.
+type BindError struct {
+	Tool     string
+	Problems []string
+}
+
+func (e *BindError) Error() string {
+	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
+}
+
+// bind decodes raw into the struct in and returns the scalar arguments.
+func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, error) {
+	given, err := object(raw)
+	if err != nil {
+		return nil, &BindError{Tool: b.tool, Problems: []string{err.Error()}}
+	}
+	var problems []string
+	scalars := map[string]any{}
+	for _, name := range b.order(given) {
+		value := given[name]
+		prop := b.schema.Properties[name]
+		if prop == nil {
+			problems = append(problems, b.unknown(name))
+			continue
+		}
+		if isNull(value) && !slices.Contains(b.schema.Required, name) {
+			continue // models send null for "not given"
+		}
+		value, err := coerce(value, prop)
+		if err == nil {
+			err = json.Unmarshal(value, in.Field(b.fields[name]).Addr().Interface())
+		}
+		if err == nil {
+			err = within(reflect.Indirect(in.Field(b.fields[name])), prop)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		if v := reflect.Indirect(in.Field(b.fields[name])); v.Kind() != reflect.Slice && v.Kind() != reflect.Struct {
+			scalars[name] = v.Interface()
+		}
+	}
+	for _, name := range b.schema.Required {
+		if _, ok := given[name]; !ok {
+			problems = append(problems, fmt.Sprintf("%s is missing: %s", name, b.schema.Properties[name].Description))
+		}
+	}
+	if problems != nil {
+		return nil, &BindError{Tool: b.tool, Problems: problems}
+	}
+	return scalars, nil
+}
+
+// order lists the given names as the schema orders them, unknown ones last and sorted.
+func (b *binder) order(given map[string]json.RawMessage) []string {
+	var names []string
+	for _, name := range b.schema.PropertyOrder {
+		if _, ok := given[name]; ok {
+			names = append(names, name)
+		}
+	}
+	known := len(names)
+	for name := range given {
+		if b.schema.Properties[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[known:])
+	return names
+}
+
+// farthest is the largest edit distance at which an unknown name is taken for a slip of a known one.
+const farthest = 3
+
+func (b *binder) unknown(name string) string {
+	best, distance := "", farthest+1
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	for _, known := range b.schema.PropertyOrder {
+		d := levenshtein.ComputeDistance(plain(name), plain(known))
+		if k, n := plain(known), plain(name); n != "" && (strings.HasSuffix(k, n) || strings.HasSuffix(n, k)) {
+			d = min(d, 1) // "path" for "file_path"
+		}
+		if d < distance {
+			best, distance = known, d
+		}
+	}
+	if best != "" && distance <= min(farthest, len(name)-1) {
+		return fmt.Sprintf("%s is no field of %s: did you mean %s?", quoted(name), b.tool, best)
+	}
+	return fmt.Sprintf("%s is no field of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
+}
+
+// object reads the arguments as one JSON object; nothing at all is the empty object.
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	if len(raw) == 0 || isNull(raw) {
+		return nil, nil
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err == nil {
+		return m, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil && json.Unmarshal([]byte(text), &m) == nil {
+		return m, nil // the whole object, sent as a string
+	}
+	return nil, fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
+}
+
+// coerce turns a string that spells a number, a boolean or a list into that value, where the schema wants one.
+func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, error) {
+	var text string
+	isText := json.Unmarshal(raw, &text) == nil && !isNull(raw)
+	value := raw
+	if isText && want.Type != "string" {
+		value = json.RawMessage(strings.TrimSpace(text))
+	}
+	ok := false
+	switch want.Type {
+	case "string":
+		ok = isText
+	case "boolean":
+		value = bytes.ToLower(value)
+		ok = string(value) == "true" || string(value) == "false"
+	case "integer":
+		f, err := strconv.ParseFloat(string(value), 64)
+		ok = err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
+		if ok {
+			value = strconv.AppendInt(nil, int64(f), 10)
+		}
+	case "array":
+		ok = json.Valid(value) && len(value) > 0 && value[0] == '['
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s came, %s is expected", show(raw), article(want.Type))
+	}
+	return value, nil
+}
+
+// within holds a decoded value against the ranges and the enumeration of its schema. An empty choice is none.
+func within(v reflect.Value, want *jsonschema.Schema) error {
+	if v.CanInt() {
+		if want.Minimum != nil && float64(v.Int()) < *want.Minimum {
+			return fmt.Errorf("%d came, at least %v is expected", v.Int(), *want.Minimum)
+		}
+		if want.Maximum != nil && float64(v.Int()) > *want.Maximum {
+			return fmt.Errorf("%d came, at most %v is expected", v.Int(), *want.Maximum)
+		}
+	}
+	if len(want.Enum) > 0 && v.String() != "" && !slices.Contains(want.Enum, v.Interface()) {
+		var names []string
+		for _, e := range want.Enum {
+			names = append(names, fmt.Sprint(e))
+		}
+		return fmt.Errorf("%s came, one of %s is expected", quoted(fmt.Sprint(v.Interface())), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// shownLength bounds how much of a wrong value an error repeats, in characters.
+const shownLength = 40
+
+// show describes a JSON value for an error: what it is, and a short look at it.
+func show(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	kind := map[byte]string{'"': "the string ", '{': "an object ", '[': "a list ", 't': "the boolean ", 'f': "the boolean ", 'n': ""}
+	prefix, ok := kind[raw[0]]
+	if !ok {
+		prefix = "the number "
+	}
+	text := []rune(string(raw))
+	if len(text) > shownLength {
+		return prefix + string(text[:shownLength]) + "…"
+	}
+	return prefix + string(text)
+}
+
+func quoted(s string) string {
+	if r := []rune(s); len(r) > shownLength {
+		return strconv.Quote(string(r[:shownLength]) + "…")
+	}
+	return strconv.Quote(s)
+}
+
+func article(kind string) string {
+	if kind == "integer" || kind == "array" {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }

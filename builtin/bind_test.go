@@ -1,0 +1,137 @@
+package builtin
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+type boundInput struct {
+	FilePath string   `json:"file_path" jsonschema:"a file"`
+	Offset   int      `json:"offset,omitempty" jsonschema:"a number"`
+	All      bool     `json:"all,omitempty" jsonschema:"a switch"`
+	Names    []string `json:"names,omitempty" jsonschema:"a list"`
+	Mode     string   `json:"mode,omitempty" jsonschema:"a choice"`
+	Head     *int     `json:"head_limit,omitempty" jsonschema:"a number that may be zero"`
+}
+
+func boundBinder(t *testing.T) func(string) (boundInput, map[string]any, error) {
+	t.Helper()
+	schema, err := jsonschema.For[boundInput](nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema.Properties["offset"].Minimum = jsonschema.Ptr(1.0)
+	schema.Properties["mode"].Enum = []any{"on", "off"}
+	for name, kind := range map[string]string{"names": "array", "head_limit": "integer"} {
+		schema.Properties[name].Type, schema.Properties[name].Types = kind, nil
+	}
+	return func(raw string) (in boundInput, args map[string]any, err error) {
+		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput]()).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
+		return in, args, err
+	}
+}
+
+func TestBind(t *testing.T) {
+	three := 3
+	tests := []struct {
+		name, raw string
+		want      boundInput
+	}{
+		{"as it should be", `{"file_path":"a","offset":3,"all":true,"names":["x"]}`, boundInput{FilePath: "a", Offset: 3, All: true, Names: []string{"x"}}},
+		{"a number sent as a string", `{"file_path":"a","offset":"3"}`, boundInput{FilePath: "a", Offset: 3}},
+		{"a whole number with a fraction of zero", `{"file_path":"a","offset":3.0}`, boundInput{FilePath: "a", Offset: 3}},
+		{"a boolean sent as a string", `{"file_path":"a","all":"True"}`, boundInput{FilePath: "a", All: true}},
+		{"a list sent as a string", `{"file_path":"a","names":"[\"x\",\"y\"]"}`, boundInput{FilePath: "a", Names: []string{"x", "y"}}},
+		{"null for not given", `{"file_path":"a","offset":null}`, boundInput{FilePath: "a"}},
+		{"an empty choice is none", `{"file_path":"a","mode":""}`, boundInput{FilePath: "a"}},
+		{"a pointer", `{"file_path":"a","head_limit":"3"}`, boundInput{FilePath: "a", Head: &three}},
+		{"the whole object as a string", `"{\"file_path\":\"a\"}"`, boundInput{FilePath: "a"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, _, err := boundBinder(t)(test.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBindRefuses(t *testing.T) {
+	tests := []struct {
+		name, raw string
+		want      []string // each must stand in the error
+	}{
+		{"a wrong type names field, value and type", `{"file_path":"a","offset":"many"}`, []string{"offset:", `"many"`, "an integer is expected"}},
+		{"a fraction", `{"file_path":"a","offset":1.5}`, []string{"offset:", "1.5", "an integer"}},
+		{"a number for a text", `{"file_path":7}`, []string{"file_path:", "the number 7", "a string is expected"}},
+		{"null for a text", `{"file_path":null}`, []string{"file_path:", "null", "a string"}},
+		{"an object for a text", `{"file_path":{"a":1}}`, []string{"file_path:", "an object"}},
+		{"a missing field", `{}`, []string{"file_path is missing"}},
+		{"nothing at all", ``, []string{"file_path is missing"}},
+		{"a list instead of an object", `[1]`, []string{"one JSON object", "a list"}},
+		{"too small", `{"file_path":"a","offset":0}`, []string{"offset:", "0 came", "at least 1"}},
+		{"no such choice", `{"file_path":"a","mode":"maybe"}`, []string{"mode:", `"maybe"`, "on, off"}},
+		{"an unknown field, and the one that was meant", `{"path":"a"}`, []string{`"path" is no field`, "did you mean file_path?", "file_path is missing"}},
+		{"a slip of the pen", `{"file_path":"a","ofset":1}`, []string{`"ofset"`, "did you mean offset?"}},
+		{"other spelling", `{"filePath":"a"}`, []string{"did you mean file_path?"}},
+		{"an unknown field like no other", `{"file_path":"a","colour":1}`, []string{`"colour"`, "it has file_path, offset"}},
+		{"all at once", `{"offset":"x","wat":1}`, []string{"offset:", `"wat"`, "file_path is missing"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := boundBinder(t)(test.raw)
+			if err == nil {
+				t.Fatal("it was bound")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// TestSchemasArePortable holds every tool's schema against what strict clients take.
+func TestSchemasArePortable(t *testing.T) {
+	for _, d := range All() {
+		raw, err := json.Marshal(d.Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), `"null"`) || strings.Contains(string(raw), `"type":[`) {
+			t.Errorf("%s: a type with alternatives: %s", d.Name, raw)
+		}
+		if !strings.Contains(string(raw), `"additionalProperties":false`) {
+			t.Errorf("%s: unknown fields are allowed: %s", d.Name, raw)
+		}
+		for name, p := range d.Schema.Properties {
+			if p.Description == "" {
+				t.Errorf("%s: %s has no description", d.Name, name)
+			}
+		}
+	}
+}
+
+func FuzzBind(f *testing.F) {
+	for _, seed := range []string{`{"file_path":"a"}`, `[]`, `{"offset":"1e9"}`, `{"names":"[]"}`, `"{}"`, `{"a":{"b":`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, d := range All() {
+			call, err := d.Bind(raw)
+			if (call == nil) == (err == nil) {
+				t.Fatalf("%s: call %v, error %v", d.Name, call, err)
+			}
+		}
+	})
+}

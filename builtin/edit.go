@@ -1,0 +1,114 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"toolhost/builtin/internal/text"
+	"toolhost/guard"
+	"toolhost/readstate"
+)
+
+// EditInput is the input of [Edit].
+type EditInput struct {
+	FilePath   string `json:"file_path" jsonschema:"the file to change: absolute, ~/… or relative to the first root"`
+	OldString  string `json:"old_string" jsonschema:"the text to replace, as Read showed it without the line numbers; empty to create a file"`
+	NewString  string `json:"new_string" jsonschema:"the text to put there"`
+	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence instead of the only one"`
+}
+
+// ChangeOutput is what programs learn from an [Edit] or a [Write].
+type ChangeOutput struct {
+	Path         string `json:"path"`
+	Replacements int    `json:"replacements,omitempty"`
+	Created      bool   `json:"created"`
+	Bytes        int    `json:"bytes"`
+}
+
+// changeLimit is the longest result of an Edit or a Write, in characters.
+const changeLimit = 30_000
+
+// Edit replaces text in a file.
+var Edit = declare(Tool[EditInput]{
+	Name:     "Edit",
+	Title:    "Edit a file",
+	Hints:    Hints{Closed: true},
+	Limit:    changeLimit,
+	Finishes: true,
+	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {
+		if in.OldString == in.NewString {
+			return Plan{}, errors.New("old_string and new_string are the same: there is nothing to change")
+		}
+		path, err := env.Policy.Resolve(in.FilePath)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Run:    func(ctx context.Context) (Result, error) { return edit(ctx, env, path, in) },
+		}, nil
+	},
+})
+
+func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result, error) {
+	t, err := openTarget(ctx, env, path, in.OldString == "")
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if in.OldString == "" && len(t.content) == 0 {
+		return t.fill(env, in.NewString)
+	}
+	if t.missing {
+		return Result{}, missing(ctx, env, path)
+	}
+	standing, err := t.standing(env)
+	if err != nil {
+		return Result{}, err
+	}
+	if text.IsBinary(t.content) {
+		return Result{}, fmt.Errorf("%s is no text: Edit cannot change it", path)
+	}
+	before := text.Decode(t.content)
+	match, err := text.Find(before, in.OldString, in.NewString, in.ReplaceAll)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
+	}
+	if err := unseen(path, before, match, standing); err != nil {
+		return Result{}, err
+	}
+	content, err := text.Apply(before, match)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
+	}
+	after := before.With(content)
+	if err := t.replace(env, content); err != nil {
+		return Result{}, err
+	}
+	n := len(match.Spans)
+	return Result{
+		Text:       changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")), notes(match.How.Note()), path, before.String(), after.String()),
+		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: len(content)},
+	}, nil
+}
+
+// unseen refuses to replace several places of which some were never shown. One place needs no page: it was
+// found by text that the caller knew, and it is the only one.
+func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Standing) error {
+	if standing.Whole || len(m.Spans) < 2 {
+		return nil
+	}
+	s := t.String()
+	line, from := 1, 0
+	for _, span := range m.Spans {
+		line += strings.Count(s[from:span.Start], "\n")
+		from = span.Start
+		last := line + strings.Count(s[span.Start:span.End], "\n")
+		if !standing.Covers(line, last) {
+			return fmt.Errorf("%s was not changed: replace_all would also change line %d, which was not shown in this session. Read it first (offset=%d)", path, line, line)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package builtin
+
+import (
+	"sync"
+
+	"toolhost/guard"
+	"toolhost/readstate"
+	"toolhost/resultstore"
+)
+
+// An Env is what one call may use. The pipeline fills it for each call from the caller's scope.
+type Env struct {
+	// Box holds what all calls of this host share.
+	Box *Toolbox
+	// Policy is the snapshot of the rules that this call sees.
+	Policy *guard.Policy
+	// Seen is what the scope has read.
+	Seen *readstate.Scope
+	// Shelf keeps the caller's long results.
+	Shelf *resultstore.Shelf
+	// Dir is the scope's working directory, used by Bash.
+	Dir *WorkDir
+	// Durable asks for writes that survive a power loss.
+	Durable bool
+	// Progress tells the client how a long call goes; nil when nobody asked.
+	Progress func(lastLines string)
+}
+
+// A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.
+type WorkDir struct {
+	mu  sync.Mutex
+	dir string
+}
+
+// Get returns the directory, or "" when no command has changed it yet.
+func (w *WorkDir) Get() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dir
+}
+
+// Set records where the last command ended.
+func (w *WorkDir) Set(dir string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dir = dir
+}

@@ -1,0 +1,128 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin/internal/search"
+	"toolhost/guard"
+)
+
+// GrepEntries is how many entries a Grep shows when the call does not say.
+const GrepEntries = 250
+
+// GrepInput is the input of [Grep].
+type GrepInput struct {
+	Pattern     string `json:"pattern" jsonschema:"the regular expression"`
+	Path        string `json:"path,omitempty" jsonschema:"the file or directory to search (default: the first root)"`
+	Glob        string `json:"glob,omitempty" jsonschema:"only files whose path matches, such as *.js or **/*.{ts,tsx}; ! excludes"`
+	Type        string `json:"type,omitempty" jsonschema:"only files of this type, such as go, py, js or rust"`
+	OutputMode  string `json:"output_mode,omitempty" jsonschema:"what to show (default: files_with_matches)"`
+	After       int    `json:"-A,omitempty" jsonschema:"lines of context after each match (content)"`
+	Before      int    `json:"-B,omitempty" jsonschema:"lines of context before each match (content)"`
+	Context     int    `json:"-C,omitempty" jsonschema:"lines of context before and after each match (content)"`
+	LineNumbers *bool  `json:"-n,omitempty" jsonschema:"show line numbers (content, default: true)"`
+	IgnoreCase  bool   `json:"-i,omitempty" jsonschema:"ignore case"`
+	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines"`
+	HeadLimit   *int   `json:"head_limit,omitempty" jsonschema:"how many entries to show (default: 250, 0: all)"`
+	Offset      int    `json:"offset,omitempty" jsonschema:"how many entries to skip"`
+	NoIgnore    bool   `json:"no_ignore,omitempty" jsonschema:"search ignored files too"`
+}
+
+// GrepOutput is what programs learn from a [Grep].
+type GrepOutput struct {
+	Files        int `json:"files"`
+	Matches      int `json:"matches"`
+	Shown        int `json:"shown"`
+	NextOffset   int `json:"next_offset,omitempty"`
+	IgnoredFiles int `json:"ignored_files"`
+}
+
+// Names of the output modes.
+var grepModes = map[string]search.Mode{
+	"": search.FilesWithMatches, "files_with_matches": search.FilesWithMatches,
+	"content": search.Content, "count": search.Count,
+}
+
+// Grep searches the contents of files.
+var Grep = declare(Tool[GrepInput]{
+	Name:   "Grep",
+	Title:  "Search contents",
+	Hints:  Hints{ReadOnly: true, Closed: true},
+	Limit:  searchLimit,
+	Beside: always[GrepInput],
+	Refine: func(s *jsonschema.Schema) {
+		s.Properties["output_mode"].Enum = []any{"files_with_matches", "content", "count"}
+		for _, name := range []string{"-A", "-B", "-C", "head_limit", "offset"} {
+			s.Properties[name].Minimum = jsonschema.Ptr(0.0)
+		}
+		// Pointers tell "not given" from zero; clients are told the plain type, which they all understand.
+		for name, kind := range map[string]string{"-n": "boolean", "head_limit": "integer"} {
+			s.Properties[name].Type, s.Properties[name].Types = kind, nil
+		}
+	},
+	Plan: func(_ context.Context, env *Env, in GrepInput) (Plan, error) {
+		if in.Pattern == "" {
+			return Plan{}, errors.New("pattern is empty: it would match every line")
+		}
+		path, err := searchRoot(env, in.Path)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Searches: []guard.Path{path}},
+			Run:    func(ctx context.Context) (Result, error) { return grep(ctx, env, path, in) },
+		}, nil
+	},
+})
+
+func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result, error) {
+	limit := GrepEntries
+	if in.HeadLimit != nil {
+		limit = *in.HeadLimit
+	}
+	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
+		Scope: searchScope(env, path), Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
+		Mode: grepModes[in.OutputMode], Before: max(in.Before, in.Context), After: max(in.After, in.Context),
+		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
+		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{
+		Text: searchText(found.Text, "No matches.", found.Notes),
+		Structured: GrepOutput{
+			Files: found.Files, Matches: found.Matches, Shown: found.Shown,
+			NextOffset: found.NextOffset, IgnoredFiles: found.IgnoredFiles,
+		},
+	}, nil
+}
+
+// list splits a parameter that may hold several values at blanks and at commas outside of braces.
+func list(value string) []string {
+	var all []string
+	depth, from := 0, 0
+	for i, c := range value {
+		switch {
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		case depth <= 0 && (c == ',' || c == ' '):
+			all = append(all, value[from:i])
+			from = i + 1
+		}
+	}
+	all = append(all, value[from:])
+	var some []string
+	for _, v := range all {
+		if v = strings.TrimSpace(v); v != "" {
+			some = append(some, v)
+		}
+	}
+	return some
+}

@@ -1,0 +1,208 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin/internal/text"
+	"toolhost/guard"
+	"toolhost/readstate"
+)
+
+// Limits of one Read.
+const (
+	// MaxLineShown is how much of a line is shown, in characters.
+	MaxLineShown = 2000
+	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
+	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
+	wholeFile = 1 << 20
+)
+
+// ReadInput is the input of [Read].
+type ReadInput struct {
+	FilePath string `json:"file_path" jsonschema:"the file to read: absolute, ~/… or relative to the first root"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines to show"`
+}
+
+// ReadOutput is what programs learn from a [Read].
+type ReadOutput struct {
+	Path       string `json:"path"`
+	StartLine  int    `json:"start_line"`
+	Lines      int    `json:"lines"`
+	TotalLines int    `json:"total_lines"`
+	NextOffset int    `json:"next_offset,omitempty"`
+	Encoding   string `json:"encoding"`
+	EOL        string `json:"eol"`
+}
+
+// Read shows the lines of a file.
+var Read = declare(Tool[ReadInput]{
+	Name:  "Read",
+	Title: "Read a file",
+	Hints: Hints{ReadOnly: true, Closed: true},
+	Refine: func(s *jsonschema.Schema) {
+		s.Properties["offset"].Minimum = jsonschema.Ptr(1.0)
+		s.Properties["limit"].Minimum = jsonschema.Ptr(1.0)
+	},
+	Beside: always[ReadInput],
+	Plan: func(_ context.Context, env *Env, in ReadInput) (Plan, error) {
+		path, err := env.Policy.Resolve(in.FilePath)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Reads: []guard.Path{path}},
+			Run:    func(ctx context.Context) (Result, error) { return read(ctx, env, path, in) },
+		}, nil
+	},
+})
+
+func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result, error) {
+	f, info, err := openText(ctx, env, path)
+	if err != nil {
+		return Result{}, err
+	}
+	defer f.Close()
+	src := io.ReadSeeker(f)
+	var whole []byte
+	if info.Size() <= wholeFile {
+		if whole, err = io.ReadAll(io.LimitReader(f, wholeFile+1)); err != nil {
+			return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
+		}
+		src = bytes.NewReader(whole)
+	}
+	if err := refuseBinary(path, src, info); err != nil {
+		return Result{}, err
+	}
+	page, err := text.ReadPage(&cancelled{ctx, src}, text.PageOptions{Offset: in.Offset, Limit: in.Limit})
+	if err != nil {
+		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	if err := remember(env.Seen, path, info, page, whole, src); err != nil {
+		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	return showPage(path, page, in)
+}
+
+// remember records what was shown. A file that grew beyond [wholeFile] while it was read counts as a page.
+func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *text.Page, whole []byte, src io.ReadSeeker) error {
+	v := readstate.VersionOf(info)
+	if whole != nil && int64(len(whole)) <= wholeFile {
+		v.Size, v.Hash, v.Hashed = int64(len(whole)), readstate.HashOf(whole), true
+		if page.First <= 1 && !page.More {
+			seen.SawWhole(path.Real(), v, whole)
+			return nil
+		}
+	}
+	shown := make([]byte, page.End-page.Start)
+	if _, err := src.Seek(page.Start, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(src, shown); err != nil {
+		return err
+	}
+	seen.SawPart(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: len(page.Lines), Start: page.Start}, shown)
+	return nil
+}
+
+// showPage writes the page and, last, what a reader must know to go on.
+func showPage(path guard.Path, page *text.Page, in ReadInput) (Result, error) {
+	var out strings.Builder
+	if err := text.Number(&out, page.Lines, page.First, MaxLineShown); err != nil {
+		return Result{}, err
+	}
+	if notes := pageNotes(path, page, in); notes != "" {
+		if out.Len() > 0 {
+			out.WriteByte('\n')
+		}
+		out.WriteString(notes)
+	}
+	return Result{Text: out.String(), Structured: ReadOutput{
+		Path: path.String(), StartLine: page.First, Lines: len(page.Lines), TotalLines: page.Total,
+		NextOffset: page.Next, Encoding: encodingName(page.Charset, page.BOM), EOL: page.EOL.String(),
+	}}, nil
+}
+
+func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
+	var notes []string
+	if page.Charset != "utf-8" || page.BOM {
+		notes = append(notes, "The encoding is "+encodingName(page.Charset, page.BOM)+"; edits keep it.")
+	}
+	if page.Invalid > 0 {
+		notes = append(notes, fmt.Sprintf("%d bytes of this page are not valid UTF-8; edits elsewhere keep them.", page.Invalid))
+	}
+	if page.EOL == text.CRLF || page.EOL == text.CR || page.EOL == text.Mixed {
+		notes = append(notes, fmt.Sprintf("The line endings are %s; edits keep them.", page.EOL))
+	}
+	total := fmt.Sprint(page.Total)
+	if !page.Exact {
+		total = "more than " + total
+	}
+	switch {
+	case page.Total == 0 && page.Exact:
+		notes = append(notes, path.String()+" is empty.")
+	case len(page.Lines) == 0:
+		notes = append(notes, fmt.Sprintf("offset %d is beyond the end: %s has %s lines.", in.Offset, path, total))
+	case page.More:
+		notes = append(notes, fmt.Sprintf("This is not the whole file: lines %d to %d of %s. Go on with offset=%d.",
+			page.First, page.First+len(page.Lines)-1, total, page.Next))
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(notes, " ") + "]\n"
+}
+
+func encodingName(charset string, bom bool) string {
+	if bom {
+		return charset + " with byte-order mark"
+	}
+	return charset
+}
+
+// openText opens a file that can be shown: no directory, no device, nothing that could hang.
+func openText(ctx context.Context, env *Env, path guard.Path) (*os.File, fs.FileInfo, error) {
+	if err := refuseSpecial(path); err != nil {
+		return nil, nil, err
+	}
+	f, err := path.Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, missing(ctx, env, path)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s could not be opened: %w", path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = directory(env, path, f)
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = special(path, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// A cancelled reader ends when its context does.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *cancelled) Read(p []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

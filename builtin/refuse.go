@@ -1,0 +1,200 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/gabriel-vasile/mimetype"
+
+	"toolhost/builtin/internal/search"
+	"toolhost/builtin/internal/text"
+	"toolhost/guard"
+)
+
+// What Read says of names that cannot be shown as text. Each answer tells the next step.
+
+// processSecrets are the files of /proc that look regular and are another process's memory, environment or
+// open files.
+var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|map_files|maps|root|cwd|exe|auxv|stack)(/|$)`)
+
+// refuseSpecial refuses before anything is opened: opening a device can already do something.
+func refuseSpecial(path guard.Path) error {
+	if processSecrets.MatchString(path.Real()) {
+		return fmt.Errorf("%s belongs to a running process and is not shown", path)
+	}
+	info, err := path.Stat()
+	if err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return nil // what cannot be described is told when it is opened
+	}
+	return special(path, info.Mode())
+}
+
+func special(path guard.Path, mode fs.FileMode) error {
+	kind := "special file"
+	switch {
+	case mode&fs.ModeDevice != 0:
+		kind = "device"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "socket"
+	}
+	return fmt.Errorf("%s is a %s, not a file with content: reading it could wait for ever", path, kind)
+}
+
+// shownEntries is how many names of a directory a refusal shows.
+const shownEntries = 20
+
+// directory answers a Read of a directory with its first entries.
+func directory(env *Env, path guard.Path, f *os.File) error {
+	entries, err := f.ReadDir(-1)
+	if err != nil && len(entries) == 0 {
+		return fmt.Errorf("%s is a directory, and it cannot be listed: %w", path, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if env.Policy.Hidden(filepath.Join(path.Real(), e.Name()), e.IsDir()) {
+			continue
+		}
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > shownEntries {
+		more = fmt.Sprintf("\n… and %d more", len(names)-shownEntries)
+		names = names[:shownEntries]
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s is an empty directory", path)
+	}
+	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path, strings.Join(names, "\n"), more)
+}
+
+// sniffed is how much of a file tells what it is, in bytes.
+const sniffed = 64 << 10
+
+// refuseBinary refuses content that is not text, whatever the file is called.
+func refuseBinary(path guard.Path, src io.ReadSeeker, info fs.FileInfo) error {
+	head := make([]byte, min(sniffed, info.Size()))
+	n, err := io.ReadFull(src, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	if !text.IsBinary(head[:n]) {
+		return nil
+	}
+	return fmt.Errorf("%s is no text but %s, %d bytes: it cannot be shown. Use Bash with a program that understands it",
+		path, mimetype.Detect(head[:n]), info.Size())
+}
+
+// Limits of the search for a name like a missing one.
+const (
+	shownNames  = 5
+	nameTimeout = 300 * time.Millisecond
+	nameEdits   = 3 // the most letters by which a name may differ
+)
+
+// missing answers a name that does not exist with the names that are like it.
+func missing(ctx context.Context, env *Env, path guard.Path) error {
+	names := nearest(env, path)
+	for _, name := range elsewhere(ctx, env, path) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s does not exist. Use Glob to find the file", path)
+	}
+	if len(names) > shownNames {
+		names = names[:shownNames]
+	}
+	return fmt.Errorf("%s does not exist. Did you mean:\n%s", path, strings.Join(names, "\n"))
+}
+
+// nearest lists the names in the same directory with the same stem or few letters apart, the nearest first.
+func nearest(env *Env, path guard.Path) []string {
+	dir := filepath.Dir(path.Real())
+	parent, base, err := path.OpenParent()
+	if err != nil || env.Policy.Hidden(dir, true) {
+		return nil
+	}
+	defer parent.Close()
+	entries, err := fs.ReadDir(parent.FS(), ".")
+	if err != nil {
+		return nil
+	}
+	type near struct {
+		name     string
+		distance int
+	}
+	var found []near
+	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		d := levenshtein.ComputeDistance(strings.ToLower(base), strings.ToLower(e.Name()))
+		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
+			d = min(d, 1)
+		}
+		if d <= min(nameEdits, len(base)-1) && !env.Policy.Hidden(name, e.IsDir()) {
+			found = append(found, near{name, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b near) int { return a.distance - b.distance })
+	var names []string
+	for _, f := range found {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// elsewhere lists files of the same name in other directories of the root that the path lies in.
+func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
+	for _, root := range env.Policy.Roots() {
+		if !isBelow(path.Real(), root) {
+			continue
+		}
+		found, err := env.Box.search.Glob(ctx, search.GlobQuery{
+			Scope:   search.Scope{Base: root, Path: root, Hidden: env.Policy.Hidden},
+			Pattern: "**/" + escapeGlob(filepath.Base(path.Real())), Limit: shownNames, Timeout: nameTimeout,
+		})
+		if err != nil {
+			return nil
+		}
+		var names []string
+		for _, p := range found.Paths {
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(root, p)
+			}
+			names = append(names, p)
+		}
+		return names
+	}
+	return nil
+}
+
+// isBelow reports whether path is dir or lies in it, by path element.
+func isBelow(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
+
+func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }

@@ -1,0 +1,16 @@
+package builtin
+
+// A Result is a tool's answer, not yet cut to size.
+type Result struct {
+	// Text is what the model reads.
+	Text string
+	// Structured is for programs; it does not repeat the text. Nil: none.
+	Structured any
+	// IsError marks a call that did not do what was asked. The text says why and what to do next.
+	IsError bool
+	// Kept is the path of the whole result when the tool has already kept it and cut the text itself.
+	Kept string
+}
+
+// failed is an answer that says what went wrong, in the words of the error.
+func failed(err error) Result { return Result{Text: err.Error(), IsError: true} }

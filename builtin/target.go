@@ -1,0 +1,233 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/text"
+	"toolhost/guard"
+	"toolhost/readstate"
+)
+
+// MaxTarget is the largest file that Edit and Write change, in bytes.
+const MaxTarget = 1 << 30
+
+// lockWait bounds the wait for other changes of the same file. Each takes milliseconds.
+const lockWait = 30 * time.Second
+
+// A target is the file that an Edit or a Write changes: locked, and its content read. The lock spans scopes
+// and processes, so that what was read is what is replaced.
+type target struct {
+	path    guard.Path
+	dir     *os.Root
+	base    string
+	unlock  func()
+	missing bool
+	info    fs.FileInfo // nil when missing
+	content []byte
+}
+
+// openTarget locks a file and reads it. Missing parents are made when create says so; the call has been
+// judged by then.
+func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*target, error) {
+	if err := refuseSpecial(path); err != nil {
+		return nil, err
+	}
+	if create {
+		if err := path.MakeParents(0o777); err != nil {
+			return nil, fmt.Errorf("the directory for %s could not be made: %w", path, err)
+		}
+	}
+	dir, base, err := path.OpenParent()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing(ctx, env, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err := env.Box.locks.Lock(ctx, dir)
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("%s could not be locked: %w", path, err)
+	}
+	t := &target{path: path, dir: dir, base: base, unlock: unlock}
+	if err := t.load(); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// load reads the content as it is now.
+func (t *target) load() error {
+	f, err := t.path.Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		t.missing = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s could not be opened: %w", t.path, err)
+	}
+	defer f.Close()
+	if t.info, err = f.Stat(); err != nil {
+		return fmt.Errorf("%s could not be read: %w", t.path, err)
+	}
+	switch {
+	case t.info.IsDir():
+		return fmt.Errorf("%s is a directory", t.path)
+	case !t.info.Mode().IsRegular():
+		return special(t.path, t.info.Mode())
+	case t.info.Size() > MaxTarget:
+		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), MaxTarget)
+	}
+	t.content = make([]byte, t.info.Size())
+	n, err := io.ReadFull(f, t.content)
+	t.content = t.content[:n]
+	if err == nil {
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(f, MaxTarget)) // it may have grown since the stat
+		t.content = append(t.content, rest...)
+	}
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s could not be read: %w", t.path, err)
+	}
+	return nil
+}
+
+func (t *target) close() {
+	t.unlock()
+	t.dir.Close()
+}
+
+// driftLines bounds the diff that shows a change by somebody else. One that does not fit is not counted as seen.
+const driftLines = 400
+
+// standing refuses a file that this scope has not read, or that has changed since. A change that can be
+// shown whole counts as read.
+func (t *target) standing(env *Env) (readstate.Standing, error) {
+	standing := env.Seen.Check(t.path.Real(), t.info, t.content)
+	switch standing.State {
+	case readstate.Current:
+		return standing, nil
+	case readstate.Unread:
+		return standing, fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
+	}
+	head := fmt.Sprintf("%s has changed on disk since it was last read in this session; nothing was written.", t.path)
+	again := " Read it again, then decide whether this call is still right."
+	if standing.Old == nil || text.IsBinary(t.content) || text.IsBinary(standing.Old) {
+		return standing, errors.New(head + again)
+	}
+	old, now := text.Decode(standing.Old), text.Decode(t.content)
+	diff, complete := text.Diff(t.path.String(), old.String(), now.String(), contextLines, driftLines)
+	if !complete || len(diff) > changeLimit/2 {
+		return standing, errors.New(head + " The change is too large to show." + again)
+	}
+	if diff == "" {
+		diff = "(only the encoding or the byte-order mark changed)\n"
+	}
+	t.saw(env, t.content)
+	return standing, errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
+}
+
+// saw records content as what this scope last read or wrote.
+func (t *target) saw(env *Env, content []byte) {
+	info, err := t.path.Stat()
+	if err != nil {
+		env.Seen.Forget(t.path.Real())
+		return
+	}
+	v := readstate.VersionOf(info)
+	v.Size = int64(len(content))
+	env.Seen.SawWhole(t.path.Real(), v, content)
+}
+
+// replace gives the file new content.
+func (t *target) replace(env *Env, content []byte) error {
+	_, err := atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
+		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal,
+	})
+	if err != nil {
+		return fmt.Errorf("%s was not changed: %w", t.path, err)
+	}
+	t.saw(env, content)
+	return nil
+}
+
+// fill gives content to a file that was missing or empty.
+func (t *target) fill(env *Env, content string) (Result, error) {
+	raw, _, err := text.Encode(nil, content)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s was not written: %w", t.path, err)
+	}
+	if err := t.replace(env, raw); err != nil {
+		return Result{}, err
+	}
+	verb := "Created"
+	if !t.missing {
+		verb = "Filled the empty file"
+	}
+	return Result{
+		Text:       fmt.Sprintf("%s %s (%s, %d bytes)", verb, t.path, count(lineCount(content), "line"), len(raw)),
+		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
+	}, nil
+}
+
+const (
+	// contextLines is how many unchanged lines a diff shows around a change.
+	contextLines = 3
+	// diffLines bounds the diff of a change that was made.
+	diffLines = 300
+)
+
+// changeText is the answer to a change: what happened, what was kept or normalised, and the diff.
+func changeText(head string, notes []string, path guard.Path, before, after string) string {
+	var out strings.Builder
+	out.WriteString(head)
+	for _, note := range notes {
+		out.WriteString("\nNote: " + note)
+	}
+	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
+	if diff != "" {
+		out.WriteString("\n\n" + diff)
+	}
+	if !complete {
+		out.WriteString("(the diff goes on; the change was made whole)\n")
+	}
+	return out.String()
+}
+
+// notes is a list of the notes that say something.
+func notes(all ...string) []string {
+	var some []string
+	for _, note := range all {
+		if note != "" {
+			some = append(some, note)
+		}
+	}
+	return some
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// lineCount counts lines; an unfinished last one counts.
+func lineCount(s string) int {
+	n := strings.Count(s, "\n")
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,169 @@
+// Package builtin holds the tools: Read, Edit, Write, Bash, Glob and Grep, one file each.
+//
+// A tool is data plus a Plan that looks and a Run that acts. Plan resolves what a call would touch and
+// returns it as an intent, together with a Run closed over those very paths, so that nothing is resolved a
+// second time between judging and running. The package knows neither MCP nor transports; the pipeline in
+// mcpserver is the only caller of a Run.
+//
+// A new tool is one file that declares it and one document in doc/.
+package builtin
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/guard"
+)
+
+//go:embed doc/*.md
+var documents embed.FS
+
+// MaxDocument is the longest tool description, in characters: Claude Code cuts descriptions there.
+const MaxDocument = 2048
+
+// Hints are the MCP annotations of a tool. The zero value is the worst case: not read-only, destructive
+// through its absence of a promise, open to the world.
+type Hints struct {
+	ReadOnly   bool // changes nothing
+	Additive   bool // only adds, never overwrites or deletes
+	Idempotent bool // doing it twice is doing it once
+	Closed     bool // reaches nothing but the files of this host
+}
+
+// A Tool describes one tool: what the model sees, what a call would touch, and how it runs. In is its
+// typed input. The zero tool is the safest one: exclusive at the gate, not read-only, destructive.
+type Tool[In any] struct {
+	// Name is what clients call; the document is doc/<lower-case name>.md.
+	Name string
+	// Title is a short name for people.
+	Title string
+	Hints Hints
+	// Limit is the longest result in characters; what is longer is kept whole on disk and cut. Zero means
+	// that the tool bounds its own results, which are then never kept.
+	Limit int
+	// Finishes marks a tool whose run is short and atomic: a cancelled call completes it and reports.
+	Finishes bool
+	// Enabled reports whether the tool can work on this host at all. Nil: always.
+	Enabled func(*Toolbox) bool
+	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
+	Refine func(*jsonschema.Schema)
+	// Beside reports whether a call with this input may run while other such calls run. It sees the bound
+	// input alone, so that the gate can decide before anything is touched. Nil: never.
+	Beside func(In) bool
+	// Plan looks but does not touch. Its error is told to the model.
+	Plan func(context.Context, *Env, In) (Plan, error)
+}
+
+// A Plan is what a call would do, and the function that does it over the very paths it names.
+type Plan struct {
+	Intent guard.Intent
+	Run    func(context.Context) (Result, error)
+}
+
+// A Def is a [Tool] with its input type erased.
+type Def struct {
+	Name, Title, Doc string
+	Hints            Hints
+	Limit            int
+	Finishes         bool
+	Schema           *jsonschema.Schema
+
+	bind    func(json.RawMessage) (*Call, error)
+	enabled func(*Toolbox) bool
+}
+
+// Enabled reports whether the tool can work with what this host has. A tool that cannot is not listed.
+func (d *Def) Enabled(box *Toolbox) bool { return d.enabled == nil || d.enabled(box) }
+
+// Bind validates and decodes raw arguments: strings are coerced to the numbers, booleans and lists they
+// spell, anything else wrong is an error that names the field, what came and what is expected.
+func (d *Def) Bind(raw json.RawMessage) (*Call, error) { return d.bind(raw) }
+
+// A Call is one bound, not yet permitted, invocation.
+type Call struct {
+	// Beside reports whether the call may run beside others that may.
+	Beside bool
+	// Args are the scalar arguments at the top level, for rules on a parameter.
+	Args map[string]any
+
+	plan func(context.Context, *Env) (Plan, error)
+}
+
+// Plan asks the tool what the call would do.
+func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
+	p, err := c.plan(ctx, env)
+	p.Intent.Args = c.Args
+	return p, err
+}
+
+var declared []*Def
+
+// All returns every tool, ordered by name.
+func All() []*Def {
+	return slices.SortedFunc(slices.Values(declared), func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// declare adds a tool to [All]. It panics on a mistake in the declaration, so that no host starts with one.
+func declare[In any](t Tool[In]) *Def {
+	d, err := define(t)
+	if err != nil {
+		panic(fmt.Sprintf("builtin: tool %q: %v", t.Name, err))
+	}
+	declared = append(declared, d)
+	return d
+}
+
+func define[In any](t Tool[In]) (*Def, error) {
+	doc, err := documents.ReadFile("doc/" + strings.ToLower(t.Name) + ".md")
+	if err != nil {
+		return nil, err
+	}
+	if n := len([]rune(string(doc))); n > MaxDocument {
+		return nil, fmt.Errorf("its document has %d characters, more than %d", n, MaxDocument)
+	}
+	if t.Plan == nil {
+		return nil, fmt.Errorf("it has no Plan")
+	}
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		return nil, err
+	}
+	if t.Refine != nil {
+		t.Refine(schema)
+	}
+	if _, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+		return nil, err
+	}
+	d := &Def{
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints,
+		Limit: t.Limit, Finishes: t.Finishes, Schema: schema, enabled: t.Enabled,
+	}
+	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
+	d.bind = func(raw json.RawMessage) (*Call, error) {
+		var in In
+		args, err := b.bind(raw, reflect.ValueOf(&in).Elem())
+		if err != nil {
+			return nil, err
+		}
+		return &Call{
+			Beside: t.Beside != nil && t.Beside(in),
+			Args:   args,
+			plan: func(ctx context.Context, env *Env) (Plan, error) {
+				p, err := t.Plan(ctx, env, in)
+				p.Intent.Tool = t.Name
+				return p, err
+			},
+		}, nil
+	}
+	return d, nil
+}
+
+// always lets every call of a tool run beside others.
+func always[In any](In) bool { return true }

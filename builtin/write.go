@@ -1,0 +1,78 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"toolhost/builtin/internal/text"
+	"toolhost/guard"
+)
+
+// WriteInput is the input of [Write].
+type WriteInput struct {
+	FilePath string `json:"file_path" jsonschema:"the file to write: absolute, ~/… or relative to the first root"`
+	Content  string `json:"content" jsonschema:"the whole content of the file"`
+}
+
+// Write creates a file or replaces its content.
+var Write = declare(Tool[WriteInput]{
+	Name:     "Write",
+	Title:    "Write a file",
+	Hints:    Hints{Idempotent: true, Closed: true},
+	Limit:    changeLimit,
+	Finishes: true,
+	Plan: func(_ context.Context, env *Env, in WriteInput) (Plan, error) {
+		if strings.HasSuffix(in.FilePath, "/") {
+			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
+		}
+		path, err := env.Policy.Resolve(in.FilePath)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Run:    func(ctx context.Context) (Result, error) { return write(ctx, env, path, in.Content) },
+		}, nil
+	},
+})
+
+func write(ctx context.Context, env *Env, path guard.Path, content string) (Result, error) {
+	t, err := openTarget(ctx, env, path, true)
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if t.missing {
+		return t.fill(env, content)
+	}
+	if _, err := t.standing(env); err != nil {
+		return Result{}, err
+	}
+	var like *text.Text
+	before := ""
+	if !text.IsBinary(t.content) {
+		like = text.Decode(t.content)
+		before = like.String()
+	}
+	raw, kept, err := text.Encode(like, content)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
+	}
+	out := ChangeOutput{Path: path.String(), Bytes: len(raw)}
+	if bytes.Equal(raw, t.content) {
+		t.saw(env, t.content)
+		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
+	}
+	if err := t.replace(env, raw); err != nil {
+		return Result{}, err
+	}
+	after := content
+	if like != nil {
+		after = like.With(raw).String()
+	}
+	head := fmt.Sprintf("Updated %s (%s, %d bytes)", path, count(lineCount(content), "line"), len(raw))
+	return Result{Text: changeText(head, kept, path, before, after), Structured: out}, nil
+}
