@@ -1,0 +1,123 @@
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/builtin"
+)
+
+// Limits of a host. Each protects the other callers from one.
+const (
+	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
+	MaxMessage = 32 << 20
+	// MaxInFlight is how many calls of one client may be queued or running.
+	MaxInFlight = 1024
+	// ScopeIdle is how long a scope that does nothing is remembered.
+	ScopeIdle = 24 * time.Hour
+	// MaxScopes is how many scopes are remembered; beyond it the longest idle one goes.
+	MaxScopes = 10_000
+)
+
+// A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
+type Config struct {
+	// Roots are the directories the tools work in, the first being the default. See [Roots].
+	Roots []string
+	// Named says that the user named the roots, which may then be "/" or the home directory.
+	Named bool
+	// Settings are extra settings files; Allow and Deny are rules from the command line.
+	Settings    []string
+	Allow, Deny []string
+	// TrustWorkspace lets the settings files of the roots allow things, not only forbid them.
+	TrustWorkspace bool
+	// Tools limits the host to the tools of these names. Empty: all.
+	Tools []string
+	// StateDir keeps results, read state and journals. Empty: [DefaultStateDir].
+	StateDir string
+	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, which is then
+	// done without when it cannot be written.
+	AuditLog string
+	// Remote says that callers come over a network, so that nobody sits at the machine.
+	Remote bool
+	// Version is reported to clients.
+	Version string
+	// Log receives the host's own messages. Nil: none.
+	Log *slog.Logger
+}
+
+// Roots makes absolute paths of the names of roots, "~" being the home directory. Without names it is the
+// working directory; the guard refuses one that nobody would serve unasked.
+func Roots(names []string) ([]string, error) {
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	home, _ := os.UserHomeDir()
+	var roots []string
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "~"); ok && home != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
+			name = home + rest
+		}
+		dir, err := filepath.Abs(name)
+		if err != nil {
+			return nil, fmt.Errorf("the root %s: %w", name, err)
+		}
+		if !slices.Contains(roots, dir) {
+			roots = append(roots, dir)
+		}
+	}
+	return roots, nil
+}
+
+// DefaultStateDir is where state is kept: $XDG_STATE_HOME/toolhost, by default ~/.local/state/toolhost;
+// ~/Library/Application Support/toolhost on macOS; %LOCALAPPDATA%\toolhost on Windows.
+func DefaultStateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "toolhost"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the state directory, name one with --state-dir: %w", err)
+	}
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "toolhost"), nil
+	case "windows":
+		if dir := os.Getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "toolhost"), nil
+		}
+	}
+	return filepath.Join(home, ".local", "state", "toolhost"), nil
+}
+
+// complete checks the configuration and fills in the defaults.
+func (c Config) complete() (Config, error) {
+	if len(c.Roots) == 0 {
+		return c, errors.New("a host needs a root: name one with --root")
+	}
+	for _, name := range c.Tools {
+		if !slices.ContainsFunc(builtin.All(), func(d *builtin.Def) bool { return d.Name == name }) {
+			return c, fmt.Errorf("--tools: there is no tool %q", name)
+		}
+	}
+	if c.StateDir == "" {
+		dir, err := DefaultStateDir()
+		if err != nil {
+			return c, err
+		}
+		c.StateDir = dir
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	return c, nil
+}

@@ -1,0 +1,48 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/builtin"
+)
+
+// toMCP describes a tool to clients. All four hints are always given: what is left out counts as the worst.
+func toMCP(d *builtin.Def) (mcp.Tool, error) {
+	schema, err := json.Marshal(d.Schema)
+	if err != nil {
+		return mcp.Tool{}, fmt.Errorf("the schema of %s: %w", d.Name, err)
+	}
+	tool := mcp.NewToolWithRawSchema(d.Name, d.Doc, schema)
+	tool.Title = d.Title
+	tool.Annotations = mcp.ToolAnnotation{
+		ReadOnlyHint:    mcp.ToBoolPtr(d.Hints.ReadOnly),
+		DestructiveHint: mcp.ToBoolPtr(!d.Hints.ReadOnly && !d.Hints.Additive),
+		IdempotentHint:  mcp.ToBoolPtr(d.Hints.Idempotent || d.Hints.ReadOnly),
+		OpenWorldHint:   mcp.ToBoolPtr(!d.Hints.Closed),
+	}
+	return tool, nil
+}
+
+// toResult is a reply as MCP carries it: the text for the model, the structure for programs, and a link to
+// the whole when the text was cut.
+func toResult(r Reply) *mcp.CallToolResult {
+	result := &mcp.CallToolResult{
+		Content:           []mcp.Content{mcp.NewTextContent(r.Text)},
+		StructuredContent: r.Structured,
+		IsError:           r.IsError,
+	}
+	if r.Kept != "" {
+		result.Content = append(result.Content, mcp.NewResourceLink(
+			"file://"+r.Kept, "the whole result", "Read or Grep this path for what was cut.", "text/plain"))
+	}
+	if r.Session != "" {
+		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaHandle: r.Session}}
+		if result.StructuredContent == nil {
+			result.StructuredContent = map[string]any{"session": r.Session}
+		}
+	}
+	return result
+}

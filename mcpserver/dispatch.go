@@ -1,0 +1,128 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/internal/gate"
+)
+
+// An Arrival is a call's place in its scope, taken the moment the call came in. It must be left.
+type Arrival struct {
+	principal string
+	scope     *scope
+	ticket    *gate.Ticket
+	session   string // the session handle that was made for this call
+	err       error  // why there is no scope
+	began     time.Time
+}
+
+// Leave gives the place up. Leaving twice does nothing.
+func (a *Arrival) Leave() {
+	if a.ticket != nil {
+		a.ticket.Leave()
+	}
+}
+
+// A Request is one call of a tool.
+type Request struct {
+	Tool string
+	Args json.RawMessage
+	// Progress tells the client how the call goes; nil when it did not ask.
+	Progress func(lastLines string)
+}
+
+// A Reply is the answer to a [Request].
+type Reply struct {
+	builtin.Result
+	// Session is the handle of the session that was made because the call asked for one.
+	Session string
+}
+
+// ErrNoTool is the cause of a reply to a call of a tool that is not served here.
+var ErrNoTool = errors.New("no such tool")
+
+// Call takes one call through every station, in order. It is the only road to a tool.
+func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
+	defer a.Leave()
+	rec := audit.Record{Time: a.began, Principal: a.principal, Tool: req.Tool}
+	defer func() { reply.Result = h.record(rec, reply.Result) }()
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("a tool panicked", "tool", req.Tool, "panic", p, "stack", string(debug.Stack()))
+			reply.Result = refused(fmt.Errorf("%s failed inside the host, which is a defect of toolhost: %v", req.Tool, p))
+		}
+	}()
+	if a.err != nil {
+		return Reply{Result: refused(a.err)}
+	}
+	rec.Scope, reply.Session = a.scope.key.label(), a.session
+
+	tool, err := h.lookUp(req.Tool) // look up
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	call, err := tool.Bind(req.Args)                // bind
+	beside := err == nil && call.Beside             // what cannot be bound waits alone
+	if e := a.ticket.Enter(ctx, beside); e != nil { // wait for its turn
+		return reply.with(refused(e))
+	}
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	if err := h.ready(); err != nil { // can it be recorded?
+		return reply.with(refused(err))
+	}
+	policy := h.policy(a.principal)
+	call, err = h.hooks.before(ctx, tool, call) // pre-hooks
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	env := h.env(a, policy, req)
+	plan, err := call.Plan(ctx, env) // plan
+	describe(&rec, plan.Intent)
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	verdict := policy.Judge(plan.Intent)   // judge
+	verdict = h.ask(ctx, a, tool, verdict) // ask if need be
+	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
+	if verdict.Action != guard.Allow {
+		return reply.with(refused(verdict))
+	}
+	result, err := plan.Run(runContext(ctx, tool)) // run
+	if err != nil {
+		result = refused(err)
+	}
+	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
+		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
+	}
+	result = fit(env.Shelf, tool, result)           // fit
+	result = h.hooks.after(ctx, tool, call, result) // post-hooks
+	return reply.with(result)                       // format and audit, on the way out
+}
+
+func (r Reply) with(result builtin.Result) Reply {
+	r.Result = result
+	return r
+}
+
+// refused is the answer to a call that did not run, or failed: text that a model can act on.
+func refused(err error) builtin.Result {
+	return builtin.Result{Text: err.Error(), IsError: true}
+}
+
+// runContext lets a tool that finishes what it began run on when its client cancels.
+func runContext(ctx context.Context, tool *builtin.Def) context.Context {
+	if tool.Finishes {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}

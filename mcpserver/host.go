@@ -1,0 +1,219 @@
+// Package mcpserver serves the tools over MCP. It owns the pipeline that every call goes through, the scopes
+// whose state calls work on, and the two transports; it is the only package that knows the MCP library.
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/settings"
+	"toolhost/mcpserver/audit"
+	"toolhost/readstate"
+	"toolhost/resultstore"
+)
+
+// A Host holds what all calls share. Use [Open], and close it: what it started ends with it.
+type Host struct {
+	cfg      Config
+	log      *slog.Logger
+	tools    []*builtin.Def // ordered by name
+	settings *settings.Watcher
+	seen     *readstate.Store
+	results  *resultstore.Store
+	box      *builtin.Toolbox
+	scopes   *scopeTable
+	hooks    hooks
+	audit    *audit.Log
+
+	mu       sync.Mutex
+	compiled *settings.Settings // what rules was made from
+	rules    *guard.Policy
+}
+
+// Open starts a host. Its errors are those of a configuration that cannot be served; what is merely
+// missing, such as a writable state directory, is done without and logged.
+func Open(cfg Config) (*Host, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: served(cfg.Tools)}
+	if err := h.open(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Host) open() error {
+	state := h.cfg.StateDir
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", err)
+		state = ""
+	}
+	var err error
+	if h.settings, err = settings.Watch(h.settingsConfig(), nil); err != nil {
+		return err
+	}
+	if err := h.openAudit(state); err != nil {
+		return err
+	}
+	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate")}); err != nil {
+		return err
+	}
+	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
+		return err
+	}
+	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Log: h.log}); err != nil {
+		return err
+	}
+	key, err := keptSecret(state, "secret")
+	if err != nil {
+		h.log.Warn("session handles end with this process", "error", err)
+	}
+	h.scopes = newScopeTable(h.seen, key)
+	_, err = h.currentRules()
+	return err
+}
+
+// Close ends everything the host started: commands first, then the stores.
+func (h *Host) Close() error {
+	var errs []error
+	if h.box != nil {
+		errs = append(errs, h.box.Close())
+	}
+	if h.seen != nil {
+		errs = append(errs, h.seen.Close())
+	}
+	if h.results != nil {
+		errs = append(errs, h.results.Close())
+	}
+	if h.settings != nil {
+		errs = append(errs, h.settings.Close())
+	}
+	errs = append(errs, h.audit.Close())
+	return errors.Join(errs...)
+}
+
+// Arrive takes the place of a call in its scope. It never blocks, so that the reader of a transport can
+// call it: the order of arrival is the order of the calls. session is the MCP session, if there is one.
+func (h *Host) Arrive(principal string, meta map[string]any, session string, stdio bool) *Arrival {
+	s, minted, err := h.scopes.resolve(principal, meta, session, stdio)
+	if err != nil {
+		return &Arrival{principal: principal, began: time.Now(), err: err}
+	}
+	a := h.arriveIn(s)
+	a.session = minted
+	return a
+}
+
+func (h *Host) arriveIn(s *scope) *Arrival {
+	return &Arrival{principal: s.key.principal, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
+}
+
+// Policy is the snapshot of the rules in force for a principal.
+func (h *Host) policy(principal string) *guard.Policy {
+	rules, err := h.currentRules()
+	if err != nil {
+		h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
+	}
+	return rules.For(guard.Caller{
+		Principal: principal,
+		Remote:    h.cfg.Remote,
+		Own:       []string{h.results.For(principal).Dir()},
+	})
+}
+
+// currentRules compiles the settings when they have changed since the last call.
+func (h *Host) currentRules() (*guard.Policy, error) {
+	now := h.settings.Reload()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now == h.compiled {
+		return h.rules, nil
+	}
+	rules, err := guard.New(h.guardConfig(now))
+	if err != nil {
+		return h.rules, err
+	}
+	h.compiled, h.rules = now, rules
+	for _, w := range rules.Warnings() {
+		h.log.Warn(w)
+	}
+	return rules, nil
+}
+
+func (h *Host) settingsConfig() settings.Config {
+	home, _ := os.UserHomeDir()
+	user, _ := os.UserConfigDir()
+	return settings.Config{
+		Roots: h.cfg.Roots, Home: home, UserConfigDir: user, StateDir: h.cfg.StateDir,
+		Files: h.cfg.Settings, Allow: h.cfg.Allow, Deny: h.cfg.Deny, TrustWorkspace: h.cfg.TrustWorkspace,
+	}
+}
+
+// guardConfig is what the rules are made of.
+func (h *Host) guardConfig(s *settings.Settings) guard.Config {
+	cfg := h.settingsConfig()
+	files := slices.Clone(cfg.Files)
+	if cfg.UserConfigDir != "" {
+		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
+	}
+	return guard.Config{
+		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: cfg.StateDir,
+		RuleFiles: files, Settings: s,
+	}
+}
+
+// openAudit opens the log that was asked for, or else the one in the state directory as far as that goes.
+func (h *Host) openAudit(state string) error {
+	path := h.cfg.AuditLog
+	if path == "" && state == "" {
+		return nil
+	}
+	if path == "" {
+		path = filepath.Join(state, "audit.jsonl")
+	}
+	log, err := audit.Open(path)
+	if err != nil && h.cfg.AuditLog == "" {
+		h.log.Warn("calls are not recorded", "error", err)
+		return nil
+	}
+	h.audit = log
+	return err
+}
+
+// served are the tools of the given names, or all.
+func served(names []string) []*builtin.Def {
+	all := builtin.All()
+	if len(names) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(d *builtin.Def) bool { return !slices.Contains(names, d.Name) })
+}
+
+func below(dir, name string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
+// headline names a call in one short line, as "Bash(make test)".
+func headline(tool, command string) string {
+	const longest = 60
+	line, _, _ := strings.Cut(command, "\n")
+	if r := []rune(line); len(r) > longest {
+		line = string(r[:longest]) + "…"
+	}
+	return fmt.Sprintf("%s(%s)", tool, line)
+}

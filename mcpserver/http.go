@@ -1,0 +1,224 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// Endpoint is the path of the MCP endpoint.
+const Endpoint = "/mcp"
+
+// Limits of the HTTP server.
+const (
+	// SessionIdle is how long a legacy session that does nothing lives: longer than the longest command.
+	SessionIdle = time.Hour
+	// headerTime bounds how long a client may take to send its headers.
+	headerTime = 10 * time.Second
+	// idleTime is how long a connection without a request is kept.
+	idleTime = 2 * time.Minute
+	// maxHeader bounds the headers of a request, in bytes.
+	maxHeader = 64 << 10
+)
+
+// An HTTPConfig says who may call over HTTP.
+type HTTPConfig struct {
+	// Token is the bearer token that callers must present. Empty is refused.
+	Token string
+	// Principal is who the bearer of the token is.
+	Principal string
+	// Hosts are names beyond the loopback ones under which the server may be addressed.
+	Hosts []string
+}
+
+// ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
+	if cfg.Token == "" {
+		return errors.New("a server on a port needs a token: any page in a browser can reach it")
+	}
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errClosed)
+	sessions := newSessionTable(cfg.Principal)
+	library := server.NewStreamableHTTPServer(s.mcp,
+		server.WithEndpointPath(Endpoint),
+		server.WithSessionIdManagerResolver(sessions),
+		server.WithSessionIdleTTL(SessionIdle),
+		server.WithStreamableHTTPLogger(s.host.log),
+	)
+	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, base: base}
+	web := &http.Server{
+		Handler:           door.routes(),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: quietLog(s.host.log),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainGrace)
+	defer cancel()
+	library.CloseSessions(drain)
+	if err := web.Shutdown(drain); err != nil {
+		stop(errClosed) // what still runs is cancelled
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRest)
+		defer cancel()
+		if err := web.Shutdown(rest); err != nil {
+			return errors.Join(web.Close(), library.Shutdown(rest))
+		}
+	}
+	return library.Shutdown(drain)
+}
+
+// A door stands before the library and lets in only what may come in: the right host and origin, a known
+// bearer, a body of bounded size, a session of the same principal.
+type door struct {
+	server   *Server
+	cfg      HTTPConfig
+	next     http.Handler
+	sessions *sessionTable
+	base     context.Context
+}
+
+func (d *door) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(Endpoint, d.enter)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		deny(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
+	})
+	return mux
+}
+
+// enter takes one request from the wire to the library.
+func (d *door) enter(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold back a stream
+	w.Header().Set("Cache-Control", "no-store")
+	if err := d.checkAddress(r); err != nil {
+		deny(w, http.StatusForbidden, err.Error())
+		return
+	}
+	if !d.authorised(r) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="toolhost"`)
+		deny(w, http.StatusUnauthorized, "a bearer token is needed: send Authorization: Bearer <token>")
+		return
+	}
+	if status, text := d.sessions.check(r); status != 0 {
+		deny(w, status, text)
+		return
+	}
+	if r.Method != http.MethodPost {
+		d.next.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		deny(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes long", MaxMessage))
+		return
+	}
+	if err != nil {
+		deny(w, http.StatusBadRequest, "the body could not be read: "+err.Error())
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	d.post(w, r, body)
+}
+
+// post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
+func (d *door) post(w http.ResponseWriter, r *http.Request, body []byte) {
+	var m envelope
+	_ = json.Unmarshal(body, &m) // the library answers what cannot be parsed
+	modern := mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion))
+	if modern && m.Method == methodCancelled {
+		// In this era closing the stream cancels. The library would let any caller cancel any request.
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	ctx := r.Context()
+	if !modern && m.Method != string(mcp.MethodInitialize) && r.Header.Get(server.HeaderKeySessionID) == "" {
+		deny(w, http.StatusBadRequest, "the "+server.HeaderKeySessionID+" header is missing: initialize first")
+		return
+	}
+	if !modern {
+		// A legacy client that disconnects has not cancelled; the host's end still does.
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		defer cancel(nil)
+		defer context.AfterFunc(d.base, func() { cancel(errClosed) })()
+	}
+	stream := &countingWriter{ResponseWriter: w}
+	c := &client{principal: d.cfg.Principal, notify: stream.notify(d.server.mcp), flush: stream.await}
+	if m.Method == methodCall {
+		session := ""
+		if !modern {
+			session = r.Header.Get(server.HeaderKeySessionID)
+		}
+		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
+		defer c.arrival.Leave() // the library may refuse the call before it comes to us
+	}
+	d.next.ServeHTTP(stream, r.WithContext(withClient(ctx, c)))
+}
+
+// checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.
+func (d *door) checkAddress(r *http.Request) error {
+	if !d.knownHost(r.Host) {
+		return fmt.Errorf("this server is not addressed as %q", r.Host)
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || !d.knownHost(u.Host) {
+		return fmt.Errorf("requests from the origin %q are not taken", origin)
+	}
+	return nil
+}
+
+func (d *door) knownHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	for _, known := range d.cfg.Hosts {
+		if strings.EqualFold(name, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// authorised compares digests in constant time, so that neither content nor length of the token shows.
+func (d *door) authorised(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	given, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(d.cfg.Token))
+	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+func deny(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // a client that is gone needs no answer
+		"jsonrpc": mcp.JSONRPC_VERSION, "id": nil,
+		"error": map[string]any{"code": mcp.INVALID_REQUEST, "message": text},
+	})
+}

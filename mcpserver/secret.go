@@ -1,0 +1,57 @@
+package mcpserver
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// secretSize is the length of a secret of ours, in bytes.
+const secretSize = 32
+
+// keptSecret returns the secret of this name in dir, made on first use and readable by its owner only.
+// It always returns a secret: with an error, one that ends with this process. Several processes may ask
+// at once: the first to link its file wins, and nobody reads half a secret.
+func keptSecret(dir, name string) ([]byte, error) {
+	fresh := make([]byte, secretSize)
+	_, _ = rand.Read(fresh) // crypto/rand never fails
+	if dir == "" {
+		return fresh, errors.New("there is no state directory to keep a secret in")
+	}
+	path := filepath.Join(dir, name)
+	kept, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = writeOnce(path, fresh); err == nil {
+			return fresh, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			kept, err = os.ReadFile(path)
+		}
+	}
+	if err != nil {
+		return fresh, fmt.Errorf("the secret %s: %w", path, err)
+	}
+	if len(kept) != secretSize {
+		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), secretSize)
+	}
+	return kept, nil
+}
+
+// writeOnce creates path with the content whole, owner-only, unless it exists.
+func writeOnce(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // created with mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	if _, err := f.Write(content); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}

@@ -1,0 +1,138 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/builtin"
+)
+
+// LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
+const LocalPrincipal = "local"
+
+// A Server speaks MCP for a [Host]. One server may serve several transports.
+type Server struct {
+	host *Host
+	mcp  *server.MCPServer
+}
+
+// NewServer makes the MCP face of a host.
+func NewServer(h *Host) (*Server, error) {
+	s := &Server{host: h}
+	listed := &server.Hooks{}
+	listed.AddAfterListTools(s.leaveOutDenied)
+	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version,
+		server.WithTitle("toolhost"),
+		server.WithInstructions(instructions(h.cfg.Roots)),
+		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
+		server.WithRecovery(),
+		server.WithHooks(listed),
+		server.WithLogger(h.log),
+	)
+	for _, d := range h.tools {
+		if !d.Enabled(h.box) {
+			continue
+		}
+		tool, err := toMCP(d)
+		if err != nil {
+			return nil, err
+		}
+		s.mcp.AddTool(tool, s.call)
+	}
+	return s, nil
+}
+
+// instructions tell the model where it works. Clients cut them at 2,048 characters.
+func instructions(roots []string) string {
+	const longest = 1200
+	list := strings.Join(roots, ", ")
+	if len(list) > longest {
+		list = fmt.Sprintf("%s and %d more", roots[0], len(roots)-1)
+	}
+	return "These tools work on the files below " + list + ". Relative paths start at the first of them. " +
+		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next."
+}
+
+// A client is the other end of a request, as the transport knows it. It travels in the context, because
+// the library calls our handlers with nothing else.
+type client struct {
+	principal string
+	arrival   *Arrival
+	// notify sends a notification that belongs to the request, in order before its response. flush waits
+	// until what was sent has been written.
+	notify func(ctx context.Context, method string, params map[string]any)
+	flush  func(ctx context.Context)
+}
+
+type clientKey struct{}
+
+func withClient(ctx context.Context, c *client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+func clientOf(ctx context.Context) (*client, bool) {
+	c, ok := ctx.Value(clientKey{}).(*client)
+	return c, ok
+}
+
+// call is the handler of every tool.
+func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	c, ok := clientOf(ctx)
+	if !ok || c.arrival == nil {
+		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
+	}
+	reply := s.host.Call(ctx, c.arrival, Request{
+		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
+	})
+	if c.flush != nil {
+		c.flush(ctx)
+	}
+	return toResult(reply), nil
+}
+
+// progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.
+func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
+	if meta == nil || meta.ProgressToken == nil || c.notify == nil {
+		return nil
+	}
+	n := 0
+	return func(lastLines string) {
+		n++
+		c.notify(ctx, "notifications/progress", map[string]any{
+			"progressToken": meta.ProgressToken, "progress": n, "message": lastLines,
+		})
+	}
+}
+
+// leaveOutDenied takes tools that a rule denies by name off the list.
+func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+	principal := LocalPrincipal
+	if c, ok := clientOf(ctx); ok {
+		principal = c.principal
+	}
+	seen := s.host.Tools(principal)
+	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
+		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
+	})
+}
+
+// An envelope is what must be known of a message before the library handles it.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Meta      map[string]any  `json:"_meta"`
+		RequestID json.RawMessage `json:"requestId"`
+	} `json:"params"`
+}
+
+const (
+	methodCall      = "tools/call"
+	methodCancelled = "notifications/cancelled"
+)

@@ -1,0 +1,120 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/mcpserver/audit"
+	"toolhost/resultstore"
+)
+
+// The stations of [Host.Call], in its order.
+
+// lookUp finds a tool that is served and that no rule takes away.
+func (h *Host) lookUp(name string) (*builtin.Def, error) {
+	for _, d := range h.tools {
+		if d.Name == name && d.Enabled(h.box) {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNoTool, name)
+}
+
+// Tools are the tools a principal sees: those served here, enabled, and not denied by name.
+func (h *Host) Tools(principal string) []*builtin.Def {
+	policy := h.policy(principal)
+	var seen []*builtin.Def
+	for _, d := range h.tools {
+		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(h.box) {
+			seen = append(seen, d)
+		}
+	}
+	return seen
+}
+
+// ready refuses a call that could not be recorded in the log that was asked for.
+func (h *Host) ready() error {
+	err := h.audit.Ready()
+	if err == nil || h.cfg.AuditLog == "" {
+		return nil
+	}
+	return fmt.Errorf("refused: every call must be recorded, and the record cannot be written. %w", err)
+}
+
+// hooks are the places before and after a tool where commands of the user take part. None are configured
+// yet; the seam keeps their stations in place.
+type hooks struct{}
+
+func (hooks) before(_ context.Context, _ *builtin.Def, call *builtin.Call) (*builtin.Call, error) {
+	return call, nil
+}
+
+func (hooks) after(_ context.Context, _ *builtin.Def, _ *builtin.Call, result builtin.Result) builtin.Result {
+	return result
+}
+
+// env is what the call may use.
+func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
+	return &builtin.Env{
+		Box: h.box, Policy: policy, Seen: a.scope.seen, Dir: a.scope.dir,
+		Shelf: h.results.For(a.principal), Progress: req.Progress,
+		Durable: h.settings.Current().Write.Fsync,
+	}
+}
+
+// ask turns the verdict "ask" into an answer. Nobody can be asked here, so it is a refusal that says which
+// rule asked and how to allow the call.
+func (h *Host) ask(_ context.Context, _ *Arrival, _ *builtin.Def, v guard.Verdict) guard.Verdict {
+	if v.Action != guard.Ask {
+		return v
+	}
+	v.Action = guard.Deny
+	v.Reason = strings.TrimSuffix(v.Reason, ".") + "; a person must approve it, and nobody can be asked here"
+	return v
+}
+
+// fit cuts a result to its tool's limit; the whole is kept on disk.
+func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result) builtin.Result {
+	if tool.Limit == 0 || r.Kept != "" {
+		return r
+	}
+	fitted, err := shelf.Fit(r.Text, tool.Limit)
+	if err != nil {
+		return r
+	}
+	r.Text, r.Kept = fitted.Text, fitted.Path
+	return r
+}
+
+// describe notes in the record what a call is about to do.
+func describe(rec *audit.Record, in guard.Intent) {
+	for _, p := range append(in.Reads, in.Searches...) {
+		rec.Reads = append(rec.Reads, p.String())
+	}
+	for _, p := range in.Writes {
+		rec.Writes = append(rec.Writes, p.String())
+	}
+	if in.Command != nil {
+		rec.Command = in.Command.Text
+	}
+}
+
+// record writes the call's line. A call that ran but could not be recorded says so.
+func (h *Host) record(rec audit.Record, r builtin.Result) builtin.Result {
+	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
+	rec.Bytes = len(r.Text)
+	if r.IsError {
+		rec.Error, _, _ = strings.Cut(r.Text, "\n")
+	}
+	if err := h.audit.Write(rec); err != nil {
+		h.log.Error("a call could not be recorded", "tool", rec.Tool, "error", err)
+		if h.cfg.AuditLog != "" {
+			r.Text += "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
+		}
+	}
+	return r
+}

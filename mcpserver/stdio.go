@@ -1,0 +1,258 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// How long a stdio host lets calls finish before it ends them.
+const (
+	// EOFGrace follows the end of the input or the death of the client.
+	EOFGrace = time.Second
+	// DrainGrace follows SIGTERM. What still runs then gets its own SIGTERM and [drainRest].
+	DrainGrace = 3 * time.Second
+	drainRest  = 2 * time.Second
+)
+
+// ServeStdio serves one client: a message a line on in, answers on out. It returns when in has ended, when
+// gone is closed because the client died, or when ctx is done; calls that run then have a short grace. We
+// read the lines ourselves, because their order must reach the gate and the reader must never block.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errClosed)
+	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), calls: map[string]*stdioCall{}}
+	defer c.out.close()
+	if err := s.mcp.RegisterSession(running, c.session); err != nil {
+		return fmt.Errorf("stdio is served already: %w", err)
+	}
+	defer s.mcp.UnregisterSession(running, c.session.SessionID())
+	c.ctx = s.mcp.WithContext(running, c.session)
+	go c.session.forward(running, c.out)
+
+	ended := make(chan error, 1)
+	go func() { ended <- c.read(in) }()
+	var err error
+	grace := EOFGrace
+	select {
+	case err = <-ended:
+	case <-gone:
+	case <-c.out.broken:
+	case <-ctx.Done():
+		grace = DrainGrace
+	}
+	c.drain(grace)
+	stop(errClosed)
+	if grace == DrainGrace {
+		c.drain(drainRest)
+	}
+	return err
+}
+
+// errClosed is why a call was cancelled when its transport ends.
+var errClosed = errors.New("the host is closing, the call was ended")
+
+// A stdioConn is the one client of a stdio host.
+type stdioConn struct {
+	server  *Server
+	session *stdioSession
+	out     *lineWriter
+	ctx     context.Context // done when the host closes
+
+	mu       sync.Mutex
+	calls    map[string]*stdioCall // requests in flight, by the JSON of their id
+	finished chan struct{}         // closed when calls becomes empty; nil when nobody waits
+}
+
+// A stdioCall is a request in flight.
+type stdioCall struct {
+	cancel    context.CancelCauseFunc
+	cancelled bool // by its client: no response may be sent
+}
+
+// read handles messages until the input ends.
+func (c *stdioConn) read(in io.Reader) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, long, err := readLine(r, MaxMessage)
+		switch {
+		case long:
+			c.refuse(nil, mcp.INVALID_REQUEST, fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage))
+		case len(bytes.TrimSpace(line)) > 0:
+			c.receive(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the input: %w", err)
+		}
+	}
+}
+
+// readLine reads up to the next newline. A line of more than limit bytes is skipped, and long is true.
+func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if !long && len(line)+len(part) > limit {
+			line, long = nil, true
+		}
+		if !long {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// receive takes one message. It never waits for a call.
+func (c *stdioConn) receive(line []byte) {
+	var m envelope
+	if err := json.Unmarshal(line, &m); err != nil {
+		c.malformed(line)
+		return
+	}
+	switch {
+	case m.Method == methodCancelled:
+		c.cancel(m.Params.RequestID)
+	case m.Method == "": // a response; nothing was asked
+	case m.ID == nil:
+		c.server.mcp.HandleMessage(c.ctx, line)
+	case string(m.ID) == "null":
+		c.refuse(nil, mcp.INVALID_REQUEST, "the id of a request cannot be null")
+	default:
+		c.request(m, line)
+	}
+}
+
+func (c *stdioConn) malformed(line []byte) {
+	switch {
+	case !json.Valid(line):
+		c.refuse(nil, mcp.PARSE_ERROR, "this line is not valid JSON")
+	case bytes.TrimSpace(line)[0] == '[':
+		c.refuse(nil, mcp.INVALID_REQUEST, "batches are not part of the protocol: send one message a line")
+	default:
+		var m struct {
+			ID json.RawMessage `json:"id"`
+		}
+		_ = json.Unmarshal(line, &m) // without an id the answer's is null
+		c.refuse(m.ID, mcp.INVALID_REQUEST, "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects")
+	}
+}
+
+// request starts a request. A call of a tool takes its place in line here, in the order of arrival.
+func (c *stdioConn) request(m envelope, line []byte) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	call := &stdioCall{cancel: cancel}
+	if err := c.admit(string(m.ID), call); err != nil {
+		cancel(err)
+		c.refuse(m.ID, mcp.INVALID_REQUEST, err.Error())
+		return
+	}
+	cl := &client{principal: LocalPrincipal, notify: c.notify}
+	if m.Method == methodCall {
+		cl.arrival = c.server.host.Arrive(LocalPrincipal, m.Params.Meta, "", true)
+	}
+	message := bytes.Clone(line)
+	go func() {
+		defer cancel(nil)
+		response := c.server.mcp.HandleMessage(withClient(ctx, cl), message)
+		if cl.arrival != nil {
+			cl.arrival.Leave() // the library may have refused the call before it came to us
+		}
+		c.answer(string(m.ID), call, response)
+	}()
+}
+
+func (c *stdioConn) admit(id string, call *stdioCall) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.calls[id]; ok {
+		return fmt.Errorf("a request with the id %s is still running", id)
+	}
+	if len(c.calls) >= MaxInFlight {
+		return fmt.Errorf("%d requests are in flight, no more are taken until some are answered", MaxInFlight)
+	}
+	c.calls[id] = call
+	return nil
+}
+
+// answer sends a response, unless the client has cancelled its request.
+func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessage) {
+	c.mu.Lock()
+	delete(c.calls, id)
+	silent := call.cancelled || response == nil
+	c.mu.Unlock()
+	if !silent {
+		c.send(response)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.calls) == 0 && c.finished != nil {
+		close(c.finished)
+		c.finished = nil
+	}
+}
+
+func (c *stdioConn) cancel(id json.RawMessage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call, ok := c.calls[string(bytes.TrimSpace(id))]; ok {
+		call.cancelled = true
+		call.cancel(context.Canceled)
+	}
+}
+
+// drain waits until no request is in flight, but no longer than limit.
+func (c *stdioConn) drain(limit time.Duration) {
+	c.mu.Lock()
+	if len(c.calls) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.finished == nil {
+		c.finished = make(chan struct{})
+	}
+	finished := c.finished
+	c.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-finished:
+	case <-timer.C:
+	}
+}
+
+func (c *stdioConn) notify(_ context.Context, method string, params map[string]any) {
+	c.send(mcp.JSONRPCNotification{
+		JSONRPC:      mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
+	})
+}
+
+// refuse answers a message that the library never sees. Without an id, the answer's is null.
+func (c *stdioConn) refuse(id json.RawMessage, code int, text string) {
+	var value any
+	if id != nil {
+		value = id
+	}
+	c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, text, nil))
+}
+
+func (c *stdioConn) send(message any) {
+	line, err := json.Marshal(message)
+	if err != nil {
+		c.server.host.log.Error("a message could not be encoded", "error", err)
+		return
+	}
+	c.out.write(append(line, '\n'))
+}

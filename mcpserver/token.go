@@ -1,0 +1,69 @@
+package mcpserver
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// TokenPrincipal is who the bearer of the host's single token is.
+const TokenPrincipal = "token"
+
+// minToken is the shortest token that is accepted, in characters.
+const minToken = 16
+
+// Token returns the bearer token kept in a file, and the file's path. Without a name it is the one in the
+// state directory. A file that does not exist is made, readable by its owner only, with a token of 128
+// random bits; made says so.
+func (h *Host) Token(file string) (token, path string, made bool, err error) {
+	if file == "" {
+		file = filepath.Join(h.cfg.StateDir, "token")
+	}
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		token = rand.Text()
+		err = writeOnce(file, []byte(token+"\n"))
+		if err == nil {
+			return token, file, true, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			raw, err = os.ReadFile(file)
+		}
+	}
+	if err != nil {
+		return "", "", false, fmt.Errorf("the token file: %w", err)
+	}
+	token = strings.TrimSpace(string(raw))
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", "", false, fmt.Errorf("the token file %s must hold one token of at least %d characters without blanks", file, minToken)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		h.log.Warn("the token file can be read by others: chmod 600 it", "file", file)
+	}
+	return token, file, false, nil
+}
+
+// CurlLine is a command that calls Read over HTTP: the first thing to try. token may be a shell expression.
+func CurlLine(url, token string) string {
+	body, _ := json.Marshal(map[string]any{ // strings and maps of strings always encode
+		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": methodCall,
+		"params": map[string]any{
+			"name": "Read", "arguments": map[string]any{"file_path": "README.md", "limit": 5},
+			"_meta": map[string]any{
+				mcp.MetaKeyProtocolVersion:    mcp.ProtocolVersion20260728,
+				mcp.MetaKeyClientCapabilities: map[string]any{},
+			},
+		},
+	})
+	return fmt.Sprintf(`curl -s %s -H "Authorization: Bearer %s" -H 'Content-Type: application/json' \
+  -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: %s' \
+  -H 'Mcp-Method: tools/call' -H 'Mcp-Name: Read' \
+  -d '%s'`, url, token, mcp.ProtocolVersion20260728, body)
+}
