@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/mcpserver"
+)
+
+// hostFlags are the flags of every command that opens a host.
+type hostFlags struct {
+	roots    []string
+	settings []string
+	allow    []string
+	deny     []string
+	tools    []string
+	trust    bool
+	stateDir string
+	auditLog string
+	verbose  bool
+}
+
+func (f *hostFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: the working directory)")
+	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
+	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
+	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
+	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
+	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
+	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state and journals (default: $XDG_STATE_HOME/toolhost)")
+	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be recorded")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr")
+}
+
+// config makes the host's configuration of the flags; names are further roots, given after the flags.
+func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error) {
+	named := append(append([]string{}, f.roots...), names...)
+	roots, err := mcpserver.Roots(named)
+	if err != nil {
+		return mcpserver.Config{}, err
+	}
+	level := slog.LevelWarn
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	return mcpserver.Config{
+		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
+		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir, AuditLog: f.auditLog,
+		Remote: remote, Version: versionString(),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}, nil
+}
+
+// open opens a host; the caller closes it.
+func (f *hostFlags) open(names []string, remote bool) (*mcpserver.Host, error) {
+	cfg, err := f.config(names, remote)
+	if err != nil {
+		return nil, err
+	}
+	return mcpserver.Open(cfg)
+}
+
+// argument reads a command's JSON argument; "-" takes it from the standard input.
+func argument(cmd *cobra.Command, text string) ([]byte, error) {
+	if text != "-" {
+		return []byte(text), nil
+	}
+	var b strings.Builder
+	if _, err := copyLimited(&b, cmd.InOrStdin()); err != nil {
+		return nil, fmt.Errorf("reading the arguments: %w", err)
+	}
+	return []byte(b.String()), nil
+}

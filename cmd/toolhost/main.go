@@ -1,0 +1,100 @@
+// Command toolhost serves the tools that coding agents are trained on to any MCP client, and enforces the
+// guards on the server.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/builtin"
+)
+
+// version is set by the linker for releases.
+var version = ""
+
+func main() {
+	builtin.Reexec(os.Args)
+	os.Exit(run(os.Args[1:]))
+}
+
+// errReported is an error that the user has seen already.
+var errReported = errors.New("reported")
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if len(args) == 0 && !isTerminal(os.Stdin) {
+		args = []string{"stdio"} // how clients start a server
+	}
+	root := command()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		if !errors.Is(err, errReported) {
+			fmt.Fprintln(os.Stderr, "toolhost:", err)
+		}
+		return 1
+	}
+	return 0
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "toolhost",
+		Short: "The tools that coding agents are trained on, for any MCP client, guarded on the server",
+		Long: `toolhost serves Read, Edit, Write, Bash, Glob and Grep over MCP and enforces the guards on the server:
+files are read before they are edited, rules allow, ask or deny, results are bounded, calls are ordered.
+
+Directories named by --root, or after the flags, are what the tools work in; without any it is the working
+directory. Without a command and with an input that is no terminal, toolhost serves over stdio.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "toolhost", versionString())
+			return err
+		},
+	}
+}
+
+// versionString is the release, or what the build knows of the commit.
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}
+
+// isTerminal reports whether a person sits at f: a character device that is not the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
