@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport lists, room by room, which rooms of the top level a room may know. Imports point down only.
+var mayImport = map[string][]string{
+	"cmd":         {"mcpserver", "builtin", "guard"},
+	"mcpserver":   {"builtin", "guard", "readstate", "resultstore"},
+	"builtin":     {"guard", "readstate", "resultstore"},
+	"guard":       {},
+	"readstate":   {},
+	"resultstore": {},
+	"integration": {}, // it knows the binary, as a client does
+}
+
+// mcpLibrary may be imported by mcpserver alone: the tools know nothing of MCP.
+const mcpLibrary = "github.com/mark3labs/mcp-go"
+
+func TestLayers(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "toolhost/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		from := room(fields[0])
+		allowed, known := mayImport[from]
+		if !known {
+			t.Errorf("%s: the top level has no room %q", fields[0], from)
+		}
+		for _, imported := range fields[1:] {
+			if to := room(imported); to != "" && to != from && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s: %s may not know %s", fields[0], imported, from, to)
+			}
+			if strings.HasPrefix(imported, mcpLibrary) && from != "mcpserver" {
+				t.Errorf("%s imports %s: only mcpserver knows the MCP library", fields[0], imported)
+			}
+		}
+	}
+}
+
+// room is the top-level folder of a package of ours, or "".
+func room(path string) string {
+	rest, ok := strings.CutPrefix(path, "toolhost/")
+	if !ok {
+		return ""
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	return first
+}
