@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,14 +61,8 @@ func (k *key) tighter(was, is string) bool {
 // so that writing it never loosens.
 func (k *key) tightest(value string) bool { return k.rank(value) == 0 }
 
-func (k *key) rank(value string) int {
-	for i, v := range k.order {
-		if v == value {
-			return i
-		}
-	}
-	return -1
-}
+// rank returns the place of value in the order, -1 if it has none.
+func (k *key) rank(value string) int { return slices.Index(k.order, value) }
 
 // countsFrom reports whether a value that loosens can count at this level.
 func (k *key) countsFrom(level Kind) bool {
@@ -121,8 +116,7 @@ const (
 // keys returns the table of every setting but hooks and env, whose values are
 // objects of their own.
 func keys() []key {
-	table := append(permissionKeys(), sandboxKeys()...)
-	return append(table, ownKeys()...)
+	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys())
 }
 
 func permissionKeys() []key {
@@ -159,13 +153,17 @@ func permissionKeys() []key {
 	}
 }
 
+// sandboxSwitch and sandboxList make keys below sandbox.
+func sandboxSwitch(name, doc, def string, order []string, field func(*Settings) *bool) key {
+	return key{name: "sandbox." + name, doc: doc, form: formSwitch, def: def, order: order, set: flag(field)}
+}
+
+func sandboxList(name, doc string, tightens bool, field func(*Settings) *[]Entry) key {
+	return key{name: "sandbox." + name, doc: doc, form: formList, tightens: tightens, list: field}
+}
+
 func sandboxKeys() []key {
-	on := func(name, doc, def string, order []string, field func(*Settings) *bool) key {
-		return key{name: "sandbox." + name, doc: doc, form: formSwitch, def: def, order: order, set: flag(field)}
-	}
-	list := func(name, doc string, tightens bool, field func(*Settings) *[]Entry) key {
-		return key{name: "sandbox." + name, doc: doc, form: formList, tightens: tightens, list: field}
-	}
+	on, list := sandboxSwitch, sandboxList
 	return []key{
 		on("enabled", "Run commands in the sandbox.", "true", strict(true),
 			func(s *Settings) *bool { return &s.Sandbox.Enabled }),
@@ -191,6 +189,12 @@ func sandboxKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowRead }),
 		{name: keyManagedReads, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowRead of managed files counts."},
+	}
+}
+
+func networkKeys() []key {
+	on, list := sandboxSwitch, sandboxList
+	return []key{
 		list("network.allowedDomains", "Hosts commands may reach.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
 		list("network.deniedDomains", "Hosts commands must not reach.", true,

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -154,9 +155,8 @@ func (cfg Config) check() error {
 // nothing has changed since the last time.
 func (s *session) read() *Settings {
 	now := s.now()
-	changed := !s.begun
 	s.due = time.Time{}
-	s.arrange()
+	changed := s.arrange() || !s.begun
 	for _, f := range s.order {
 		changed = s.look(f, now) || changed
 	}
@@ -170,8 +170,9 @@ func (s *session) read() *Settings {
 }
 
 // arrange puts the sources in order. A managed drop-in that vanished stays on
-// the list until its grace is over.
-func (s *session) arrange() {
+// the list until its grace is over. It reports whether something that could not
+// be read is no longer asked for.
+func (s *session) arrange() (changed bool) {
 	listed := append(dropTwins(s.cfg.managedSources()), s.fixed...)
 	var order []*file
 	for _, src := range listed {
@@ -185,6 +186,9 @@ func (s *session) arrange() {
 	for _, f := range s.order {
 		switch {
 		case slices.Contains(order, f):
+		case f.required: // a directory of drop-ins that can be listed again
+			delete(s.files, f.file)
+			changed = true
 		case f.text == nil && f.gone.IsZero() && f.err == nil && f.stale == nil:
 			delete(s.files, f.file) // nothing of it is in force any more
 		default:
@@ -192,6 +196,7 @@ func (s *session) arrange() {
 		}
 	}
 	s.order = order
+	return changed
 }
 
 // look reads one file if it may have changed, and reports whether what is in
@@ -205,8 +210,9 @@ func (s *session) look(f *file, now time.Time) bool {
 	first := f.stamp.at.IsZero()
 	f.stamp = seen
 	var text []byte
+	var info os.FileInfo
 	if err == nil {
-		text, _, err = readRegular(f.file)
+		text, info, err = readRegular(f.file)
 	}
 	switch {
 	case absent(err) && !f.required:
@@ -225,6 +231,9 @@ func (s *session) look(f *file, now time.Time) bool {
 	next, err := parse(f.source, s.words, text)
 	if err != nil {
 		return s.fail(f, err)
+	}
+	if !f.kind.inWorkspace() && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		next.warnings = append(next.warnings, Warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
 	}
 	f.text = text
 	s.accept(f, next)

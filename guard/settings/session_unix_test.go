@@ -5,6 +5,7 @@ package settings
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,4 +60,47 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s unreadable at the start: broken %v", name, s.Broken)
 		}
 	}
+}
+
+// What every user can write is said, for the files that need no trust.
+func TestWritableByAll(t *testing.T) {
+	for name, want := range map[string]bool{userFile: true, managedFile: true, projectFile: false} {
+		p := newPlace(t)
+		p.write(name, "{}")
+		if err := os.Chmod(p.path(name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(warnings(Load(p.cfg)), "every user"); got != want {
+			t.Errorf("%s: warned %v", name, got)
+		}
+	}
+}
+
+// A drop-in directory that cannot be listed may hide rules.
+func TestDropInsUnlistable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything: run as an ordinary user")
+	}
+	p := newPlace(t)
+	p.write(dropInA, rules("", "x"))
+	dir := filepath.Dir(p.path(dropInA))
+	chmod := func(mode os.FileMode) {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(0)
+	r := p.start()
+	if len(r.last.Broken) != 1 {
+		t.Errorf("at the start: broken %v", r.last.Broken)
+	}
+	chmod(0o755)
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" {
+		t.Errorf("mended: broken %v, deny %s", s.Broken, texts(s.Deny))
+	}
+	chmod(0)
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" || warnings(s) == "" {
+		t.Errorf("while running: broken %v, deny %s", s.Broken, texts(s.Deny))
+	}
+	chmod(0o755)
 }

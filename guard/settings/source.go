@@ -100,7 +100,7 @@ func (cfg Config) managedSources() []source {
 	var list []source
 	for _, dir := range cfg.managedDirs() {
 		entries, err := os.ReadDir(dir[1])
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !absent(err) {
 			// The directory itself takes the place of a file: reading it fails,
 			// and that is reported, instead of rules that vanish.
 			list = append(list, source{kind: Managed, file: dir[1], required: true})

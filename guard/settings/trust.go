@@ -127,9 +127,9 @@ func ListTrusted(cfg Config) ([]Trusted, error) {
 
 // digest names a set of loosening content: the order in which it stands, its
 // comments and which of the files holds it do not matter.
-func (set items) digest() string {
+func (a items) digest() string {
 	sum := sha256.New()
-	for _, text := range slices.Sorted(maps.Keys(set)) {
+	for _, text := range slices.Sorted(maps.Keys(a)) {
 		fmt.Fprintf(sum, "%d:%s\n", len(text), text) // the length keeps entries apart
 	}
 	return hex.EncodeToString(sum.Sum(nil))

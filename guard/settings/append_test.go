@@ -1,0 +1,100 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func TestAppendAllow(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, rule := range []string{"Bash(make *)", "Read(a \"b\")", "Bash(make *)"} {
+		if err := AppendAllow(p.cfg, root, rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Load(p.cfg)
+	if got := texts(s.Allow); got != `Bash(make *),Read(a "b")` || s.Allow[0].Kind != User || s.Allow[0].Root != root || len(s.Warnings) != 0 {
+		t.Errorf("got %+v, warnings %v", s.Allow, s.Warnings)
+	}
+	file := p.cfg.answersFile(root)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	for _, text := range []string{
+		"// mine\n{\"permissions\": {\"allow\": [\"old\", /* why */], \"deny\": [\"d\"],}, // end\n}",
+		"{\"permissions\": {\"deny\": [\"d\"], \"allow\": null}, \"note\": [1]} // mine end why",
+		"\ufeff{\"permissions\": {\"deny\": [\"d\"]}} /* mine end why */",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := AppendAllow(p.cfg, root, "new"); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		after, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Load(p.cfg)
+		if got := texts(s.Allow) + " " + texts(s.Deny); !strings.HasSuffix(got, "new d") || len(s.Broken) != 0 {
+			t.Errorf("rules %q after\n%s", got, after)
+		}
+		for _, keep := range []string{"mine", "why", "end"} {
+			if !strings.Contains(string(after), keep) {
+				t.Errorf("%q is lost:\n%s", keep, after)
+			}
+		}
+	}
+}
+
+func TestAppendAllowErrors(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, rule := range []string{"", " ", "a\nb", "a\x00"} {
+		if AppendAllow(p.cfg, root, rule) == nil {
+			t.Errorf("%q was taken", rule)
+		}
+	}
+	if AppendAllow(Config{}, root, "a") == nil {
+		t.Error("without a directory")
+	}
+	if err := AppendAllow(p.cfg, root, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"{", "[]", `{"permissions": 3}`, `{"permissions": {"allow": "x"}}`} {
+		file := p.cfg.answersFile(root)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if AppendAllow(p.cfg, root, "a") == nil {
+			t.Errorf("%s was changed", text)
+		}
+		if after, err := os.ReadFile(file); string(after) != text {
+			t.Errorf("%s became %s (%v)", text, after, err)
+		}
+	}
+}
+
+// Several hosts remember answers at once.
+func TestAppendAllowAtOnce(t *testing.T) {
+	p := newPlace(t)
+	var g errgroup.Group
+	for i := range 20 {
+		g.Go(func() error { return AppendAllow(p.cfg, p.cfg.Roots[0], fmt.Sprintf("Bash(%d)", i)) })
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(Load(p.cfg).Allow); got != 20 {
+		t.Errorf("%d of 20 rules are left", got)
+	}
+	if left, _ := os.ReadDir(p.path("home/.config/toolhost/workspaces")); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,126 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTrust(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	allows := func() string { s := Load(p.cfg); return fmt.Sprintf("%s %v", texts(s.Allow), s.Trusted) }
+	check := func(when, want string) {
+		t.Helper()
+		if got := allows(); got != want {
+			t.Errorf("%s: got %q, want %q", when, got, want)
+		}
+	}
+	p.write(projectFile, rules("a,b", "x"))
+	p.write(localFile, rules("c", ""))
+	check("at first", " false")
+	if err := Trust(p.cfg, root+"/."); err != nil {
+		t.Fatal(err)
+	}
+	check("trusted", "c,a,b true")
+	p.write(projectFile, "// reformatted\n"+rules("b,a", "x,y"))
+	check("same content in another order, more denied", "c,b,a true")
+	p.write(projectFile, `{"permissions": {"allow": ["a", "b"]}, "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "evil"}]}]}}`)
+	check("a pull brought a hook", " false")
+	review, err := Inspect(p.cfg, root)
+	if err != nil || len(review.Entries) != 4 {
+		t.Fatalf("review %+v, %v", review, err)
+	}
+	p.write(projectFile, rules("a,b,worse", ""))
+	if err := review.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	check("changed between looking and trusting", " false")
+
+	if err := Trust(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	list, err := ListTrusted(p.cfg)
+	if err != nil || len(list) != 1 || list[0].Root != root || list[0].Since.IsZero() {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	check("trusted anew", "c,a,b,worse true")
+	if err := Revoke(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	check("revoked", " false")
+	if err := Revoke(p.cfg, root); err == nil {
+		t.Error("revoked twice")
+	}
+	if entries, err := os.ReadDir(p.cfg.StateDir); err != nil || len(entries) != 2 {
+		t.Errorf("left in the state directory: %v, %v", entries, err)
+	}
+}
+
+func TestTrustOfOneRootOnly(t *testing.T) {
+	p := newPlace(t)
+	p.cfg.Roots = append(p.cfg.Roots, p.path("other"))
+	p.write(projectFile, rules("a", ""))
+	p.write("other/.claude/settings.json", rules("a,b", ""))
+	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s := Load(p.cfg); texts(s.Allow) != "a" || len(s.Untrusted) != 2 || s.Trusted {
+		t.Errorf("allow %s, untrusted %v", texts(s.Allow), s.Untrusted)
+	}
+}
+
+func TestTrustWhileRunning(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	p.write(projectFile, rules("a,b", ""))
+	if err := Trust(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	r := p.start()
+	p.write(projectFile, rules("b,c", ""))
+	if s := r.next(); texts(s.Allow) != "b" {
+		t.Errorf("of trusted content what still stands counts; got %s", texts(s.Allow))
+	}
+	if err := Revoke(p.cfg, root); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.next(); texts(s.Allow) != "" {
+		t.Errorf("revoked, yet %s", texts(s.Allow))
+	}
+}
+
+func TestTrustErrors(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	for _, tt := range []struct {
+		name, want string
+		do         func() error
+	}{
+		{"no such directory", "no such file", func() error { return Trust(p.cfg, p.path("none")) }},
+		{"a file", "is not a directory", func() error { p.write("f", ""); return Trust(p.cfg, p.path("f")) }},
+		{"no state directory", "no state directory", func() error { return Trust(Config{}, root) }},
+		{"broken file", ":1:2:", func() error { p.write(projectFile, "{"); return Trust(p.cfg, root) }},
+		{"damaged store", "is damaged", func() error {
+			p.write(projectFile, "{}")
+			p.write("state/trust.json", "{")
+			return Trust(p.cfg, root)
+		}},
+		{"store of anybody", "can be written by other users", func() error {
+			p.write("state/trust.json", "{}")
+			if err := os.Chmod(p.path("state/trust.json"), 0o666); err != nil {
+				return err
+			}
+			return Trust(p.cfg, root)
+		}},
+	} {
+		if err := tt.do(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	p.write(projectFile, rules("a", ""))
+	if s := Load(p.cfg); texts(s.Allow) != "" || !strings.Contains(warnings(s), "no workspace is trusted by it") {
+		t.Errorf("a store that is not believed: allow %s\n%s", texts(s.Allow), warnings(s))
+	}
+}
