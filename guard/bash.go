@@ -122,7 +122,7 @@ func (l *line) words() {
 		for _, t := range l.targets(writes, writing) {
 			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
 		}
-		if len(writes) == 0 && !l.contained() && s.Name != "git" && !readsOnly(s) {
+		if len(writes) == 0 && !l.contained() && s.Name != "git" && !s.ReadOnly() {
 			for _, t := range l.targets(reads, writing) {
 				l.through(t, l.protected)
 			}

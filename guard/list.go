@@ -140,28 +140,37 @@ func matchText(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
+// anyChild stands for whatever a directory holds: no file has this name, so only
+// a pattern for all of them matches it.
+const anyChild = "/\x00"
+
 // file returns the rule on a path, whichever of its names matches. For an allow
-// list both must.
+// list both must; a directory is allowed when everything in it is.
 func (l *list) file(tool string, access fileAccess, given, real string, dir bool) *rule {
 	for _, m := range l.matchers(tool, access) {
 		if m.empty() {
 			continue
 		}
-		g := m.match(given, dir)
-		r := g
-		if real != given {
-			r = m.match(real, dir)
-		}
-		switch {
-		case l.strict() && g != nil:
+		g := l.match(m, given, dir)
+		if g != nil && (l.strict() || real == given) {
 			return g.rule
-		case l.strict() && r != nil:
-			return r.rule
-		case g != nil && r != nil:
+		}
+		if g == nil && !l.strict() || real == given {
+			continue
+		}
+		if r := l.match(m, real, dir); r != nil {
 			return r.rule
 		}
 	}
 	return nil
+}
+
+func (l *list) match(m *matcher, name string, dir bool) *pattern {
+	p := m.match(name, dir)
+	if p == nil && dir && !l.strict() {
+		return m.match(name+anyChild, false)
+	}
+	return p
 }
 
 func (l *list) matchers(tool string, access fileAccess) [3]*matcher {

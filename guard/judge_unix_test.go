@@ -1,0 +1,378 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toolhost/guard/settings"
+)
+
+// rules makes settings of rules written as "deny Read(x)", one on each line of
+// one source whose root is dir. "mode plan" sets the mode.
+func rules(dir, text string) *settings.Settings {
+	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits, Sandbox: settings.Sandbox{
+		Enabled: true, AutoAllowBashIfSandboxed: true, AllowUnsandboxedCommands: true, OnUnavailable: settings.OnFailureDeny,
+	}}
+	for i, line := range strings.Split(text, "\n") {
+		kind, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		e := settings.Entry{Text: what, Kind: settings.Project, File: "settings.json", Line: i + 1, Root: dir}
+		switch kind {
+		case "deny":
+			s.Deny = append(s.Deny, e)
+		case "ask":
+			s.Ask = append(s.Ask, e)
+		case "allow":
+			s.Allow = append(s.Allow, e)
+		case "dir":
+			s.AdditionalDirectories = append(s.AdditionalDirectories, e)
+		case "mode":
+			s.DefaultMode = what
+		case "":
+		default:
+			panic("unknown line " + line)
+		}
+	}
+	return s
+}
+
+// workspace is what the tables below are judged in: top/ws is the root, top/more
+// an additional directory when a table says so, top/home the home directory.
+func workspace(t testing.TB) (top, ws string) {
+	t.Helper()
+	top = realTemp(t)
+	ws = filepath.Join(top, "ws")
+	tree(t, top, "home/.ssh/id_rsa", "out/store", "ws/src/main.go", "ws/.env", "ws/README.md", "ws/secrets/key", "ws/secrets/public/ok", "ws/environment.md",
+		"ws/.git/config", "ws/.git/hooks/pre-commit", "ws/.claude/settings.json", "ws/.bashrc", "ws/sub/.env", "ws/other -> src/main.go",
+		"ws/envlink -> .env", "ws/hard = ws/.env", "ws/secretdir -> secrets", "ws/outlink -> "+top+"/out/f", "ws/outdir -> "+top+"/out",
+		"ws/sshlink -> "+top+"/home/.ssh/id_rsa", "ws/sshhard = home/.ssh/id_rsa", "ws/store = out/store", "ws/two = ws/README.md", "ws/gone -> "+top+"/out/new",
+		"ws-evil/f", "out/f", "more/f", "home/.ssh/config", "home/notes", "state/results/mine/r1", "state/results/other/r2", "state/token")
+	return top, ws
+}
+
+func TestJudgeFiles(t *testing.T) {
+	tests := []struct {
+		why   string
+		rules string
+		call  string // tool and path below ws, "$TOP" for what is above it
+		want  Action
+		rule  string
+	}{
+		// Without rules (guard.md, Modes and Boundary).
+		{"reading inside", "", "Read README.md", Allow, RuleBoundary},
+		{"editing inside", "", "Edit src/main.go", Allow, "mode acceptEdits"},
+		{"creating inside", "", "Write new/file", Allow, "mode acceptEdits"},
+		{"editing in default mode", "mode default", "Edit src/main.go", Ask, "mode default"},
+		{"editing in plan mode", "mode plan\nallow Edit", "Edit src/main.go", Deny, "mode plan"},
+		{"reading in plan mode", "mode plan", "Read src/main.go", Allow, RuleBoundary},
+		{"editing in dontAsk mode", "mode dontAsk", "Edit src/main.go", Deny, "mode dontAsk"},
+		{"editing in dontAsk mode by rule", "mode dontAsk\nallow Edit(src/**)", "Edit src/main.go", Allow, "Edit(src/**)"},
+		{"reading in dontAsk mode", "mode dontAsk", "Grep src", Allow, RuleBoundary},
+		{"outside in bypass mode", "mode bypassPermissions", "Edit $TOP/out/f", Allow, "mode bypassPermissions"},
+		{"deny in bypass mode", "mode bypassPermissions\ndeny Edit(src/**)", "Edit src/main.go", Deny, "Edit(src/**)"},
+		{"protected path in bypass mode", "mode bypassPermissions", "Write .git/config", Ask, RuleProtected},
+		{"unknown mode", "mode yolo", "Edit src/main.go", Ask, "mode default"},
+		{"tool allowed by name in default mode", "mode default\nallow Edit", "Write src/main.go", Allow, "Edit"},
+
+		// Boundary.
+		{"outside", "", "Read $TOP/out/f", Ask, RuleBoundary},
+		{"outside, twin of the root's name", "", "Read $TOP/ws-evil/f", Ask, RuleBoundary},
+		{"outside by ..", "", "Read ../out/f", Ask, RuleBoundary},
+		{"outside in dontAsk mode", "mode dontAsk", "Read $TOP/out/f", Deny, RuleBoundary},
+		{"outside by a symlink", "", "Read outlink", Ask, RuleBoundary},
+		{"outside by a symlinked parent", "", "Write outdir/new", Ask, RuleBoundary},
+		{"outside by a dangling symlink", "", "Write gone", Ask, RuleBoundary},
+		{"outside by /proc/self/root", "", "Read /proc/self/root$TOP/out/f", Ask, RuleBoundary},
+		{"outside, allowed by a rule", "allow Read(/$TOP/out/**)", "Read $TOP/out/f", Allow, "Read(/$TOP/out/**)"},
+		{"outside, allowed directory searched", "allow Read(/$TOP/out/**)", "Grep $TOP/out", Allow, "Read(/$TOP/out/**)"},
+		{"outside, only the tool allowed", "allow Read", "Read $TOP/out/f", Ask, RuleBoundary},
+		{"allow needs the link's target too", "allow Read(outlink)", "Read outlink", Ask, RuleBoundary},
+		{"allow needs the link's name too", "mode default\nallow Edit(src/**)", "Edit other", Ask, "mode default"},
+		{"additional directory", "dir $TOP/more", "Edit $TOP/more/f", Allow, "mode acceptEdits"},
+		{"additional directory, relative", "dir ../more", "Read $TOP/more/f", Allow, RuleBoundary},
+
+		// Deny (guard.md, Read and Edit).
+		{"deny", "deny Read(.env)", "Read .env", Deny, "Read(.env)"},
+		{"deny at depth", "deny Read(.env)", "Read sub/.env", Deny, "Read(.env)"},
+		{"deny ./p as Claude Code reads it", "deny Read(./.env)", "Read sub/.env", Deny, "Read(./.env)"},
+		{"deny, benign twin", "deny Read(.env)", "Read environment.md", Allow, RuleBoundary},
+		{"deny absolute", "deny Read(/$TOP/ws/.env)", "Read .env", Deny, ""},
+		{"deny home", "deny Read(~/notes)", "Read ~/notes", Deny, "Read(~/notes)"},
+		{"deny all of home", "deny Read(~)", "Read ~/notes", Deny, "Read(~)"},
+		{"deny source root", "deny Read(/.env)", "Read .env", Deny, "Read(/.env)"},
+		{"deny source root only", "deny Read(/.env)", "Read sub/.env", Allow, RuleBoundary},
+		{"deny above", "deny Read(../out/**)", "Read $TOP/out/f", Deny, "Read(../out/**)"},
+		{"deny by a path with ..", "deny Read(src/../secrets/**)", "Read secrets/key", Deny, ""},
+		{"deny in an additional directory", "dir ../more\ndeny Read(f)", "Read $TOP/more/f", Deny, "Read(f)"},
+		{"deny blocks Grep", "deny Read(secrets/)", "Grep secrets", Deny, "Read(secrets/)"},
+		{"deny blocks Glob", "deny Read(secrets/)", "Glob secrets/public", Deny, "Read(secrets/)"},
+		{"Read deny blocks Edit", "deny Read(.env)", "Edit .env", Deny, "Read(.env)"},
+		{"Read deny blocks Write", "deny Read(.env)", "Write .env", Deny, "Read(.env)"},
+		{"Read deny blocks NotebookEdit", "deny Read(*.ipynb)", "NotebookEdit n.ipynb", Deny, "Read(*.ipynb)"},
+		{"Edit deny lets Read pass", "deny Edit(.env)", "Read .env", Allow, RuleBoundary},
+		{"Edit deny blocks Write", "deny Edit(new)", "Write new", Deny, "Edit(new)"},
+		{"Write deny counts for Edit", "deny Write(src/**)", "Edit src/main.go", Deny, "Write(src/**)"},
+		{"deny goes before allow", "allow Read(.env)\ndeny Read(*)", "Read .env", Deny, "Read(*)"},
+		{"deny goes before ask", "ask Read(.env)\ndeny Read(.env)", "Read .env", Deny, "Read(.env)"},
+		{"ask goes before allow", "allow Read(.env)\nask Read(.env)", "Read .env", Ask, "Read(.env)"},
+		{"ask in bypass mode", "mode bypassPermissions\nask Edit(src/**)", "Edit src/main.go", Ask, "Edit(src/**)"},
+		{"deny by the link's name", "deny Read(envlink)", "Read envlink", Deny, "Read(envlink)"},
+		{"deny by the link's target", "deny Read(.env)", "Read envlink", Deny, "Read(.env)"},
+		{"deny by a parent link's target", "deny Read(secrets/**)", "Read secretdir/key", Deny, "Read(secrets/**)"},
+		{"deny of a link's name holds for its target", "deny Read(/secretdir/**)", "Read secrets/key", Deny, "Read(/secretdir/**)"},
+		{"deny by a hard link", "deny Read(.env)", "Read hard", Deny, "Read(.env)"},
+		{"edit deny by a hard link", "deny Edit(.env)", "Edit hard", Deny, "Edit(.env)"},
+		{"edit deny, reading a hard link", "deny Edit(.env)", "Read hard", Allow, RuleBoundary},
+		{"deny by ..", "deny Read(.env)", "Read src/../.env", Deny, "Read(.env)"},
+		{"deny with a trailing slash", "deny Read(.env)", "Read .env/", Deny, "Read(.env)"},
+		{"deny with doubled slashes", "deny Read(secrets/key)", "Read secrets//./key", Deny, "Read(secrets/key)"},
+		{"deny by /proc/self/root", "deny Read(.env)", "Read /proc/self/root$TOP/ws/.env", Deny, "Read(.env)"},
+		{"deny of a missing file", "deny Read(later/**)", "Write later/x", Deny, "Read(later/**)"},
+		{"deny composed, file decomposed", "deny Read(caf\u00e9)", "Read cafe\u0301", Deny, ""},
+		{"carve-out", "deny Read(secrets/*)\ndeny Read(!secrets/public)", "Read secrets/public/ok", Allow, RuleBoundary},
+		{"carve-out, the rest", "deny Read(secrets/*)\ndeny Read(!secrets/public)", "Read secrets/key", Deny, "Read(secrets/*)"},
+		{"carve-out below an excluded directory", "deny Read(secrets/)\ndeny Read(!secrets/public/ok)", "Read secrets/public/ok", Deny, "Read(secrets/)"},
+		{"unusable pattern guards its literal path", "deny Read(a[b)", "Read a[b", Deny, "Read(a[b)"},
+		{"rule that is not closed guards its literal path", "deny Read(.env", "Read .env", Deny, "Read(.env"},
+		{"a bad entry leaves the others in force", "deny nonsense (\ndeny Read(.env)", "Read .env", Deny, "Read(.env)"},
+		{"unusable allow allows nothing", "mode default\nallow Edit(a[b)", "Edit a[b", Ask, "mode default"},
+		{"allow ./p is the one at the root", "mode default\nallow Edit(./x)", "Edit sub/x", Ask, "mode default"},
+		{"allow p at any depth", "mode default\nallow Edit(x)", "Edit sub/x", Allow, "Edit(x)"},
+		{"allow Write does not speak for Edit", "mode default\nallow Write(x)", "Edit x", Ask, "mode default"},
+		{"allow Write", "mode default\nallow Write(x)", "Write x", Allow, "Write(x)"},
+		{"Grep deny is for Grep", "deny Grep(src)", "Grep src", Deny, "Grep(src)"},
+		{"Grep deny is not for Read", "deny Grep(src)", "Read src/main.go", Allow, RuleBoundary},
+
+		// Tool names and parameters (guard.md, Further forms and Others).
+		{"tool denied", "deny Edit", "Write src/main.go", Deny, "Edit"},
+		{"tool denied with (*)", "deny Read(*)", "Grep src", Deny, "Read(*)"},
+		{"every tool denied", "deny *", "Read README.md", Deny, "*"},
+		{"every tool asked", "ask *", "Read README.md", Ask, "*"},
+		{"every tool allowed is a bad entry", "mode default\nallow *", "Edit src/main.go", Ask, "mode default"},
+		{"our tool by its MCP name", "deny mcp__toolhost__Read", "Read README.md", Deny, "mcp__toolhost__Read"},
+		{"our server", "deny mcp__toolhost", "Read README.md", Deny, "mcp__toolhost"},
+		{"MCP tool without a rule", "", "mcp__git__push", Ask, "mode acceptEdits"},
+		{"MCP tool in plan mode", "mode plan\nallow mcp__git", "mcp__git__push", Deny, "mode plan"},
+		{"MCP server allowed", "allow mcp__git", "mcp__git__push", Allow, "mcp__git"},
+		{"MCP server allowed with *", "allow mcp__git__*", "mcp__git__push", Allow, "mcp__git__*"},
+		{"MCP tool denied", "allow mcp__git\ndeny mcp__git__push", "mcp__git__push", Deny, "mcp__git__push"},
+		{"MCP tools denied by prefix", "allow mcp__git\ndeny mcp__git__pu*", "mcp__git__push", Deny, "mcp__git__pu*"},
+		{"MCP server, twin of its name", "deny mcp__git", "mcp__github__push", Ask, "mode acceptEdits"},
+		{"a tool that touches nothing", "", "TaskOutput", Allow, ""},
+		{"parameter", "deny Grep(no_ignore:true)", "Grep src no_ignore=true", Deny, "Grep(no_ignore:true)"},
+		{"parameter, other value", "deny Grep(no_ignore:true)", "Grep src no_ignore=false", Allow, RuleBoundary},
+		{"parameter, omitted", "deny Grep(no_ignore:*)", "Grep src", Allow, RuleBoundary},
+		{"parameter, any value", "ask Grep(no_ignore:*)", "Grep src no_ignore=false", Ask, "Grep(no_ignore:*)"},
+		{"parameter of every tool", "deny *(no_ignore:true)", "Grep src no_ignore=true", Deny, "*(no_ignore:true)"},
+
+		// Built-in guards.
+		{"settings file", "allow Edit\nallow Edit(**)", "Edit .claude/settings.json", Deny, RuleSettingsFile},
+		{"absent settings file", "", "Write sub/.claude/settings.local.json", Deny, RuleSettingsFile},
+		{"absent settings file, other case", "", "Write .CLAUDE/Settings.json", Deny, RuleSettingsFile},
+		{"our settings file", "mode bypassPermissions", "Write .toolhost/toolhost.json", Deny, RuleSettingsFile},
+		{"managed settings", "mode bypassPermissions", "Write /etc/claude-code/managed-settings.json", Deny, RuleSettingsFile},
+		{"user settings", "mode bypassPermissions", "Write ~/.claude/settings.json", Deny, RuleSettingsFile},
+		{"reading a settings file", "", "Read .claude/settings.json", Allow, RuleBoundary},
+		{"protected, no rule approves", "allow Edit(.bashrc)", "Edit .bashrc", Ask, RuleProtected},
+		{"protected at depth", "", "Write a/b/.vscode/tasks.json", Ask, RuleProtected},
+		{"protected, other case", "", "Write .Git/hooks/x", Ask, RuleProtected},
+		{"protected, reading", "", "Read .git/config", Allow, RuleBoundary},
+		{"protected in dontAsk mode", "mode dontAsk\nallow Edit(**)", "Write .envrc", Deny, RuleProtected},
+		{"home secret", "", "Read ~/.ssh/id_rsa", Deny, RuleSecret},
+		{"home secret searched", "", "Grep ~/.ssh", Deny, RuleSecret},
+		{"home secret by a link", "", "Read sshlink", Deny, RuleSecret},
+		{"home secret by a hard link", "", "Read sshhard", Deny, RuleSecret},
+		{"home secret in bypass mode", "mode bypassPermissions", "Read ~/.ssh/id_rsa", Deny, RuleSecret},
+		{"home secret, the tool allowed", "allow Read", "Read ~/.ssh/id_rsa", Deny, RuleSecret},
+		{"home secret opened", "allow Read(~/.ssh/config)", "Read ~/.ssh/config", Allow, "Read(~/.ssh/config)"},
+		{"home secret next to an open one", "allow Read(~/.ssh/config)", "Read ~/.ssh/id_rsa", Deny, RuleSecret},
+		{"home secret opened for reading only", "allow Read(~/.ssh/config)", "Write ~/.ssh/config", Deny, RuleSecret},
+		{"our state", "allow Read(/$TOP/state/**)", "Read $TOP/state/token", Deny, RuleState},
+		{"own results", "", "Read $TOP/state/results/mine/r1", Allow, RuleState},
+		{"own results, writing", "mode bypassPermissions", "Write $TOP/state/results/mine/r1", Deny, RuleState},
+		{"results of others", "", "Read $TOP/state/results/other/r2", Deny, RuleState},
+		{"results of others by ..", "", "Read $TOP/state/results/mine/../other/r2", Deny, RuleState},
+		{"two names inside", "", "Edit two", Allow, "mode acceptEdits"},
+		{"names outside", "", "Edit store", Ask, RuleHardLink},
+		{"names outside, reading", "", "Read store", Allow, RuleBoundary},
+	}
+	top, _ := workspace(t)
+	for _, tt := range tests {
+		t.Run(tt.why, func(t *testing.T) {
+			v := judgeCall(t, top, strings.ReplaceAll(tt.rules, "$TOP", top), strings.ReplaceAll(tt.call, "$TOP", top))
+			if want := strings.ReplaceAll(tt.rule, "$TOP", top); v.Action != tt.want || want != "" && v.Rule != want {
+				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.call, tt.rules, v.Action, v.Rule, tt.want, want, v.Error())
+			}
+		})
+	}
+}
+
+// judgeCall judges "Tool path parameter=value".
+func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
+	t.Helper()
+	ws := filepath.Join(top, "ws")
+	p := policy(t, ws, rules(ws, ruleText)).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
+	words := strings.Fields(call)
+	in := Intent{Tool: words[0], Args: map[string]any{}}
+	for _, w := range words[1:] {
+		if name, value, ok := strings.Cut(w, "="); ok {
+			in.Args[name] = value
+			continue
+		}
+		path := resolve(t, p, w)
+		switch {
+		case accessOf(in.Tool) == writing:
+			in.Writes = append(in.Writes, path)
+		case in.Tool == "Read":
+			in.Reads = append(in.Reads, path)
+		default:
+			in.Searches = append(in.Searches, path)
+		}
+	}
+	return p.Judge(in)
+}
+
+func TestVerdictsTell(t *testing.T) {
+	top, _ := workspace(t)
+	v := judgeCall(t, top, "ask Bash\ndeny Read(.env)", "Read envlink")
+	if v.Source != "settings.json:2" || !strings.Contains(v.Error(), "settings.json:2") || !strings.Contains(v.Error(), "Read(.env)") {
+		t.Errorf("the verdict does not say where its rule stands: %s", v.Error())
+	}
+	if strings.Contains(v.Reason, "/.env") {
+		t.Errorf("the reason names the link's target: %s", v.Reason)
+	}
+	if strings.Contains(v.Error(), "\n") || v.Remedy == "" || len(v.Parts) != 1 {
+		t.Errorf("verdict = %+v", v)
+	}
+	var zero Verdict
+	if zero.Action != Deny || zero.Error() == "" {
+		t.Error("the zero Verdict does not refuse")
+	}
+	ws := filepath.Join(top, "ws")
+	if v := policy(t, ws, nil).Judge(Intent{Tool: "Read", Reads: []Path{{}}}); v.Action != Deny {
+		t.Errorf("an unresolved path: %v", v)
+	}
+}
+
+func TestBrokenSettingsRefuseEverything(t *testing.T) {
+	_, ws := workspace(t)
+	set := rules(ws, "mode bypassPermissions\nallow Bash")
+	set.Broken = []error{&settings.ParseError{File: "/x/settings.json", Line: 3, Column: 7, Err: errors.New("unexpected }")}}
+	p := policy(t, ws, set)
+	for _, in := range []Intent{{Tool: "Read", Reads: []Path{resolve(t, p, "README.md")}}, {Tool: "Bash", Command: &Command{"true", resolve(t, p, ".")}}, {Tool: "TaskOutput"}} {
+		if v := p.Judge(in); v.Action != Deny || !strings.Contains(v.Error(), "/x/settings.json:3:7") {
+			t.Errorf("%s: %s", in.Tool, v.Error())
+		}
+	}
+	if ok, v := p.ToolEnabled("Read"); ok || !strings.Contains(v.Error(), "settings.json:3:7") {
+		t.Errorf("ToolEnabled = %v, %s", ok, v.Error())
+	}
+}
+
+func TestToolEnabled(t *testing.T) {
+	_, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "deny Bash\ndeny Edit\ndeny mcp__x__*\ndeny Read(.env)"))
+	for name, want := range map[string]bool{"Bash": false, "Edit": false, "Write": false, "Read": true, "Grep": true, "mcp__x__y": false, "mcp__z__y": true} {
+		if got, v := p.ToolEnabled(name); got != want || got != (v.Action == Allow) {
+			t.Errorf("ToolEnabled(%s) = %v, %v; want %v", name, got, v, want)
+		}
+	}
+}
+
+func TestNewRefusesRoots(t *testing.T) {
+	top, ws := workspace(t)
+	home := filepath.Join(top, "home")
+	tests := []struct {
+		roots    []string
+		explicit bool
+		ok       bool
+	}{
+		{nil, false, false},
+		{[]string{ws}, false, true},
+		{[]string{"/"}, false, false},
+		{[]string{"/"}, true, true},
+		{[]string{home}, false, false},
+		{[]string{home + "/."}, false, false},
+		{[]string{home}, true, true},
+		{[]string{"relative"}, true, false},
+		{[]string{ws + "/none"}, true, false},
+		{[]string{ws + "/README.md"}, true, false},
+	}
+	for _, tt := range tests {
+		_, err := New(Config{Roots: tt.roots, ExplicitRoots: tt.explicit, Home: home})
+		if (err == nil) != tt.ok {
+			t.Errorf("New(%q, explicit %v): %v", tt.roots, tt.explicit, err)
+		}
+	}
+}
+
+func TestHidden(t *testing.T) {
+	top, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "deny Read(.env)\ndeny Read(secrets/*)\ndeny Read(!secrets/public)\nallow Read(~/.ssh/config)"))
+	p = p.For(Caller{Own: []string{top + "/state/results/mine"}})
+	tag := p.HiddenTag() // looks for other names of denied files
+	tests := []struct {
+		path string
+		dir  bool
+		want bool
+	}{
+		{"ws/src/main.go", false, false}, {"ws/.env", false, true}, {"ws/sub/.env", false, true}, {"ws/hard", false, true}, {"ws/two", false, false},
+		{"ws/secrets", true, false}, {"ws/secrets/key", false, true}, {"ws/secrets/public", true, false}, {"ws/secrets/public/ok", false, false},
+		{"home/.ssh", true, true}, {"home/.ssh/id_rsa", false, true}, {"home/.ssh/config", false, false}, {"ws/sshhard", false, true},
+		{"state", true, true}, {"state/token", false, true}, {"state/results/mine/r1", false, false}, {"state/results/other/r2", false, true},
+	}
+	for range 2 { // the second time from what is remembered
+		for _, tt := range tests {
+			if got := p.Hidden(filepath.Join(top, tt.path), tt.dir); got != tt.want {
+				t.Errorf("Hidden(%s) = %v, want %v", tt.path, got, tt.want)
+			}
+		}
+	}
+	if again := p.HiddenTag(); again != tag {
+		t.Error("HiddenTag is not stable")
+	}
+	other := policy(t, ws, rules(ws, "deny Read(x)"))
+	if other.HiddenTag() == tag || p.For(Caller{}).HiddenTag() == tag {
+		t.Error("HiddenTag does not tell policies or callers apart")
+	}
+	if !policy(t, ws, rules(ws, "deny Read")).Hidden(ws+"/src/main.go", false) {
+		t.Error("with Read denied a file is not hidden")
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	_, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "deny Read([)\ndeny Bash(\nallow *\nallow Read()\nallow Bash(a && b *)\nallow Wri*\ndeny mcp__x__*\nallow WebFetch(domain:x)\nallow Bash(npm:*)"))
+	want := []string{":1:", ":2:", ":3:", ":4:", ":5:", ":6:"}
+	got := p.Warnings()
+	if len(got) != len(want) {
+		t.Fatalf("warnings:\n%s", strings.Join(got, "\n"))
+	}
+	all := strings.Join(got, "\n")
+	for _, w := range want {
+		if !strings.Contains(all, "settings.json"+w) {
+			t.Errorf("no warning for line %s in\n%s", w, all)
+		}
+	}
+}
+
+func TestCaseInsensitive(t *testing.T) {
+	_, ws := workspace(t)
+	c := &compiler{home: place{ws, ws}, roots: []place{{ws, ws}}, bounds: []place{{ws, ws}}, real: map[string]string{}}
+	l := c.compile(Deny, rules(ws, "deny Read(Secrets/**)\ndeny Read(*.PEM)\ndeny Read(stra\u00dfe)").Deny, folded)
+	for _, name := range []string{"secrets/x", "SECRETS/X", "\u017fecrets/x", "a.pem", "a.PEM", "STRASSE", "sec\u200crets/x"} {
+		path := filepath.Join(ws, name)
+		if l.file("Read", reading, path, path, false) == nil {
+			t.Errorf("%q is not denied where case does not count", name)
+		}
+	}
+	if ignoresCase(ws) {
+		if _, err := os.Lstat(filepath.Join(ws, "readme.MD")); err != nil {
+			t.Error("ignoresCase says true, but the file is not found by another case")
+		}
+	}
+}
