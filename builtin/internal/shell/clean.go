@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/ansi/parser"
 )
 
 // lineMax is how many bytes of one line are held to apply what redraws it. A
@@ -185,7 +185,7 @@ func cleanPiece(line []byte) []byte {
 	// join to a character.
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if strings.ContainsRune(text, 0x1b) {
-		text = ansi.Strip(text)
+		text = stripEscapes(text)
 	}
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -199,4 +199,26 @@ func cleanPiece(line []byte) []byte {
 		}
 	}
 	return out
+}
+
+// stripEscapes removes the escape sequences of valid UTF-8. It is ansi.Strip on
+// the same library's table: the package ansi itself builds width tables when the
+// program starts, which takes 20 ms in the server and in every supervisor.
+func stripEscapes(text string) string {
+	var out strings.Builder
+	state := parser.GroundState
+	for i := 0; i < len(text); i++ {
+		next, action := parser.Table.Transition(state, text[i])
+		switch {
+		case action == parser.CollectAction && next == parser.Utf8State:
+			_, size := utf8.DecodeRuneInString(text[i:])
+			out.WriteString(text[i : i+size])
+			i += size - 1
+			next = parser.GroundState
+		case action == parser.PrintAction, action == parser.ExecuteAction:
+			out.WriteByte(text[i])
+		}
+		state = next
+	}
+	return out.String()
 }

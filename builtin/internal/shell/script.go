@@ -29,9 +29,14 @@ const wrapper = openReport + `read -r -d "" -u ` + scriptFD + `; ` +
 	`read -r -d "" -u ` + scriptFD + `; ` +
 	`if ((BASH_VERSINFO > 3)); then LC_ALL=C read -r -N "$REPLY" -u ` + scriptFD + `; else read -r -d "" -u ` + scriptFD + `; fi; ` +
 	endScript +
-	`trap '{ set +x; pwd -P >&40 || echo >&40; exec 40>&-; } 2>/dev/null' EXIT; ` +
+	`trap '` + reportDir + `' EXIT; ` +
 	`eval "$REPLY" 40>&-; ` +
-	`{ set -- "$?"; set +x; pwd -P >&40 || echo >&40; exec 40>&-; } 2>/dev/null; exit "$1"`
+	`{ set -- "$?"; } 2>/dev/null; ` + reportDir + `; builtin exit "$1"`
+
+// reportDir reports the working directory unless that has been done. It is written
+// so that a function named pwd or exit or an ERR trap of the command does not see
+// it.
+const reportDir = `{ set +x; builtin pwd -P >&40 || echo >&40 || :; exec 40>&-; } 2>/dev/null`
 
 // reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
 // may add a message.

@@ -102,9 +102,9 @@ type supervisor struct {
 }
 
 func (s *supervisor) run(files int, argv []string) {
-	// Signals are received and dropped, not ignored: ignored ones would be
-	// ignored by the command as well.
-	signal.Notify(make(chan os.Signal, 1))
+	// The signals that end a Go program are received and dropped, not ignored:
+	// ignored ones would be ignored by the command as well.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	s.empty = make(chan struct{})
 	if err := s.start(files, argv); err != nil {
 		var errno syscall.Errno

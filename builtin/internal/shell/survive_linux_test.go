@@ -1,0 +1,312 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serverVariable makes the test binary a server that runs the command in it.
+const serverVariable = "SHELL_TEST_SERVER"
+
+func runAsServer() {
+	text := os.Getenv(serverVariable)
+	if text == "" {
+		return
+	}
+	os.Unsetenv(serverVariable)
+	if os.Getenv("SHELL_TEST_HARDEN") != "" {
+		if err := Harden(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	r, err := New(Config{InheritPath: true})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	res, err := r.Run(context.Background(), Command{Text: text, Dir: "/", Timeout: time.Minute, Output: func(s string) { fmt.Println(s) }})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Print(res.Text)
+	r.Close()
+	os.Exit(0)
+}
+
+// newTag returns an argument for sleep that no other process has.
+func newTag() string { return strconv.Itoa(1_000_000_000 + rand.IntN(1_000_000_000)) }
+
+// tree is a command that leaves everything behind that is hard to end: children
+// in the background, in a session of their own, forked twice, ignoring signals,
+// stopped, without our variables, and one that keeps starting others. It says
+// "ready" when they run.
+func tree(tag string) string {
+	return strings.ReplaceAll(`
+		sleep TAG &
+		setsid sleep TAG &
+		(setsid bash -c 'trap "" TERM HUP INT; (setsid sleep TAG &); exit 0' &)
+		bash -c 'trap "" TERM HUP INT QUIT USR1; while :; do sleep TAG; done' &
+		env -i /usr/bin/setsid -f sleep TAG
+		nohup sleep TAG >/dev/null 2>&1 & disown
+		sleep TAG & kill -STOP $!
+		(trap "" TERM; while :; do (sleep TAG &); /bin/sleep 0.01; done) >/dev/null 2>&1 &
+		while [ $(grep -lz '^TAG$' /proc/[0-9]*/cmdline 2>/dev/null | wc -l) -lt 8 ]; do :; done
+		echo ready
+	`, "TAG", tag)
+}
+
+// checkGone fails the test if processes with the tag are left. The supervisor has
+// ended them before it says so, so there is nothing to wait for.
+func checkGone(t *testing.T, tag string) {
+	t.Helper()
+	for _, pid := range withTag(t, tag) {
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		t.Errorf("survivor: %s", stat)
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestNothingSurvives(t *testing.T) {
+	for name, test := range map[string]struct {
+		after   string
+		timeout time.Duration
+		cancel  bool
+		check   func(*Result) bool
+	}{
+		"return":            {"true", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.ExitCode == 0 && r.Problem == nil }},
+		"exit":              {"exit 7", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.ExitCode == 7 }},
+		"exec":              {"exec true", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.ExitCode == 0 }},
+		"kill itself":       {"kill -9 $$", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.Signal == "SIGKILL" }},
+		"kill the group":    {"kill -9 0", time.Minute, false, func(r *Result) bool { return r.Signal == "SIGKILL" }},
+		"time-out":          {"wait", 3 * time.Second, false, func(r *Result) bool { return r.TimedOut && !r.Cancelled }},
+		"time-out ignored":  {"trap '' TERM; while :; do sleep 1; done", 3 * time.Second, false, func(r *Result) bool { return r.TimedOut && r.Signal == "SIGKILL" }},
+		"cancel":            {"wait", time.Minute, true, func(r *Result) bool { return r.Cancelled && !r.TimedOut }},
+		"stop supervisor":   {"kill -STOP $PPID; wait", 3 * time.Second, false, func(r *Result) bool { return r.TimedOut }},
+		"signal supervisor": {"kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo on", time.Minute, false, func(r *Result) bool { return strings.HasSuffix(r.Text, "on\n") && r.Problem == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, Config{InheritPath: true, Grace: 100 * time.Millisecond})
+			tag := newTag()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := Command{Text: tree(tag) + test.after, Dir: "/", Timeout: test.timeout}
+			if test.cancel {
+				c.Output = func(string) { cancel() }
+			}
+			res, err := r.Run(ctx, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(res.Text, "ready") || !test.check(res) {
+				t.Errorf("got %+v", res)
+			}
+			checkGone(t, tag)
+		})
+	}
+}
+
+// TestSupervisorKilled: the command kills the one that would end its children. Only
+// what left the session and has an empty environment may escape, which the
+// documentation says, so that process is not in this tree.
+func TestSupervisorKilled(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	tag := newTag()
+	text := fmt.Sprintf("sleep %[1]s & setsid sleep %[1]s & (setsid bash -c 'trap \"\" TERM; (setsid sleep %[1]s &)' &) \n"+
+		"while [ $(grep -lz '^%[1]s$' /proc/[0-9]*/cmdline 2>/dev/null | wc -l) -lt 3 ]; do :; done\n"+
+		"kill -9 $PPID; sleep %[1]s", tag)
+	got := run(t, r, Command{Text: text})
+	if got.Problem == nil || got.Signal != "SIGKILL" {
+		t.Errorf("got %+v", got)
+	}
+	checkGone(t, tag)
+}
+
+func TestCloseEndsCommands(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	tag := newTag()
+	running := make(chan struct{})
+	ended := make(chan *Result)
+	go func() {
+		once := false
+		res, err := r.Run(context.Background(), Command{Text: tree(tag) + "wait", Dir: "/", Output: func(string) {
+			if !once {
+				once = true
+				close(running)
+			}
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- res
+	}()
+	<-running
+	go r.Close()
+	if res := <-ended; !res.Cancelled {
+		t.Errorf("got %+v", res)
+	}
+	checkGone(t, tag)
+}
+
+// TestServerKilled kills a server with SIGKILL in the middle of a command, and its
+// whole process group with it.
+func TestServerKilled(t *testing.T) {
+	tag := newTag()
+	server := exec.Command("/proc/self/exe")
+	server.Env = append(os.Environ(), serverVariable+"="+tree(tag)+"wait")
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Errorf("the server said %q, %v", line, err)
+	}
+	if n := len(withTag(t, tag)); n < 8 {
+		t.Errorf("only %d processes run", n)
+	}
+	syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
+	server.Wait()
+	// The supervisors work on their own now. They are what to wait for.
+	for end := time.Now().Add(20 * time.Second); len(withTag(t, tag)) > 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	checkGone(t, tag)
+}
+
+// TestBackgroundChildHoldsNothing: the call returns although a child keeps its
+// output open, and says what it ended.
+func TestBackgroundChildHoldsNothing(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	for text, left := range map[string]int{
+		"sleep TAG & echo hi":                     1,
+		"sleep TAG >/dev/null 2>&1 & echo hi":     1,
+		"echo hi; (sleep TAG & sleep TAG &) &":    2,
+		"echo hi; exec setsid -f sleep TAG":       1,
+		"echo hi; nohup sleep TAG & disown; exit": 1,
+		"echo hi; sleep 0.001 & wait":             0,
+	} {
+		tag := newTag()
+		got := run(t, r, Command{Text: strings.ReplaceAll(text, "TAG", tag), Timeout: 30 * time.Second})
+		if got.TimedOut || got.Left < left || left == 0 && got.Left != 0 || !strings.HasPrefix(got.Text, "hi\n") {
+			t.Errorf("%q: %+v", text, got)
+		}
+		checkGone(t, tag)
+	}
+}
+
+// TestBackgroundFlood: a child that never stops writing does not hold the call.
+func TestBackgroundFlood(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	got := run(t, r, Command{Text: "yes & yes >&2 & sleep 0.05; echo", Timeout: 30 * time.Second})
+	if got.TimedOut || got.Left != 2 || len(got.Text) > DefaultHead+DefaultTail+100 {
+		t.Errorf("got %d bytes, left %d, timed out %v", len(got.Text), got.Left, got.TimedOut)
+	}
+}
+
+// TestWarmShellsKilled: a command kills the shells that wait for the next ones.
+func TestWarmShellsKilled(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	for range 3 {
+		awaitWarm(t, r)
+		r.mu.Lock()
+		for _, s := range r.warm {
+			syscall.Kill(s.proc.(*supervised).leader, syscall.SIGKILL)
+			<-s.exited
+		}
+		r.mu.Unlock()
+		if got := run(t, r, Command{Text: "echo on"}); got.Text != "on\n" {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+// TestNothingLeaks counts descriptors, goroutines (goleak in TestMain) and
+// children after many calls.
+func TestNothingLeaks(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Head: 10, Tail: 10})
+	count := func() int {
+		awaitWarm(t, r)
+		names, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	run(t, r, Command{Text: "true"})
+	before := count()
+	for i := range 300 {
+		switch i % 4 {
+		case 0:
+			run(t, r, Command{Text: "true"})
+		case 1:
+			run(t, r, Command{Text: "seq 100"})
+		case 2:
+			run(t, r, Command{Text: "sleep 100 &", Output: func(string) {}})
+		case 3:
+			run(t, r, Command{Text: "sleep 100", Timeout: time.Millisecond})
+		}
+	}
+	after := count()
+	for end := time.Now().Add(10 * time.Second); after > before && time.Now().Before(end); after = count() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// TestHarden tries to reach a hardened server from its command as an ordinary
+// user, with a control that shows that the attack works without.
+func TestHarden(t *testing.T) {
+	attack := "S=$(awk '{print $4}' /proc/$PPID/stat); { : > /proc/$S/fd/1 && echo forged; } 2>/dev/null; " +
+		"{ : > /proc/$PPID/fd/4 && echo supervisor; } 2>/dev/null; " +
+		"{ tr '\\0' '\\n' < /proc/$S/environ | grep -q . && echo environ; } 2>/dev/null; [ -e /proc/self/fd/97 ] && echo inherited; echo end"
+	for _, harden := range []string{"", "1"} {
+		server := exec.Command("/proc/self/exe")
+		server.Env = append(os.Environ(), serverVariable+"="+attack, "SHELL_TEST_HARDEN="+harden)
+		server.SysProcAttr = &syscall.SysProcAttr{}
+		if os.Getuid() == 0 {
+			server.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Chmod(0o666) // as if it belonged to the server's user
+		server.Stdout = w
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		out, _ := io.ReadAll(r)
+		r.Close()
+		err = server.Wait()
+		want := "forged\nenviron\nend\n"
+		if harden != "" {
+			want = "end\n"
+		}
+		got := string(out)
+		if i := strings.LastIndex(got, "end\n"); i >= 0 { // the progress report repeats it
+			got = got[:i+4]
+		}
+		if err != nil || got != want {
+			t.Errorf("harden=%q: got %q, %v; want %q", harden, got, err, want)
+		}
+	}
+}
