@@ -109,7 +109,7 @@ func (o *output) spans() {
 	if !o.matcher.Any() {
 		return
 	}
-	if isBinary(o.text[:min(len(o.text), match.Window)]) {
+	if isBinary(o.text) {
 		o.search.binary.Add(1)
 		return
 	}
@@ -125,6 +125,9 @@ func (o *output) spans() {
 		}
 		if from = m.End; m.End == m.Start {
 			from++
+		}
+		if open && m.End <= block.End { // without looking for the ends of a line again
+			continue
 		}
 		lines := o.linesOf(m)
 		if open && lines.Start <= block.End {

@@ -16,7 +16,6 @@ import (
 type worker struct {
 	search  *search
 	matcher *match.Matcher
-	buf     *[]byte
 }
 
 // buffers are reused between queries: the page faults of fresh memory would
@@ -119,7 +118,7 @@ func isBinary(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return false // UTF-16
 	}
-	return bytes.IndexByte(b[:match.Window], 0) >= 0
+	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
 }
 
 // text searches the decoded text of a file.
