@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // items is a set of loosening content, each as "key: value".
@@ -23,6 +24,20 @@ func (a items) intersect(b items) items {
 }
 
 func item(name, text string) string { return name + ": " + text }
+
+// listItem names an entry of a list that loosens. A list with carve-outs is one
+// item: without its "!" entries, or in another order, it would loosen more.
+func (l *layer) listItem(k *key, e Entry) string {
+	list := l.lists[k.name]
+	if !slices.ContainsFunc(list, carvesOut) {
+		return item(k.name, e.Text)
+	}
+	var all []string
+	for _, e := range list {
+		all = append(all, strconv.Quote(e.Text))
+	}
+	return item(k.name, strings.Join(all, ", "))
+}
 
 // hookItem writes a group the way its file does, without what is not set.
 func hookItem(event string, group HookMatcher) string {
@@ -68,7 +83,9 @@ func (l *layer) loosening(words *vocabulary) []Entry {
 	var found []Entry
 	add := func(e Entry, item string) {
 		e.Text = item
-		found = append(found, e)
+		if n := len(found); n == 0 || found[n-1].Text != item {
+			found = append(found, e)
+		}
 	}
 	for i := range words.keys {
 		k := &words.keys[i]
@@ -77,7 +94,7 @@ func (l *layer) loosening(words *vocabulary) []Entry {
 		}
 		if k.form == formList && !k.tightens {
 			for _, e := range l.lists[k.name] {
-				add(e, item(k.name, e.Text))
+				add(e, l.listItem(k, e))
 			}
 		}
 	}
@@ -133,7 +150,9 @@ func merge(words *vocabulary, views []view) *Settings {
 
 func (m *merger) untrusted(e Entry, item string) {
 	e.Text = item
-	m.out.Untrusted = append(m.out.Untrusted, e)
+	if n := len(m.out.Untrusted); n == 0 || m.out.Untrusted[n-1].Text != item || m.out.Untrusted[n-1].File != e.File {
+		m.out.Untrusted = append(m.out.Untrusted, e)
+	}
 }
 
 func (m *merger) warn(e Entry, format string, args ...any) {
@@ -155,10 +174,10 @@ func (m *merger) list(k *key) []Entry {
 			continue
 		}
 		for _, e := range entries {
-			if name := item(k.name, e.Text); k.tightens || v.grants(name) {
+			if k.tightens || v.free || v.grants(v.listItem(k, e)) {
 				joined = append(joined, e)
 			} else {
-				m.untrusted(e, name)
+				m.untrusted(e, v.listItem(k, e))
 			}
 		}
 	}
@@ -184,7 +203,9 @@ func (m *merger) scalar(k *key) Entry {
 	result, at := Entry{Text: k.def}, len(m.views)-1
 	for i, v := range m.views {
 		if e, ok := v.scalars[k.name]; ok && v.grantsScalar(k, e) {
-			result, at = m.permitted(k, e), i
+			if result, at = m.permitted(k, e), i; result != e {
+				m.warn(e, "%s is %q, which another setting forbids; %q is used instead", k.name, e.Text, result.Text)
+			}
 			break
 		}
 	}
@@ -192,7 +213,7 @@ func (m *merger) scalar(k *key) Entry {
 	for ; at >= 0; at-- {
 		v := m.views[at]
 		for _, e := range v.held[k.name] {
-			if k.tighter(result.Text, e.Text) {
+			if e = m.permitted(k, e); k.tighter(result.Text, e.Text) {
 				result = e
 			}
 		}
@@ -215,7 +236,6 @@ func (m *merger) scalar(k *key) Entry {
 // tightens a bypassPermissions nobody may use would loosen.
 func (m *merger) permitted(k *key, e Entry) Entry {
 	if k.name == keyMode && e.Text == ModeBypass && m.out.DisableBypass {
-		m.warn(e, "%s is %q, which another setting forbids; %q is used instead", k.name, ModeBypass, ModeDefault)
 		e.Text = ModeDefault
 	}
 	return e
@@ -250,7 +270,18 @@ func (m *merger) hooks() {
 				}
 			}
 		}
+		for _, h := range v.heldHooks {
+			if !v.runs(h.event, h.group) {
+				m.out.Hooks[h.event] = append(m.out.Hooks[h.event], h.group)
+			}
+		}
 	}
+}
+
+// runs reports whether the file itself has the group, with leave to run it.
+func (v view) runs(event string, group HookMatcher) bool {
+	name := hookItem(event, group)
+	return v.grants(name) && v.hasHook(event, name)
 }
 
 func (m *merger) env() {
@@ -311,15 +342,16 @@ func extends(before, after []Entry) bool {
 
 // succeed returns what is in force of a file that a running server has read
 // again: all that tightens in either reading. What loosens stands as written
-// now; whether it counts is decided by the view.
-func (l *layer) succeed(words *vocabulary, next *layer) *layer {
+// now; whether it counts is decided by its own view.
+func (v view) succeed(words *vocabulary, next *layer) *layer {
+	next.holdHooks(v)
 	for i := range words.keys {
 		k := &words.keys[i]
 		if k.form == formList {
 			if !k.tightens {
 				continue
 			}
-			joined, kept := hold(l.lists[k.name], next.lists[k.name])
+			joined, kept := hold(v.lists[k.name], next.lists[k.name])
 			next.lists[k.name] = joined
 			for _, e := range kept {
 				next.keepWarning(k.name, e)
@@ -327,13 +359,43 @@ func (l *layer) succeed(words *vocabulary, next *layer) *layer {
 			continue
 		}
 		now := next.scalars[k.name]
-		for _, e := range append(slices.Clone(l.held[k.name]), l.scalars[k.name]) {
+		for _, e := range append(slices.Clone(v.held[k.name]), v.scalars[k.name]) {
 			if e.Text != "" && e.Text != now.Text && k.rank(e.Text) >= 0 {
 				next.held[k.name] = append(next.held[k.name], e)
 			}
 		}
 	}
 	return next
+}
+
+// heldHook is a hook group that was taken out of a file.
+type heldHook struct {
+	event string
+	group HookMatcher
+}
+
+func (l *layer) hasHook(event, name string) bool {
+	return slices.ContainsFunc(l.hooks[event], func(g HookMatcher) bool { return hookItem(event, g) == name })
+}
+
+// holdHooks keeps the groups of an earlier reading that can refuse a call and
+// were in force: taking one out loosens.
+func (l *layer) holdHooks(before view) {
+	l.heldHooks = before.heldHooks
+	for _, event := range []string{PreToolUse, PermissionRequest} {
+		for _, g := range before.hooks[event] {
+			name := hookItem(event, g)
+			held := slices.ContainsFunc(l.heldHooks, func(h heldHook) bool { return hookItem(h.event, h.group) == name })
+			if !held && before.grants(name) && !l.hasHook(event, name) {
+				l.heldHooks = append(slices.Clip(l.heldHooks), heldHook{event, g})
+			}
+		}
+	}
+	for _, h := range l.heldHooks {
+		if !l.hasHook(h.event, hookItem(h.event, h.group)) {
+			l.keepWarning("hooks."+h.event, h.group.Source)
+		}
+	}
 }
 
 func (l *layer) keepWarning(name string, e Entry) {

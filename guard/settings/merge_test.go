@@ -206,6 +206,8 @@ func TestUntrustedTightens(t *testing.T) {
 		{"stricter mode", `{}`, `{"permissions": {"defaultMode": "plan"}}`, ModePlan},
 		{"another stricter mode", `{"permissions": {"defaultMode": "bypassPermissions"}}`, `{"permissions": {"defaultMode": "default"}}`, ModeDefault},
 		{"laxer mode", `{"permissions": {"defaultMode": "plan"}}`, `{"permissions": {"defaultMode": "default"}}`, ModePlan},
+		{"stricter than a forbidden mode", `{"permissions": {"defaultMode": "bypassPermissions", "disableBypassPermissionsMode": "disable"}}`,
+			`{"permissions": {"defaultMode": "acceptEdits"}}`, ModeDefault},
 		{"misspelt mode asks", `{}`, `{"permissions": {"defaultMode": "plam"}}`, ModeDefault},
 		{"misspelt mode of the user asks", `{"permissions": {"defaultMode": "plam"}}`, `{}`, ModeDefault},
 	} {

@@ -31,8 +31,9 @@ type layer struct {
 	env     map[string]Entry // by variable
 	// held are earlier values of scalars that a running server keeps where
 	// they are tighter (see session.go).
-	held     map[string][]Entry
-	warnings []Warning
+	held      map[string][]Entry
+	heldHooks []heldHook // taken out, but still in force in a running server
+	warnings  []Warning
 }
 
 func newLayer(src source) *layer {

@@ -289,7 +289,7 @@ func (s *session) vanish(f *file, now time.Time) bool {
 		return true
 	case f.gone.IsZero():
 		f.gone, f.text, f.stale = now, nil, nil
-		f.layer, f.approved = f.layer.succeed(s.words, empty), nil
+		f.layer = f.view().succeed(s.words, empty)
 		s.dueBy(now.Add(vanishGrace))
 		return true
 	case now.Sub(f.gone) < vanishGrace:
@@ -310,13 +310,16 @@ func (s *session) dueBy(t time.Time) {
 // frozen reports whether a running server takes only tightening from the file.
 func (f *file) frozen() bool { return f.kind != Managed && f.kind != User }
 
+// view returns what is in force of the file.
+func (f *file) view() view { return view{layer: f.layer, free: !f.frozen(), approved: f.approved} }
+
 // accept puts the content of a file in force.
 func (s *session) accept(f *file, next *layer) {
 	switch {
 	case f.layer == nil:
 		f.fresh = true
 	case f.frozen():
-		next = f.layer.succeed(s.words, next)
+		next = f.view().succeed(s.words, next)
 	}
 	f.layer, f.err, f.stale = next, nil, nil
 }
@@ -365,7 +368,7 @@ func (s *session) approve() {
 			// The user trusted other content: of that, what still stands counts.
 			f.approved = f.approved.intersect(now)
 		default:
-			f.approved = nil
+			f.approved, f.layer.heldHooks = nil, nil
 		}
 		f.fresh = false
 	}
@@ -386,7 +389,7 @@ func (s *session) merged() *Settings {
 		if f.stale != nil {
 			notes = append(notes, *f.stale)
 		}
-		views = append(views, view{layer: f.layer, free: !f.frozen(), approved: f.approved})
+		views = append(views, f.view())
 	}
 	slices.SortStableFunc(views, func(a, b view) int { return int(a.source.kind) - int(b.source.kind) })
 	out := merge(s.words, views)

@@ -65,6 +65,9 @@ func TestRunningTakesTighteningOnly(t *testing.T) {
 		{"carve-out kept", projectFile, rules("", "Read(*.env),Read(!a.env)"), rules("", "Read(*.env),Read(!a.env),Edit"), state{"", "Read(*.env),Read(!a.env),Edit"}},
 		{"carve-out moved behind", projectFile, rules("", "Read(!a.env),Read(*.env)"), rules("", "Read(*.env),Read(!a.env)"), state{"", "Read(*.env)"}},
 		{"a shell negation is no carve-out", projectFile, rules("", "Bash(! true)"), rules("", "Bash(! false)"), state{"", "Bash(! false),Bash(! true)"}},
+		{"carve-out of an allow taken out", projectFile, rules("Edit(*),Edit(!s)", ""), rules("Edit(*)", ""), state{"", ""}},
+		{"carve-out of an allow moved", projectFile, rules("Edit(*),Edit(!s)", ""), rules("Edit(!s),Edit(*)", ""), state{"", ""}},
+		{"allow with a carve-out kept", projectFile, rules("Edit(*),Edit(!s)", ""), rules("Edit(*),Edit(!s)", "x"), state{"Edit(*),Edit(!s)", "x"}},
 		{"user file loosened", userFile, rules("a", "x,y"), rules("a,b", "x"), state{"a,b", "x"}},
 		{"user file appears", userFile, "", rules("a", "x"), state{"a", "x"}},
 		{"managed file loosened", managedFile, rules("a", "x,y"), rules("b", "y"), state{"b", "y"}},
@@ -99,6 +102,38 @@ func TestRunningTakesTighteningOnly(t *testing.T) {
 	}
 }
 
+// Taking a guard hook out of a project file loosens; taking out one that only
+// watches does not.
+func TestRunningHooks(t *testing.T) {
+	const both = `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}], "PostToolUse": [{"hooks": [{"type": "command", "command": "fmt"}]}]}}`
+	p := newPlace(t)
+	p.write(projectFile, both)
+	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	r := p.start()
+	check := func(when string, pre, post int) {
+		t.Helper()
+		s := r.next()
+		if got := [2]int{len(s.Hooks[PreToolUse]), len(s.Hooks[PostToolUse])}; got != [2]int{pre, post} {
+			t.Errorf("%s: %v hooks, want %d and %d", when, got, pre, post)
+		}
+	}
+	check("at the start", 1, 1)
+	p.write(projectFile, "{}")
+	check("taken out", 1, 0)
+	p.write(projectFile, strings.ReplaceAll(both, "guard", "evil"))
+	check("another brought", 1, 0)
+	p.write(projectFile, both)
+	check("as trusted again", 1, 1)
+	p.write(projectFile, "{}")
+	check("taken out again", 1, 0)
+	if err := Revoke(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	check("revoked", 0, 0)
+}
+
 // An allow that was taken out does not come back without trust.
 func TestRunningAllowStaysOut(t *testing.T) {
 	p := newPlace(t)
@@ -126,6 +161,7 @@ func TestRunningScalars(t *testing.T) {
 		{"laxer", "{}", mode("plan"), mode("default"), ModePlan},
 		{"taken out", "{}", mode("plan"), "{}", ModePlan},
 		{"shadowed by the user's laxer one", mode("bypassPermissions"), mode("default"), "{}", ModeDefault},
+		{"forbidden one taken out", `{"disableBypassPermissionsMode": "disable"}`, mode("bypassPermissions"), "{}", ModeDefault},
 		{"lax one taken out", mode("default"), mode("bypassPermissions"), "{}", ModeDefault},
 	} {
 		p := newPlace(t)

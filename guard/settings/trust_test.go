@@ -58,6 +58,24 @@ func TestTrust(t *testing.T) {
 	}
 }
 
+// The order of entries matters where one carves out of another.
+func TestTrustBindsCarveOuts(t *testing.T) {
+	for _, after := range []string{"Edit(!s),Edit(*)", "Edit(*)"} {
+		p := newPlace(t)
+		p.write(projectFile, rules("Edit(*),Edit(!s)", ""))
+		if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+			t.Fatal(err)
+		}
+		if s := Load(p.cfg); !s.Trusted || len(s.Allow) != 2 {
+			t.Errorf("trusted, yet %v", s.Untrusted)
+		}
+		p.write(projectFile, rules(after, ""))
+		if s := Load(p.cfg); s.Trusted || len(s.Allow) != 0 || len(s.Untrusted) != 1 {
+			t.Errorf("%s: allow %s, left out %v", after, texts(s.Allow), s.Untrusted)
+		}
+	}
+}
+
 func TestTrustOfOneRootOnly(t *testing.T) {
 	p := newPlace(t)
 	p.cfg.Roots = append(p.cfg.Roots, p.path("other"))
