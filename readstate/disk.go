@@ -59,8 +59,11 @@ func openDisk(dir string, logger *slog.Logger) (*disk, error) {
 		return nil, err
 	}
 	d := &disk{dir: dir, root: root, logger: logger}
-	if err := errors.Join(d.makePrivate(), d.locked(d.sweep)); err != nil {
+	if err := d.makePrivate(); err != nil {
 		return nil, errors.Join(err, root.Close())
+	}
+	if err := d.locked(d.sweep); err != nil {
+		logger.Warn("read state directory not tidied", "error", err)
 	}
 	return d, nil
 }
@@ -81,8 +84,10 @@ func (d *disk) locked(do func() error) error {
 	lock := flock.New(filepath.Join(d.dir, lockName))
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
-		return fmt.Errorf("lock %s: %w", lock.Path(), err)
+	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("another process has held %s for %v", lock.Path(), lockPatience)
+	} else if err != nil {
+		return err
 	}
 	return errors.Join(do(), lock.Unlock())
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -317,6 +318,36 @@ func TestDiskRefusesAndRecovers(t *testing.T) {
 	sc.SawWhole("/f", Version{}, nil)
 	if err := s.flush(); err != nil {
 		t.Errorf("flush after it was mended: %v", err)
+	}
+}
+
+// TestHeldLock has another process, which may be stopped, hold the lock: nothing waits for it for good, and nothing is lost.
+func TestHeldLock(t *testing.T) {
+	dir := t.TempDir()
+	lock := flock.New(filepath.Join(dir, lockName))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Dir: dir})
+		sc := s.Scope("k", true)
+		sc.SawWhole("/f", Version{}, nil)
+		if err := s.flush(); err == nil || !strings.Contains(err.Error(), "another process has held "+dir) {
+			t.Errorf("flush: %v, want it to name the lock", err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		sc.SawWhole("/g", Version{}, nil)
+		if err := s.flush(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	sc := open(t, Config{Dir: dir}).Scope("k", true)
+	for _, path := range []string{"/f", "/g"} {
+		if st := sc.Check(path, nil, nil); st.State != Current {
+			t.Errorf("%s: %v, want current", path, st.State)
+		}
 	}
 }
 

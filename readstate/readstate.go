@@ -85,7 +85,7 @@ type Store struct {
 	timer  *time.Timer              // set while a write is due
 	closed bool
 
-	flushing sync.Mutex // one flush at a time
+	flushing chan struct{} // holds one token while a flush runs; not a mutex, so that synctest sees who waits
 }
 
 // Open returns a Store. It fails when Dir is not absolute or cannot be created and made owner-only; a caller that would rather go on
@@ -96,6 +96,8 @@ func Open(cfg Config) (*Store, error) {
 		scopes: make(map[string]*list.Element),
 		byUse:  list.New(),
 		dirty:  make(map[*scope]bool),
+
+		flushing: make(chan struct{}, 1),
 	}
 	s.kept = newContents(s.cfg.MaxKept, s.cfg.MaxFile)
 	if cfg.Dir == "" {
@@ -206,8 +208,8 @@ func (s *Store) changed(sc *scope) {
 
 // flush writes the scopes that changed. One that cannot be written is tried again when it next changes.
 func (s *Store) flush() error {
-	s.flushing.Lock()
-	defer s.flushing.Unlock()
+	s.flushing <- struct{}{}
+	defer func() { <-s.flushing }()
 	s.mu.Lock()
 	s.timer = nil
 	changed := slices.Collect(maps.Keys(s.dirty))

@@ -182,6 +182,23 @@ func TestTouchedBetweenPages(t *testing.T) {
 	}
 }
 
+// TestHashedPages gives pages with the hash of the whole: they add up over a touch, and not over a change that a stat does not show.
+func TestHashedPages(t *testing.T) {
+	sc := open(t, Config{}).Scope("k", false)
+	v := Version{ModTime: noon, Hash: HashOf([]byte(fiveLines)), Hashed: true}
+	sc.SawPart("/f", v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
+	v.ModTime = noon.Add(time.Second)
+	sc.SawPart("/f", v, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n"))
+	if st := sc.Check("/f", nil, []byte(fiveLines)); !st.Covers(1, 2) {
+		t.Errorf("after a touch: %+v, want lines 1 and 2", st)
+	}
+	v.Hash = HashOf([]byte("another"))
+	sc.SawPart("/f", v, Part{FirstLine: 3, Lines: 1, Start: 8}, []byte("three\n"))
+	if st := sc.Check("/f", nil, []byte(fiveLines)); st.Covers(1, 1) || !st.Covers(3, 3) {
+		t.Errorf("after a change: %+v, want line 3 alone", st)
+	}
+}
+
 func TestScopesAreApart(t *testing.T) {
 	s := open(t, Config{})
 	s.Scope("a", false).SawWhole("/f", Version{}, []byte("x"))

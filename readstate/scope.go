@@ -52,7 +52,7 @@ func (sc *Scope) SawWhole(path string, v Version, content []byte) {
 
 // SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
 // them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
-// another version puts an end to the earlier pages.
+// another version puts an end to the earlier pages; those that Check still found in place may be told again.
 func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 	if p.Start < 0 {
 		return

@@ -48,9 +48,10 @@ func (sh *Shelf) Fit(text string, limit int) (Fitted, error) {
 	return cut(text, text, kept, limit), errors.Join(err, kept.Err)
 }
 
-// FitKept is Fit for a result that was streamed into a File: head and tail are its first and last bytes as they were written, kept
-// what the File tells of it, or the counts and the reason when there is no file. Where head and tail meet or overlap they are the whole,
-// which is returned as it is if it fits; then the file is not needed and the caller discards it.
+// FitKept is Fit for a result that was streamed into a File: head and tail are its first and last bytes as they were written, at least
+// limit characters of each where there are as many, and kept is what the File tells of it, or the counts and the reason when there is
+// no file. Where head and tail meet or overlap they are the whole, which is returned as it is if it fits; then the file is not needed
+// and the caller discards it.
 func (sh *Shelf) FitKept(head, tail string, kept Kept, limit int) Fitted {
 	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
 		head += tail[min(overlap, int64(len(tail))):]
@@ -105,6 +106,9 @@ func countLines(text string) int {
 
 // cut shows the beginning of head and the end of tail, which do not overlap in what is shown.
 func cut(head, tail string, kept Kept, limit int) Fitted {
+	if kept.Stored == 0 {
+		kept.Path = "" // a file with nothing in it is of no use
+	}
 	fitted := Fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
 	if limit <= 0 {
 		limit = math.MaxInt32 // all of head and tail
@@ -208,7 +212,7 @@ func notice(kept Kept, g gap) string {
 		fmt.Fprintf(&b, ", from inside line %d, after byte %d", g.afterLines+1, g.afterBytes)
 	}
 	b.WriteString(".")
-	if kept.Path == "" || kept.Stored == 0 {
+	if kept.Path == "" {
 		fmt.Fprintf(&b, " The whole was not kept: %v. To see more, narrow the call.]\n", cause(kept.Err))
 		return b.String()
 	}

@@ -58,7 +58,7 @@ type Config struct {
 	Dir    string        // absolute path of the directory, made owner-only; empty: results are cut, and the whole is not kept
 	Quota  int64         // bytes that the results of one principal may take
 	MaxAge time.Duration // age at which a result is removed
-	MaxOne int64         // bytes that one result may take
+	MaxOne int64         // bytes that one result may take; never more than Quota
 }
 
 // A Store keeps results. Several processes may share its directory. All methods may be called at once.
@@ -67,6 +67,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	home   *home          // nil until the directory could be used
+	key    []byte         // of the last home, so that shelves keep their names when the directory is made anew
 	files  map[*File]bool // unfinished
 	closed bool
 }
@@ -123,11 +124,11 @@ func (s *Store) open() (*home, error) {
 		return nil, ErrNoDir
 	}
 	if s.home == nil {
-		h, err := openHome(s.cfg)
+		h, err := openHome(s.cfg, s.key)
 		if err != nil {
 			return nil, err
 		}
-		s.home = h
+		s.home, s.key = h, h.key
 	}
 	return s.home, nil
 }
@@ -163,7 +164,8 @@ type home struct {
 	changing sync.Mutex // taken before the lock, whose waiters in other processes can only poll
 }
 
-func openHome(cfg Config) (*home, error) {
+// openHome makes a directory ready. key is used when it holds none; nil stands for a new one.
+func openHome(cfg Config, key []byte) (*home, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -175,7 +177,7 @@ func openHome(cfg Config) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: dir, root: root, owner: rand.Text()}
+	h := &home{dir: dir, root: root, key: key, owner: rand.Text()}
 	if err := h.locked(func() error { return h.settle(cfg) }); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -201,7 +203,8 @@ func (h *home) settle(cfg Config) error {
 	if err := h.loadKey(); err != nil {
 		return err
 	}
-	return h.tidy(cfg.MaxAge)
+	h.tidy(cfg.MaxAge)
+	return nil
 }
 
 // makePrivate takes the directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
@@ -213,7 +216,7 @@ func (h *home) makePrivate() error {
 	return h.root.Chmod(".", 0o700)
 }
 
-// loadKey reads the key of shelf names, or makes one. One of the wrong length, which a crash can leave, is replaced: results kept under
+// loadKey reads the key of shelf names, or writes one. One of the wrong length, which a crash can leave, is replaced: results kept under
 // it stay where they are until they are too old.
 func (h *home) loadKey() error {
 	key, err := h.root.ReadFile(keyName)
@@ -224,8 +227,10 @@ func (h *home) loadKey() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	h.key = make([]byte, keyLength)
-	rand.Read(h.key) // never fails
+	if h.key == nil {
+		h.key = make([]byte, keyLength)
+		rand.Read(h.key) // never fails
+	}
 	temp := rand.Text()
 	if err := h.root.WriteFile(temp, h.key, 0o600); err != nil {
 		return errors.Join(err, h.root.Remove(temp))

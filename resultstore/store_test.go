@@ -284,6 +284,34 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeRecovered puts a full directory in the place of a dead owner's file, which no removal gets rid of.
+func TestWhatCannotBeRecovered(t *testing.T) {
+	dir := t.TempDir()
+	shelf, name := strings.Repeat("0a", 16), "bash-"+strings.Repeat("A", 26)+".txt"
+	mark := filepath.Join(dir, openName, "DEAD", shelf+"."+name)
+	for _, path := range []string{filepath.Join(dir, shelf, name, "x"), mark, filepath.Join(dir, openName, "DEAD"+lockMark)} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if path := keep(t, open(t, Config{Dir: dir}).For("p"), 1, 0); !exists(path) {
+		t.Errorf("%s is not there", path)
+	}
+	if !exists(mark) {
+		t.Error("the mark was removed before what it marks")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, shelf)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, Config{Dir: dir})
+	if exists(filepath.Join(dir, openName, "DEAD"+lockMark)) || exists(mark) {
+		t.Error("the dead owner is still there once it could be recovered")
+	}
+}
+
 func TestProcessesShare(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
@@ -338,12 +366,13 @@ func TestDirectoryRemovedUnderneath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	s := open(t, Config{Dir: dir})
 	keep(t, s.For("p"), 1, 0)
+	shelf := s.For("p").Dir()
 	for _, remove := range []string{dir, filepath.Join(dir, openName), filepath.Join(dir, keyName)} {
 		if err := os.RemoveAll(remove); err != nil {
 			t.Fatal(err)
 		}
-		if path := keep(t, s.For("p"), 1, 0); !exists(path) {
-			t.Errorf("after %s was removed: %s is not there", remove, path)
+		if path := keep(t, s.For("p"), 1, 0); !exists(path) || filepath.Dir(path) != shelf {
+			t.Errorf("after %s was removed: %s is not there, or not in %s", remove, path, shelf)
 		}
 	}
 }

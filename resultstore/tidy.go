@@ -32,34 +32,25 @@ type result struct {
 	time time.Time // of the last write
 }
 
-// tidy recovers what dead owners left and removes what is over its age. Callers hold the lock.
-func (h *home) tidy(maxAge time.Duration) error {
-	recovered := h.recover()
-	entries, err := fs.ReadDir(h.root.FS(), ".")
-	if err != nil {
-		return errors.Join(recovered, err)
-	}
-	errs := []error{recovered}
+// tidy recovers what dead owners left and removes what is over its age. What cannot be removed stays for the next time: it must not
+// keep new results from being kept. Callers hold the lock.
+func (h *home) tidy(maxAge time.Duration) {
+	h.recover()
+	entries, _ := fs.ReadDir(h.root.FS(), ".")
 	for _, e := range entries {
 		if !e.IsDir() || !shelfNames.MatchString(e.Name()) {
 			continue
 		}
-		_, err := h.evict(e.Name(), maxAge, -1)
-		errs = append(errs, err)
+		_, _ = h.evict(e.Name(), maxAge, -1)
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > maxAge {
 			_ = h.root.Remove(e.Name()) // fails, as it should, unless the shelf is empty
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // recover removes the unfinished files of owners whose lock is free, that is whose process has ended. Callers hold the lock.
-func (h *home) recover() error {
-	entries, err := fs.ReadDir(h.root.FS(), openName)
-	if err != nil {
-		return err
-	}
-	var errs []error
+func (h *home) recover() {
+	entries, _ := fs.ReadDir(h.root.FS(), openName)
 	for _, e := range entries {
 		owner, isLock := strings.CutSuffix(e.Name(), lockMark)
 		if !isLock || owner == h.owner {
@@ -67,16 +58,13 @@ func (h *home) recover() error {
 		}
 		lock := flock.New(filepath.Join(h.dir, openName, e.Name()))
 		if free, err := lock.TryLock(); err != nil || !free {
-			errs = append(errs, err)
 			continue
 		}
 		err := h.removeUnfinished(owner)
-		errs = append(errs, err, lock.Unlock())
-		if err == nil { // last, so that a kill in between leaves the rest to do
-			errs = append(errs, h.removeIfThere(filepath.Join(openName, e.Name())))
+		if errors.Join(err, lock.Unlock()) == nil { // the lock last, so that a kill or a failure leaves the rest to do
+			_ = h.removeIfThere(filepath.Join(openName, e.Name()))
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // removeUnfinished removes what a dead owner left: each file before its mark, the directory of the marks last.
@@ -106,8 +94,8 @@ func (h *home) removeIfThere(path string) error {
 }
 
 // evict removes from a shelf what is over its age and then the oldest until at most quota bytes and fewer than maxResults files remain;
-// a negative quota lifts both bounds. What is young or unfinished stays, so more may remain: the bytes that do are returned. Callers
-// hold the lock.
+// a negative quota lifts both bounds. What is young, unfinished or cannot be removed stays, so more may remain: the bytes that do are
+// returned. Callers hold the lock.
 func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (remaining int64, err error) {
 	// Files first, marks second: a file that is listed and bears no mark then was finished before.
 	results, err := h.list(shelf)
@@ -123,21 +111,18 @@ func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (remaining
 	}
 	files := len(results)
 	slices.SortFunc(results, func(a, b result) int { return a.time.Compare(b.time) })
-	var errs []error
 	for _, r := range results {
 		age := time.Since(r.time)
 		over := age > maxAge || quota >= 0 && (remaining > quota || files >= maxResults)
 		if !over || age < youngest || unfinished[filepath.ToSlash(r.path)] {
 			continue
 		}
-		if err := h.removeIfThere(r.path); err != nil {
-			errs = append(errs, err)
-			continue
+		if h.removeIfThere(r.path) == nil {
+			remaining -= r.size
+			files--
 		}
-		remaining -= r.size
-		files--
 	}
-	return remaining, errors.Join(errs...)
+	return remaining, nil
 }
 
 // list returns the files of a shelf, none when there is no such shelf.
