@@ -16,14 +16,16 @@
 // them (deny, ask, a stricter mode, …) always counts. What loosens (allow,
 // additional directories, hooks, environment, a weaker sandbox) counts once the
 // user has trusted the workspace, and trust is bound to a hash of exactly that
-// content.
+// content. The hash covers what the settings files say, not the programs that
+// their hooks run.
 //
 // # A running server
 //
-// A [Watcher] takes tightening from project files at once. Loosening it takes
-// from the user's and managed files only, or when the user trusts the new
-// content: a deny that vanishes from a project file stays in force until the
-// server is started again, an allow that appears there waits for trust.
+// A [Watcher] takes tightening from every file at once. Loosening it takes from
+// the user's and managed files only, or when the user trusts the new content: a
+// deny or a PreToolUse hook that vanishes from a project file stays in force
+// until the server is started again, an allow that appears there waits for
+// trust. Files given by --settings are bound to what they said at the start.
 //
 // # Bad files
 //

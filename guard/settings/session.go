@@ -4,24 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 )
 
-const (
-	// racyWindow is how close to its reading a file's time stamp may lie before
-	// equal stamps stop proving equal content. FAT keeps two seconds.
-	racyWindow = 2 * time.Second
-	// vanishGrace is how long what a user or managed file forbade stays in
-	// force after the file is gone: some editors replace a file in two steps.
-	vanishGrace = time.Second
-)
+// vanishGrace is how long what a user or managed file forbade stays in
+// force after the file is gone: some editors replace a file in two steps.
+const vanishGrace = time.Second
 
 // session reads the sources once or again and again, and keeps what a reading
 // must know of the ones before.
@@ -55,61 +48,6 @@ type file struct {
 	err      error    // it could not be read, and never could
 	stale    *Warning // it could not be read; layer is the last good content
 	gone     time.Time
-}
-
-// stamp is what tells one state of a file from another without reading it.
-type stamp struct {
-	info os.FileInfo // nil when there is none
-	err  string
-	at   time.Time // when it was taken
-}
-
-func takeStamp(file string, now time.Time) (stamp, error) {
-	info, err := os.Stat(file)
-	s := stamp{info: info, at: now}
-	if err != nil {
-		s.info, s.err = nil, err.Error()
-	}
-	return s, err
-}
-
-// proves reports whether a file with stamp now must hold what it held at s.
-func (s stamp) proves(now stamp) bool {
-	if s.at.IsZero() || s.err != now.err || (s.info == nil) != (now.info == nil) {
-		return false
-	}
-	if s.info == nil {
-		return true
-	}
-	return os.SameFile(s.info, now.info) && s.info.Size() == now.info.Size() && s.info.Mode() == now.info.Mode() &&
-		s.info.ModTime().Equal(now.info.ModTime()) && s.at.Sub(s.info.ModTime()) > racyWindow
-}
-
-// absent reports whether err says that there is no such file.
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-}
-
-// readRegular reads a whole file that is no longer than MaxFileSize. It never
-// blocks: a pipe or a device in a file's place is an error.
-func readRegular(name string) ([]byte, os.FileInfo, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
-	if err == nil && len(text) > MaxFileSize {
-		err = fmt.Errorf("%s is larger than %d bytes", name, MaxFileSize)
-	}
-	return text, info, err
 }
 
 func newSession(cfg Config) *session {
