@@ -104,42 +104,42 @@ func (o *output) trail(to int) {
 }
 
 // spans searches a text in which matches may span lines; each match prints all
-// of its lines.
+// of its lines. Matches in touching lines make one block. A NUL byte in the
+// first buffer or in a block ends the search, as in ripgrep.
 func (o *output) spans() {
-	if !o.matcher.Any() {
+	if len(o.text) == 0 {
 		return
 	}
 	if isBinary(o.text) {
-		o.search.binary.Add(1)
+		if _, ok := o.matcher.NextMatch(0); ok {
+			o.search.binary.Add(1)
+		}
 		return
 	}
-	block, open := match.Span{}, false
+	block, open, found := match.Span{}, false, 0
 	for from := 0; from <= len(o.text); {
 		m, ok := o.matcher.NextMatch(from)
-		if !ok || m.Start == len(o.text) && m.Start > 0 && o.text[m.Start-1] == '\n' {
+		if !ok || m.Start == len(o.text) && o.text[m.Start-1] == '\n' {
 			break
-		}
-		o.matches++
-		if o.search.query.Mode == FilesWithMatches {
-			return
 		}
 		if from = m.End; m.End == m.Start {
 			from++
 		}
-		if open && m.End <= block.End { // without looking for the ends of a line again
-			continue
+		lines := block
+		if !open || m.End > block.End { // else it is not needed to look for their ends
+			lines = o.linesOf(m)
 		}
-		lines := o.linesOf(m)
-		if open && lines.Start <= block.End {
+		if open && lines.Start <= block.End+1 {
 			block.End = max(block.End, lines.End)
+			found++
 			continue
 		}
-		if open && !o.block(block) {
+		if open && !o.block(block, found) {
 			return
 		}
-		block, open = lines, true
+		block, open, found = lines, true, 1
 	}
-	if open && o.block(block) {
+	if open && o.block(block, found) {
 		o.trail(len(o.text))
 	}
 }
@@ -156,27 +156,30 @@ func (o *output) linesOf(m match.Span) match.Span {
 	return match.Span{Start: start, End: len(o.text)}
 }
 
-// block prints the lines of a span; false when the page is full.
-func (o *output) block(s match.Span) bool {
-	if o.search.query.Mode != Content {
-		return true
+// block takes the lines of a block with so many matches; false when the search
+// of this file has ended.
+func (o *output) block(s match.Span, found int) bool {
+	if bytes.IndexByte(o.text[s.Start:s.End], 0) >= 0 {
+		o.search.binary.Add(1)
+		if o.search.query.Mode == Count {
+			o.matches = 0
+		}
+		return false
 	}
-	for from, first := s.Start, true; from <= s.End; first = false {
+	o.matches += found
+	if o.search.query.Mode != Content {
+		return o.search.query.Mode == Count
+	}
+	for from := s.Start; from <= s.End; {
 		end := s.End
 		if k := bytes.IndexByte(o.text[from:s.End], '\n'); k >= 0 {
 			end = from + k
 		}
-		if line := (match.Span{Start: from, End: end}); first {
-			o.group(line)
-		} else {
-			o.after = 0
-			o.emit(line, true)
-			o.after = o.search.query.After
-		}
-		from = end + 1
+		o.group(match.Span{Start: from, End: end})
 		if o.full() {
 			return false
 		}
+		from = end + 1
 	}
 	return true
 }

@@ -216,6 +216,11 @@ func TestMultilineAsRipgrep(t *testing.T) {
 			{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: FilesWithMatches},
 			{Mode: Content, LineNumbers: true, Before: 1, After: 2, Globs: noLateBinary},
 		} {
+			// Around empty matches ripgrep 15 prints context that belongs to none,
+			// and counts by searching the printed lines again.
+			if p == `^\s*$` && (q.Mode == Count || q.After > 0) {
+				continue
+			}
 			q.Pattern, q.Multiline = p, true
 			compareGrep(t, e, rg, root, q)
 		}

@@ -172,6 +172,18 @@ func (d *dfa) kindOf(r rune) kind {
 	return otherRune
 }
 
+// kindBefore is the kind of what stands before b[i].
+func (d *dfa) kindBefore(b []byte, i int) kind {
+	if i == 0 {
+		return textStart
+	}
+	r, size := utf8.DecodeLastRune(b[:i])
+	if r == utf8.RuneError && size <= 1 {
+		r = runeInvalid
+	}
+	return d.kindOf(r)
+}
+
 // step computes the transition from a state by a rune.
 func (d *dfa) step(id uint32, r rune) uint32 {
 	st := &d.states[id>>8]
@@ -248,11 +260,15 @@ func (d *dfa) advance(s uint32, b []byte, i int) (uint32, int) {
 // ends reports whether a match ends at the end of the text.
 func (d *dfa) ends(s uint32) bool { return d.step(s, runeEnd)&matched != 0 }
 
-// find returns the position by which some match of b has ended, or -1. The
-// text starts after a rune of kind prev.
-func (d *dfa) find(b []byte, prev kind) int {
+// find returns the position by which some match of b has ended, or -1; the
+// text starts after a rune of kind prev. Every match starts at fresh or after:
+// the last position where none was under way.
+func (d *dfa) find(b []byte, prev kind) (end, fresh int) {
 	s := d.start[prev]
 	for i := 0; i < len(b); {
+		if s <= lastStart {
+			fresh = i
+		}
 		t := d.trans[s|uint32(b[i])]
 		if int32(t) >= 0 {
 			s = t
@@ -264,7 +280,7 @@ func (d *dfa) find(b []byte, prev kind) int {
 			t, size = d.advance(s, b, i)
 		}
 		if t&matched != 0 {
-			return i
+			return i, fresh
 		}
 		s = t
 		i += size
@@ -273,10 +289,14 @@ func (d *dfa) find(b []byte, prev kind) int {
 		}
 	}
 	if d.ends(s) {
-		return len(b)
+		return len(b), fresh
 	}
-	return -1
+	return -1, fresh
 }
+
+// lastStart is the number of the last of the states in which no match is under
+// way: reset makes one for each kind, first of all.
+const lastStart = kinds << 8
 
 // interrupted is what a computation panics with when it was told to stop.
 type interrupted struct{}

@@ -44,7 +44,7 @@ func (t *threads) clear() {
 // find returns the first match of b that starts at or after from.
 func (m *machine) find(b []byte, from int) (s Span, ok bool) {
 	m.cur.clear()
-	prev := m.kindBefore(b, from)
+	prev := m.dfa.kindBefore(b, from)
 	for i, n := from, 0; ; n++ {
 		if n%stopEvery == 0 && m.stop.Load() {
 			panic(interrupted{})
@@ -71,17 +71,6 @@ func (m *machine) find(b []byte, from int) (s Span, ok bool) {
 		prev = m.dfa.kindOf(r)
 		i += size
 	}
-}
-
-func (m *machine) kindBefore(b []byte, i int) kind {
-	if i == 0 {
-		return textStart
-	}
-	r, size := utf8.DecodeLastRune(b[:i])
-	if r == utf8.RuneError && size <= 1 {
-		r = runeInvalid
-	}
-	return m.dfa.kindOf(r)
 }
 
 func runeAt(b []byte, i int) (rune, int) {

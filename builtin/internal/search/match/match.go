@@ -111,34 +111,33 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 			return Span{}, false
 		}
 		m.at = s.End + 1
-		if m.dfa.find(m.text[s.Start:s.End], newline) >= 0 {
+		if end, _ := m.dfa.find(m.text[s.Start:s.End], newline); end >= 0 {
 			return s, true
 		}
 	}
 	return Span{}, false
 }
 
-// Possible reports whether the text can have a match at all, fast.
-func (m *Matcher) Possible() bool {
-	return m.direct || m.finder.find(m.text, 0) >= 0
-}
-
 // Where returns the position in a matching line by which a match has ended.
 func (m *Matcher) Where(line []byte) (end int) {
 	ok := true
 	defer stopped(&ok)
-	return max(m.dfa.find(line, newline), 0)
+	end, _ = m.dfa.find(line, newline)
+	return max(end, 0)
 }
 
 // NextMatch returns the next match, leftmost-first, that starts at or after
-// from. It is for patterns whose matches may span lines.
+// from. It is for patterns whose matches may span lines. The automaton finds
+// where to look, so that the machine, which is slow, runs over little more than
+// the matches.
 func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	defer stopped(&ok)
-	return m.vm.find(m.text, from)
-}
-
-// Any reports whether a pattern whose matches may span lines matches at all.
-func (m *Matcher) Any() (ok bool) {
-	defer stopped(&ok)
-	return m.Possible() && m.dfa.find(m.text, textStart) >= 0
+	if from == 0 && !m.direct && m.finder.find(m.text, 0) < 0 {
+		return Span{}, false
+	}
+	end, fresh := m.dfa.find(m.text[from:], m.dfa.kindBefore(m.text, from))
+	if end < 0 {
+		return Span{}, false
+	}
+	return m.vm.find(m.text, from+fresh)
 }

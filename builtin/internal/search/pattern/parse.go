@@ -216,7 +216,7 @@ func (p *parser) class(s set) *syntax.Regexp {
 		return &syntax.Regexp{Op: syntax.OpNoMatch}
 	}
 	if len(s) == 2 && s[0] == s[1] && s[0] != '\n' {
-		return &syntax.Regexp{Op: syntax.OpLiteral, Rune: s}
+		return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{s[0]}}
 	}
 	return &syntax.Regexp{Op: syntax.OpCharClass, Rune: s}
 }

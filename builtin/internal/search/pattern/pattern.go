@@ -120,8 +120,8 @@ func spansLines(re *syntax.Regexp) bool {
 		return slices.Contains(re.Rune, '\n')
 	case syntax.OpCharClass:
 		return set(re.Rune).has('\n')
-	case syntax.OpBeginText, syntax.OpEndText:
-		return true // what they match depends on more than a line
+	case syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
+		return true // they look at newlines, and so ripgrep searches the text as a whole
 	}
 	return slices.ContainsFunc(re.Sub, spansLines)
 }
