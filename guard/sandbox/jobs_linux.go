@@ -110,7 +110,7 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 const (
 	// sweepLimit bounds the time a sweep runs after processes that start
 	// others faster than they can be killed.
-	sweepLimit = 3 * time.Second
+	sweepLimit = time.Second
 	// sweepPause is what killed processes get to end before the next look.
 	sweepPause = 500 * time.Microsecond
 )
@@ -120,29 +120,32 @@ const (
 // already, and ending itself. If that does not succeed process 1 ends, and with
 // it everything in the sandbox.
 func sweep(marker string) (ended int, err error) {
-	killed := make(map[int]bool)
-	clean := 0
-	for deadline := time.Now().Add(sweepLimit); clean < 2; {
-		found, err := killAll(marker, killed)
-		switch {
-		case err != nil:
-			return len(killed), err
-		case found == 0:
+	s := &sweeper{marker: marker, killed: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
+	for clean := 0; clean < 2; {
+		found, err := s.look()
+		if err != nil {
+			return len(s.killed), err
+		}
+		if found == 0 {
 			clean++
 			continue
-		case time.Now().After(deadline):
-			fmt.Fprintln(os.Stderr, "a command could not be ended; ending the sandbox")
-			os.Exit(exitInit)
 		}
 		clean = 0
 		time.Sleep(sweepPause)
 	}
-	return len(killed), nil
+	return len(s.killed), nil
 }
 
-// killAll looks once at all processes and kills those of a namespace. It
-// returns how many of them there were, and notes them.
-func killAll(marker string, killed map[int]bool) (found int, err error) {
+// sweeper ends the processes of one command.
+type sweeper struct {
+	marker   string
+	killed   map[int]bool // the processes that were found
+	deadline time.Time
+}
+
+// look goes once through all processes, and returns how many of the command's
+// it found and killed.
+func (s *sweeper) look() (found int, err error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return 0, fmt.Errorf("looking for processes: %w", err)
@@ -157,25 +160,39 @@ func killAll(marker string, killed map[int]bool) (found int, err error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if killMember(pid, marker) {
+		if time.Now().After(s.deadline) {
+			fmt.Fprintln(os.Stderr, "a command started processes faster than they could be ended; the sandbox was ended instead")
+			os.Exit(exitInit)
+		}
+		if s.kill(pid) {
 			found++
-			killed[pid] = true
+			s.killed[pid] = true
 		}
 	}
 	return found, nil
 }
 
-// killMember kills pid if it is in the namespace, and reports that.
-func killMember(pid int, marker string) bool {
+// kill kills pid if it is one of the command's, with its process group, and
+// reports whether it is. A group is killed at one stroke, so that forking in it
+// is no escape, and belongs to one command: groups do not cross sessions, and
+// every command starts in a session of its own.
+func (s *sweeper) kill(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0) // so that the number cannot change hands
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	if !isMember(pid, marker) {
+	if !isMember(pid, s.marker) {
 		return false
 	}
-	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+	group, err := unix.Getpgid(pid)
+	if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != nil {
+		return false // has ended, and perhaps somebody else has the number
+	}
+	if err == nil && group > 1 {
+		unix.Kill(-group, unix.SIGKILL)
+	}
+	return true
 }
 
 // isMember reports whether pid has a thread in the namespace. The main thread

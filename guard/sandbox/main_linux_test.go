@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		attacker(os.Args[2], os.Args[3:])
 		return
 	}
+	if len(os.Args) > 3 && os.Args[1] == hostArg {
+		host(os.Args[2], os.Args[3])
+		return
+	}
 	os.Exit(m.Run())
 }
 

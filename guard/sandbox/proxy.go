@@ -2,17 +2,291 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 )
 
+// DialFunc opens a connection to an address that has been judged already.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-type ResolveFunc func(ctx context.Context, host string) ([]string, error)
-type Refusal struct{ Host string }
-type guarded struct{}
-type proxy struct{ l net.Listener }
 
-func newProxy(l net.Listener, n Network, o Options) *proxy { return &proxy{l} }
-func (p *proxy) env() []string                             { return nil }
-func (p *proxy) drain() []Refusal                          { return nil }
-func (p *proxy) close()                                    { p.l.Close() }
-func validateDomains([]string) error                       { return nil }
+// ResolveFunc returns the addresses of a host.
+type ResolveFunc func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// A Refusal is a host that commands asked for and did not get.
+type Refusal struct {
+	Host  string // with the port, as it was asked for
+	Why   string // one sentence
+	Count int    // how often
+}
+
+const (
+	// proxyDialTimeout is how long the proxy tries to reach a host.
+	proxyDialTimeout = 30 * time.Second
+	// proxyHeaderTimeout is how long a command may take to say what it wants.
+	proxyHeaderTimeout = 30 * time.Second
+	// maxRefusals bounds how many hosts are remembered between two looks.
+	maxRefusals = 100
+	// maxProxyConns bounds connections of one sandbox.
+	maxProxyConns = 256
+)
+
+// proxy is the only way out of a network namespace: an HTTP proxy that knows
+// plain requests and CONNECT. It listens inside and runs outside. It runs where
+// nothing is allowed too, to know which host was wanted.
+type proxy struct {
+	rules    Network
+	address  string
+	listener net.Listener
+	server   *http.Server
+	forward  *httputil.ReverseProxy
+	dial     DialFunc
+	resolve  ResolveFunc
+	ctx      context.Context // ends tunnels with the sandbox
+	cancel   context.CancelFunc
+	serving  sync.WaitGroup
+
+	mu      sync.Mutex
+	refused []Refusal
+}
+
+func newProxy(l net.Listener, rules Network, o Options) *proxy {
+	p := &proxy{rules: rules, address: l.Addr().String(), listener: l, dial: o.Dial, resolve: o.Resolve}
+	if p.dial == nil {
+		p.dial = (&net.Dialer{Timeout: proxyDialTimeout}).DialContext
+	}
+	if p.resolve == nil {
+		p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.forward = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.Host = r.In.URL.Host // what was judged, not what the Host header says
+			r.Out.Header.Del("Proxy-Connection")
+		},
+		Transport: &http.Transport{
+			DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.connect(ctx, address) },
+			DisableKeepAlives:      true,
+			ResponseHeaderTimeout:  0, // the command's own limits apply
+			MaxResponseHeaderBytes: 1 << 20,
+		},
+		ErrorHandler: p.fail,
+	}
+	p.server = &http.Server{
+		Handler:           http.HandlerFunc(p.serve),
+		ReadHeaderTimeout: proxyHeaderTimeout,
+		ErrorLog:          discardLog,
+		BaseContext:       func(net.Listener) context.Context { return p.ctx },
+	}
+	p.serving.Go(func() { p.server.Serve(limitListener(l, maxProxyConns)) })
+	return p
+}
+
+// env tells programs where the proxy is. Addresses inside the sandbox are
+// reached without it.
+func (p *proxy) env() []string {
+	url := "http://" + p.address
+	var env []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env = append(env, name+"="+url, strings.ToLower(name)+"="+url)
+	}
+	const direct = "localhost,127.0.0.1,::1"
+	return append(env, "NO_PROXY="+direct, "no_proxy="+direct, "NODE_USE_ENV_PROXY=1")
+}
+
+// drain returns and forgets what was refused.
+func (p *proxy) drain() []Refusal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.refused
+	p.refused = nil
+	return list
+}
+
+func (p *proxy) note(host, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Host == host })
+	switch {
+	case i >= 0:
+		p.refused[i].Count++
+	case len(p.refused) < maxRefusals:
+		p.refused = append(p.refused, Refusal{Host: host, Why: why, Count: 1})
+	}
+}
+
+func (p *proxy) close() {
+	p.cancel()
+	p.server.Close()
+	p.serving.Wait()
+}
+
+func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodConnect:
+		p.tunnel(w, r)
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		p.forward.ServeHTTP(w, r)
+	default:
+		http.Error(w, "this is the proxy of a sandbox; it takes http URLs and CONNECT", http.StatusBadRequest)
+	}
+}
+
+// tunnel connects a command to a host and copies bytes both ways.
+func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	host, err := p.connect(r.Context(), r.Host)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	defer host.Close()
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	stop := context.AfterFunc(p.ctx, func() { client.Close(); host.Close() })
+	defer stop()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(host, buffered)
+		closeWrite(host)
+	}()
+	io.Copy(client, host)
+	closeWrite(client)
+	<-done
+}
+
+// closeWrite passes the end of one direction on.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		return
+	}
+	c.Close()
+}
+
+// refusedError is a verdict, as opposed to a failure of the network.
+type refusedError struct{ host, why string }
+
+func (e *refusedError) Error() string { return e.host + " is refused: " + e.why }
+
+// fail answers a command whose request could not be served.
+func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var refusal *refusedError
+	if errors.As(err, &refusal) {
+		p.note(refusal.host, refusal.why)
+		http.Error(w, "sandbox: "+refusal.Error(), http.StatusForbidden)
+		return
+	}
+	http.Error(w, "sandbox: "+err.Error(), http.StatusBadGateway)
+}
+
+// connect judges address and connects to it. The name is resolved once, and the
+// connection goes to an address that was looked at: a name that changes its
+// address between two questions gains nothing.
+func (p *proxy) connect(ctx context.Context, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
+	defer cancel()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &refusedError{address, "it is not a host and a port"}
+	}
+	host = canonicalHost(host)
+	named, err := p.judge(host, port)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := p.addresses(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	last := error(&refusedError{net.JoinHostPort(host, port), "it has no address"})
+	for _, a := range addresses {
+		if !named && !p.rules.AllowPrivate && !public(a) {
+			last = &refusedError{net.JoinHostPort(host, port),
+				fmt.Sprintf("its address %s is not a public one; allow that address itself, or private addresses", a)}
+			continue
+		}
+		if matchesAny(p.rules.DeniedDomains, a.String(), port) {
+			last = &refusedError{net.JoinHostPort(host, port), fmt.Sprintf("its address %s is denied", a)}
+			continue
+		}
+		conn, err := p.dial(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// judge decides by name. named says that an address was allowed as such.
+func (p *proxy) judge(host, port string) (named bool, err error) {
+	where := net.JoinHostPort(host, port)
+	switch {
+	case host == "":
+		return false, &refusedError{where, "it is not a host name"}
+	case matchesAny(p.rules.DeniedDomains, host, port):
+		return false, &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
+	case !matchesAny(p.rules.AllowedDomains, host, port):
+		return false, &refusedError{where, "it is not in sandbox.network.allowedDomains"}
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil && matchesAny(literal(p.rules.AllowedDomains), host, port), nil
+}
+
+// literal returns the patterns without a wildcard.
+func literal(patterns []string) []string {
+	return slices.DeleteFunc(slices.Clone(patterns), func(s string) bool { return strings.HasPrefix(s, "*") })
+}
+
+func (p *proxy) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	list, err := p.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i] = list[i].Unmap()
+	}
+	return list, nil
+}
+
+// special are ranges beyond those netip knows that do not lead to the public
+// Internet, from the IANA special-purpose address registries. 64:ff9b::/96 and
+// 2002::/16 carry IPv4 addresses, private ones too.
+var special = [...]netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"),
+	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+// public reports whether a is an address of the public Internet.
+func public(a netip.Addr) bool {
+	if a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	return !slices.ContainsFunc(special[:], func(p netip.Prefix) bool { return p.Contains(a) })
+}

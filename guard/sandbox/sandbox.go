@@ -73,13 +73,12 @@ type engine interface {
 // A Sandbox contains commands. Its methods may be called from several
 // goroutines.
 type Sandbox struct {
-	report  Report
-	engine  engine
-	proxy   *proxy
-	env     []string
-	guarded []guarded
-	once    sync.Once
-	err     error
+	report Report
+	engine engine
+	proxy  *proxy
+	env    []string
+	once   sync.Once
+	err    error
 }
 
 // Start starts a sandbox with the best backend that works here, see Report.

@@ -1,0 +1,456 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// hostArg makes the test binary a host with one sandbox, that prints "ready"
+// when a command runs in it, and then waits to be killed.
+const hostArg = "__host"
+
+func host(ws, duration string) {
+	s, err := Start(context.Background(), Policy{Writable: []string{ws}}, Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "sleep " + duration + " & setsid sleep " + duration + " & trap '' TERM HUP INT; " +
+		os.Args[0] + " " + attackArg + " detach " + duration + "; touch up; sleep " + duration}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for {
+		if _, err := os.Stat(ws + "/up"); err == nil {
+			fmt.Println("ready")
+			select {}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sleepers returns how many processes of this machine run "sleep duration".
+func sleepers(t testing.TB, duration string) int {
+	t.Helper()
+	n := 0
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if b, err := os.ReadFile(l); err == nil && bytes.HasSuffix(b, []byte("sleep\x00"+duration+"\x00")) {
+			n++
+		}
+	}
+	return n
+}
+
+// waitFor polls until ok, for as long as something outside of this process may
+// take.
+func waitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still waiting for %s", what)
+		}
+	}
+}
+
+// duration returns a number of seconds that nobody else sleeps.
+func duration() string { return strconv.Itoa(1_000_000 + os.Getpid()*100 + int(time.Now().UnixNano()%97)) }
+
+func start1(t testing.TB, p Policy) *Sandbox {
+	t.Helper()
+	s, err := Start(context.Background(), p, Options{})
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestKillEndsTheTree(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		if !s.Report().Enforces.Processes {
+			continue
+		}
+		for name, script := range map[string]string{
+			"background":   `sleep $D & sleep $D &`,
+			"session":      `setsid sleep $D & `,
+			"nohup":        `nohup sleep $D > /dev/null & disown`,
+			"double fork":  `$ATTACK detach $D`,
+			"deaf":         `bash -c 'trap "" TERM HUP INT; sleep $D; sleep $D' &`,
+			"stopped":      `bash -c 'kill -STOP $$; sleep $D' & sleep $D &`,
+			"own children": `bash -c 'bash -c "sleep $D & sleep $D" & sleep $D' &`,
+			"still there":  `$ATTACK detach $D; exec sleep $D`,
+			"leaderless":   `$ATTACK leaderless > "$TMPDIR/l" & while [ ! -s "$TMPDIR/l" ]; do :; done; setsid sleep $D &`,
+		} {
+			t.Run(string(backend)+"/"+name, func(t *testing.T) {
+				d := duration()
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: append(f.env, "D="+d), Files: []*os.File{nil, w, w}})
+				w.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				waitFor(t, "the command to run", func() bool { return sleepers(t, d) > 0 })
+				ended, err := p.Kill()
+				if err != nil || ended == 0 {
+					t.Errorf("Kill() = %d, %v", ended, err)
+				}
+				if n := sleepers(t, d); n > 0 {
+					t.Errorf("%d processes are left", n)
+				}
+				if n, err := p.Kill(); n != 0 || err != nil {
+					t.Errorf("second Kill() = %d, %v", n, err)
+				}
+				if _, err := p.Wait(); err != nil {
+					t.Errorf("Wait: %v", err)
+				}
+				if err := p.Signal(os.Interrupt); err != nil {
+					t.Errorf("Signal after the end: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// Killing one command leaves the others alone.
+func TestKillEndsOneTreeOnly(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	one, other := duration(), duration()+"1"
+	a, err := s.Spawn(Spec{Argv: []string{"/bin/sleep", one}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Spawn(Spec{Argv: []string{"/bin/sleep", other}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Kill(); n != 1 || err != nil {
+		t.Errorf("Kill() = %d, %v", n, err)
+	}
+	if n := sleepers(t, other); n != 1 {
+		t.Errorf("%d of the other command are left, want 1", n)
+	}
+	b.Kill()
+}
+
+// A fork bomb ends, and so does a chain in which every process starts its
+// successor in a new session and ends; at the latest with the sandbox.
+func TestForkBombEnds(t *testing.T) {
+	for name, bomb := range map[string]string{
+		"one group":     "f() { sleep $D & f | f & }; f",
+		"runaway chain": "f() { setsid sleep $D & setsid bash -c f & }; export -f f; f",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			s := start1(t, f.policy())
+			d := duration()
+			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "ulimit -u 400; " + bomb}, Dir: f.ws, Env: append(f.env, "D="+d)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the bomb", func() bool { return sleepers(t, d) > 20 })
+			n, err := p.Kill()
+			t.Log(n, err)
+			waitFor(t, "the end of the bomb", func() bool { return sleepers(t, d) == 0 })
+		})
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		d := duration()
+		var ps []Process
+		for range 3 {
+			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "trap '' TERM; setsid sleep " + d + " & sleep " + d}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ps = append(ps, p)
+		}
+		waitFor(t, "the commands to run", func() bool { return sleepers(t, d) == 6 })
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := sleepers(t, d); n > 0 && s.Report().Enforces.Processes {
+			t.Errorf("%s: %d processes are left", backend, n)
+		}
+		for _, p := range ps {
+			if _, err := p.Wait(); err == nil && backend == Namespaces {
+				t.Error("Wait knows how a command ended that was killed with the sandbox")
+			}
+			p.Kill()
+		}
+		if _, err := s.Spawn(Spec{Argv: []string{"/bin/true"}}); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: Spawn after Close: %v", backend, err)
+		}
+		if err := s.Deny(f.ws + "/src"); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: Deny after Close: %v", backend, err)
+		}
+	}
+}
+
+func TestHostKilled(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGSEGV} {
+		t.Run(sig.String(), func(t *testing.T) {
+			f := newFixture(t)
+			start1(t, f.policy())
+			d := duration()
+			cmd := exec.Command(os.Args[0], hostArg, f.ws, d)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			line, _ := bufio.NewReader(out).ReadString('\n')
+			if line != "ready\n" {
+				t.Fatalf("the host says %q", line)
+			}
+			if n := sleepers(t, d); n != 4 {
+				t.Errorf("%d processes before, want 4", n)
+			}
+			cmd.Process.Signal(sig)
+			cmd.Wait()
+			waitFor(t, "the processes to end", func() bool { return sleepers(t, d) == 0 })
+		})
+	}
+}
+
+// Signals to process 1 from inside neither end the sandbox nor free a command.
+func TestProcessOneIsDeaf(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "for i in {1..64}; do kill -$i 1; done; kill -9 -1; echo unreached")
+	if r.status.Signal != "" && r.status.Signal != "SIGKILL" {
+		t.Errorf("ended by %s", r.status.Signal)
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo alive; trap"); r.output != "alive\n" {
+		t.Errorf("afterwards: %q", r.output)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		for _, c := range []struct {
+			script string
+			want   Status
+		}{
+			{"exit 0", Status{}},
+			{"exit 7", Status{ExitCode: 7}},
+			{"kill -9 $$", Status{137, "SIGKILL"}},
+			{"kill -TERM $$", Status{143, "SIGTERM"}},
+			{"kill -PIPE $$", Status{141, "SIGPIPE"}},
+		} {
+			if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", c.script); r.status != c.want {
+				t.Errorf("%s: %q: got %+v, want %+v", backend, c.script, r.status, c.want)
+			}
+		}
+		for what, spec := range map[string]Spec{
+			"no such program":       {Argv: []string{"/no/such/program"}},
+			"not in PATH":           {Argv: []string{"no-such-program"}, Env: f.env},
+			"no directory":          {Argv: []string{"/bin/true"}, Dir: "/no/such/dir"},
+			"denied directory":      {Argv: []string{"/bin/true"}, Dir: f.ws + "/secrets"},
+			"file as the directory": {Argv: []string{"/bin/true"}, Dir: f.ws + "/go.mod"},
+			"nothing":               {},
+			"NUL":                   {Argv: []string{"/bin/true", "a\x00b"}},
+		} {
+			if p, err := s.Spawn(spec); err == nil {
+				st, _ := p.Wait()
+				p.Kill()
+				if backend == Namespaces || st.ExitCode == 0 {
+					t.Errorf("%s: %s: started", backend, what)
+				}
+			} else {
+				t.Logf("%s: %s: %v", backend, what, err)
+			}
+		}
+	}
+}
+
+func TestSignalReachesTheGroup(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		d := duration()
+		p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "sleep " + d + " | sleep " + d}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the pipeline", func() bool { return sleepers(t, d) == 2 })
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		st, err := p.Wait()
+		if err != nil || st.Signal != "SIGTERM" && st.ExitCode != 143 {
+			t.Errorf("%s: got %+v, %v", backend, st, err)
+		}
+		waitFor(t, "the pipeline to end", func() bool { return sleepers(t, d) == 0 })
+		p.Kill()
+	}
+}
+
+// Descriptors beyond the standard ones, long messages, and bytes that are not
+// text arrive as they were sent.
+func TestSpecArrives(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("x", 100<<10)
+		env := append(f.env, "ODD=a\xff\nb", "LONG="+long, "LONG2="+long)
+		p, err := s.Spawn(Spec{
+			Argv: []string{"/bin/bash", "-c", `printf '%s|%s|%s|%s' "${#LONG}" "${#LONG2}" "$ODD" "$1" >&4; pwd -P >&4; cat <&3 >&4; ls /proc/self/fd | wc -l >&4`, "x", "\xfe'\n"},
+			Dir:  f.ws, Env: env, Files: []*os.File{nil, nil, nil, nil, w},
+		})
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		b.ReadFrom(r)
+		r.Close()
+		p.Wait()
+		p.Kill()
+		if got, want := b.String(), fmt.Sprintf("%d|%d|a\xff\nb|\xfe'\n%s\n6\n", len(long), len(long), f.ws); got != want {
+			t.Errorf("%s: got %q, want %q", backend, got, want)
+		}
+	}
+}
+
+// Nothing of many commands is left: no process, descriptor, goroutine, mount.
+func TestNoLeaks(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	f := newFixture(t)
+	fds := openFiles(t)
+	s, err := Start(context.Background(), f.policy(), Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	count := func() string {
+		r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "ls /proc | grep -c '^[0-9]'; wc -l < /proc/self/mountinfo")
+		return r.output
+	}
+	before, inside, routines := count(), insideFiles(t, s), runtime.NumGoroutine()
+	commands := 500
+	if testing.Short() {
+		commands = 50
+	}
+	for i := range commands {
+		p, err := s.Spawn(Spec{Argv: []string{"/bin/sh", "-c", "sleep 100 & exit 3"}, Dir: f.ws})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, err := p.Wait(); st.ExitCode != 3 || err != nil {
+			t.Fatalf("command %d: %+v, %v", i, st, err)
+		}
+		if _, err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Spawn(Spec{Argv: []string{"/no/such"}}); err == nil {
+			t.Fatal("started")
+		}
+	}
+	if after := count(); after != before {
+		t.Errorf("processes and mounts: %q before, %q after", before, after)
+	}
+	if after := insideFiles(t, s); after > inside {
+		t.Errorf("process 1 has %d descriptors, %d before", after, inside)
+	}
+	if after := runtime.NumGoroutine(); after > routines {
+		t.Errorf("%d goroutines, %d before", after, routines)
+	}
+	s.Close()
+	if after := openFiles(t); after != fds {
+		t.Errorf("%d descriptors after, %d before", after, fds)
+	}
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// insideFiles counts the descriptors of process 1, where that can be seen.
+func insideFiles(t testing.TB, s *Sandbox) int {
+	t.Helper()
+	n, ok := s.engine.(*namespaces)
+	if !ok {
+		return 0
+	}
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.cmd.Process.Pid))
+	if err != nil {
+		return 0 // not dumpable, and we are not root
+	}
+	return len(names)
+}
+
+func TestPolicyErrors(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		policy Policy
+		want   string
+	}{
+		"relative":       {Policy{Writable: []string{"x"}}, "not absolute"},
+		"root":           {Policy{Writable: []string{"/"}}, "root of the file system"},
+		"root by link":   {Policy{Writable: []string{"/proc/self/root"}}, "root of the file system"},
+		"denied root":    {Policy{Denied: []string{"//"}}, "root of the file system"},
+		"missing":        {Policy{Writable: []string{dir + "/no"}}, "does not exist"},
+		"proc":           {Policy{Writable: []string{"/proc/sys"}}, "of its own"},
+		"dev":            {Policy{Writable: []string{"/dev/shm"}}, "of its own"},
+		"NUL":            {Policy{Denied: []string{"/a\x00b"}}, "NUL"},
+		"domain":         {Policy{Network: Network{AllowedDomains: []string{"http://x"}}}, "not a URL"},
+		"denied domain":  {Policy{Network: Network{DeniedDomains: []string{"a.*"}}}, "wildcard"},
+		"canceled start": {Policy{}, "canceled"},
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		if name == "canceled start" {
+			cancel()
+		}
+		s, err := Start(ctx, c.policy, Options{})
+		cancel()
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: started", name)
+		} else if !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

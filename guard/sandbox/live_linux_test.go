@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the host changes while the sandbox lives, and what a command sees then.
+func TestLive(t *testing.T) {
+	write := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(secret), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(t *testing.T, path string) {
+		t.Helper()
+		write(t, path+".new")
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, f *fixture)
+		deny   []string // told to the sandbox, in the workspace
+		script string
+	}{
+		{"replaced atomically", func(t *testing.T, f *fixture) { replace(t, f.ws+"/.env") }, []string{".env"}, "cat .env"},
+		{"rewritten in place", func(t *testing.T, f *fixture) { write(t, f.ws+"/.env") }, nil, "cat .env"},
+		{"removed and made anew", func(t *testing.T, f *fixture) { os.Remove(f.ws + "/.env"); write(t, f.ws+"/.env") }, []string{".env"}, "cat .env"},
+		{"new in a denied directory", func(t *testing.T, f *fixture) { write(t, f.ws+"/secrets/new") }, nil, "cat secrets/new"},
+		{"denied directory made anew", func(t *testing.T, f *fixture) { os.RemoveAll(f.ws + "/secrets"); write(t, f.ws+"/secrets/k") }, []string{"secrets"}, "cat secrets/k"},
+		{"appears", func(t *testing.T, f *fixture) { write(t, f.ws+"/missing") }, []string{"missing"}, "cat missing; cp missing x; cat x; ln missing y; cat y; rm -rf x y"},
+		{"appears with its directory", func(t *testing.T, f *fixture) { write(t, f.ws+"/a/b/.env") }, []string{"a/b/.env"}, "cat a/b/.env; mv a c && cat c/b/.env; mv a/b a/c && cat a/c/.env; mv a/b/.env z && cat z"},
+		{"appears as a directory", func(t *testing.T, f *fixture) { write(t, f.ws+"/missing/k") }, []string{"missing"}, "cat missing/k; mv missing m; cat m/k"},
+		{"appears with a hard link", func(t *testing.T, f *fixture) { write(t, f.ws+"/missing"); os.Link(f.ws+"/missing", f.ws+"/src/h") }, []string{"missing"}, "cat src/h"},
+		{"appears as a symlink", func(t *testing.T, f *fixture) { write(t, f.ws+"/t"); os.Symlink("t", f.ws+"/missing") }, []string{"missing"}, "cat missing t"},
+		{"several, some gone", func(t *testing.T, f *fixture) { write(t, f.ws+"/a.key"); write(t, f.ws+"/b.key") }, []string{"no.key", "a.key", "b.key", "src/no"}, "cat *.key"},
+		{"twice", func(t *testing.T, f *fixture) { replace(t, f.ws+"/.env") }, []string{".env", ".env", ".env"}, "cat .env"},
+		{"outside of the workspace", func(t *testing.T, f *fixture) { replace(t, f.out+"/private") }, []string{"../out/private"}, `cat "$OUT/private"`},
+		{"parent of the denied file made anew", func(t *testing.T, f *fixture) { os.RemoveAll(f.ws + "/conf"); write(t, f.ws+"/conf/.env") }, []string{"conf/.env"}, "cat conf/.env; mv conf c && cat c/.env"},
+		{"mounts of the host stay outside", func(*testing.T, *fixture) {}, nil, "grep -c shared: /proc/self/mountinfo | grep -v '^0' && echo BREACH"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			for backend, s := range available(t, f) {
+				if !s.Report().Enforces.Denies {
+					continue
+				}
+				runIn(t, s, f.ws, f.env, "/bin/true")
+				c.change(t, f)
+				var paths []string
+				for _, d := range c.deny {
+					paths = append(paths, filepath.Join(f.ws, d))
+				}
+				if len(paths) > 0 {
+					if err := s.Deny(paths...); err != nil {
+						t.Fatalf("%s: Deny: %v", backend, err)
+					}
+				}
+				r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", c.script)
+				if strings.Contains(r.output, secret) || strings.Contains(r.output, breach) {
+					t.Errorf("%s: got through: %s", backend, r.output)
+				}
+				s.Close()
+			}
+		})
+	}
+}
+
+// A command that tries to have the mask put elsewhere, by exchanging the name
+// for a symbolic link, gains nothing: the object was named by its inode.
+func TestDenyIsNotDiverted(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	n, ok := s.engine.(*namespaces)
+	if !ok {
+		t.Skip("no namespaces here")
+	}
+	stale, err := identify(f.ws + "/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "mv go.mod hidden; ln -s src/main.go go.mod")
+	_, err = n.request(msgDeny, func(e *encoder) {
+		encodeTargets(e, []target{stale})
+		e.strs(nil)
+	})
+	if err == nil {
+		t.Error("covered through a symbolic link")
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "rm go.mod; cp hidden go.mod")
+	_, err = n.request(msgDeny, func(e *encoder) {
+		encodeTargets(e, []target{stale})
+		e.strs(nil)
+	})
+	if err == nil {
+		t.Error("covered another file without a word")
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/cat", "src/main.go"); r.status.ExitCode != 0 {
+		t.Error("another file was covered")
+	}
+}
