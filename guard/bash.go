@@ -14,9 +14,10 @@ type line struct {
 	*judge
 	text     string
 	analysis *command.Analysis
-	dirs     []string // where its words may be relative to: its directory and what it changes to
-	lost     bool     // it changes to a directory that is not known
-	readOnly bool     // every command of it only reads, and only what Read may
+	dirs     []Path // where its words may be relative to: its directory and what it changes to
+	lost     bool   // it changes to a directory that is not known
+	placed   bool   // it stays where Read may look
+	readOnly bool   // every command of it only reads, and only what Read may
 }
 
 // command judges a Bash command. Like a file it goes through stations, but all
@@ -26,11 +27,12 @@ func (j *judge) command(c Command) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []string{c.Dir.given}}
+	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
 	l.follow()
 	l.denials()
 	l.words()
 	l.removals()
+	l.placed = l.inReadable()
 	l.readOnly = l.onlyReads()
 	l.redirects()
 	l.hiding()
@@ -55,18 +57,17 @@ func (l *line) follow() {
 			continue
 		}
 		for _, dir := range l.dirs[:min(len(l.dirs), 8)] {
-			if full, err := l.absolute(w, w.Text, dir); err == nil {
-				l.dirs = append(l.dirs, full)
+			if p, err := l.resolve(w, w.Text, dir); err == nil {
+				l.dirs = append(l.dirs, p)
 			}
 		}
 	}
 	l.lost = l.lost || l.analysis.ChangesDir && len(l.dirs) == 1
 }
 
-// absolute returns a word, or a part of it, as an absolute name. "~" is the
-// home directory only where the shell takes it so.
-func (l *line) absolute(w command.Word, text, dir string) (string, error) {
-	home := l.k.home.given
+// resolve resolves a word, or a part of it. "~" is the home directory only where
+// the shell takes it so, and a command's own directory in /proc is not ours.
+func (l *line) resolve(w command.Word, text string, dir Path) (Path, error) {
 	if !w.Home && strings.HasPrefix(text, "~") {
 		text = "./" + text
 	}
@@ -75,7 +76,7 @@ func (l *line) absolute(w command.Word, text, dir string) (string, error) {
 			text = "." + text[len(own):]
 		}
 	}
-	return absolute(text, dir, home)
+	return l.k.resolve(dir, text)
 }
 
 // denials applies the deny and ask rules on commands: any simple command counts.
@@ -190,15 +191,11 @@ func (l *line) targets(words []command.Word, access fileAccess) []target {
 	return out
 }
 
-func (l *line) target(w command.Word, dir string, access fileAccess) (target, error) {
+func (l *line) target(w command.Word, dir Path, access fileAccess) (target, error) {
 	if len(w.Text) > MaxPathLength || strings.ContainsRune(w.Text, 0) {
 		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
-	full, err := l.absolute(w, w.Text, dir)
-	if err != nil {
-		return target{}, err
-	}
-	p, err := resolveFull(full)
+	p, err := l.resolve(w, w.Text, dir)
 	if err != nil {
 		return target{}, err
 	}
@@ -206,7 +203,7 @@ func (l *line) target(w command.Word, dir string, access fileAccess) (target, er
 	if access == writing {
 		verb = "write "
 	}
-	return target{path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + p.given}, nil
+	return newTarget(p, access, verb), nil
 }
 
 // redirects judges the targets of redirections as Edit and Read do.
@@ -299,11 +296,7 @@ func (l *line) removesCritical(w command.Word) bool {
 		}
 	}
 	for _, dir := range l.dirs {
-		full, err := l.absolute(w, text, dir)
-		if err != nil {
-			continue
-		}
-		p, err := resolveFull(full)
+		p, err := l.resolve(w, text, dir)
 		if err != nil {
 			continue
 		}

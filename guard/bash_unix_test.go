@@ -11,7 +11,9 @@ import (
 )
 
 // contained is a sandbox that holds everything.
-func contained(c *Config) { c.Containment = Containment{Writes: true, Denies: true, Name: "namespaces"} }
+func contained(c *Config) {
+	c.Containment = Containment{Writes: true, Denies: true, Name: "namespaces"}
+}
 
 func writesOnly(c *Config) {
 	c.Containment = Containment{Writes: true, Name: "landlock", Why: "it cannot hide files"}
@@ -63,7 +65,8 @@ func TestJudgeBash(t *testing.T) {
 		{"bash -c", "allow Bash(npm *)", "npm x; bash -c 'make'", Ask, ""},
 		{"wrapper", "allow Bash(npm *)", "timeout 5 npm test", Allow, ""},
 		{"wrapper around another", "allow Bash(npm *)", "timeout 5 make", Ask, ""},
-		{"xargs", "allow Bash(npm *)", "echo x | xargs npm run", Allow, ""},
+		{"xargs", "allow Bash(lint *)", "echo x | xargs lint -q", Allow, ""},
+		{"xargs may give npm an option", "allow Bash(npm *)", "echo x | xargs npm run", Ask, ""},
 		{"safe assignment", "allow Bash(npm *)", "NODE_ENV=test npm test", Allow, ""},
 		{"unsafe assignment", "allow Bash(npm *)", "LD_PRELOAD=./x.so npm test", Ask, ""},
 		{"PATH", "allow Bash(npm *)", "PATH=. npm test", Ask, ""},

@@ -126,9 +126,7 @@ func (j *judge) parameters() {
 
 // file judges one file of the intent.
 func (j *judge) file(p Path, access fileAccess, verb string) {
-	j.add(j.decide(target{
-		path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + " " + p.given,
-	}))
+	j.add(j.decide(newTarget(p, access, verb+" ")))
 }
 
 // A target is one file, with its names in the form rules are compared in.
@@ -137,6 +135,10 @@ type target struct {
 	given, real string
 	access      fileAccess
 	what        string
+}
+
+func newTarget(p Path, access fileAccess, verb string) target {
+	return target{path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + p.given}
 }
 
 // decide takes one file through the stations; the first that knows decides.

@@ -136,20 +136,24 @@ func checkRoot(dir string, cfg Config) error {
 // as soon as it does.
 func (c *compiler) additional(entries []settings.Entry) []place {
 	var out []place
+	k := &core{home: c.home}
 	for _, e := range entries {
-		base := c.roots[0].given
+		base := Path{given: c.roots[0].given, real: c.roots[0].real}
 		if e.Root != "" {
-			base = e.Root
+			root := c.place(e.Root)
+			base = Path{given: root.given, real: root.real}
 		}
-		dir, err := absolute(strings.TrimSpace(e.Text), base, c.home.given)
+		name := strings.TrimSpace(e.Text)
+		err := checkName(name)
+		var dir Path
 		if err == nil {
-			err = checkName(strings.TrimSpace(e.Text))
+			dir, err = k.resolve(base, name)
 		}
 		if err != nil {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
 			continue
 		}
-		out = append(out, c.place(dir))
+		out = append(out, place{given: dir.given, real: dir.real})
 	}
 	return out
 }

@@ -15,32 +15,23 @@ const maxGlob = 1000
 // set and reads nothing that Read would have to ask for. Such a line needs no
 // rule in any mode.
 func (l *line) onlyReads() bool {
-	if l.lost || len(l.analysis.Undecidable) > 0 {
-		return false
-	}
-	for _, dir := range l.dirs {
-		if p, err := resolveFull(dir); err != nil || !l.readable(p) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool { return !l.reads(s) })
+	return len(l.analysis.Undecidable) == 0 &&
+		!slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool { return !l.reads(s) })
 }
 
 // reads reports whether one command is read-only and its files are open to Read.
 func (l *line) reads(s command.Simple) bool {
-	if !s.ReadOnly() {
+	if !l.placed || !s.ReadOnly() {
 		return false
 	}
 	files, writes := s.Paths()
-	if len(writes) > 0 {
-		return false
-	}
-	for _, w := range files {
-		if !l.readableWord(w) {
-			return false
-		}
-	}
-	return true
+	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w) })
+}
+
+// inReadable reports whether the line stays in directories that Read may look
+// into: many commands read the one they are in without naming it.
+func (l *line) inReadable() bool {
+	return !l.lost && !slices.ContainsFunc(l.dirs, func(dir Path) bool { return !l.readable(dir) })
 }
 
 func (l *line) readableWord(w command.Word) bool {
@@ -60,23 +51,20 @@ func (l *line) readableWord(w command.Word) bool {
 	return true
 }
 
-// readableGlob judges every file that a wildcard means now.
+// readableGlob judges every file that a wildcard means now, and the directory it
+// looks in.
 func (l *line) readableGlob(w command.Word) bool {
 	for _, dir := range l.dirs {
-		full, err := l.absolute(w, w.Text, dir)
-		if err != nil {
-			return false
-		}
-		base, _ := cutGlob(filepath.Clean(full))
+		base, _ := cutGlob(w.Text)
 		if hasMeta(base) {
-			base = dir
+			base = "."
 		}
-		names, err := filepath.Glob(full)
+		names, err := l.expand(w, dir)
 		if err != nil || len(names) > maxGlob {
 			return false
 		}
 		for _, name := range append(names, base) {
-			if p, err := resolveFull(name); err != nil || !l.readable(p) {
+			if p, err := l.resolve(w, name, dir); err != nil || !l.readable(p) {
 				return false
 			}
 		}
@@ -84,6 +72,16 @@ func (l *line) readableGlob(w command.Word) bool {
 	return true
 }
 
-func (l *line) readable(p Path) bool {
-	return l.decide(target{path: p, given: slashed(p.given), real: slashed(p.real), access: reading}).Action == Allow
+// expand returns the files a wildcard means, by absolute names.
+func (l *line) expand(w command.Word, dir Path) ([]string, error) {
+	pattern := w.Text
+	switch {
+	case w.Home:
+		pattern = l.k.home.given + pattern[1:]
+	case !filepath.IsAbs(pattern):
+		pattern = quoteGlob(dir.given) + "/" + pattern
+	}
+	return filepath.Glob(pattern)
 }
+
+func (l *line) readable(p Path) bool { return l.decide(newTarget(p, reading, "read ")).Action == Allow }

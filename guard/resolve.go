@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 )
@@ -14,25 +15,20 @@ const MaxPathLength = 4096
 // Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one
 // relative to the first root. Symbolic links are followed and ".." is taken
 // where the link before it leads, as the kernel does. The file need not exist.
-func (p *Policy) Resolve(name string) (Path, error) { return p.resolve(p.core.roots[0].given, name) }
+func (p *Policy) Resolve(name string) (Path, error) {
+	root := p.core.roots[0]
+	return p.ResolveIn(Path{given: root.given, real: root.real}, name)
+}
 
 // ResolveIn is [Policy.Resolve] with relative names relative to dir.
 func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	if dir.given == "" {
 		return Path{}, errors.New("no directory to resolve names in")
 	}
-	return p.resolve(dir.given, name)
-}
-
-func (p *Policy) resolve(dir, name string) (Path, error) {
 	if err := checkName(name); err != nil {
 		return Path{}, err
 	}
-	full, err := absolute(name, dir, p.core.home.given)
-	if err != nil {
-		return Path{}, err
-	}
-	return resolveFull(full)
+	return p.core.resolve(dir, name)
 }
 
 // checkName refuses names that can only be mistakes or attacks.
@@ -50,32 +46,36 @@ func checkName(name string) error {
 	return checkSystemName(name)
 }
 
-// absolute returns name made absolute but not cleaned: ".." must be taken after
-// the links before it were followed.
-func absolute(name, dir, home string) (string, error) {
-	switch {
-	case name == "~" || strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "~"+string(filepath.Separator)):
-		if home == "" {
-			return "", fmt.Errorf("the path %q is in the home directory, which is not known; give an absolute path", name)
+// resolve is [Policy.ResolveIn] for a name that was checked.
+func (k *core) resolve(dir Path, name string) (Path, error) {
+	if isHome(name) {
+		if k.home.given == "" {
+			return Path{}, errNoHome
 		}
-		return home + string(filepath.Separator) + name[1:], nil
-	case filepath.IsAbs(name):
-		return name, nil
+		dir, name = Path{given: k.home.given, real: k.home.real}, "./"+name[1:]
 	}
-	return dir + string(filepath.Separator) + name, nil
-}
-
-// resolveFull resolves an absolute name.
-func resolveFull(full string) (Path, error) {
-	p := Path{given: filepath.Clean(full)}
-	real, info, err := followLinks(full)
+	p := Path{given: filepath.Clean(name)}
+	var info fs.FileInfo
+	var err error
+	if filepath.IsAbs(name) {
+		p.real, info, err = followLinks(name)
+	} else {
+		p.given = filepath.Join(dir.given, name)
+		p.real, info, err = followFrom(dir.real, name)
+	}
 	if err != nil {
 		return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 	}
-	p.real = real
 	if info != nil {
 		p.dir = info.IsDir()
 		p.file, p.links = identify(info)
 	}
 	return p, nil
+}
+
+var errNoHome = errors.New("the path is in the home directory, which is not known; give an absolute path")
+
+// isHome reports whether a name begins with the home directory.
+func isHome(name string) bool {
+	return name == "~" || strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "~"+string(filepath.Separator))
 }

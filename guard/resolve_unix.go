@@ -25,8 +25,12 @@ func checkSystemName(string) error { return nil }
 
 // followLinks walks an absolute name as the kernel does and returns where it
 // leads and what is there, nil for nothing.
-func followLinks(name string) (string, fs.FileInfo, error) {
-	at, rest, links := "", name, 0
+func followLinks(name string) (string, fs.FileInfo, error) { return followFrom("/", name) }
+
+// followFrom is followLinks for a name relative to at, which has no links.
+func followFrom(at, name string) (string, fs.FileInfo, error) {
+	at = strings.TrimSuffix(at, "/")
+	rest, links := name, 0
 	var info fs.FileInfo
 	for rest != "" {
 		var element string

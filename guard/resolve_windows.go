@@ -53,3 +53,8 @@ func followLinks(name string) (string, fs.FileInfo, error) {
 		rest, existing = filepath.Join(filepath.Base(existing), rest), parent
 	}
 }
+
+// followFrom is followLinks for a name relative to at, which has no links.
+func followFrom(at, name string) (string, fs.FileInfo, error) {
+	return followLinks(at + `\` + name)
+}
