@@ -24,6 +24,9 @@ const (
 	maxCommands = 1000
 )
 
+// failed is the reason that stands for a panic.
+const failed = "the analysis of the command failed"
+
 // parsers holds *syntax.Parser, which are costly to make and not safe to share.
 var parsers = sync.Pool{New: func() any {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash))
@@ -31,9 +34,17 @@ var parsers = sync.Pool{New: func() any {
 
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
-func Analyze(text string) *Analysis {
-	out := new(Analysis)
+func Analyze(text string) (out *Analysis) {
+	out = new(Analysis)
 	w := &walker{out: out, outer: -1, current: -1}
+	// A guard that panics on hostile text must not take the server along, nor let
+	// the text pass.
+	defer func() {
+		if r := recover(); r != nil {
+			out.Hiding = true
+			out.Undecidable = append(out.Undecidable, failed)
+		}
+	}()
 	if len(text) > MaxLength {
 		w.undecided(true, "the command is longer than 10,000 characters")
 		return out
@@ -95,7 +106,7 @@ func (w *walker) script(text string) {
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
-		if ok && !stmt.Background && !stmt.Negated && len(stmt.Redirs) == 0 {
+		if ok && f.Name != nil && !stmt.Background && !stmt.Negated && len(stmt.Redirs) == 0 {
 			w.funcs[f.Name.Value] = true
 		}
 	}
@@ -127,8 +138,34 @@ func unreadable(text string) string {
 		return "the command holds a carriage return"
 	case !utf8.ValidString(text):
 		return "the command is not valid UTF-8"
+	case continuedComment(text):
+		return "a comment ends in a backslash"
 	}
 	return ""
+}
+
+// continuedComment reports whether a line that may hold a comment ends in a
+// backslash. Bash ends the comment there; the parser (3.14) joins the next line
+// to the command, so that `ls # \` would hide the line below in the words of ls.
+func continuedComment(text string) bool {
+	for text != "" {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		if text == "" || !strings.HasSuffix(line, "\\") {
+			continue
+		}
+		for i := strings.IndexByte(line, '#'); i >= 0; {
+			if i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0 {
+				return true
+			}
+			next := strings.IndexByte(line[i+1:], '#')
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+	}
+	return false
 }
 
 // declare notes the functions of the text. A call may stand before the
@@ -140,14 +177,19 @@ func (w *walker) declare(stmts []*syntax.Stmt) {
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
 			if f, ok := n.(*syntax.FuncDecl); ok {
-				w.function(f.Name.Value)
+				w.function(f)
 			}
 			return true
 		})
 	}
 }
 
-func (w *walker) function(name string) {
+func (w *walker) function(f *syntax.FuncDecl) {
+	if f.Name == nil {
+		w.undecided(true, "a function without a name, which bash does not know")
+		return
+	}
+	name := f.Name.Value
 	if w.funcs == nil {
 		w.funcs = make(map[string]bool)
 	}
@@ -170,9 +212,7 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "")
 	case *syntax.CoprocClause:
-		if n.Name != nil && n.Name.Lit() == "" {
-			w.undecided(true, "a coproc with a dynamic name")
-		}
+		return w.coproc(n)
 	case *syntax.ArithmExp:
 		w.arithmetic(n.X)
 	case *syntax.ArithmCmd:
@@ -196,6 +236,24 @@ func (w *walker) visit(n syntax.Node) bool {
 	}
 	if w.posix {
 		w.shellDialect(n)
+	}
+	return true
+}
+
+// coproc judges the name of a coproc. To bash the first word of a simple command
+// is none (`coproc rm x=1` runs rm); the parser takes it for one where an
+// assignment follows, and what it makes of the rest is not to be walked.
+func (w *walker) coproc(n *syntax.CoprocClause) bool {
+	if n.Name == nil {
+		return true
+	}
+	var simple bool
+	if n.Stmt != nil {
+		_, simple = n.Stmt.Cmd.(*syntax.CallExpr)
+	}
+	if simple || n.Stmt == nil || n.Stmt.Cmd == nil || n.Name.Lit() == "" {
+		w.undecided(true, "a coproc whose name may be a program")
+		return false
 	}
 	return true
 }

@@ -152,14 +152,14 @@ func (w *walker) declared(a *syntax.Assign) Word {
 // declares judges a declaration, whether the parser took it for one or it was
 // found behind a wrapper or quotes.
 func (w *walker) declares(c Simple) {
-	integer, reference := false, false
 	for _, word := range c.Args[1:] {
-		name, value, assigned := strings.Cut(word.Text, "=")
+		name, value, _ := strings.Cut(word.Text, "=")
 		name = strings.TrimSuffix(name, "+")
 		switch {
 		case word.Static && len(word.Text) > 1 && (word.Text[0] == '-' || word.Text[0] == '+'):
-			integer = integer || strings.Contains(word.Text, "i")
-			reference = reference || strings.Contains(word.Text, "n")
+			if word.Text[0] == '-' && strings.ContainsAny(word.Text, "in") {
+				w.undecided(true, "an integer or reference variable, whose value bash evaluates")
+			}
 			continue
 		case !word.Static && !isName(strings.TrimSuffix(strings.TrimSuffix(word.prefix, "="), "+")):
 			// `declare "$x"` may name a variable as a[$(cmd)].
@@ -176,12 +176,6 @@ func (w *walker) declares(c Simple) {
 			value = "$"
 		}
 		w.setsVariable(name, value)
-		if integer && strings.Trim(value, "0123456789-") != "" {
-			w.undecided(true, "an integer variable, whose value bash evaluates")
-		}
-		if reference && assigned && !isName(value) {
-			w.undecided(true, "a reference to a name that is not plain")
-		}
 		if c.Name == "export" && !safeLead(name) {
 			w.out.Commands[w.current].unsafeEnv = true
 		}
@@ -205,13 +199,21 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 			found = true // its output is evaluated
 			return false
 		case *syntax.Lit:
-			found = found || strings.ContainsFunc(n.Value, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) }) && !isNumber(n.Value)
+			found = found || namesVariable(n.Value)
+		case *syntax.SglQuoted:
+			found = found || n.Dollar || namesVariable(n.Value)
 		}
 		return true
 	})
 	if found {
 		w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
 	}
+}
+
+// namesVariable reports whether text in an arithmetic expression may be the name
+// of a variable.
+func namesVariable(s string) bool {
+	return !isNumber(s) && strings.ContainsFunc(s, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) })
 }
 
 // isNumber reports whether a literal is a number in one of bash's notations.

@@ -66,7 +66,11 @@ func (w *walker) findExec(c Simple, i int) int {
 		end++
 	}
 	if end > start {
-		w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:end], "{}"), nil, nil)
+		args := fill(c.Args[start:end], "{}")
+		if end < len(c.Args) && c.Args[end].Text == "+" {
+			args[len(args)-1].single = false // {} is many files
+		}
+		w.inner(c.Name+" "+c.Args[i].Text, args, nil, nil)
 	}
 	return end
 }
@@ -94,9 +98,20 @@ func (w *walker) fd(c Simple) {
 				end++
 			}
 			if end > i+1 {
-				w.inner(c.Name+" -x", fill(c.Args[i+1:end], "{"), nil, nil)
+				w.inner(c.Name+" -x", fdFill(c.Args[i+1:end]), nil, nil)
 			}
 			i = end
 		}
 	}
+}
+
+// fdFill fills in the placeholders of fd ({}, {/}, {.} …); without any the file
+// comes last.
+func fdFill(args []Word) []Word {
+	for _, word := range args {
+		if strings.Contains(word.Text, "{") {
+			return fill(args, "{")
+		}
+	}
+	return fill(args, "")
 }

@@ -172,7 +172,7 @@ func (w *walker) builtin(c Simple) {
 		w.declares(c)
 	case "let":
 		for _, word := range operands {
-			if !word.Static || strings.ContainsFunc(word.Text, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) }) {
+			if !word.Static || namesVariable(word.Text) {
 				w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
 			}
 		}
@@ -245,14 +245,7 @@ func (w *walker) names(c Simple) {
 	operands := false
 	switch c.Name {
 	case "test", "[":
-		for i, word := range c.Args[1:] {
-			if word.Static && oneOf(word.Text, "-v -R") && i+2 < len(c.Args) {
-				w.variableName(c.Name+" "+word.Text, c.Args[i+2])
-			}
-		}
-		if len(c.Args) > 2 && !c.Args[1].Static && c.Args[1].mayBeOption() && !c.Args[1].single {
-			w.undecided(true, c.Name+" with a dynamic operator")
-		}
+		w.test(c)
 		return
 	case "printf":
 		s.short, named = "v:", "v"
@@ -297,3 +290,28 @@ func (w *walker) variable(of string, word Word) {
 		w.setsVariable(name, "$")
 	}
 }
+
+// test judges the operators of test that take the name of a variable. A word
+// that is not fixed could be one, which needs a second such word, or one with a
+// subscript, to do harm: `test $a $b`, `test $a 'x[$(cmd)]'`.
+func (w *walker) test(c Simple) {
+	for i, word := range c.Args[1:] {
+		if i+2 >= len(c.Args) {
+			return
+		}
+		next := c.Args[i+2]
+		switch {
+		case word.Static && oneOf(word.Text, "-v -R"):
+			w.variableName(c.Name+" "+word.Text, next)
+		case !word.Static && !numericText(word.Text) && word.mayBeOption() && (!next.Static || strings.Contains(next.Text, "[")):
+			w.undecided(true, c.Name+" with a word that may be -v: "+word.Text)
+		}
+	}
+	if last := c.Args[len(c.Args)-1]; len(c.Args) == 2 && !last.Static && !last.single && !numericText(last.Text) {
+		w.undecided(true, c.Name+" with a word that may be several: "+last.Text)
+	}
+}
+
+// numericText reports whether the source of a word is an expansion that is
+// always a number.
+func numericText(source string) bool { return oneOf(source, "$? $# $$ $! ${#}") }

@@ -223,8 +223,12 @@ func (e *expansion) literal(s string, first, last bool) {
 				e.text.WriteByte(s[i])
 			}
 			continue
-		case '*', '?', '[':
+		case '*', '?':
 			e.pattern()
+		case '[': // the program of that name, and what no "]" closes, is no pattern
+			if !last || strings.IndexByte(s[i:], ']') >= 0 {
+				e.pattern()
+			}
 		}
 		e.text.WriteByte(s[i])
 	}
