@@ -1,0 +1,156 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toolhost/builtin"
+)
+
+func TestMain(m *testing.M) {
+	builtin.Reexec(os.Args) // commands run under this very binary
+	os.Exit(m.Run())
+}
+
+// openHost opens a host on a root with the given files, cut off from the developer's own settings.
+func openHost(t testing.TB, files map[string]string, change ...func(*Config)) (*Host, string) {
+	t.Helper()
+	home := t.TempDir()
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "USERPROFILE": home} {
+		t.Setenv(name, value)
+	}
+	root := t.TempDir()
+	for name, content := range files {
+		writeFile(t, filepath.Join(root, name), content)
+	}
+	cfg := Config{Roots: []string{root}, StateDir: filepath.Join(home, "state")}
+	for _, f := range change {
+		f(&cfg)
+	}
+	h, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, root
+}
+
+func writeFile(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do makes one call in the scope of the stdio process.
+func do(h *Host, tool, args string) Reply {
+	return h.Call(context.Background(), h.Arrive(LocalPrincipal, nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
+}
+
+func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.AuditLog = log; c.Deny = []string{"Read(secret)"} })
+	for _, call := range [][2]string{
+		{"Read", `{"file_path":"a.txt"}`}, {"Read", `{"file_path":"secret"}`}, {"Read", `{"wrong":1}`},
+		{"Nothing", `{}`}, {"Edit", `{"file_path":"a.txt","old_string":"a","new_string":"a"}`},
+	} {
+		do(h, call[0], call[1])
+	}
+	a := h.Arrive(LocalPrincipal, map[string]any{metaHandle: "forged"}, "", true)
+	h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(raw), "\n"); n != 6 {
+		t.Errorf("%d records of 6 calls:\n%s", n, raw)
+	}
+}
+
+func TestCallWithoutGate(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
+	a := h.Arrive(LocalPrincipal, nil, "", true)
+	ctx, cancel := context.WithCancel(context.Background())
+	blocker := h.Arrive(LocalPrincipal, nil, "", true)
+	cancel()
+	// The first is ahead of the blocker, so it runs although its client has gone: Read ends at once.
+	if r := h.Call(ctx, a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)}); !r.IsError {
+		t.Errorf("a cancelled Read answered %q", r.Text)
+	}
+	blocker.Leave()
+	if !a.scope.gate.Idle() {
+		t.Error("a place in the queue was not given up")
+	}
+}
+
+func TestPanicIsAnAnswer(t *testing.T) {
+	h, _ := openHost(t, nil)
+	h.box = nil // a defect: the tools find nothing to work with
+	r := do(h, "Glob", `{"pattern":"*"}`)
+	h.box, _ = builtin.OpenToolbox(builtin.ToolboxConfig{Log: h.log})
+	if !r.IsError || !strings.Contains(r.Text, "defect of toolhost") {
+		t.Errorf("%+v", r)
+	}
+	if r := do(h, "Glob", `{"pattern":"*"}`); r.IsError {
+		t.Errorf("after a panic: %s", r.Text)
+	}
+}
+
+func TestStateDirectoryIsDoneWithout(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	writeFile(t, file, "not a directory")
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.StateDir = filepath.Join(file, "state") })
+	if r := do(h, "Read", `{"file_path":"a.txt"}`); r.IsError {
+		t.Error(r.Text)
+	}
+	if r := do(h, "Write", `{"file_path":"a.txt","content":"b\n"}`); r.IsError {
+		t.Error(r.Text)
+	}
+}
+
+func TestNoHostWithoutRootOrWithWrongTool(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"no root":      {},
+		"a wrong one":  {Roots: []string{filepath.Join(t.TempDir(), "none")}, StateDir: t.TempDir()},
+		"the machine":  {Roots: []string{"/"}, StateDir: t.TempDir()},
+		"a wrong tool": {Roots: []string{t.TempDir()}, StateDir: t.TempDir(), Tools: []string{"Nothing"}},
+	} {
+		if h, err := Open(cfg); err == nil {
+			t.Errorf("%s: a host was opened", name)
+			h.Close()
+		}
+	}
+}
+
+func BenchmarkDispatchRead(b *testing.B) {
+	h, _ := openHost(b, map[string]string{"a.txt": strings.Repeat("a line of text\n", 200)})
+	for b.Loop() {
+		if r := do(h, "Read", `{"file_path":"a.txt"}`); r.IsError {
+			b.Fatal(r.Text)
+		}
+	}
+}
+
+func BenchmarkDispatchEdit(b *testing.B) {
+	h, _ := openHost(b, map[string]string{"a.txt": "state: one\n" + strings.Repeat("a line of text\n", 200)})
+	do(h, "Read", `{"file_path":"a.txt"}`)
+	from, to := "one", "two"
+	for b.Loop() {
+		r := do(h, "Edit", `{"file_path":"a.txt","old_string":"state: `+from+`","new_string":"state: `+to+`"}`)
+		if r.IsError {
+			b.Fatal(r.Text)
+		}
+		from, to = to, from
+	}
+}

@@ -1,0 +1,186 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A pipeClient speaks to a stdio host line by line.
+type pipeClient struct {
+	t     *testing.T
+	in    *io.PipeWriter
+	out   *bufio.Reader
+	gone  chan struct{}
+	ended chan error
+	host  *Host
+	root  string
+}
+
+func startPipe(t *testing.T, files map[string]string) *pipeClient {
+	t.Helper()
+	h, root := openHost(t, files)
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &pipeClient{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan struct{}), ended: make(chan error, 1), host: h, root: root}
+	go func() {
+		c.ended <- s.ServeStdio(context.Background(), inR, outW, c.gone)
+		outW.Close()
+	}()
+	t.Cleanup(func() { inW.Close() })
+	return c
+}
+
+func (c *pipeClient) send(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+type rpcAnswer struct {
+	ID     json.RawMessage
+	Result json.RawMessage
+	Error  *struct {
+		Code    int
+		Message string
+	}
+}
+
+func (c *pipeClient) receive() rpcAnswer {
+	c.t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("no answer: %v", err)
+	}
+	var a rpcAnswer
+	if err := json.Unmarshal(line, &a); err != nil {
+		c.t.Fatalf("not the protocol: %q", line)
+	}
+	return a
+}
+
+func toolCall(id int, tool, args string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args)
+}
+
+const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
+
+func TestStdioMessages(t *testing.T) {
+	c := startPipe(t, nil)
+	tests := []struct {
+		name, line string
+		code       int
+		id         string
+	}{
+		{"no JSON", `{bad`, -32700, "null"},
+		{"half a message", `{"jsonrpc":"2.0","id":1`, -32700, "null"},
+		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, -32600, "null"},
+		{"a number", `5`, -32600, "null"},
+		{"an id of null", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, -32600, "null"},
+		{"a method that is a number", `{"jsonrpc":"2.0","id":7,"method":5}`, -32600, "7"},
+		{"params that are a list", `{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}`, -32600, "8"},
+		{"another version", `{"jsonrpc":"1.0","id":9,"method":"ping"}`, -32600, "9"},
+		{"an unknown method", `{"jsonrpc":"2.0","id":10,"method":"no/such"}`, -32601, "10"},
+		{"an unknown tool", toolCall(11, "Nothing", "{}"), -32602, "11"},
+		{"a line that is too long", `{"jsonrpc":"2.0","id":12,"x":"` + strings.Repeat("x", MaxMessage) + `"}`, -32600, "null"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c.send(test.line)
+			a := c.receive()
+			if a.Error == nil || a.Error.Code != test.code || string(a.ID) != test.id && !(test.id == "null" && a.ID == nil) {
+				t.Errorf("id %s, error %+v", a.ID, a.Error)
+			}
+			c.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)                 // a response to nothing
+			c.send(`{"jsonrpc":"2.0","method":"notifications/something"}`) // an unknown notification
+			c.send(`   `)                                                  // an empty line
+			c.send(ping)
+			if a := c.receive(); string(a.ID) != `"p"` || a.Error != nil {
+				t.Errorf("after it a ping got id %s, error %+v", a.ID, a.Error)
+			}
+		})
+	}
+}
+
+// waitFor is a command that runs until the file go exists.
+const waitFor = `{"command":"until [ -e go ]; do sleep 0.01; done"}`
+
+func TestReaderNeverBlocks(t *testing.T) {
+	c := startPipe(t, nil)
+	const calls = 200
+	go func() {
+		for i := range calls {
+			c.send(toolCall(i, "Bash", waitFor))
+		}
+		c.send(ping)
+	}()
+	if a := c.receive(); string(a.ID) != `"p"` {
+		t.Fatalf("the first answer is to %s, not to the ping", a.ID)
+	}
+	writeFile(t, filepath.Join(c.root, "go"), "")
+	for i := range calls {
+		if a := c.receive(); string(a.ID) != fmt.Sprint(i) || a.Error != nil {
+			t.Fatalf("answer %d is to %s: %+v", i, a.ID, a.Error)
+		}
+	}
+}
+
+func TestIDInFlightIsTaken(t *testing.T) {
+	c := startPipe(t, nil)
+	c.send(toolCall(1, "Bash", waitFor))
+	c.send(toolCall(1, "Bash", `{"command":"true"}`))
+	if a := c.receive(); a.Error == nil || a.Error.Code != -32600 {
+		t.Errorf("a second request with the same id: %+v", a)
+	}
+	writeFile(t, filepath.Join(c.root, "go"), "")
+	if a := c.receive(); a.Error != nil || string(a.ID) != "1" {
+		t.Errorf("the first: %+v", a)
+	}
+}
+
+func TestCancelledRequestIsNotAnswered(t *testing.T) {
+	c := startPipe(t, nil)
+	c.send(toolCall(1, "Bash", `{"command":"touch started; sleep 600"}`))
+	for {
+		if _, err := os.Stat(filepath.Join(c.root, "started")); err == nil {
+			break
+		}
+	}
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	c.send(toolCall(2, "Bash", `{"command":"echo next"}`))
+	if a := c.receive(); string(a.ID) != "2" {
+		t.Errorf("an answer to %s", a.ID)
+	}
+}
+
+func TestEndOfInput(t *testing.T) {
+	for name, end := range map[string]func(*pipeClient){
+		"the input ends":      func(c *pipeClient) { c.in.Close() },
+		"the client has died": func(c *pipeClient) { close(c.gone) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startPipe(t, map[string]string{"a.txt": "a\n"})
+			c.send(toolCall(1, "Read", `{"file_path":"a.txt"}`))
+			c.send(toolCall(2, "Bash", `{"command":"sleep 600"}`))
+			end(c)
+			if a := c.receive(); string(a.ID) != "1" || a.Error != nil {
+				t.Errorf("a call that could finish: %+v", a)
+			}
+			go io.Copy(io.Discard, c.out)
+			if err := <-c.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
