@@ -169,14 +169,8 @@ func (w *diffWriter) edit(e textdiff.Edit[string], from int) {
 
 // window returns the part of s around from, with an ellipsis where it was cut.
 func window(s string, from int) string {
-	start := max(0, min(from-diffLead, len(s)-maxDiffLine))
-	end := min(len(s), start+maxDiffLine)
-	for start > 0 && !utf8.RuneStart(s[start]) {
-		start--
-	}
-	for end < len(s) && !utf8.RuneStart(s[end]) {
-		end--
-	}
+	start := charStart(s, max(0, min(from-diffLead, len(s)-maxDiffLine)))
+	end := charStart(s, min(len(s), start+maxDiffLine))
 	out := s[start:end]
 	if start > 0 {
 		out = fmt.Sprintf("… (%d bytes) ", start) + out
@@ -185,4 +179,15 @@ func window(s string, from int) string {
 		out += fmt.Sprintf(" … (%d bytes)", len(s)-end)
 	}
 	return out
+}
+
+// charStart returns the start of the character that has the byte at offset i,
+// i itself if that belongs to none.
+func charStart(s string, i int) int {
+	for back := 0; i < len(s) && back < min(utf8.UTFMax, i+1); back++ {
+		if utf8.RuneStart(s[i-back]) {
+			return i - back
+		}
+	}
+	return i
 }

@@ -95,7 +95,7 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 	how := Exact
 	if t.eol != LF && t.eol != None || strings.Contains(old, "\r") {
 		if len(spans) == 0 || all && strings.Contains(old, "\n") {
-			if folded := foldedSpans(t.str, old, false); len(folded) > len(spans) {
+			if folded := t.spansByEnding(old); len(folded) > len(spans) {
 				spans, how = folded, LineEndings
 			}
 		}
@@ -131,6 +131,16 @@ func exactSpans(s, old string) []Span {
 		}
 		spans = append(spans, Span{at, at + len(old)})
 	}
+}
+
+// spansByEnding returns the places of old, whatever its line endings and those
+// of the text. If the text has but one kind, old is put into it: that is
+// several times faster than folding the text.
+func (t *Text) spansByEnding(old string) []Span {
+	if t.eol == Mixed {
+		return foldedSpans(t.str, old, false)
+	}
+	return exactSpans(t.str, strings.ReplaceAll(fold(old, false), "\n", t.eol.sequence()))
 }
 
 // foldedSpans returns the places in s that are old once both are folded.

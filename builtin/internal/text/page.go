@@ -105,6 +105,7 @@ func (o *PageOptions) setDefaults() {
 	if o.LineBytes <= 0 {
 		o.LineBytes = DefaultLineBytes
 	}
+	o.LineBytes = max(4, o.LineBytes&^3) // whole code units of any charset
 	if o.CountBytes <= 0 {
 		o.CountBytes = DefaultCountBytes
 	}
@@ -135,7 +136,9 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 		for _, l := range raw {
 			all = append(append(all, l.text...), '\n')
 		}
-		cs = detect(all)
+		if !isASCII(all) {
+			cs = detect(all)
+		}
 	}
 	p.Charset = cs.name
 	var kinds strings.Builder
@@ -156,6 +159,10 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 		p.Lines = append(p.Lines, Line{Text: trimEnding(text), Hidden: l.hidden})
 	}
 	p.EOL = eolOf(kinds.String())
+}
+
+func isASCII(b []byte) bool {
+	return !bytes.ContainsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // decode returns b as a string.
@@ -201,7 +208,7 @@ func newLineScanner(r io.Reader) *lineScanner {
 			head = head[:bytes.LastIndexByte(head, '\n')+1]
 		}
 		s.charset = detect(head)
-		s.ascii = s.charset.enc == nil && !bytes.ContainsFunc(head, func(r rune) bool { return r >= utf8.RuneSelf })
+		s.ascii = s.charset.enc == nil && isASCII(head)
 	}
 	s.newline = make([]byte, s.charset.unit)
 	if strings.HasSuffix(s.charset.name, "be") {

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package atomicfile
+
+import "runtime"
+
+const locksAmongProcesses = runtime.GOOS != "windows"
