@@ -71,7 +71,7 @@ func (w *walker) git(c Simple) {
 	}
 	cur := &w.out.Commands[w.current]
 	if index > 1 {
-		cur.variants = append(cur.variants, c.Args[0].Text+" "+join(c.Args[index:]), "git "+join(c.Args[index:]))
+		cur.variants = append(cur.variants, "git "+join(c.Args[index:]))
 		for _, word := range c.Args[1:index] {
 			cur.moved = cur.moved || word.Text == "-C"
 		}

@@ -149,10 +149,14 @@ func (c Simple) Mentions() []Word {
 		if _, value, ok := strings.Cut(word.Text, "="); ok {
 			add(strings.TrimPrefix(value, "@"))
 		}
-		add(strings.TrimPrefix(word.Text, "@"))
+		if rest, ok := strings.CutPrefix(word.Text, "@"); ok {
+			add(rest)
+		}
 		if len(word.Text) > 2 && word.Text[0] == '-' && word.Text[1] != '-' {
 			add(word.Text[2:])
-			add(strings.TrimPrefix(word.Text[2:], "@"))
+			if rest, ok := strings.CutPrefix(word.Text[2:], "@"); ok {
+				add(rest)
+			}
 		}
 	}
 	return out

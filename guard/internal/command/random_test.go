@@ -27,6 +27,21 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
+// splice puts fragments into a text of the corpus, or cuts bytes out of it.
+func splice(r *rand.Rand, text string) string {
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(text) + 1)
+		if r.IntN(3) == 0 {
+			text = text[:at] + text[min(len(text), at+1+r.IntN(3)):]
+			continue
+		}
+		f := strings.ReplaceAll(fragments[r.IntN(len(fragments))], "\\n", "\n")
+		f = strings.ReplaceAll(strings.ReplaceAll(f, "NL", "\n"), "P", "|")
+		text = text[:at] + f + text[at:]
+	}
+	return text
+}
+
 // TestRandomAgainstBash looks for texts that the parser and bash read
 // differently. A short run is part of every test; COMMAND_RANDOM=10m and the
 // like look longer.
@@ -43,10 +58,14 @@ func TestRandomAgainstBash(t *testing.T) {
 		t.Log("seed " + strconv.FormatUint(seed, 10))
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
+	tricky := corpus(t, "tricky.txt")
 	for i := 0; i < count && (until.IsZero() || time.Now().Before(until)); {
 		text := randomText(r)
-		if Analyze(text).Hiding {
-			continue // nothing would be compared
+		if r.IntN(2) == 0 {
+			text = splice(r, tricky[r.IntN(len(tricky))])
+		}
+		if !harmless(text) || Analyze(text).Hiding {
+			continue // nothing could be compared
 		}
 		i++
 		lab.compare(t, text)

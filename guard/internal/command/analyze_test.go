@@ -1,0 +1,383 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAnalyze holds every form that the rules for Bash name, and every threat
+// class of a shell, to what it must come out as. want lists texts, separated by
+// " | ", that a deny rule must see; an undecidable row must also be hiding.
+func TestAnalyze(t *testing.T) {
+	for _, rows := range [][]row{separatorRows, wrapperRows, wordRows, undecidableRows, programRows, variableRows} {
+		for _, tt := range rows {
+			tt.check(t)
+		}
+	}
+}
+
+// A row is one text and where its demand comes from.
+type row struct {
+	source, text string
+	want         string
+	undecidable  bool
+}
+
+func (tt row) check(t *testing.T) {
+	t.Helper()
+	a := Analyze(tt.text)
+	name := tt.text[:min(len(tt.text), 60)]
+	if got := len(a.Undecidable) > 0; got != tt.undecidable || a.Hiding != got {
+		t.Errorf("%s: %q: undecidable %q, hiding %v; want undecidable %v", tt.source, name, a.Undecidable, a.Hiding, tt.undecidable)
+	}
+	var found []string
+	for _, c := range a.Commands {
+		found = append(found, c.Forms()...)
+	}
+	for want := range strings.SplitSeq(tt.want, " | ") {
+		if want != "" && !slices.Contains(found, want) {
+			t.Errorf("%s: %q: %q is not among %q", tt.source, name, want, found)
+		}
+	}
+}
+
+var separatorRows = []row{
+	{"rules: separators", "ls && rm x", "ls | rm x", false},
+	{"rules: separators", "ls || rm x", "ls | rm x", false},
+	{"rules: separators", "ls; rm x", "ls | rm x", false},
+	{"rules: separators", "ls | rm x", "ls | rm x", false},
+	{"rules: separators", "ls |& rm x", "ls | rm x", false},
+	{"rules: separators", "ls & rm x", "ls | rm x", false},
+	{"rules: newline", "ls\nrm x", "ls | rm x", false},
+	{"neighbour: permission by prefix", "ls\nrm -rf x", "rm -rf x", false},
+	{"threat: line continuation", "ls; r\\\nm x", "ls | rm x", false},
+	{"threat: line continuation in a comment", "ls # \\\nrm x", "", true},
+	{"threat: line continuation in a comment", "ls;#\\\\\\\nrm x", "", true},
+	{"threat: carriage return", "ls a \\\r\nrm x", "", true},
+	{"rules: $()", "echo $(rm x)", "rm x", false},
+	{"rules: backticks", "echo `rm x`", "rm x", false},
+	{"rules: nested substitution", "echo \"a $(echo $(rm x)) b\"", "rm x", false},
+	{"rules: <()", "cat <(rm x)", "rm x", false},
+	{"rules: >()", "ls > >(rm x)", "rm x", false},
+	{"rules: subshell", "(cd a; (rm x))", "cd a | rm x", false},
+	{"threat: grouping", "{ ls; rm x; }", "rm x", false},
+	{"rules: control flow", "if ls; then rm x; else rm y; fi", "rm x | rm y", false},
+	{"rules: control flow", "while rm x; do rm y; done", "rm x | rm y", false},
+	{"rules: control flow", "for i in $(rm x); do rm $i; done", "rm x | rm $i", false},
+	{"rules: control flow", "case $(rm x) in a) rm y;; esac", "rm x | rm y", false},
+	{"rules: control flow", "[[ -n $(rm x) ]] && (( $(rm y) ))", "rm x | rm y", true},
+	{"rules: functions", "f() { rm x; }; f", "rm x | f", false},
+	{"threat: poisoned functions", "ls() { rm x; }; ls", "rm x | ls", true},
+	{"rules: heredoc", "cat <<EOF\n$(rm x)\nEOF", "cat | rm x", false},
+	{"rules: heredoc to a shell", "bash <<'EOF'\nrm x\nEOF", "bash | rm x", false},
+	{"rules: heredoc to a shell", "sudo bash <<'EOF'\nrm x\nEOF", "sudo bash | bash | rm x", false},
+	{"rules: heredoc to a shell", "bash <<EOF\nrm $x\nEOF", "bash", true},
+	{"rules: here-string to a shell", "bash <<< 'rm x'", "rm x", false},
+	{"rules: bash -c", "bash -c 'rm x'", "rm x", false},
+	{"rules: bash -c", "/bin/bash -lc 'rm x'", "rm x", false},
+	{"rules: bash -c", "bash -o pipefail -ec 'rm x'", "rm x", false},
+	{"rules: bash -c", "bash -c 'bash -c \"rm x\"'", "rm x", false},
+	{"rules: static eval", "eval \"r\"'m x'", "rm x", false},
+	{"threat: trap", "trap 'rm x' EXIT", "rm x", false},
+	{"threat: coproc", "coproc rm x", "rm x", false},
+	{"threat: coproc", "coproc rm x=1", "", true},
+	{"threat: assignment", "x=$(rm x)", "rm x", false},
+	{"threat: assignment", "x=`rm x` ls", "ls | rm x", false},
+	{"threat: redirection", "ls > $(rm x)", "rm x", false},
+}
+
+var wrapperRows = []row{
+	{"rules: timeout", "timeout 5 rm x", "rm x", false},
+	{"rules: timeout", "timeout --sig KILL -k5 5s rm x", "rm x", false},
+	{"rules: time", "time rm x", "rm x", false},
+	{"rules: time", "/usr/bin/time -f %e rm x", "rm x", false},
+	{"rules: nice", "nice -n 5 rm x", "rm x", false},
+	{"rules: nohup", "nohup rm x &", "rm x", false},
+	{"rules: stdbuf", "stdbuf -oL -e 0 rm x", "rm x", false},
+	{"rules: command", "command -p rm x", "rm x", false},
+	{"rules: builtin", "builtin eval 'rm x'", "rm x", false},
+	{"rules: env", "env -u A -C /tmp B=1 rm x", "rm x", false},
+	{"neighbour: permission by prefix", "env rm -rf x", "rm -rf x", false},
+	{"rules: env -S", "env -S 'rm x'", "", true},
+	{"rules: env -S", "env --split='rm x'", "", true},
+	{"rules: sudo", "sudo -u root -- rm x", "rm x", false},
+	{"rules: sudo", "sudo A=1 rm x", "rm x", false},
+	{"rules: sudo", "sudo -i", "", true},
+	{"rules: doas", "doas -u root rm x", "rm x", false},
+	{"rules: xargs", "ls | xargs -n1 -0 rm", "rm {}", false},
+	{"rules: xargs", "ls | xargs -I% rm a%", "rm a%", false},
+	{"rules: xargs", "ls | xargs -I{} {} x", "", true},
+	{"rules: xargs", "ls | xargs sh -c", "", true},
+	{"rules: xargs", "ls | xargs env", "", true},
+	{"rules: exec", "exec -a ls rm x", "rm x", false},
+	{"rules: find -exec", "find . -exec rm {} \\;", "rm {}", false},
+	{"rules: find -exec", "find . -execdir ls {} + -ok rm {} ';'", "ls {} | rm {}", false},
+	{"rules: find -exec", "find . -exec sh -c 'rm {}' \\;", "", true},
+	{"rules: find -exec", "find . $x", "", true},
+	{"threat: fd -x", "fd -e o -x rm", "rm {}", false},
+	{"threat: fd -x", "fd . --exec rm {}", "rm {}", false},
+	{"threat: wrappers", "setsid ionice -c3 chrt -b 0 taskset -c 1 rm x", "rm x", false},
+	{"threat: wrappers", "busybox rm x", "rm x", false},
+	{"threat: wrappers", "flock /tmp/l rm x", "rm x", false},
+	{"threat: wrappers", "flock /tmp/l -c 'rm x'", "rm x", false},
+	{"threat: wrappers", "uv run bash -c 'rm x'", "rm x", false},
+	{"threat: wrappers", "npx $x", "", true},
+	{"threat: wrappers", "strace rm x", "", true},
+	{"threat: wrappers", "timeout --unknown 5 rm x", "", true},
+	{"threat: wrappers", "timeout $T rm x", "", true},
+	{"threat: deep nesting", strings.Repeat("env ", 40) + "ls", "", true},
+}
+
+var wordRows = []row{
+	{"rules: escapes", `r\m x`, "rm x", false},
+	{"rules: quoting", `'r'"m" x`, "rm x", false},
+	{"rules: absolute paths", `/bin/rm x`, "rm x", false},
+	{"rules: $'..'", `$'\x72\155' x`, "rm x", false},
+	{"rules: $'..'", `$'\cr' x`, "", true},
+	{"rules: brace expansion", "{rm,-rf,x}", "rm -rf x", false},
+	{"rules: brace expansion", "{cat,.env}", "cat .env", false},
+	{"rules: brace expansion", "ls {1..9999}", "", true},
+	{"threat: glob in command position", "/bin/r? x", "", true},
+	{"rules: dynamic name", "$CMD x", "", true},
+	{"rules: dynamic name", "$(echo rm) x", "", true},
+	{"rules: dynamic name", "cat${IFS}.env", "", true},
+	{"rules: dynamic name", "~root/bin/x", "", true},
+	{"threat: extended pattern", "!(rm x)", "", true},
+	{"threat: white space in a name", `"rm x" y`, "", true},
+}
+
+var undecidableRows = []row{
+	{"rules: eval of dynamic text", `eval "$x"`, "", true},
+	{"rules: trap of dynamic text", `trap "$x" EXIT`, "", true},
+	{"rules: sh reading a file", "sh build.sh", "", true},
+	{"rules: sh reading stdin", "echo rm x | sh", "", true},
+	{"rules: sh reading stdin", "bash -s < a", "", true},
+	{"rules: bash -c of dynamic text", `bash -c "rm $x"`, "", true},
+	{"rules: source", "source ./env", "", true},
+	{"rules: source", ". ./env", "", true},
+	{"rules: parse errors", "echo \"x", "", true},
+	{"rules: parse errors, what bash runs before them", "rm x\necho \"", "rm x", true},
+	{"rules: parse errors", "echo $((a); (rm x))", "", true},
+	{"threat: NUL", "ls\x00rm", "", true},
+	{"threat: invalid UTF-8", "ls \xff", "", true},
+	{"rules: over 10,000 characters", "ls " + strings.Repeat("a", MaxLength), "", true},
+	{"threat: many subcommands", strings.Repeat("a;", maxCommands+1), "", true},
+	{"threat: poisoned builtins", "alias ls='rm x'", "", true},
+	{"threat: poisoned builtins", "enable -f ./x.so ls", "", true},
+	{"threat: poisoned builtins", "hash -p ./x ls", "", true},
+	{"threat: poisoned builtins", "shopt -s expand_aliases", "", true},
+	{"threat: poisoned builtins", "mapfile -C 'rm x' -c1 a", "", true},
+	{"threat: poisoned builtins", "set -k", "", true},
+	{"threat: poisoned builtins", "compgen -W '$(rm x)'", "", true},
+	{"threat: sh is another shell", "sh -c '[[ a && reboot ]]'", "", true},
+	{"threat: sh is another shell", `sh -c "echo \$'a\\'; rm x #'"`, "", true},
+	{"threat: sh is another shell", "zsh -c 'ls *(e:rm:)'", "", true},
+}
+
+var programRows = []row{
+	{"rules: interpreters", "python3.12 -c 'x'", "", true},
+	{"rules: interpreters", "perl -e 'x'", "", true},
+	{"rules: interpreters", "node -e x", "", true},
+	{"rules: interpreters", "uv run python x.py", "", true},
+	{"threat: awk", `awk 'BEGIN{system("rm x")}'`, "", true},
+	{"threat: awk", `awk '{print | "sh"}' f`, "", true},
+	{"threat: awk", `awk '{"rm x" | getline}' f`, "", true},
+	{"threat: awk", `awk '{print > "f"}' f`, "", true},
+	{"threat: awk", `awk 'BEGIN{f="sys" "tem"; @f("rm x")}'`, "", true},
+	{"threat: awk", "awk -f prog f", "", true},
+	{"threat: awk", "gawk -lreadfile 1", "", true},
+	{"rules: git -c", "git -c core.fsmonitor='rm x' status", "git status", true},
+	{"threat: git options", "git --exec-path=/tmp status", "", true},
+	{"threat: git options", "git --git-dir=/tmp/x status", "", true},
+	{"threat: git options", "git fetch --upload-pack='rm x' .", "", true},
+	{"threat: git options", "git ls-remote --upload-p='rm x' .", "", true},
+	{"threat: git options", "git clone ext::sh%20-c%20x d", "", true},
+	{"threat: git options", "git clone -u 'rm x' a b", "", true},
+	{"threat: git options", "git clone -c core.hooksPath=x a b", "", true},
+	{"threat: git options", "git diff --ext-diff", "", true},
+	{"threat: git options", "git grep -Orm x", "", true},
+	{"threat: git options", "git rebase -x 'rm x' main", "", true},
+	{"threat: git options", "git bisect run rm x", "", true},
+	{"threat: git options", "git submodule foreach 'rm x'", "", true},
+	{"threat: git options", "git config alias.x '!rm x'", "", true},
+	{"threat: git options", "git config --global core.pager 'rm x'", "", true},
+	{"threat: git alias", "git lg", "", true},
+	{"threat: git options", "git $x", "", true},
+	{"rules: sed e", "sed 's/a/rm x/e' f", "", true},
+	{"rules: sed e", "sed -n '1e rm x' f", "", true},
+	{"rules: sed e", "sed ':a;e rm x' f", "", true},
+	{"rules: sed e", "sed -e 's/x/y/' -e 's|a|b|ge' f", "", true},
+	{"rules: sed w", "sed 's/a/b/w .env' f", "", true},
+	{"rules: sed w", "sed -n '/a/w out' f", "", true},
+	{"threat: sed -f", "sed -f s f", "", true},
+	{"threat: sed", `sed "$x" f`, "", true},
+	{"rules: tar", "tar cf x --checkpoint=1 --checkpoint-action=exec='rm x' .", "", true},
+	{"threat: tar", "tar xf a --to-command='rm x'", "", true},
+	{"threat: tar", "tar xf a --to-c='rm x'", "", true},
+	{"threat: tar", "tar -I 'rm x' -xf a", "", true},
+	{"threat: tar", "tar -cIf 'rm x' a", "", true},
+	{"threat: tar", "tar cIf 'rm x' a", "", true},
+	{"threat: tar", "tar -xf a --use-comp='rm x'", "", true},
+	{"threat: rg --pre", "rg --pre ./x foo", "", true},
+	{"threat: sort", "sort --compress-program=./x f", "", true},
+	{"threat: sort", "sort --comp ./x f", "", true},
+	{"threat: make", "make -f - all <<< 'all:; rm x'", "", true},
+	{"threat: make", "make --eval='$(shell rm x)'", "", true},
+	{"threat: go", "go test -exec ./x ./...", "", true},
+	{"threat: npx -c", "npx -c 'rm x'", "", true},
+	{"threat: containers", "docker run -v /:/h alpine rm x", "", true},
+}
+
+var variableRows = []row{
+	{"rules: arithmetic with variables", "echo $((a))", "", true},
+	{"rules: arithmetic with variables", "(( i++ ))", "", true},
+	{"rules: arithmetic with variables", "echo ${a[i]}", "", true},
+	{"rules: arithmetic with variables", "[[ $a -eq 1 ]]", "", true},
+	{"rules: arithmetic with variables", "let 'a[$(rm x)]=1'", "", true},
+	{"threat: subscript", "test -v 'a[$(rm x)]'", "", true},
+	{"threat: subscript", "[[ -v $a ]]", "", true},
+	{"threat: subscript", "printf -v 'a[$(rm x)]' x", "", true},
+	{"threat: subscript", "read 'a[$(rm x)]'", "", true},
+	{"threat: subscript", "unset \"$x\"", "", true},
+	{"threat: subscript", "declare 'a[$(rm x)]=1'", "", true},
+	{"threat: subscript", "declare -n r=$x", "", true},
+	{"threat: subscript", "declare -i i", "", true},
+	{"threat: subscript", "RANDOM='a[$(rm x)]'", "", true},
+	{"threat: indirect expansion", "echo ${!x}", "", true},
+	{"threat: prompt expansion", "echo ${x@P}", "", true},
+	{"rules: assignments", "PATH=/tmp:$PATH", "", true},
+	{"rules: assignments", "PATH=/tmp ls", "ls", true},
+	{"rules: assignments", "LD_PRELOAD=./x.so ls", "ls", true},
+	{"rules: assignments", "GIT_SSH_COMMAND='rm x' git fetch", "git fetch", true},
+	{"rules: assignments", "PAGER='rm x' git log", "", true},
+	{"rules: assignments", "IFS=,", "", true},
+	{"rules: assignments", "export BASH_ENV=x", "", true},
+	{"rules: assignments", "declare -x ENV=x", "", true},
+	{"rules: assignments", "env PROMPT_COMMAND=x bash -c ls", "ls", true},
+	{"rules: assignments", "sudo LD_PRELOAD=x ls", "ls", true},
+	{"rules: assignments", "for PATH in /tmp; do ls; done", "ls", true},
+	{"rules: assignments", "read PATH < f; ls", "ls", true},
+	{"rules: assignments", "printf -v PATH /tmp", "", true},
+	{"rules: assignments", ": ${PATH:=/tmp}", "", true},
+	{"rules: assignments", "unset PATH", "", true},
+	{"rules: assignments", "env -u PATH ls", "", true},
+	{"rules: assignments", "\"export\" PATH=/tmp", "", true},
+}
+
+// TestBenign asks that ordinary commands come out decided: a rule that cannot be
+// applied to them would be of no use.
+func TestBenign(t *testing.T) {
+	texts := corpus(t, "benign.txt")
+	if len(texts) < 300 {
+		t.Fatalf("only %d texts", len(texts))
+	}
+	for _, text := range texts {
+		if a := Analyze(text); len(a.Undecidable) > 0 {
+			t.Errorf("%q: undecidable %q", text, a.Undecidable)
+		}
+	}
+	for _, text := range corpus(t, "commands.txt") {
+		if a := Analyze(text); len(a.Undecidable) == 0 {
+			t.Errorf("%q: decided", text)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"rm x", []string{"rm x"}},
+		{"/bin/rm x", []string{"/bin/rm x", "rm x"}},
+		{`echo "a  b"`, []string{"echo a  b", `echo "a  b"`}},
+		{"A=1 rm   x", []string{"rm x", "A=1 rm x"}},
+		{"git -C d push -f", []string{"git -C d push -f", "git push -f"}},
+		{"npx eslint .", []string{"npx eslint .", "eslint ."}},
+	}
+	for _, tt := range tests {
+		if got := Analyze(tt.text).Commands[0].Forms(); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestNesting(t *testing.T) {
+	a := Analyze("sudo -u x timeout 5 bash -c 'ls; A=1 rm y'")
+	want := []struct {
+		text, via string
+		outer     int
+	}{
+		{"sudo -u x timeout 5 bash -c ls; A=1 rm y", "", -1},
+		{"timeout 5 bash -c ls; A=1 rm y", "sudo", 0},
+		{"bash -c ls; A=1 rm y", "sudo > timeout", 1},
+		{"ls", "sudo > timeout > bash -c", 2},
+		{"rm y", "sudo > timeout > bash -c", 2},
+	}
+	if len(a.Commands) != len(want) {
+		t.Fatalf("got %d commands, want %d", len(a.Commands), len(want))
+	}
+	for i, c := range a.Commands {
+		if c.Text != want[i].text || c.Via != want[i].via || c.Outer != want[i].outer {
+			t.Errorf("%d: got %q via %q in %d, want %+v", i, c.Text, c.Via, c.Outer, want[i])
+		}
+	}
+}
+
+func TestSafeAssigns(t *testing.T) {
+	tests := []struct {
+		text string
+		want bool
+	}{
+		{"ls", true},
+		{"NODE_ENV=test LC_ALL=C ls", true},
+		{"PAGER=cat git log", true},
+		{"FOO=1 ls", false},
+		{"PATH=. ls", false},
+		{"export FOO=1", false},
+		{"export CI=1", true},
+		{"IFS= read -r x", true},
+	}
+	for _, tt := range tests {
+		if got := Analyze(tt.text).Commands[0].SafeAssigns(); got != tt.want {
+			t.Errorf("%q: got %v", tt.text, got)
+		}
+	}
+	c := Analyze("env FOO=1 ls").Commands[1]
+	if c.SafeAssigns() || !slices.Equal(c.Assigns, []string{"FOO"}) {
+		t.Errorf("what env assigns leads the inner command: got %v %v", c.SafeAssigns(), c.Assigns)
+	}
+}
+
+func TestChangesDir(t *testing.T) {
+	for text, want := range map[string]bool{
+		"cd a && ls": true, "pushd a": true, "env -C a ls": true, "bash -c 'cd a; ls'": true,
+		"ls a": false, "echo cd": false,
+	} {
+		if got := Analyze(text).ChangesDir; got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}
+
+// TestConcurrent makes the race detector look at the shared parsers.
+func TestConcurrent(t *testing.T) {
+	texts := corpus(t, "tricky.txt")
+	done := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			for _, text := range texts {
+				n += len(Analyze(text).Commands)
+			}
+			done <- n
+		}()
+	}
+	first := <-done
+	for range 3 {
+		if n := <-done; n != first {
+			t.Errorf("got %d and %d commands", first, n)
+		}
+	}
+}

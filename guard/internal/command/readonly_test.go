@@ -1,0 +1,162 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// looks is what a guard asks before it takes a text for read-only, but for the
+// files: all is decided, and every command is in the set.
+func looks(a *Analysis) bool {
+	if len(a.Undecidable) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(a.Commands, func(c Simple) bool { return !c.ReadOnly() })
+}
+
+func TestReadOnly(t *testing.T) {
+	for _, text := range []string{
+		"ls -la", "cat a b", "echo hi", "pwd", "head -n 5 f", "tail -f f", "grep -rn x .", "find . -name '*.go'", "wc -l f", "which go", "diff -u a b", "stat f", "du -sh .",
+		"cd src", "cd src && grep -rn foo . | wc -l", "/bin/ls", "/usr/bin/cat f",
+		"git", "git status", "git log --oneline -5", "git diff HEAD~1", "git show HEAD", "git branch", "git branch -a --list 'x*'", "git tag -l 'v*'", "git remote -v", "git stash list",
+		"git config --get user.name", "git config user.name", "git rev-parse HEAD", "git --no-pager log", "git worktree list", "git reflog", "git --version",
+		"timeout 5 ls", "nice ls", "env LC_ALL=C ls", "ls | xargs cat", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
+		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "jq .a f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi", "for f in *.go; do wc -l \"$f\"; done",
+		"f() { ls; }; f", "find . -type f | head", "find \"./$x\" -name '*.c'", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls", "while read -r l; do echo \"$l\"; done < f",
+		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT",
+	} {
+		if a := Analyze(text); !looks(a) {
+			t.Errorf("%q is not read-only: %q", text, a.Undecidable)
+		}
+	}
+}
+
+func TestNotReadOnly(t *testing.T) {
+	for _, text := range []string{
+		"rm x", "find . -delete", "find . -exec ls {} \\;", "find . -fprint f", "find . -fls f", "find $x", "find \"$x\"",
+		"rg --pre x y", "rg -z x", "sort -o f g", "sort --out=f g", "sort -uo f g", "sort --compress-program=x f", "sort $x", "sort *",
+		"git -c a.b=c log", "git diff --output=f", "git log --outp=f", "git diff --ext-diff", "git grep -O x", "git diff --no-index a b", "git -C d status", "cd d && git status",
+		"git branch x", "git branch -D main", "git tag v1", "git tag -d v1", "git remote add a b", "git stash", "git stash pop", "git config a.b c", "git checkout x", "git push", "git fetch",
+		"git reflog expire", "git worktree add a", "git cat-file --filters HEAD:f", "git show --textconv HEAD:f", "git help log",
+		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq a b", "uniq $x", "xxd a b", "date -s x", "date 0101", "tree -o f",
+		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "PATH=. ls", "FOO=1 ls", "env FOO=1 ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
+		"diff --paginate a b", "diff -l a b", "base64 -o f g", "eval \"$x\"", "timeout 5 rm x", "f() { rm x; }; f", "g; g() { ls; }", "f() { ls; }; ./f", "foo", "exec 3<f; foo", "kill 1",
+		"echo $(touch x)", "ls() { :; }; ls", "if x; then f() { ls; }; fi; f",
+	} {
+		if looks(Analyze(text)) {
+			t.Errorf("%q is read-only", text)
+		}
+	}
+}
+
+// list writes words in one line, a "?" before those that are not static.
+func list(words []Word) string {
+	out := make([]string, 0, len(words))
+	for _, w := range words {
+		if w.Static {
+			out = append(out, w.Text)
+		} else {
+			out = append(out, "?"+w.Text)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestPaths(t *testing.T) {
+	tests := []struct{ text, reads, writes string }{
+		{"cat a b", "a b", ""},
+		{"cat -n -- -a", "-a", ""},
+		{"cat ~/.ssh/id $HOME/x \"$y\" .e*", "~/.ssh/id ~/x ?\"$y\" ?.e*", ""},
+		{"head -n 5 a", "a", ""},
+		{"tail -n5 a", "a", ""},
+		{"grep -rn foo src", "src", ""},
+		{"grep -e foo -f pats a", "pats a", ""},
+		{"grep -f.env a", ".env a", ""},
+		{"grep --file=.env a", ".env a", ""},
+		{"rg -g '*.go' foo src", "src", ""},
+		{"sed -n 1p a", "a", ""},
+		{"sed -i s/a/b/ a b", "a b", "a b"},
+		{"sed -e p -i.bak a", "a", "a"},
+		{"awk -F: '{print}' a", "a", ""},
+		{"cp a b c", "a b", "c"},
+		{"cp -t d a b", "a b", "d"},
+		{"mv a b", "a", "b a"},
+		{"rm -rf a b", "", "a b"},
+		{"touch a", "", "a"},
+		{"tee -a a", "", "a"},
+		{"dd if=a of=b bs=1", "a", "b"},
+		{"find src lib -name x", "src lib", ""},
+		{"find . -delete", ".", "."},
+		{"sort a -o b", "a", "b"},
+		{"uniq a b", "a", "b"},
+		{"chmod 600 a", "", "a"},
+		{"chmod -R u+x a b", "", "a b"},
+		{"gzip a", "a", "a"},
+		{"curl -o a -T b http://x", "b", "a"},
+		{"tar -cf a.tar d", "", "a.tar"},
+		{"foo a", "", ""},
+		{"echo a", "", ""},
+	}
+	for _, tt := range tests {
+		reads, writes := Analyze(tt.text).Commands[0].Paths()
+		if list(reads) != tt.reads || list(writes) != tt.writes {
+			t.Errorf("%q: got reads %q writes %q, want %q and %q", tt.text, list(reads), list(writes), tt.reads, tt.writes)
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	tests := []struct{ text, reads, writes string }{
+		{"ls > a", "", "a"},
+		{"ls >> a 2> b", "", "a b"},
+		{"ls &> a", "", "a"},
+		{"ls &>> a", "", "a"},
+		{"ls >| a", "", "a"},
+		{"ls <> a", "a", "a"},
+		{"ls >& a", "", "a"},
+		{"ls 2>&1", "", ""},
+		{"ls >&-", "", ""},
+		{"ls 3>&2-", "", ""},
+		{"ls {fd}> a", "", "a"},
+		{"ls > $x", "", "?$x"},
+		{"cat < a", "a", ""},
+		{"x=$(< a)", "a", ""},
+		{"cat <<< a", "", ""},
+		{"ls | tee -a a b", "", "a b"},
+		{"> a", "", "a"},
+		{"(ls) > a", "", "a"},
+		{"while :; do :; done < a > b", "a", "b"},
+		{"exec 3< a", "a", ""},
+		{"ls > 'a b'", "", "a b"},
+		{"f() { ls; } > a", "", "a"},
+		{"sed 'r x' a", "x", ""},
+		{"find . -fprintf a %p", "", "a"},
+		{"bash x.sh", "x.sh", ""},
+		{"xargs -a f ls", "f", ""},
+		{"bash -c 'ls > a'", "", "a"},
+		{"echo $(ls > a)", "", "a"},
+	}
+	for _, tt := range tests {
+		a := Analyze(tt.text)
+		if list(a.Reads) != tt.reads || list(a.Writes) != tt.writes {
+			t.Errorf("%q: got reads %q writes %q", tt.text, list(a.Reads), list(a.Writes))
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"foo -f.env", "-f.env .env"},
+		{"foo --file=.env", "--file=.env .env"},
+		{"foo -d @.env", "-d @.env .env"},
+		{"foo -d@.env", "-d@.env @.env .env"},
+		{"echo .env", ""},
+		{"git add .env", "add .env"},
+	}
+	for _, tt := range tests {
+		if got := list(Analyze(tt.text).Commands[0].Mentions()); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
