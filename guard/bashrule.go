@@ -18,7 +18,9 @@ type commandRules struct {
 	// and it followed by a space.
 	prefix  map[string]*rule
 	longest int // length of the longest prefix
-	globs   []globRule
+	// globs are the rules with wildcards elsewhere, by their first word; those
+	// whose first word has a wildcard are under "".
+	globs map[string][]globRule
 	// flags are the deny and ask rules with options, by program: their order and
 	// clustering does not count.
 	flags map[string][]flagRule
@@ -43,7 +45,7 @@ type flagRule struct {
 }
 
 func newCommandRules(a Action) *commandRules {
-	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, flags: map[string][]flagRule{}}
+	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, globs: map[string][]globRule{}, flags: map[string][]flagRule{}}
 }
 
 // add indexes a rule whose specifier is not empty.
@@ -66,7 +68,12 @@ func (c *commandRules) add(r *rule) error {
 		setFirst(c.prefix, head, r)
 		c.longest = max(c.longest, len(head))
 	default:
-		c.globs = append(c.globs, newGlobRule(spec, r))
+		g := newGlobRule(spec, r)
+		first, _, _ := strings.Cut(g.head, " ")
+		if first == g.head {
+			first = ""
+		}
+		c.globs[first] = append(c.globs[first], g)
 	}
 	if c.action != Allow {
 		c.addFlags(spec, r)
@@ -140,8 +147,17 @@ func (c *commandRules) text(text string) *rule {
 			return r
 		}
 	}
-	for i := range c.globs {
-		if g := &c.globs[i]; strings.HasPrefix(text, g.head) && matchText(g.pattern, text) {
+	if first, _, _ := strings.Cut(text, " "); first != "" {
+		if r := matchGlobs(c.globs[first], text); r != nil {
+			return r
+		}
+	}
+	return matchGlobs(c.globs[""], text)
+}
+
+func matchGlobs(globs []globRule, text string) *rule {
+	for i := range globs {
+		if g := &globs[i]; strings.HasPrefix(text, g.head) && matchText(g.pattern, text) {
 			return g.rule
 		}
 	}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -48,11 +49,24 @@ func (c *compiler) compile(action Action, entries []settings.Entry, s spelling) 
 
 func (c *compiler) add(l *list, r *rule) error {
 	tool := r.tool
+	var doubt error
+	if name := misspelt(tool); name != "" {
+		doubt = fmt.Errorf("the rule %q names no tool; %s was meant", r.text, name)
+		if !l.strict() {
+			return doubt
+		}
+		tool = name
+	}
 	if l.strict() {
 		tool = ownTool(tool)
 	} else if tool == "*" {
 		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.text)
 	}
+	return errors.Join(doubt, c.index(l, tool, r))
+}
+
+// index puts a rule where calls of the tool look for it.
+func (c *compiler) index(l *list, tool string, r *rule) error {
 	if r.spec == "" {
 		if strings.HasSuffix(tool, "*") && tool != "*" {
 			l.families = append(l.families, r)
@@ -86,11 +100,14 @@ func ownTool(tool string) string {
 	return tool
 }
 
+// matcherFor returns where a path rule for the tool belongs. A deny of Grep(p) is
+// one of Read(p): what a search finds it would show.
 func (l *list) matcherFor(tool string) *matcher {
+	access := accessOf(tool)
 	switch {
-	case tool == "Read":
+	case tool == "Read", access == reading && l.strict():
 		return l.read
-	case tool == "Edit", accessOf(tool) == writing && l.strict():
+	case tool == "Edit", access == writing && l.strict():
 		return l.edit
 	}
 	if l.only[tool] == nil {

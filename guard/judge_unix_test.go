@@ -144,8 +144,10 @@ func TestJudgeFiles(t *testing.T) {
 		{"allow p at any depth", "mode default\nallow Edit(x)", "Edit sub/x", Allow, "Edit(x)"},
 		{"allow Write does not speak for Edit", "mode default\nallow Write(x)", "Edit x", Ask, "mode default"},
 		{"allow Write", "mode default\nallow Write(x)", "Write x", Allow, "Write(x)"},
-		{"Grep deny is for Grep", "deny Grep(src)", "Grep src", Deny, "Grep(src)"},
-		{"Grep deny is not for Read", "deny Grep(src)", "Read src/main.go", Allow, RuleBoundary},
+		{"a deny of Grep is one of Read", "deny Grep(src)", "Read src/main.go", Deny, "Grep(src)"},
+		{"a deny in the wrong case", "deny read(.env)", "Read .env", Deny, "read(.env)"},
+		{"an allow in the wrong case", "mode default\nallow edit(x)", "Edit x", Ask, "mode default"},
+		{"allow Grep does not speak for Read", "allow Grep(/$TOP/out/**)", "Read $TOP/out/f", Ask, RuleBoundary},
 
 		// Tool names and parameters (guard.md, Further forms and Others).
 		{"tool denied", "deny Edit", "Write src/main.go", Deny, "Edit"},

@@ -15,8 +15,8 @@ type list struct {
 	families []*rule
 	params   map[string][]paramRule // by tool
 	commands *commandRules
-	// read and edit are the path rules. only holds those written for one tool
-	// that do not speak for the others: Grep(p), and Write(p) in allow.
+	// read and edit are the path rules; only holds the allow rules for one tool
+	// that do not speak for the others, such as Write(p).
 	read, edit *matcher
 	only       map[string]*matcher
 }
@@ -173,16 +173,18 @@ func (l *list) match(m *matcher, name string, dir bool) *pattern {
 	return p
 }
 
-func (l *list) matchers(tool string, access fileAccess) [3]*matcher {
+// matchers returns where the rules for such a call stand. A Read deny blocks
+// writing too.
+func (l *list) matchers(tool string, access fileAccess) [2]*matcher {
 	switch {
 	case access == reading:
-		return [3]*matcher{l.read, l.only[tool]}
+		return [2]*matcher{l.read, l.only[tool]}
 	case access == writing && l.strict():
-		return [3]*matcher{l.edit, l.read, l.only[tool]}
+		return [2]*matcher{l.edit, l.read}
 	case access == writing:
-		return [3]*matcher{l.edit, l.only[tool]}
+		return [2]*matcher{l.edit, l.only[tool]}
 	}
-	return [3]*matcher{}
+	return [2]*matcher{}
 }
 
 // hasPaths reports whether a rule speaks about files, of whatever form.

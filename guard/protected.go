@@ -66,9 +66,9 @@ func shieldNames() map[string]bool {
 // isProtected reports whether one of the elements of path below base is a
 // protected name. Case does not count: on half of the systems it does not for
 // the programs that obey these files either.
-func (c *core) isProtected(path string) bool {
+func (k *core) isProtected(path string) bool {
 	rest := path
-	for _, b := range c.bounds {
+	for _, b := range k.bounds {
 		for _, dir := range slashAll(b.names()) {
 			if within(path, dir) && len(path)-len(dir) < len(rest) {
 				rest = path[len(dir):] // a root may itself lie in .claude/worktrees
@@ -76,7 +76,7 @@ func (c *core) isProtected(path string) bool {
 		}
 	}
 	for element := range strings.SplitSeq(rest, "/") {
-		if element != "" && c.shielded[folded.of(element)] {
+		if element != "" && k.shielded[folded.of(element)] {
 			return true
 		}
 	}
@@ -85,9 +85,9 @@ func (c *core) isProtected(path string) bool {
 
 // isSettingsFile reports whether path is one the guard takes its rules from, or
 // would on another start: they are never written by a tool.
-func (c *core) isSettingsFile(path string) bool {
+func (k *core) isSettingsFile(path string) bool {
 	path = folded.of(path)
-	for _, f := range c.ruleFiles {
+	for _, f := range k.ruleFiles {
 		if within(path, f) {
 			return true
 		}
@@ -129,11 +129,11 @@ func newPlaces(list ...place) places {
 
 // critical reports whether removing path would remove a root directory, one of
 // its children, the home directory, a root or what holds one.
-func (c *core) critical(path string) bool {
+func (k *core) critical(path string) bool {
 	if path == "/" || strings.Count(path, "/") == 1 {
 		return true
 	}
-	vital := append(slices.Clone(c.bounds), c.home)
+	vital := append(slices.Clone(k.bounds), k.home)
 	for _, v := range vital {
 		for _, dir := range slashAll(v.names()) {
 			if dir != "" && within(dir, path) {

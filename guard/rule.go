@@ -78,6 +78,17 @@ func accessOf(tool string) fileAccess {
 	return noFiles
 }
 
+// misspelt returns the tool that a name means which differs from it in case only.
+// In a deny it is taken for that tool: silence would leave a hole.
+func misspelt(name string) string {
+	for _, tool := range []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "MultiEdit", "TaskOutput", "TaskStop"} {
+		if name != tool && strings.EqualFold(name, tool) {
+			return tool
+		}
+	}
+	return ""
+}
+
 // parameter takes a specifier of the form parameter:value apart. "npm:*" is the
 // old form of "npm *" as well; which of the two is meant shows when a call has
 // such a parameter.
