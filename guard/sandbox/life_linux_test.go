@@ -72,7 +72,9 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 }
 
 // duration returns a number of seconds that nobody else sleeps.
-func duration() string { return strconv.Itoa(1_000_000 + os.Getpid()*100 + int(time.Now().UnixNano()%97)) }
+func duration() string {
+	return strconv.Itoa(1_000_000 + os.Getpid()*100 + int(time.Now().UnixNano()%97))
+}
 
 func start1(t testing.TB, p Policy) *Sandbox {
 	t.Helper()
@@ -161,23 +163,31 @@ func TestKillEndsOneTreeOnly(t *testing.T) {
 }
 
 // A fork bomb ends, and so does a chain in which every process starts its
-// successor in a new session and ends; at the latest with the sandbox.
+// successor in a new session and ends; at the latest with the sandbox. Only a
+// sandbox that was seen to limit processes gets a bomb: nothing else would keep
+// it from taking the machine.
 func TestForkBombEnds(t *testing.T) {
+	const limit = 400
 	for name, bomb := range map[string]string{
 		"one group":     "f() { sleep $D & f | f & }; f",
 		"runaway chain": "f() { setsid sleep $D & setsid bash -c f & }; export -f f; f",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			s := start1(t, f.policy())
+			policy := f.policy()
+			policy.MaxProcesses = limit
+			s := start1(t, policy)
+			r := runIn(t, s, f.ws, f.env, "/bin/cat", "/proc/sys/kernel/pid_max")
+			if n, err := strconv.Atoi(strings.TrimSpace(r.output)); err != nil || n > limit {
+				t.Skipf("processes are not limited here: %q", r.output)
+			}
 			d := duration()
 			p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "ulimit -u 400; " + bomb}, Dir: f.ws, Env: append(f.env, "D="+d)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			waitFor(t, "the bomb", func() bool { return sleepers(t, d) > 20 })
-			n, err := p.Kill()
-			t.Log(n, err)
+			p.Kill() // how many it ended does not matter, nor whether the sandbox had to go
 			waitFor(t, "the end of the bomb", func() bool { return sleepers(t, d) == 0 })
 		})
 	}
@@ -235,9 +245,7 @@ func TestHostKilled(t *testing.T) {
 			if line != "ready\n" {
 				t.Fatalf("the host says %q", line)
 			}
-			if n := sleepers(t, d); n != 4 {
-				t.Errorf("%d processes before, want 4", n)
-			}
+			waitFor(t, "the processes to start", func() bool { return sleepers(t, d) == 4 })
 			cmd.Process.Signal(sig)
 			cmd.Wait()
 			waitFor(t, "the processes to end", func() bool { return sleepers(t, d) == 0 })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,7 +67,7 @@ func build(pl *plan) (*view, error) {
 	if err := v.bury(); err != nil {
 		return nil, err
 	}
-	if err := mountProc(); err != nil {
+	if err := mountProc(pl.processes); err != nil {
 		return nil, err
 	}
 	if err := mountDev(nodes); err != nil {
@@ -250,13 +251,46 @@ func (v *view) pin(dir string) error {
 // is read-only: as root, writing to /proc/sys/kernel/core_pattern or
 // sysrq-trigger is a way out, and what a program legitimately writes there
 // (uid_map, oom_score_adj) it can do without.
-func mountProc() error {
-	fd, err := newFileSystem("proc", nil, attrShut|unix.MOUNT_ATTR_NOEXEC)
+func mountProc(processes int) error {
+	fd, err := newFileSystem("proc", nil, attrOpen|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
 		return fmt.Errorf("mounting a new /proc: %w", err)
 	}
 	defer unix.Close(fd)
+	limitProcesses(fd, processes)
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+		return fmt.Errorf("making /proc read-only: %w", err)
+	}
 	return moveMountAt(fd, "/proc")
+}
+
+// limitProcesses sets the highest process number in our PID namespace, where it
+// is the namespace's own: since Linux 6.14. Before that the same file belongs
+// to the whole machine, and must not be touched. It is a limit of convenience;
+// that it cannot be set is no reason not to start.
+func limitProcesses(proc, processes int) {
+	if !kernelAtLeast(6, 14) {
+		return
+	}
+	fd, err := unix.Openat(proc, "sys/kernel/pid_max", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.Write(fd, []byte(strconv.Itoa(processes)))
+}
+
+// kernelAtLeast reports whether this is Linux major.minor or later.
+func kernelAtLeast(major, minor int) bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var a, b int
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &a, &b); n != 2 {
+		return false
+	}
+	return a > major || a == major && b >= minor
 }
 
 // mountDev mounts a /dev with harmless devices, terminals and shared memory of

@@ -38,7 +38,15 @@ type Policy struct {
 	Sockets []string
 	// Network says what commands can reach; zero is nothing but each other.
 	Network Network
+	// MaxProcesses is how many processes and threads the sandbox has room for;
+	// zero is DefaultMaxProcesses. It holds with namespaces on Linux 6.14 and
+	// later, and is no smaller than 301 or 8 for each processor.
+	MaxProcesses int
 }
+
+// DefaultMaxProcesses is far above what parallel builds need and far below what
+// brings a machine to a stand.
+const DefaultMaxProcesses = 4096
 
 // Network says which hosts commands can reach. The zero value is a loopback
 // interface of the sandbox's own and nothing else.
@@ -74,6 +82,9 @@ func (p Policy) validate() error {
 				return fmt.Errorf("sandbox: %s path %q: %w", l.name, path, err)
 			}
 		}
+	}
+	if p.MaxProcesses < 0 {
+		return fmt.Errorf("sandbox: the limit of %d processes is negative", p.MaxProcesses)
 	}
 	if err := validateDomains(p.Network.AllowedDomains); err != nil {
 		return fmt.Errorf("sandbox: allowed domain %w", err)

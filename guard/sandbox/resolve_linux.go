@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,6 +31,7 @@ type plan struct {
 	pins                                      []string // directories whose names must not change
 	sockets                                   []string // sockets of the host that stay reachable
 	network                                   bool     // the host's network is shared
+	processes                                 int      // the highest process number
 }
 
 // pseudo lists file systems that have files with side effects, and that the
@@ -40,7 +42,7 @@ var pseudo = [...]string{"/proc", "/sys", "/dev"}
 // another reason than being absent is an error: what is not understood must not
 // be left open.
 func resolve(p Policy) (*plan, error) {
-	pl := &plan{network: p.Network.Unrestricted}
+	pl := &plan{network: p.Network.Unrestricted, processes: cmp.Or(p.MaxProcesses, DefaultMaxProcesses)}
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)
 		if err != nil {
@@ -274,6 +276,7 @@ func (pl *plan) encode(e *encoder) {
 	e.strs(pl.pins)
 	e.strs(pl.sockets)
 	e.bool(pl.network)
+	e.uint(uint64(pl.processes))
 }
 
 func decodePlan(d *decoder) *plan {
@@ -284,6 +287,7 @@ func decodePlan(d *decoder) *plan {
 	pl.pins = d.strs()
 	pl.sockets = d.strs()
 	pl.network = d.bool()
+	pl.processes = int(d.uint())
 	return pl
 }
 
