@@ -16,6 +16,7 @@ type line struct {
 	analysis *command.Analysis
 	dirs     []Path // where its words may be relative to: its directory and what it changes to
 	lost     bool   // it changes to a directory that is not known
+	excluded bool   // the settings want it outside of the containment
 	placed   bool   // it stays where Read may look
 	readOnly bool   // every command of it only reads, and only what Read may
 }
@@ -28,6 +29,7 @@ func (j *judge) command(c Command) {
 		return
 	}
 	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
+	l.excluded = l.k.excludes(l.analysis)
 	l.follow()
 	l.denials()
 	l.words()
@@ -341,7 +343,7 @@ func (l *line) hiding() {
 func (l *line) contained() bool { return l.held() && l.k.containment.Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
-func (l *line) held() bool { return l.k.containment.Writes && !l.in.Unsandboxed }
+func (l *line) held() bool { return l.k.containment.Writes && !l.in.Unsandboxed && !l.excluded }
 
 // containable refuses what rules on files forbid but nothing would hold.
 func (l *line) containable() {
@@ -350,11 +352,14 @@ func (l *line) containable() {
 		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment.Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
-	if k.containment.Denies || !k.deny.hasPaths() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+	if k.containment.Denies && !l.excluded || !k.deny.hasPaths() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
-	part := l.part(Deny, RuleContainment,
-		"Rules deny files, and nothing keeps a command from them here"+because(k.containment.Why)+".",
+	why := k.containment.Why
+	if l.excluded {
+		why = "sandbox.excludedCommands takes it out of the sandbox"
+	}
+	part := l.part(Deny, RuleContainment, "Rules deny files, and nothing keeps this command from them"+because(why)+".",
 		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
 	part.Firm = true
 	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
@@ -457,7 +462,7 @@ func (l *line) undecidedElsewhere() bool {
 // whose user sits at it and chose to accept edits.
 func (l *line) autoAllowed() bool {
 	k := l.k
-	if !k.sandbox.AutoAllowBashIfSandboxed || l.in.Unsandboxed {
+	if !k.sandbox.AutoAllowBashIfSandboxed || l.in.Unsandboxed || l.excluded {
 		return false
 	}
 	switch k.mode {

@@ -225,6 +225,13 @@ func TestJudgeBash(t *testing.T) {
 	}
 }
 
+// excluding takes a command out of the sandbox.
+func excluding(text string) func(*settings.Sandbox) {
+	return func(s *settings.Sandbox) {
+		s.ExcludedCommands = []settings.Entry{{Text: text, File: "settings.json"}}
+	}
+}
+
 func TestContainment(t *testing.T) {
 	remote := Caller{Remote: true}
 	tests := []struct {
@@ -272,6 +279,10 @@ func TestContainment(t *testing.T) {
 		{why: "nothing, deny, asked by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAsk }, want: Ask, rule: RuleContainment},
 		{why: "nothing, deny, allowed by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAllow }, want: Allow},
 		{why: "nothing, but needed", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.FailIfUnavailable = true }, want: Deny, rule: RuleContainment},
+		{why: "excluded", command: "docker ps", hold: contained, change: excluding("docker"), want: Ask, rule: "mode acceptEdits"},
+		{why: "excluded, allowed", rules: "allow Bash", command: "docker ps", hold: contained, change: excluding("docker *"), want: Allow, rule: "Bash"},
+		{why: "excluded, with a deny", rules: "allow Bash\ndeny Read(.env)", command: "docker ps", hold: contained, change: excluding("docker"), want: Deny, rule: RuleContainment, reasonHas: "excludedCommands"},
+		{why: "excluded, with another command", command: "docker ps && make", hold: contained, change: excluding("docker"), want: Allow, rule: "mode acceptEdits"},
 		{why: "opt-out", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
 		{why: "opt-out, allowed", rules: "allow Bash", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
 		{why: "opt-out, bypass mode", rules: "mode bypassPermissions", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},

@@ -57,6 +57,7 @@ type core struct {
 	shielded  map[string]bool
 
 	deny, ask, allow *list
+	excluded         *commandRules // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
 	containment      Containment
@@ -99,6 +100,7 @@ func New(cfg Config) (*Policy, error) {
 		mode: modeOf(set), sandbox: set.Sandbox, containment: cfg.Containment, broken: set.Broken,
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
+	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
 	k.mask(c, cfg)
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
@@ -185,9 +187,7 @@ func (k *core) mask(c *compiler, cfg Config) {
 		k.secrets = append(k.secrets, newPlaces(c.place(s))...)
 	}
 	for _, f := range append(managedRules(), cfg.RuleFiles...) {
-		for _, name := range newPlaces(c.place(f)) {
-			k.ruleFiles = append(k.ruleFiles, folded.of(name))
-		}
+		k.ruleFiles = append(k.ruleFiles, newPlaces(c.place(f))...)
 	}
 }
 

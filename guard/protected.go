@@ -88,7 +88,7 @@ func (k *core) isProtected(path string) bool {
 func (k *core) isSettingsFile(path string) bool {
 	path = folded.of(path)
 	for _, f := range k.ruleFiles {
-		if within(path, f) {
+		if within(path, folded.of(f)) {
 			return true
 		}
 	}

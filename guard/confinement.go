@@ -1,0 +1,119 @@
+package guard
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Confinement is what the rules say of files, as lists of real paths that a
+// sandbox can hold. Patterns hold for what exists; [Policy.Hidden] tells of a
+// file that appears later.
+type Confinement struct {
+	// Writable are the directories of the boundary.
+	Writable []string
+	// ReadOnly are files and directories in them that stay as they are: what
+	// Edit rules deny, protected paths, settings files. Settings files are listed
+	// even if absent.
+	ReadOnly []string
+	// Denied are the files and directories that Read rules deny. Those a rule
+	// names without a wildcard are listed even if absent.
+	Denied []string
+	// Masked are the host's state and the home directory's secrets.
+	Masked []string
+	// Shown are what this caller may read in Masked.
+	Shown []string
+}
+
+// Confinement walks the boundary and returns what a sandbox must hold. It takes
+// about a millisecond for a thousand files.
+func (p *Policy) Confinement() Confinement {
+	k := p.core
+	c := Confinement{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
+	for _, dir := range c.Writable {
+		c.walk(k, dir)
+		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
+	}
+	c.Denied = append(c.Denied, named(k.deny.read)...)
+	c.ReadOnly = append(c.ReadOnly, named(k.deny.edit)...)
+	for _, f := range k.ruleFiles {
+		c.ReadOnly = append(c.ReadOnly, unslashed(f))
+	}
+	for _, m := range append(slices.Clone(k.state), k.secrets...) {
+		if name := unslashed(m); exists(name) && (k.state.within(m) || k.allow.read.match(m, true) == nil) {
+			c.Masked = append(c.Masked, name)
+		}
+	}
+	for name := range k.allow.read.byPath {
+		if k.secrets.within(name) && !k.state.within(name) && exists(unslashed(name)) {
+			c.Shown = append(c.Shown, unslashed(name))
+		}
+	}
+	for _, list := range []*[]string{&c.ReadOnly, &c.Denied, &c.Masked, &c.Shown} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return c
+}
+
+// walk adds what lies in one directory of the boundary.
+func (c *Confinement) walk(k *core, root string) {
+	// What cannot be listed cannot be opened by a command either.
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return nil
+		}
+		name, dir := slashed(path), d.IsDir()
+		if k.deny.read.matchLeaf(name, dir) != nil {
+			c.Denied = append(c.Denied, path)
+			return skip(dir)
+		}
+		switch {
+		case dir && d.Name() == ".git":
+			// Git must work: its hooks are what others run. What a command adds to
+			// its configuration is looked at afterwards.
+			if hooks := filepath.Join(path, "hooks"); exists(hooks) {
+				c.ReadOnly = append(c.ReadOnly, hooks)
+			}
+			return fs.SkipDir
+		case k.deny.edit.matchLeaf(name, dir) != nil:
+			c.ReadOnly = append(c.ReadOnly, path)
+		case k.shielded[folded.of(d.Name())] && (dir || filepath.Dir(path) == root):
+			c.ReadOnly = append(c.ReadOnly, path)
+		}
+		return nil
+	})
+}
+
+func skip(dir bool) error {
+	if dir {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// named returns what the rules of m name wherever it is: paths without a
+// wildcard, and directories all of whose content is meant.
+func named(m *matcher) []string {
+	if m.carving {
+		return nil // the walk knows the exceptions
+	}
+	var out []string
+	for name := range m.byPath {
+		out = append(out, unslashed(name))
+	}
+	for dir, patterns := range m.byDir {
+		whole := slices.ContainsFunc(patterns, func(p *pattern) bool { return len(p.elements) == 1 && p.elements[0] == "**" })
+		if whole && strings.Count(dir, "/") > 1 {
+			out = append(out, unslashed(dir))
+		}
+	}
+	return out
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}

@@ -1,0 +1,50 @@
+//go:build unix
+
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestConfinement(t *testing.T) {
+	top, ws := workspace(t)
+	if err := os.MkdirAll(filepath.Join(ws, "sub/.git/hooks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set := rules(ws, strings.ReplaceAll(`deny Read(.env)
+		deny Read(secrets/**)
+		deny Read(/$TOP/out/**)
+		deny Read(later)
+		deny Read(/missing/file)
+		deny Edit(src/*.go)
+		allow Read(~/.ssh/config)`, "$TOP", top))
+	p := policy(t, ws, set).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
+	got := p.Confinement()
+	for _, tt := range []struct {
+		what string
+		list []string
+		has  string
+		hasN string
+	}{
+		{"Writable", got.Writable, "ws", "out"},
+		{"Denied", got.Denied, "ws/.env ws/sub/.env ws/secrets ws/missing/file out", "ws/README.md ws/src"},
+		{"ReadOnly", got.ReadOnly, "ws/src/main.go ws/.bashrc ws/.claude ws/.claude/settings.json ws/.toolhost ws/.git/hooks ws/sub/.git/hooks", "ws/.git ws/.git/config ws/README.md"},
+		{"Masked", got.Masked, "home/.ssh state", "home"},
+		{"Shown", got.Shown, "home/.ssh/config state/results/mine", "home/.ssh/id_rsa"},
+	} {
+		for want := range strings.FieldsSeq(tt.has) {
+			if !slices.Contains(tt.list, filepath.Join(top, want)) {
+				t.Errorf("%s lacks %s: %q", tt.what, want, tt.list)
+			}
+		}
+		for not := range strings.FieldsSeq(tt.hasN) {
+			if slices.Contains(tt.list, filepath.Join(top, not)) {
+				t.Errorf("%s holds %s: %q", tt.what, not, tt.list)
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	"toolhost/guard/internal/command"
+	"toolhost/guard/settings"
+)
+
+// excluded compiles sandbox.excludedCommands, which have the form of Bash rules.
+// A name without a wildcard means the program with any arguments.
+func (c *compiler) excluded(entries []settings.Entry) *commandRules {
+	rules := newCommandRules(Allow)
+	for _, e := range entries {
+		text := strings.TrimSpace(e.Text)
+		if !strings.Contains(text, "*") {
+			text += " *"
+		}
+		if err := rules.add(&rule{text: e.Text, spec: text, file: e.File, source: e.Where()}); err != nil {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.excludedCommands: %v", e.Where(), err))
+		}
+	}
+	return rules
+}
+
+// Excluded reports whether the settings want the command run outside of the
+// containment: every command in it is among sandbox.excludedCommands. It was
+// judged as one that nothing contains.
+func (p *Policy) Excluded(text string) bool { return p.core.excludes(command.Analyze(text)) }
+
+func (k *core) excludes(a *command.Analysis) bool {
+	if k.excluded.count == 0 || len(a.Commands) == 0 {
+		return false
+	}
+	for _, s := range a.Commands {
+		if k.excluded.text(s.Text) == nil {
+			return false
+		}
+	}
+	return true
+}
