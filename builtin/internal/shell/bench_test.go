@@ -97,7 +97,7 @@ func BenchmarkClean(b *testing.B) {
 			}
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				c := cleaner{emit: func([]byte) {}}
+				c := newCleaner(func([]byte) {})
 				c.Write(text)
 				c.Flush()
 			}

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi/parser"
@@ -24,7 +23,7 @@ const sequenceMax = 64
 // U+FFFD. CR LF becomes LF. Cleaning twice is the same as cleaning once.
 func Clean(text string) string {
 	var out bytes.Buffer
-	c := cleaner{emit: func(p []byte) { out.Write(p) }}
+	c := newCleaner(func(p []byte) { out.Write(p) })
 	c.Write([]byte(text))
 	c.Flush()
 	return out.String()
@@ -33,11 +32,15 @@ func Clean(text string) string {
 // A cleaner cleans a stream. What it emits depends on the bytes alone and not on
 // how they are split into calls of Write.
 type cleaner struct {
-	emit  func([]byte) // must not keep its argument
-	line  []byte       // the current state of the current line, as it came
-	shown []byte       // an earlier state of it, cleaned
-	cr    bool         // a carriage return came last
+	emit    func([]byte) // must not keep its argument
+	line    []byte       // the current state of the current line, as it came
+	shown   []byte       // an earlier state of it, cleaned
+	cr      bool         // a carriage return came last
+	max     int          // lineMax
+	scratch []byte
 }
+
+func newCleaner(emit func([]byte)) cleaner { return cleaner{emit: emit, max: lineMax} }
 
 // Write cleans more of the stream.
 func (c *cleaner) Write(p []byte) {
@@ -74,13 +77,13 @@ func (c *cleaner) Flush() {
 	c.line, c.shown, c.cr = c.line[:0], nil, false
 }
 
-// state returns what the current line shows.
+// state returns what the current line shows, until the next call.
 func (c *cleaner) state() []byte {
-	now := cleanPiece(c.line)
-	if len(now) == 0 && !erases(c.line) {
-		return c.shown
+	c.scratch = appendClean(c.scratch[:0], c.line)
+	if len(c.scratch) == 0 && !erases(c.line) {
+		c.scratch = append(c.scratch, c.shown...)
 	}
-	return now
+	return c.scratch
 }
 
 // erases reports whether a line without visible characters holds the sequence
@@ -102,18 +105,20 @@ func (c *cleaner) redraw() {
 
 // endLine emits the last state of the line and its newline.
 func (c *cleaner) endLine() {
-	c.emit(append(c.state(), '\n'))
+	c.scratch = append(c.state(), '\n')
+	c.emit(c.scratch)
 	c.line, c.shown, c.cr = c.line[:0], nil, false
 }
 
 // add appends to the line and emits pieces of it when it becomes too long.
 func (c *cleaner) add(p []byte) {
-	for len(c.line)+len(p) > lineMax {
-		n := lineMax - len(c.line)
+	for len(c.line)+len(p) > c.max {
+		n := c.max - len(c.line)
 		c.line = append(c.line, p[:n]...)
 		p = p[n:]
 		cut := pieceEnd(c.line)
-		c.emit(cleanPiece(c.line[:cut]))
+		c.scratch = appendClean(c.scratch[:0], c.line[:cut])
+		c.emit(c.scratch)
 		c.line = append(c.line[:0], c.line[cut:]...)
 		c.shown = nil
 	}
@@ -175,50 +180,50 @@ func plainLines(p []byte) int {
 	return bytes.LastIndexByte(p[:plainLen(p)], '\n') + 1
 }
 
-// cleanPiece cleans a line or a piece of one. It may return its argument.
-func cleanPiece(line []byte) []byte {
+// appendClean appends a cleaned line or piece of one to dst, which is empty.
+func appendClean(dst, line []byte) []byte {
 	if plainLen(line) == len(line) {
-		return line
+		return append(dst, line...)
 	}
-	// First make it valid: a stray 0x9b would be read as the 8-bit form of an
-	// escape sequence, and bytes that a removed sequence kept apart must not
-	// join to a character.
-	text := strings.ToValidUTF8(string(line), "\uFFFD")
-	if strings.ContainsRune(text, 0x1b) {
-		text = stripEscapes(text)
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
-	out := make([]byte, 0, len(text))
-	for _, r := range text {
-		switch {
-		case r == '\b':
-			_, size := utf8.DecodeLastRune(out)
-			out = out[:len(out)-size]
-		case r < 0x20 && r != '\t', r >= 0x7f && r < 0xa0:
-		default:
-			out = utf8.AppendRune(out, r)
-		}
-	}
-	return out
-}
-
-// stripEscapes removes the escape sequences of valid UTF-8. It is ansi.Strip on
-// the same library's table: the package ansi itself builds width tables when the
-// program starts, which takes 20 ms in the server and in every supervisor.
-func stripEscapes(text string) string {
-	var out strings.Builder
+	// The table is that of ansi.Strip. The package ansi itself is not used: it
+	// builds tables when the program starts, which takes 20 ms in the server and
+	// in every supervisor, and it takes bytes of UTF-8 for C1 controls.
 	state := parser.GroundState
-	for i := 0; i < len(text); i++ {
-		next, action := parser.Table.Transition(state, text[i])
+	for i := 0; i < len(line); {
+		if line[i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRune(line[i:])
+			if !inString(state) {
+				state = parser.GroundState
+				if r >= 0xa0 { // below are the C1 controls
+					dst = append(dst, line[i:i+size]...)
+				}
+			}
+			i += size
+			continue
+		}
+		next, action := parser.Table.Transition(state, line[i])
 		switch {
-		case action == parser.CollectAction && next == parser.Utf8State:
-			_, size := utf8.DecodeRuneInString(text[i:])
-			out.WriteString(text[i : i+size])
-			i += size - 1
-			next = parser.GroundState
-		case action == parser.PrintAction, action == parser.ExecuteAction:
-			out.WriteByte(text[i])
+		case action == parser.PrintAction && line[i] != 0x7f, action == parser.ExecuteAction && line[i] == '\t':
+			dst = append(dst, line[i])
+		case action == parser.ExecuteAction && line[i] == '\b':
+			_, size := utf8.DecodeLastRune(dst)
+			dst = dst[:len(dst)-size]
 		}
 		state = next
+		i++
 	}
-	return out.String()
+	return dst
+}
+
+// inString reports whether a state is inside a sequence that holds text, such as a
+// window title.
+func inString(s parser.State) bool {
+	switch s {
+	case parser.OscStringState, parser.DcsStringState, parser.SosStringState, parser.PmStringState, parser.ApcStringState:
+		return true
+	}
+	return false
 }

@@ -30,15 +30,18 @@ type collector struct {
 	clean cleaner
 	win   window
 	spill spill
-	flood *ring // raw end of an output longer than floodAfter
+	flood *ring // raw end of an output longer than cleanMax
+
+	cleanMax int64 // how much is cleaned as it comes
 }
 
 func newCollector(cfg Config, open Spill) *collector {
 	c := &collector{
-		win:   window{headMax: cfg.Head, tail: ring{max: cfg.Tail}},
-		spill: spill{open: open, left: cfg.SpillMax, max: cfg.SpillMax},
+		win:      window{headMax: cfg.Head, tail: ring{max: cfg.Tail}},
+		cleanMax: floodAfter,
+		spill:    spill{open: open, left: cfg.SpillMax, max: cfg.SpillMax},
 	}
-	c.clean.emit = c.keep
+	c.clean = newCleaner(c.keep)
 	return c
 }
 
@@ -49,7 +52,7 @@ func (c *collector) Write(p []byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	room := max(floodAfter-c.bytes, 0)
+	room := max(c.cleanMax-c.bytes, 0)
 	c.bytes += int64(len(p))
 	c.lines += bytes.Count(p, []byte{'\n'})
 	now := p[:min(room, int64(len(p)))]
