@@ -12,9 +12,8 @@ import (
 type folder struct {
 	s      string
 	quotes bool
-	pos    int
-	cr     int // next "\r" at or after pos, len(s) if none
-	quote  int // next curly quote at or after pos, len(s) if none
+	cr     int // the next "\r", len(s) if none
+	quote  int // the next curly quote, len(s) if none
 }
 
 func newFolder(s string, quotes bool) *folder {
