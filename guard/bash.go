@@ -2,7 +2,9 @@ package guard
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
@@ -47,24 +49,37 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: "run " + l.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// follow finds the directories that the line changes to.
+// follow finds the directories that the line changes to. A line with cd in it is
+// judged as if each of its commands ran in each of them.
 func (l *line) follow() {
 	for _, s := range l.analysis.Commands {
-		if s.Name != "cd" && s.Name != "pushd" || len(s.Args) < 2 {
-			continue
-		}
-		w := s.Args[len(s.Args)-1]
-		if !w.Static && !w.Home {
-			l.lost = true
-			continue
-		}
-		for _, dir := range l.dirs[:min(len(l.dirs), 8)] {
-			if p, err := l.resolve(w, w.Text, dir); err == nil {
-				l.dirs = append(l.dirs, p)
-			}
+		switch s.Name {
+		case "cd", "pushd":
+			l.enter(s)
+		case "env", "genv", "sudo", "doas":
+			l.lost = l.lost || l.analysis.ChangesDir && len(s.Args) > 1 && isOption(s.Args[1].Text)
 		}
 	}
 	l.lost = l.lost || l.analysis.ChangesDir && len(l.dirs) == 1
+}
+
+// maxDirs bounds the directories that one line is followed into.
+const maxDirs = 8
+
+func (l *line) enter(s command.Simple) {
+	w := command.Word{Text: "~", Static: true, Home: true}
+	if len(s.Args) > 1 {
+		w = s.Args[len(s.Args)-1]
+	}
+	if !w.Static && !w.Home || w.Text == "-" || len(l.dirs) > maxDirs {
+		l.lost = true
+		return
+	}
+	for _, dir := range slices.Clone(l.dirs) {
+		if p, err := l.resolve(w, w.Text, dir); err == nil && !slices.Contains(l.dirs, p) {
+			l.dirs = append(l.dirs, p)
+		}
+	}
 }
 
 // resolve resolves a word, or a part of it. "~" is the home directory only where
@@ -226,10 +241,10 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 	if access == writing {
 		verb = "write "
 	}
-	if !w.Static && !w.Home {
-		if !l.held() {
+	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
+		if !l.autoAllowed() {
 			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
-				Reason: "The file of a redirection is not known before the command runs: " + w.Text + ".", Remedy: "Write the path out."})
+				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
 		}
 		return
 	}

@@ -300,7 +300,7 @@ func (j *judge) byMode(t target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}
-	if r := j.k.allow.named(j.in.Tool); r != nil && j.in.Command == nil {
+	if r := j.k.allow.named(j.in.Tool); r != nil {
 		return Part{What: t.what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows the tool."}
 	}
 	if j.k.mode == settings.ModeAcceptEdits {
