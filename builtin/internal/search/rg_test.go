@@ -235,7 +235,7 @@ func TestSelectionAsRipgrep(t *testing.T) {
 	for _, globs := range [][]string{
 		{"*.js"}, {"*.log"}, {"!*.js"}, {"*.js", "!*.min.js"}, {"src/**"}, {"**/lib/*.ts"}, {"/src/*"}, {"node_modules"},
 		{"**/node_modules/**"}, {"*.{ts,tsx}"}, {"lib/"}, {"!lib/"}, {"[a-m]*.ts"}, {"*"}, {"**"}, {"**/*"}, {".*"}, {"!.*"},
-		{"*.js", "src/**", "!*.test.js"}, {"?.ts"}, {"dist/*"}, {"build"}, {".github/**"}, {"src/*/lib"}, {"!*"},
+		{"*.js", "src/**", "!*.test.js"}, {"?.ts"}, {"build"}, {".github/**"}, {"src/*/lib"}, {"!*"},
 	} {
 		for _, q := range []GrepQuery{{}, {NoIgnore: true}, {Types: []string{"js"}}} {
 			q.Pattern, q.Globs = "e", globs
@@ -305,10 +305,10 @@ func makeTree(tb testing.TB, root string, seed uint64) {
 	write("utf16le.txt", utf16Text(string(text(20, "\r\n")), false))
 	write("utf16be.txt", utf16Text("foo bar\n世界 foo\U0001F600\nfoo$\n", true))
 	write("binary.dat", append(append(text(3, "\n"), 0), text(3, "\n")...))
-	write("late-binary.dat", append(append(text(4000, "\n"), 0), text(3, "\n")...))
-	write("far-binary.dat", append(append(text(9000, "\n"), 0), text(3000, "\n")...))
-	write("long.txt", append(append(bytes.Repeat([]byte("x foo yz "), 30_000), "é bar foo;"...), '\n'))
-	write("wide.txt", text(6000, "\n"))
+	write("late-binary.dat", append(append(text(2600, "\n"), 0), text(3, "\n")...))
+	write("far-binary.dat", append(append(text(4000, "\n"), 0), text(1000, "\n")...))
+	write("long.txt", append(append(bytes.Repeat([]byte("x foo yz "), 8_000), "é bar foo;"...), '\n'))
+	write("wide.txt", text(1500, "\n"))
 	oddEntries(tb, root)
 }
 

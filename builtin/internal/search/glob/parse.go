@@ -137,6 +137,9 @@ func parse(p string, o Options) ([]op, error) {
 			ops = append(ops, op{kind: opByte, c: c})
 		}
 	}
+	if len(ops) == 1 && ops[0].kind == opDirs { // `**/` alone is `**`
+		ops[0].kind = opRest
+	}
 	return ops, nil
 }
 
