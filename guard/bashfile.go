@@ -1,0 +1,154 @@
+package guard
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"toolhost/guard/internal/command"
+)
+
+// words judges the files that the arguments name, so that a refusal says why;
+// what is not seen here the containment holds.
+func (l *line) words() {
+	for _, s := range l.analysis.Commands {
+		reads, writes := s.Paths()
+		if len(reads)+len(writes) == 0 && !searchesText(s.Name) {
+			reads = s.Mentions()
+		}
+		for _, t := range l.targets(reads, reading) {
+			l.through(t, l.denied, l.guarded, l.asked)
+		}
+		for _, t := range l.targets(writes, writing) {
+			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
+		}
+		if len(writes) == 0 && !l.contained() && s.Name != "git" && !s.ReadOnly() {
+			for _, t := range l.targets(reads, writing) {
+				l.through(t, l.protected)
+			}
+		}
+	}
+}
+
+// searchesText reports whether the first operand of a program is no file: what
+// such a program is given without one, it reads from its input.
+func searchesText(name string) bool {
+	switch name {
+	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "jq", "yq":
+		return true
+	}
+	return false
+}
+
+// through takes a file through stations and keeps what the first that knows has
+// to object.
+func (l *line) through(t target, stations ...func(target) (Part, bool)) {
+	for _, station := range stations {
+		if part, ok := station(t); ok {
+			if part.Action != Allow {
+				l.add(part)
+			}
+			return
+		}
+	}
+}
+
+// exposed is protected for what the containment does not hold.
+func (l *line) exposed(t target) (Part, bool) {
+	if l.contained() {
+		return Part{}, false
+	}
+	return l.protected(t)
+}
+
+// leaving is bounded for commands that would otherwise run unasked with nothing
+// to keep them in the boundary.
+func (l *line) leaving(t target) (Part, bool) {
+	if l.held() || !l.autoAllowed() {
+		return Part{}, false
+	}
+	if _, ok := l.ruledIn(t); ok {
+		return Part{}, false
+	}
+	return l.bounded(t)
+}
+
+// targets resolves words in each directory the line may be in when it comes to
+// them. A word that is not known before the command runs names nothing.
+func (l *line) targets(words []command.Word, access fileAccess) []target {
+	var out []target
+	for _, w := range words {
+		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
+			continue
+		}
+		for _, dir := range l.dirs {
+			if t, err := l.target(w, dir, access); err == nil {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+func (l *line) target(w command.Word, dir Path, access fileAccess) (target, error) {
+	if len(w.Text) > MaxPathLength || strings.ContainsRune(w.Text, 0) {
+		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
+	}
+	p, err := l.resolve(w, w.Text, dir)
+	if err != nil {
+		return target{}, err
+	}
+	verb := "read "
+	if access == writing {
+		verb = "write "
+	}
+	return newTarget(p, access, verb), nil
+}
+
+// redirects judges the targets of redirections as Edit and Read do.
+func (l *line) redirects() {
+	for _, w := range l.analysis.Reads {
+		l.redirect(w, reading)
+	}
+	for _, w := range l.analysis.Writes {
+		l.redirect(w, writing)
+	}
+}
+
+func (l *line) redirect(w command.Word, access fileAccess) {
+	if w.Static && isStream(w.Text) {
+		return
+	}
+	verb := "read "
+	if access == writing {
+		verb = "write "
+	}
+	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
+		if !l.autoAllowed() {
+			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
+				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
+		}
+		return
+	}
+	for _, dir := range l.dirs {
+		t, err := l.target(w, dir, access)
+		if err != nil {
+			l.add(Part{What: verb + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
+			continue
+		}
+		part := l.decide(t)
+		if part.Action == Ask && !part.Firm && part.Rule != RuleHardLink && l.held() && l.autoAllowed() {
+			continue // the containment keeps it in the workspace
+		}
+		l.add(part)
+	}
+}
+
+// isStream reports whether a redirection target is no file on disk.
+func isStream(name string) bool {
+	switch name {
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom":
+		return true
+	}
+	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
+}

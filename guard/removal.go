@@ -1,0 +1,81 @@
+package guard
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"toolhost/guard/internal/command"
+)
+
+// emptied matches a removal that is one of "/" or all of its children when the
+// variable in it is empty.
+var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
+
+// removals asks before a directory is removed that nobody means to remove.
+func (l *line) removals() {
+	for _, s := range l.analysis.Commands {
+		if s.Name != "rm" && s.Name != "rmdir" {
+			continue
+		}
+		for _, w := range s.Args[1:] {
+			if l.removesCritical(w) {
+				part := Part{What: "run " + s.Text, Action: Ask, Rule: RuleCritical, Source: builtIn, Firm: true,
+					Reason: fmt.Sprintf("%s would remove, or could remove, a root, home or workspace directory.", clip(s.Text)),
+					Remedy: "Name what is to be removed more closely; a person must agree to this in any mode."}
+				l.add(part)
+				break
+			}
+		}
+	}
+}
+
+func (l *line) removesCritical(w command.Word) bool {
+	if !w.Static && !w.Home && !w.Glob {
+		return emptied.MatchString(w.Text)
+	}
+	if isOption(w.Text) {
+		return false
+	}
+	text, children := w.Text, false
+	if w.Glob {
+		var last string
+		text, last = cutGlob(w.Text)
+		if last == "" {
+			return false
+		}
+		children = true
+		if l.lost && text == "." {
+			return true
+		}
+	}
+	for _, dir := range l.dirs {
+		p, err := l.resolve(w, text, dir)
+		if err != nil {
+			continue
+		}
+		for _, name := range []string{slashed(p.given), slashed(p.real)} {
+			if children && name == "/" || l.k.critical(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cutGlob splits a pattern of which all that its directory holds may be meant
+// into the directory and the pattern for its children. Any other pattern has no
+// second part.
+func cutGlob(glob string) (dir, last string) {
+	dir, last = ".", glob
+	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
+		dir, last = glob[:i+1], glob[i+1:]
+	}
+	if strings.ContainsAny(dir, "*?[") {
+		return glob, ""
+	}
+	if dir != "/" && strings.Trim(last, ".*?!]["+"^") != "" {
+		return dir, "" // rm -r build*
+	}
+	return dir, last
+}
