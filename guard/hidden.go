@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// hiddenDir remembers whether a directory, or one above it, is hidden.
+// hiddenDir remembers what is known of one directory: searches go through the
+// files of a directory one after another.
 type hiddenDir struct {
 	path   string
-	hidden bool
+	denied bool // it, or a directory above it, by a rule
+	masked bool
 }
 
 // Hidden reports whether the file or directory at real, an absolute path without
@@ -20,33 +22,23 @@ type hiddenDir struct {
 func (p *Policy) Hidden(real string, dir bool) bool {
 	k := p.core
 	path := slashed(real)
-	if p.masked(path) {
+	if above := p.above(path); above.denied {
+		return true
+	} else if (above.masked || k.masks[path]) && p.masked(path) {
 		return true
 	}
-	if k.deny.tools["Read"] != nil {
-		return true
-	}
-	if !k.deny.read.empty() {
-		if k.hiddenAbove(path) || k.deny.read.matchLeaf(path, dir) != nil {
-			return true
-		}
-	}
-	return !dir && k.links.denied(path)
+	return k.blind || k.deny.read.matchLeaf(path, dir) != nil || !dir && k.links.denied(path)
 }
 
-// hiddenAbove reports whether a directory above path is denied.
-func (k *core) hiddenAbove(path string) bool {
-	i := strings.LastIndexByte(path, '/')
-	if i <= 0 {
-		return false
+// above returns what is known of the directory that holds path.
+func (p *Policy) above(path string) *hiddenDir {
+	parent := path[:max(strings.LastIndexByte(path, '/'), 0)]
+	if last := p.lastHidden.Load(); last != nil && last.path == parent {
+		return last
 	}
-	parent := path[:i]
-	if last := k.lastHidden.Load(); last != nil && last.path == parent {
-		return last.hidden
-	}
-	hidden := k.deny.read.match(parent, true) != nil
-	k.lastHidden.Store(&hiddenDir{parent, hidden})
-	return hidden
+	h := &hiddenDir{parent, p.core.deny.read.match(parent, true) != nil, p.masked(parent)}
+	p.lastHidden.Store(h)
+	return h
 }
 
 // masked reports whether path is in the host's state or a home secret that no

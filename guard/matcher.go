@@ -86,10 +86,13 @@ func (m *matcher) match(path string, dir bool) *pattern {
 		return nil
 	}
 	path = m.spelling.of(path)
+	var room [8]anchored
+	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0; end = nextElement(path, end) {
-		if p := m.level(path[:end], end < len(path) || dir); p != nil {
+		if p := m.level(path[:end], end < len(path) || dir, active); p != nil {
 			return p
 		}
+		active = m.enter(active, path[:end], end)
 	}
 	return nil
 }
@@ -99,7 +102,28 @@ func (m *matcher) matchLeaf(path string, dir bool) *pattern {
 	if m.empty() {
 		return nil
 	}
-	return m.level(m.spelling.of(path), dir)
+	path = m.spelling.of(path)
+	var room [8]anchored
+	active := m.enter(room[:0], "", 0)
+	for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
+		active = m.enter(active, path[:end], end)
+	}
+	return m.level(path, dir, active)
+}
+
+// anchored are the patterns of one directory above a path, which ends at end.
+type anchored struct {
+	patterns []*pattern
+	end      int
+}
+
+// enter adds the patterns of a directory to those that the paths below it are
+// compared with.
+func (m *matcher) enter(active []anchored, dir string, end int) []anchored {
+	if ps := m.byDir[dir]; len(ps) > 0 {
+		return append(active, anchored{ps, end})
+	}
+	return active
 }
 
 // nextElement returns the end of the path element that begins at start, 0 after
@@ -118,8 +142,8 @@ func nextElement(path string, start int) int {
 }
 
 // level decides one path by itself, as if nothing were known of the directories
-// above it.
-func (m *matcher) level(path string, dir bool) *pattern {
+// above it but their patterns.
+func (m *matcher) level(path string, dir bool, active []anchored) *pattern {
 	var d decision
 	d.carving = m.carving
 	slash := strings.LastIndexByte(path, '/')
@@ -135,11 +159,8 @@ func (m *matcher) level(path string, dir bool) *pattern {
 		d.bare(m.byHead[name[0]], path, name, dir)
 	}
 	d.bare(m.anyEnd, path, name, dir)
-	if len(m.byDir) > 0 {
-		d.below(m.byDir[""], path, 0, dir)
-		for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
-			d.below(m.byDir[path[:end]], path, end, dir)
-		}
+	for _, a := range active {
+		d.below(a.patterns, path, a.end, dir)
 	}
 	return d.result()
 }

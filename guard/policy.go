@@ -42,6 +42,8 @@ type Policy struct {
 	core   *core
 	caller Caller
 	own    places
+	// lastHidden is the directory that Hidden was asked about last.
+	lastHidden atomic.Pointer[hiddenDir]
 }
 
 // core is what the policies of all callers share.
@@ -53,8 +55,10 @@ type core struct {
 	inside    places // bounds, by all names
 	state     places
 	secrets   places
+	masks     map[string]bool // state and secrets
 	ruleFiles places
 	shielded  map[string]bool
+	blind     bool // every Read is denied
 
 	deny, ask, allow *list
 	excluded         *commandRules // sandbox.excludedCommands
@@ -66,9 +70,6 @@ type core struct {
 
 	links links
 	tag   string
-	// lastHidden is the directory [Policy.Hidden] was last asked about: searches
-	// go through a directory file by file.
-	lastHidden atomic.Pointer[hiddenDir]
 }
 
 // New makes a policy. It refuses roots that would put the whole machine or home
@@ -102,6 +103,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
 	k.mask(c, cfg)
+	k.blind = k.deny.tools["Read"] != nil
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
 	}
@@ -185,6 +187,10 @@ func (k *core) mask(c *compiler, cfg Config) {
 	}
 	for _, s := range HomeSecrets(cfg.Home) {
 		k.secrets = append(k.secrets, newPlaces(c.place(s))...)
+	}
+	k.masks = map[string]bool{}
+	for _, m := range append(slices.Clone(k.state), k.secrets...) {
+		k.masks[m] = true
 	}
 	for _, f := range append(managedRules(), cfg.RuleFiles...) {
 		k.ruleFiles = append(k.ruleFiles, newPlaces(c.place(f))...)
