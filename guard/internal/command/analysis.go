@@ -27,6 +27,8 @@ type Analysis struct {
 	// ChangesDir is set when the shell may move to another directory, so that a
 	// relative path after that point need not be relative to the start.
 	ChangesDir bool
+
+	braceWords int // made by brace expansion so far, see maxBraceWords
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.

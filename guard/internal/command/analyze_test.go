@@ -1,6 +1,9 @@
 package command
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -380,4 +383,17 @@ func TestConcurrent(t *testing.T) {
 			t.Errorf("got %d and %d commands", first, n)
 		}
 	}
+}
+
+// corpus reads texts that are separated by lines of "---".
+func corpus(t testing.TB, name string) []string {
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		texts = append(texts, strings.TrimSuffix(string(text), "\n---"))
+	}
+	return texts
 }

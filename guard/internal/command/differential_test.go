@@ -1,7 +1,8 @@
+//go:build unix
+
 package command
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -192,17 +193,4 @@ func harmless(text string) bool {
 		}
 	}
 	return !slices.ContainsFunc(Analyze(text).Writes, func(w Word) bool { return strings.HasPrefix(w.Text, "/") || strings.Contains(w.Text, "..") })
-}
-
-// corpus reads texts that are separated by lines of "---".
-func corpus(t testing.TB, name string) []string {
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var texts []string
-	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
-		texts = append(texts, strings.TrimSuffix(string(text), "\n---"))
-	}
-	return texts
 }

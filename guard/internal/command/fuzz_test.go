@@ -78,6 +78,22 @@ func namesAreListed(t *testing.T, a *Analysis, text string) {
 	})
 }
 
+// TestHostile repeats what the parser or the expansion once took seconds or
+// minutes for, up to the longest text that is analysed. It has no limit of its
+// own: what is not bounded does not end.
+func TestHostile(t *testing.T) {
+	for _, part := range []string{
+		"{,}", "{a,b}", "{a,b} ", "{1..9}", "{1..9", "~{a,}", "~{", "{", "((", "(((", "$((", "$(((", "$(", "`", "\"$(", "((a;", "[[ (", "[[ -n $(", "if ", "<<E ", "<<A\n$(",
+		"case x in (", "f(){ ", "${a:-", "${a[", "x=${y", "$[", "<(", "a=(", "a[", "a[$(", "$'", "'", "\\", "# \\\n", "! ", "time ", "coproc ", "for((", "while ", "until ",
+		"env ", "sudo -u ", "xargs ", "find -exec ", "eval ", "bash -c ", "<<-0& \n1", "[](", "$((1))", "$(a)",
+	} {
+		a := Analyze(strings.Repeat(part, MaxLength/len(part)))
+		if slices.Contains(a.Undecidable, failed) {
+			t.Errorf("%q: %s", part, failed)
+		}
+	}
+}
+
 // BenchmarkAnalyze reports the median and the 99th percentile over the commands
 // of testdata. The aim is 25 and 200 µs.
 func BenchmarkAnalyze(b *testing.B) {

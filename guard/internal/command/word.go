@@ -7,30 +7,40 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxBraceWords bounds what one word may grow to by brace expansion. Commands
-// people write stay far below; the cost of analysis must not follow {1..9999}.
-const maxBraceWords = 256
+// maxBraceWords bounds how many words brace expansion may make of a text.
+// Commands people write stay far below; the cost of analysis must not follow
+// {1..9999}.
+const (
+	maxBraceWords = 1000
+	maxBraces     = 20 // in one word: the expansion copies what follows each
+)
 
 // words expands brace expressions and quoting.
 func (w *walker) words(args []*syntax.Word) []Word {
 	out := make([]Word, 0, len(args))
 	for _, arg := range args {
-		if !hasBrace(arg) {
+		switch n := openBraces(arg); {
+		case n == 0:
 			out = append(out, w.word(arg))
-			continue
+		case n > maxBraces:
+			w.undecided(true, "a word with very many braces")
+			out = append(out, Word{Text: w.source(arg)})
+		default:
+			out = w.braces(out, arg)
 		}
-		out = w.braces(out, arg)
 	}
 	return out
 }
 
-func hasBrace(arg *syntax.Word) bool {
+// openBraces counts what may start a brace expression in a word.
+func openBraces(arg *syntax.Word) int {
+	n := 0
 	for _, part := range arg.Parts {
-		if lit, ok := part.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
-			return true
+		if lit, ok := part.(*syntax.Lit); ok {
+			n += strings.Count(lit.Value, "{")
 		}
 	}
-	return false
+	return n
 }
 
 // braces appends what the brace expressions of arg expand to. Expansion happens
@@ -46,7 +56,7 @@ func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 	source := w.source(arg)
 	start := len(out)
 	for one, err := range expand.BracesSeq(nil, split) {
-		if err != nil || len(out)-start >= maxBraceWords {
+		if w.out.braceWords++; err != nil || w.out.braceWords > maxBraceWords {
 			w.undecided(true, "brace expansion to very many words")
 			return append(out[:start], Word{Text: source})
 		}
@@ -191,6 +201,7 @@ func ansiC(s string) (string, bool) {
 		}
 	}
 	v, _, err := expand.Format(&expand.Config{}, s, nil)
+	v, _, _ = strings.Cut(v, "\x00") // as in C, it ends there
 	return v, err == nil
 }
 
@@ -219,7 +230,10 @@ func (e *expansion) literal(s string, first, last bool) {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
-			if i++; i < len(s) && s[i] != '\n' {
+			switch i++; {
+			case i == len(s): // at the end of the text it stands for itself
+				e.text.WriteByte('\\')
+			case s[i] != '\n':
 				e.text.WriteByte(s[i])
 			}
 			continue

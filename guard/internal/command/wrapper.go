@@ -198,6 +198,9 @@ func supplied(p parsed, inner []Word) []Word {
 			if o.has {
 				replace = o.value.Text
 			}
+			if o.has && !o.value.Static {
+				return []Word{{Text: join(inner)}} // any word may be filled in
+			}
 		}
 	}
 	return fill(inner, replace)
@@ -208,7 +211,11 @@ func supplied(p parsed, inner []Word) []Word {
 func fill(inner []Word, replace string) []Word {
 	out := make([]Word, 0, len(inner)+1)
 	for _, word := range inner {
-		if replace != "" && strings.Contains(word.Text, replace) {
+		switch {
+		case replace == "":
+		case !word.Static:
+			word.prefix = "" // what is filled in may come out of it
+		case strings.Contains(word.Text, replace):
 			word.Static, word.single = false, true
 			word.prefix, _, _ = strings.Cut(word.Text, replace)
 		}
