@@ -59,10 +59,11 @@ func (t *Text) splice(m *Match) ([]byte, error) {
 func (t *Text) spliceMapped(m *Match) ([]byte, error) {
 	var out []byte
 	done := 0
+	var at mark
 	for i, sp := range m.Spans {
 		for _, c := range changes(t.str[sp.Start:sp.End], m.New[i]) {
-			start, ok1 := t.rawOffset(sp.Start + c.Start)
-			end, ok2 := t.rawOffset(sp.Start + c.End)
+			start, ok1 := t.rawOffset(sp.Start+c.Start, &at)
+			end, ok2 := t.rawOffset(sp.Start+c.End, &at)
 			if !ok1 || !ok2 {
 				return nil, fmt.Errorf("the edit begins or ends inside a character of the file (%s); include the whole character", t.charset.name)
 			}
@@ -97,7 +98,7 @@ func changes(old, new string) []change {
 		}
 		deleted, inserted = nil, nil
 	}
-	for _, e := range textdiff.Edits(old, new) {
+	for _, e := range textdiff.Edits(old, new, diffOptions(old, new)...) {
 		switch e.Op {
 		case diff.Delete:
 			deleted = append(deleted, e.Line)

@@ -86,7 +86,10 @@ func (t *Text) decodeMapped() {
 // rawOffset returns the offset in the file of an offset in the string. It is
 // not ok when a single character of the file stands for text on both sides,
 // as with the Big5 codes that decode to a letter and a combining accent.
-func (t *Text) rawOffset(off int) (int, bool) {
+//
+// near is a place found before, or zero; it is moved to the place found, so
+// that offsets in ascending order are found in one pass.
+func (t *Text) rawOffset(off int, near *mark) (int, bool) {
 	if t.charset.enc == nil {
 		return off + t.bom, true
 	}
@@ -94,10 +97,14 @@ func (t *Text) rawOffset(off int) (int, bool) {
 	if i < 0 {
 		return t.bom, off == 0
 	}
-	m := t.marks[i]
+	from := t.marks[i]
+	if near.raw > from.raw && near.str <= off {
+		from = *near
+	}
 	dec := t.charset.enc.NewDecoder()
-	n, used, _ := dec.Transform(make([]byte, off-m.str), t.raw[m.raw:], true)
-	return m.raw + used, n == off-m.str
+	n, used, _ := dec.Transform(make([]byte, off-from.str), t.raw[from.raw:], true)
+	*near = mark{from.str + n, from.raw + used}
+	return near.raw, near.str == off
 }
 
 // String returns the decoded text: without byte order mark, with the line

@@ -255,12 +255,13 @@ func FuzzDecodeEdit(f *testing.F) {
 		text := Decode(bytes.Clone(raw))
 		IsBinary(raw)
 		s := text.String()
+		var near mark
 		for i := range s {
-			if off, ok := text.rawOffset(i); ok && (off < text.bom || off > len(raw)) {
+			if off, ok := text.rawOffset(i, &near); ok && (off < text.bom || off > len(raw)) {
 				t.Fatalf("offset %d maps to %d of %d", i, off, len(raw))
 			}
 		}
-		if off, ok := text.rawOffset(len(s)); !ok || off != len(raw) {
+		if off, ok := text.rawOffset(len(s), &mark{}); !ok || off != len(raw) {
 			t.Fatalf("the end maps to %d of %d", off, len(raw))
 		}
 		if !utf8.ValidString(old) || !utf8.ValidString(new) {

@@ -19,7 +19,20 @@ const (
 	// how much of that stands before the first difference in a longer line.
 	maxDiffLine = 1000
 	diffLead    = 200
+
+	// exactDiffLines is how many lines are compared for the smallest diff. With
+	// more of them a heuristic decides where texts have few distinct lines:
+	// 20,000 lines of 50 kinds take 4 ms instead of 800.
+	exactDiffLines = 4000
 )
+
+// diffOptions returns how to compare two texts of that size.
+func diffOptions(old, new string) []diff.Option {
+	if strings.Count(old, "\n")+strings.Count(new, "\n") > exactDiffLines {
+		return []diff.Option{diff.Fast()}
+	}
+	return nil
+}
 
 // Diff returns the unified diff from old to new under the given file name,
 // with so many lines of context, in at most maxLines lines (and one that says
@@ -39,7 +52,7 @@ func Diff(name, old, new string, context, maxLines int) (out string, complete bo
 		fmt.Fprintf(&w.b, "(the changes span %d bytes: too much to show)\n", len(oldMid)+len(newMid))
 		return w.b.String(), false
 	}
-	for _, h := range textdiff.Hunks(oldMid, newMid, diff.Context(context), textdiff.IndentHeuristic()) {
+	for _, h := range textdiff.Hunks(oldMid, newMid, append(diffOptions(oldMid, newMid), diff.Context(context), textdiff.IndentHeuristic())...) {
 		w.line("@@ ", fmt.Sprintf("-%s +%s @@", hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX), hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)))
 		w.edits(h.Edits)
 	}

@@ -78,6 +78,9 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 			new = replacement
 		}
 		m, err := find(t, bare, new, false)
+		if several := (*AmbiguousError)(nil); errors.As(err, &several) {
+			several.How |= LineNumbers
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -109,20 +112,25 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 	if len(spans) == 0 {
 		return nil, nil
 	}
-	if len(spans) > 1 && (!all || how&Quotes != 0) {
+	if len(spans) > 1 && (!all || how&Quotes != 0) || len(spans) > maxMatches {
 		return nil, newAmbiguous(t.str, spans, how)
 	}
 	return replacement(t, withoutOverlaps(spans), old, new, how)
 }
 
-// exactSpans returns all places of old in s, overlapping ones too. A match
+// maxMatches bounds how many matches are replaced at once. Where they stand
+// needs 32 bytes for each.
+const maxMatches = 5_000_000
+
+// exactSpans returns all places of old in s, overlapping ones too, but not
+// many more than maxMatches. A match
 // that would begin between the two characters of a CRLF is none: replacing it
 // would tear the line ending.
 func exactSpans(s, old string) []Span {
 	var spans []Span
 	for at := 0; ; at++ {
 		i := strings.Index(s[at:], old)
-		if i < 0 {
+		if i < 0 || len(spans) > maxMatches {
 			return spans
 		}
 		at += i
@@ -176,8 +184,11 @@ func withoutOverlaps(spans []Span) []Span {
 func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error) {
 	m := &Match{Spans: spans, New: make([]string, len(spans)), How: how}
 	changed := false
+	// When old and new differ in nothing but endings or quotes, that is what
+	// the edit is about.
+	literal := fold(old, true) == fold(new, true)
 	for i, sp := range spans {
-		m.New[i] = restyle(t, sp, old, new, how)
+		m.New[i] = restyle(t, sp, old, new, how, literal)
 		changed = changed || m.New[i] != t.str[sp.Start:sp.End]
 	}
 	if !changed {
@@ -206,39 +217,60 @@ func stripNumbers(s string) (bare string, ok bool) {
 // maxLineList bounds how many line numbers an [AmbiguousError] lists.
 const maxLineList = 20
 
-// AmbiguousError reports that a text to be replaced once occurs several times.
+// AmbiguousError reports that a text to be replaced once occurs several times,
+// or that a text to be replaced everywhere occurs more than maxMatches times.
 type AmbiguousError struct {
-	Lines []int // the line of each match, from 1; at most maxLineList of them
-	Count int   // how many matches there are
+	Lines []int // the lines with a match, from 1; the first maxLineList and one more
+	Count int   // how many matches there are; counting stops after maxMatches
 	How   How   // what had to be disregarded to find them
 }
 
 func newAmbiguous(s string, spans []Span, how How) *AmbiguousError {
 	e := &AmbiguousError{Count: len(spans), How: how}
 	line, at := 1, 0
-	for _, sp := range spans[:min(len(spans), maxLineList)] {
+	for _, sp := range spans {
 		line += strings.Count(s[at:sp.Start], "\n")
 		at = sp.Start
-		e.Lines = append(e.Lines, line)
+		if n := len(e.Lines); n > 0 && e.Lines[n-1] == line {
+			continue
+		}
+		if e.Lines = append(e.Lines, line); len(e.Lines) > maxLineList {
+			break // one more than is listed: it becomes an ellipsis
+		}
 	}
 	return e
 }
 
 func (e *AmbiguousError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "old_string occurs %d times, on lines ", e.Count)
+	if e.Count > maxMatches {
+		fmt.Fprintf(&b, "old_string occurs more than %d times", maxMatches)
+	} else {
+		fmt.Fprintf(&b, "old_string occurs %d times", e.Count)
+	}
+	b.WriteString(", on line")
+	if len(e.Lines) > 1 {
+		b.WriteByte('s')
+	}
+	b.WriteByte(' ')
 	for i, n := range e.Lines {
+		if i == maxLineList {
+			b.WriteString(", …")
+			break
+		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
 		fmt.Fprint(&b, n)
 	}
-	if e.Count > len(e.Lines) {
-		b.WriteString(", …")
-	}
-	if e.How&Quotes != 0 {
+	switch {
+	case e.Count > maxMatches:
+		b.WriteString(": too many to replace at once. Use a command such as sed")
+	case e.How&Quotes != 0:
 		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the file, and enough lines around it to be the only one")
-	} else {
+	case e.How&LineNumbers != 0:
+		b.WriteString(" (without its line number prefixes). Give old_string without them, and enough lines around it to be the only one")
+	default:
 		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")
 	}
 	return b.String()

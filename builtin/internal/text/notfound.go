@@ -9,8 +9,9 @@ import (
 // The bounds of a diagnosis: what is looked at and what is shown.
 const (
 	maxDiagnosed    = 16 << 20 // bytes of the file
-	maxOldLines     = 200      // lines of the text searched for
+	maxOldLines     = 200      // lines of the text searched for that decide where it is
 	maxRegionLines  = 20       // lines shown of each
+	leadingLines    = 3        // lines shown before the first that differs
 	maxShownLine    = 240      // characters shown of a line
 	maxCandidates   = 8        // places compared in full
 	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
@@ -70,12 +71,11 @@ func diagnose(t *Text, old string) *NotFoundError {
 	if len(s) > maxDiagnosed {
 		s, e.Partial = s[:maxDiagnosed], true
 	}
-	want := splitLines(old)
-	want = want[:min(len(want), maxOldLines)]
-	have := splitLines(s)
+	want, have := splitLines(old), splitLines(s)
+	sample := want[:min(len(want), maxOldLines)]
 	best, score := 0, 0.0
-	for _, at := range candidates(want, have) {
-		if got := similarity(want, have[at:]); got > score {
+	for _, at := range candidates(sample, have) {
+		if got := similarity(sample, have[at:]); got > score {
 			best, score = at, got
 		}
 	}
@@ -84,7 +84,9 @@ func diagnose(t *Text, old string) *NotFoundError {
 	}
 	region := have[best:min(len(have), best+len(want))]
 	e.First, e.Last = best+1, best+len(region)
-	e.Reason = reason(want, region)
+	if e.Reason = reason(want, region); e.Reason == "" && best+len(want) > len(have) {
+		e.Reason = "the file ends before old_string does"
+	}
 	e.Region = showRegion(want, region, best+1)
 	return e
 }
@@ -233,7 +235,7 @@ func (g *gramSet) similarity(line []byte) float64 {
 // reason names what all differences between want and have come down to.
 func reason(want, have []string) string {
 	if len(have) < len(want) {
-		return "the file ends before old_string does"
+		return ""
 	}
 	same := func(norm func(string) string) bool {
 		for j := range want {
@@ -295,14 +297,20 @@ func indentStyles(want, have []string) string {
 	return ""
 }
 
-// showRegion shows have beside want; lines that differ come in pairs.
+// showRegion shows have beside want, from a little before the first line that
+// differs; lines that differ come in pairs.
 func showRegion(want, have []string, first int) string {
 	var b strings.Builder
-	for j := range have {
-		if j == maxRegionLines {
-			fmt.Fprintf(&b, "       … %d more lines\n", len(have)-j)
-			break
-		}
+	start := 0
+	for start < len(have) && want[start] == have[start] {
+		start++
+	}
+	start = max(0, start-leadingLines)
+	end := min(len(have), start+maxRegionLines)
+	if start > 0 {
+		fmt.Fprintf(&b, "       … %d lines that are equal\n", start)
+	}
+	for j := start; j < end; j++ {
 		if want[j] == have[j] {
 			fmt.Fprintf(&b, "  %5d→%s\n", first+j, shorten(have[j], 0))
 			continue
@@ -311,6 +319,9 @@ func showRegion(want, have []string, first int) string {
 		fmt.Fprintf(&b, "-      →%s\n", visible(shorten(want[j], p)))
 		fmt.Fprintf(&b, "+ %5d→%s\n", first+j, visible(shorten(have[j], p)))
 		fmt.Fprintf(&b, "        %s^ differs from here\n", strings.Repeat(" ", caret(have[j], p)))
+	}
+	if end < len(have) {
+		fmt.Fprintf(&b, "       … %d more lines\n", len(have)-end)
 	}
 	return b.String()
 }

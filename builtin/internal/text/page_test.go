@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestReadPage(t *testing.T) {
@@ -46,7 +47,7 @@ func TestReadPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(&tt.want, got); d != "" {
+			if d := cmp.Diff(&tt.want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})

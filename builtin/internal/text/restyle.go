@@ -13,10 +13,9 @@ import (
 // the file. Lines that old and new share keep the very characters of the
 // file; other lines take its line endings and its kind of quotes.
 //
-// When old and new differ in nothing but endings or quotes, that is what the
-// edit is about, and new stands as it is.
-func restyle(t *Text, sp Span, old, new string, how How) string {
-	if fold(old, true) == fold(new, true) {
+// If literal is set, new stands as it is.
+func restyle(t *Text, sp Span, old, new string, how How, literal bool) string {
+	if literal {
 		return new
 	}
 	eol := eolNear(t.str, sp.Start, t.eol)
@@ -96,7 +95,8 @@ func styleOf(region string, plain rune, curly string) quoteStyle {
 func (a *aligner) align(new string) string {
 	var b strings.Builder
 	var deleted []int // lines of old that the edits so far removed, not yet paired
-	for _, e := range textdiff.Edits(strings.Join(a.old, ""), new) {
+	old := strings.Join(a.old, "")
+	for _, e := range textdiff.Edits(old, new, diffOptions(old, new)...) {
 		switch e.Op {
 		case diff.Match:
 			deleted = nil
