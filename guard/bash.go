@@ -50,15 +50,17 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 // follow finds the directories that the line changes to. A line with cd in it is
 // judged as if each of its commands ran in each of them.
 func (l *line) follow() {
+	entered := false
 	for _, s := range l.analysis.Commands {
 		switch s.Name {
 		case "cd", "pushd":
 			l.enter(s)
+			entered = true
 		case "env", "genv", "sudo", "doas":
 			l.lost = l.lost || l.analysis.ChangesDir && len(s.Args) > 1 && isOption(s.Args[1].Text)
 		}
 	}
-	l.lost = l.lost || l.analysis.ChangesDir && len(l.dirs) == 1
+	l.lost = l.lost || l.analysis.ChangesDir && !entered
 }
 
 // maxDirs bounds the directories that one line is followed into.

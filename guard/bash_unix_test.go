@@ -141,6 +141,7 @@ func TestJudgeBash(t *testing.T) {
 		{"cat of something unknown", "", "cat $F", Ask, ""},
 		{"cd outside", "", "cd $TOP/out && cat f", Ask, ""},
 		{"cd home", "", "cd; ls", Ask, ""},
+		{"cd to where it is", "", "cd $TOP/ws && ls && cd . && cat README.md", Allow, RuleReadOnly},
 		{"cd back", "", "cd - && ls", Ask, ""},
 		{"env -C", "", "env -C $TOP/out cat f", Ask, ""},
 		{"cd inside, env -C outside", "", "cd src && env -C $TOP/out cat f", Ask, ""},
