@@ -26,7 +26,7 @@ const (
 func TestIgnoreAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
 	n := fewRepositories
-	if os.Getenv("TOOLHOST_LONG") != "" {
+	if long() {
 		n = manyRepositories
 	}
 	e := New(Config{GlobalIgnore: os.DevNull, Workers: 2})
