@@ -152,25 +152,23 @@ func (r *replacement) create() (Outcome, error) {
 	if mode == 0 {
 		mode = DefaultMode
 	}
-	t, err := r.writeTemp(mode)
+	t, err := r.newTemp()
 	if err != nil {
 		return Outcome{}, r.failed("create", err)
 	}
 	defer t.discard()
-	if err = t.close(r.Sync); err == nil {
-		if r.MustNotExist {
-			err = r.link(t)
-		} else {
-			err = r.rename(t)
-		}
+	if err = t.write(r.content, mode); err == nil {
+		err = t.close(r.Sync)
 	}
-	if err == nil {
-		err = r.syncDir()
+	if err == nil && r.MustNotExist {
+		err = r.link(t)
+	} else if err == nil {
+		err = r.rename(t)
 	}
 	if err != nil {
 		return Outcome{}, r.failed("create", err)
 	}
-	return Outcome{Created: true}, nil
+	return Outcome{Created: true}, r.syncDir()
 }
 
 // link gives the temporary file its name unless that is taken, which a rename
@@ -199,36 +197,45 @@ func (r *replacement) update() (Outcome, error) {
 	if r.attrs.links > 1 {
 		return r.inPlace(fmt.Sprintf("it has %d hard links", r.attrs.links))
 	}
-	t, err := r.writeTemp(tempMode)
-	if isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
-		return r.inPlace("its directory cannot be written")
-	}
+	why, err := r.byRename()
 	if err != nil {
 		return Outcome{}, r.failed("write", err)
 	}
+	if why != "" {
+		return r.inPlace(why)
+	}
+	return Outcome{}, r.syncDir()
+}
+
+// byRename replaces the current file by a rename, unless there is a reason
+// why that cannot be, or would lose something. Then nothing is left of it.
+func (r *replacement) byRename() (why string, err error) {
+	t, err := r.newTemp()
+	if err != nil {
+		return "", err
+	}
 	defer t.discard()
+	err = t.write(r.content, tempMode)
+	if t.file == nil && isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
+		return "its directory cannot be written", nil
+	}
+	if err != nil {
+		return "", err
+	}
 	var kept *keepError
 	if err := r.attrs.apply(t.file); errors.As(err, &kept) {
-		t.discard() // before the journal needs the space
-		return r.inPlace(kept.Error())
+		return kept.Error(), nil
 	} else if err != nil {
-		return Outcome{}, r.failed("write", err)
+		return "", err
 	}
 	if err := t.close(r.Sync); err != nil {
-		return Outcome{}, r.failed("write", err)
+		return "", err
 	}
 	err = r.rename(t)
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
-		t.discard()
-		return r.inPlace("it cannot be renamed over: " + cause(err))
+		return "it cannot be renamed over: " + bare(err).Error(), nil
 	}
-	if err == nil {
-		err = r.syncDir()
-	}
-	if err != nil {
-		return Outcome{}, r.failed("write", err)
-	}
-	return Outcome{}, nil
+	return "", err
 }
 
 // rename puts the temporary file, closed, in the place of the target.
@@ -244,12 +251,22 @@ func (r *replacement) syncDir() error {
 	if !r.Sync {
 		return nil
 	}
-	return syncDir(r.handle)
+	if err := syncDir(r.handle); err != nil {
+		return fmt.Errorf("%s has its new content, but that may not outlast a loss of power: sync its directory: %w", r.path(), bare(err))
+	}
+	return nil
 }
+
+// path names the file in errors.
+func (r *replacement) path() string { return filepath.Join(dirPath(r.handle), r.base) }
 
 // failed explains an error to the one who asked for the write.
 func (r *replacement) failed(op string, err error) error {
-	return fmt.Errorf("%s %s: %w%s", op, filepath.Join(r.dir.Name(), r.base), bare(err), advice(err))
+	state := "The file is unchanged"
+	if r.current == nil {
+		state = "Nothing was written"
+	}
+	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), bare(err), state, advice(err))
 }
 
 // bare takes the operation and the name of a temporary file off an error of
@@ -266,24 +283,19 @@ func bare(err error) error {
 	return err
 }
 
-func cause(err error) string { return bare(err).Error() }
-
-// advice says what to do about an error and that nothing was lost.
+// advice says what to do about an error.
 func advice(err error) string {
-	const unchanged = ". The file is unchanged"
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return unchanged + "; free some space on that file system and try again"
+		return "; free some space on that file system and try again"
 	case errors.Is(err, syscall.EDQUOT):
-		return unchanged + "; the disk quota is used up: free some space and try again"
+		return "; the disk quota is used up: free some space and try again"
 	case errors.Is(err, syscall.EROFS):
-		return unchanged + "; the file system is mounted read-only"
-	case errors.Is(err, fs.ErrExist):
-		return "; nothing was written"
+		return "; the file system is mounted read-only"
 	case errors.Is(err, fs.ErrPermission):
-		return unchanged + "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
+		return "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
 	}
-	return unchanged
+	return ""
 }
 
 func isAny(err error, targets ...syscall.Errno) bool {
@@ -305,31 +317,33 @@ type temp struct {
 	name   string
 	file   *os.File // nil once closed
 	intent *entry   // nil without a journal
-	gone   bool     // renamed or removed
+	gone   bool     // not yet created, renamed or removed
 }
 
-// writeTemp creates a temporary file with the new content. Its name cannot be
-// guessed, and O_EXCL refuses whatever might be there in spite of that.
-func (r *replacement) writeTemp(mode fs.FileMode) (*temp, error) {
-	t := &temp{dir: r.dir, name: ".toolhost-" + rand.Text() + ".tmp"}
-	if r.JournalDir != "" {
-		var err error
-		if t.intent, err = recordTemp(r.JournalDir, dirPath(r.handle), t.name); err != nil {
-			return nil, fmt.Errorf("record the write in the journal %s: %w", r.JournalDir, bare(err))
-		}
+// newTemp chooses the name of a temporary file, which cannot be guessed, and
+// records it.
+func (r *replacement) newTemp() (*temp, error) {
+	t := &temp{dir: r.dir, name: ".toolhost-" + rand.Text() + ".tmp", gone: true}
+	if r.JournalDir == "" {
+		return t, nil
 	}
 	var err error
-	t.file, err = r.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		t.gone = true
-		t.discard()
-		return nil, err
-	}
-	if _, err = t.file.Write(r.content); err != nil {
-		t.discard()
-		return nil, err
+	if t.intent, err = recordTemp(r.JournalDir, dirPath(r.handle), t.name); err != nil {
+		return nil, fmt.Errorf("record the write in the journal %s: %w", r.JournalDir, bare(err))
 	}
 	return t, nil
+}
+
+// write creates the file. O_EXCL refuses whatever might be there in spite of
+// its name. If it cannot be created t.file stays nil.
+func (t *temp) write(content []byte, mode fs.FileMode) error {
+	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	t.file, t.gone = f, false
+	_, err = f.Write(content)
+	return err
 }
 
 // close ends the writing. It comes before the rename because some file systems

@@ -35,8 +35,8 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if err := overwrite(f, r.content); err != nil {
 		if undo := overwrite(f, old); undo != nil {
 			e.abandon()
-			return Outcome{}, fmt.Errorf("write %s: %w; its old content could not be put back (%v) and is kept in the journal %s: it is restored at the next start",
-				r.base, bare(err), bare(undo), e.path)
+			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): it is kept in the journal (%s) and restored at the next start",
+				r.path(), bare(err), bare(undo), e.path)
 		}
 		r.attrs.restore(f)
 		e.done()

@@ -86,7 +86,10 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 	}
 	defer handle.Close()
 	r := &replacement{dir: dir, handle: handle, base: "f", content: []byte("x"), Options: Options{JournalDir: journal}}
-	temp, err := r.writeTemp(tempMode)
+	temp, err := r.newTemp()
+	if err == nil {
+		err = temp.write(r.content, tempMode)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
