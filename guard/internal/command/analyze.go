@@ -3,8 +3,6 @@ package command
 import (
 	"path"
 	"strings"
-	"sync"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -31,11 +29,6 @@ const (
 
 // failed is the reason that stands for a panic.
 const failed = "the analysis of the command failed"
-
-// parsers holds *syntax.Parser, which are costly to make and not safe to share.
-var parsers = sync.Pool{New: func() any {
-	return syntax.NewParser(syntax.Variant(syntax.LangBash))
-}}
 
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
@@ -115,85 +108,6 @@ func (w *walker) script(text string) {
 			w.funcs[f.Name.Value] = true
 		}
 	}
-}
-
-// parse returns the statements of text up to the first error: bash runs what
-// comes before a syntax error on a later line, so rules must see it.
-func parse(text string) ([]*syntax.Stmt, error) {
-	p := parsers.Get().(*syntax.Parser)
-	defer parsers.Put(p)
-	var stmts []*syntax.Stmt
-	var failure error
-	// The loop is not left early: the parser (3.14) calls its body again after an
-	// error in a heredoc, which the runtime answers with a panic.
-	for stmt, err := range p.StmtsSeq(strings.NewReader(text)) {
-		switch {
-		case failure != nil:
-		case err != nil:
-			failure = err
-		default:
-			stmts = append(stmts, stmt)
-		}
-	}
-	return stmts, failure
-}
-
-// unreadable names what bash and the parser would not read alike. A carriage
-// return is part of a word to bash; the parser drops it, which would join
-// `a \<CR><LF>rm x` into one command.
-func unreadable(text string) string {
-	switch {
-	case strings.IndexByte(text, 0) >= 0:
-		return "the command holds a NUL byte"
-	case strings.IndexByte(text, '\r') >= 0:
-		return "the command holds a carriage return"
-	case !utf8.ValidString(text):
-		return "the command is not valid UTF-8"
-	case bracketDepth(text) > maxBrackets:
-		return "the command nests brackets very deep"
-	case continuedComment(text):
-		return "a comment ends in a backslash"
-	}
-	return ""
-}
-
-// bracketDepth counts brackets that are open at once, quoted or not.
-func bracketDepth(text string) int {
-	depth, deepest := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '(', '[', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ')', ']', '}':
-			depth = max(depth-1, 0)
-		}
-	}
-	return deepest
-}
-
-// continuedComment reports whether a line that may hold a comment ends in a
-// backslash. Bash ends the comment there; the parser (3.14) joins the next line
-// to the command, so that `ls # \` would hide the line below in the words of ls.
-func continuedComment(text string) bool {
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\n")
-		if text == "" || !strings.HasSuffix(line, "\\") {
-			continue
-		}
-		for i := strings.IndexByte(line, '#'); i >= 0; {
-			if i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0 {
-				return true
-			}
-			next := strings.IndexByte(line[i+1:], '#')
-			if next < 0 {
-				break
-			}
-			i += 1 + next
-		}
-	}
-	return false
 }
 
 // declare notes the functions of the text. A call may stand before the

@@ -241,6 +241,7 @@ var variableRows = []row{
 	{"threat: subscript", "test -v 'a[$(rm x)]'", "", true},
 	{"threat: subscript", "[[ -v $a ]]", "", true},
 	{"threat: subscript", "printf -v 'a[$(rm x)]' x", "", true},
+	{"threat: subscript", "x=-v; printf \"$x\" 'a[$(rm x)]' y", "", true},
 	{"threat: subscript", "read 'a[$(rm x)]'", "", true},
 	{"threat: subscript", "unset \"$x\"", "", true},
 	{"threat: subscript", "declare 'a[$(rm x)]=1'", "", true},

@@ -6,7 +6,7 @@ import "strings"
 type launcher struct {
 	options spec   // those whose values must be told from options
 	launch  string // options, or starts of them, that start a program
-	words   string // starts of words that do so, for programs without getopt
+	words   string // words, or starts of options, for programs without getopt
 }
 
 // launcherOf returns the options of a program that start other programs.
@@ -82,7 +82,7 @@ func (w *walker) launches(c Simple) {
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
 		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && word.Text != "" && word.Text[0] != '-' && strings.ContainsAny(word.Text, "IF"),
-			startsWithOneOf(word.Text, l.words),
+			namesLaunch(word.Text, l.words),
 			l.words != "" && strings.ContainsAny(word.Text, "`$") && oneOf(c.Name, "make gmake"):
 			w.undecided(true, c.Name+" starts a program that its words name: "+word.Text)
 			return
@@ -102,10 +102,14 @@ func (w *walker) launches(c Simple) {
 	}
 }
 
-func startsWithOneOf(s, list string) bool {
+// namesLaunch reports whether a word is in list, or starts with an element of
+// it that is an option or a variable.
+func namesLaunch(word, list string) bool {
 	for list != "" {
 		var field string
-		if field, list, _ = strings.Cut(list, " "); strings.HasPrefix(s, field) {
+		field, list, _ = strings.Cut(list, " ")
+		prefix := field[0] == '-' || strings.HasSuffix(field, "=")
+		if word == field || prefix && strings.HasPrefix(word, field) {
 			return true
 		}
 	}
@@ -159,8 +163,9 @@ func (c Simple) subcommand(i int) int {
 // as a rule, which the allow rule for the runner is meant for; a deny rule sees
 // it as a form of the runner. Programs of the system are listed on their own.
 func (w *walker) runs(c Simple, first int) {
-	w.launches(c)
 	inner := c.Args[first:]
+	c.Args = c.Args[:first] // the options after that are the inner program's
+	w.launches(c)
 	if !inner[0].Static {
 		w.undecided(true, c.Name+" runs a program whose name is not known: "+inner[0].Text)
 		return

@@ -272,8 +272,9 @@ func (w *walker) names(c Simple) {
 	if p.has("C") || c.Name == "unset" && p.has("f") {
 		w.undecided(true, c.Name+" runs a callback, or takes away a function")
 	}
-	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && !c.Args[1].single {
-		w.undecided(true, "printf with dynamic options")
+	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].mayBeOption() &&
+		(!c.Args[1].single || len(c.Args) > 2 && (!c.Args[2].Static || strings.Contains(c.Args[2].Text, "["))) {
+		w.undecided(true, "printf with a format that may be -v")
 	}
 	if operands {
 		for _, word := range p.operands {
