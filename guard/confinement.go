@@ -38,10 +38,10 @@ func (p *Policy) Confinement() Confinement {
 	}
 	c.Denied = append(c.Denied, named(k.deny.read)...)
 	c.ReadOnly = append(c.ReadOnly, named(k.deny.edit)...)
-	for _, f := range k.ruleFiles {
+	for _, f := range k.ruleFiles.names {
 		c.ReadOnly = append(c.ReadOnly, unslashed(f))
 	}
-	for _, m := range append(slices.Clone(k.state), k.secrets...) {
+	for _, m := range append(slices.Clone(k.state.names), k.secrets.names...) {
 		if name := unslashed(m); exists(name) && (k.state.within(m) || k.allow.read.match(m, true) == nil) {
 			c.Masked = append(c.Masked, name)
 		}

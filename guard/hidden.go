@@ -24,7 +24,7 @@ func (p *Policy) Hidden(real string, dir bool) bool {
 	path := slashed(real)
 	if above := p.above(path); above.denied {
 		return true
-	} else if (above.masked || k.masks[path]) && p.masked(path) {
+	} else if (above.masked || k.masks[k.state.spelling.of(path)]) && p.masked(path) {
 		return true
 	}
 	return k.blind || k.deny.read.matchLeaf(path, dir) != nil || !dir && k.links.denied(path)
@@ -61,9 +61,9 @@ func (p *Policy) masked(path string) bool {
 func (p *Policy) HiddenTag() string {
 	k := p.core
 	names := k.links.tag(k)
-	if len(p.own) == 0 && names == "" {
+	if len(p.own.names) == 0 && names == "" {
 		return k.tag
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %s", k.tag, p.own, names))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %s", k.tag, p.own.names, names))
 	return hex.EncodeToString(sum[:16])
 }

@@ -208,7 +208,7 @@ func (j *judge) guarded(t target) (Part, bool) {
 
 // linkDenied finds files that are denied under another name.
 func (j *judge) linkDenied(t target) (Part, bool) {
-	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets) == 0 {
+	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets.names) == 0 {
 		return Part{}, false
 	}
 	s := j.scanFor(t.path)

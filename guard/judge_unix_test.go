@@ -372,6 +372,16 @@ func TestCaseInsensitive(t *testing.T) {
 			t.Errorf("%q is not denied where case does not count", name)
 		}
 	}
+	k := &core{bounds: c.bounds, home: c.home, vital: newPlaces(folded, c.bounds...)}
+	k.mask(c, Config{Home: ws}, folded)
+	for _, name := range []string{".SSH/id_rsa", ".ssh", ".AWS/x", ".\u017fsh/id_rsa"} {
+		if !k.secrets.within(filepath.Join(ws, name)) {
+			t.Errorf("%q is no home secret where case does not count", name)
+		}
+	}
+	if !k.critical(strings.ToUpper(ws)) {
+		t.Error("the root by another case is not critical")
+	}
 	if ignoresCase(ws) {
 		if _, err := os.Lstat(filepath.Join(ws, "readme.MD")); err != nil {
 			t.Error("ignoresCase says true, but the file is not found by another case")

@@ -164,7 +164,7 @@ func (k *core) outermost() []string {
 func (k *core) deniedOutside() []string {
 	var out []string
 	add := func(name string) {
-		if name != "" && !k.inside.within(name) && !slices.ContainsFunc(k.inside, func(in string) bool { return within(in, name) }) {
+		if name != "" && !k.inside.within(name) && !slices.ContainsFunc(k.inside.names, func(in string) bool { return within(in, name) }) {
 			out = append(out, unslashed(name))
 		}
 	}
@@ -176,7 +176,7 @@ func (k *core) deniedOutside() []string {
 			add(name)
 		}
 	}
-	for _, s := range k.secrets {
+	for _, s := range k.secrets.names {
 		add(s)
 	}
 	return out

@@ -15,7 +15,9 @@ type fileID struct{ dev, ino uint64 }
 func identify(fs.FileInfo) (fileID, uint64) { return fileID{}, 0 }
 
 // openFile opens path with flag below its volume through [os.Root], and refuses
-// a path that a link has come into since it was resolved.
+// a path that a link has come into since it was resolved. Windows cannot do both
+// in one step: a link put there in between is followed, though not to another
+// volume.
 func openFile(path string, flag int) (*os.File, error) {
 	root, rest, err := openVolume(path)
 	if err != nil {

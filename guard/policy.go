@@ -52,7 +52,8 @@ type core struct {
 	bounds []place // roots and additional directories
 	home   place
 
-	inside    places // bounds, by all names
+	inside    places // bounds
+	vital     places // bounds and the home directory
 	state     places
 	secrets   places
 	masks     map[string]bool // state and secrets
@@ -97,12 +98,12 @@ func New(cfg Config) (*Policy, error) {
 	tight, loose := c.spellings()
 	k := &core{
 		roots: c.roots, bounds: c.bounds, home: c.home,
-		inside: newPlaces(c.bounds...), shielded: shieldNames(),
+		inside: newPlaces(exact, c.bounds...), vital: newPlaces(folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
 		mode: modeOf(set), sandbox: set.Sandbox, containment: cfg.Containment, broken: set.Broken,
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
 	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
-	k.mask(c, cfg)
+	k.mask(c, cfg, tight)
 	k.blind = k.deny.tools["Read"] != nil
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
@@ -181,19 +182,21 @@ func (c *compiler) spellings() (tight, loose spelling) {
 }
 
 // mask resolves the built-in masks.
-func (k *core) mask(c *compiler, cfg Config) {
-	if cfg.StateDir != "" {
-		k.state = newPlaces(c.place(cfg.StateDir))
+func (k *core) mask(c *compiler, cfg Config, s spelling) {
+	all := func(names []string) (out []place) {
+		for _, name := range names {
+			if name != "" {
+				out = append(out, c.place(name))
+			}
+		}
+		return out
 	}
-	for _, s := range HomeSecrets(cfg.Home) {
-		k.secrets = append(k.secrets, newPlaces(c.place(s))...)
-	}
+	k.state = newPlaces(s, all([]string{cfg.StateDir})...)
+	k.secrets = newPlaces(s, all(HomeSecrets(cfg.Home))...)
+	k.ruleFiles = newPlaces(folded, all(append(managedRules(), cfg.RuleFiles...))...)
 	k.masks = map[string]bool{}
-	for _, m := range append(slices.Clone(k.state), k.secrets...) {
-		k.masks[m] = true
-	}
-	for _, f := range append(managedRules(), cfg.RuleFiles...) {
-		k.ruleFiles = append(k.ruleFiles, newPlaces(c.place(f))...)
+	for _, key := range append(slices.Clone(k.state.keys), k.secrets.keys...) {
+		k.masks[key] = true
 	}
 }
 
@@ -210,14 +213,13 @@ func managedRules() []string {
 
 // For returns the policy for one caller. It costs next to nothing.
 func (p *Policy) For(c Caller) *Policy {
-	q := &Policy{core: p.core, caller: c}
+	var own []place
 	for _, dir := range c.Own {
-		real, _, err := followLinks(dir)
-		if err == nil {
-			q.own = append(q.own, newPlaces(place{filepath.Clean(dir), real})...)
+		if real, _, err := followLinks(dir); err == nil {
+			own = append(own, place{filepath.Clean(dir), real})
 		}
 	}
-	return q
+	return &Policy{core: p.core, caller: c, own: newPlaces(exact, own...)}
 }
 
 // Roots returns the workspace roots as they were given.
@@ -242,7 +244,7 @@ func hiddenTag(k *core, set *settings.Settings) string {
 	for _, e := range set.Deny {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}
-	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state, k.secrets, k.deny.read.spelling)
+	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state.names, k.secrets.names, k.deny.read.spelling)
 	for _, e := range set.Allow {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}

@@ -87,10 +87,8 @@ func (k *core) isProtected(path string) bool {
 // would on another start: they are never written by a tool.
 func (k *core) isSettingsFile(path string) bool {
 	path = folded.of(path)
-	for _, f := range k.ruleFiles {
-		if within(path, folded.of(f)) {
-			return true
-		}
+	if k.ruleFiles.within(path) {
+		return true
 	}
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -102,44 +100,40 @@ func (k *core) isSettingsFile(path string) bool {
 	return strings.HasSuffix(dir, "/.toolhost") || strings.HasSuffix(path, "/.toolhost")
 }
 
-// within reports whether path is one of the places, or below one, by either
-// name.
-func (ps places) within(path string) bool {
-	for i := range ps {
-		if within(path, ps[i]) {
-			return true
-		}
-	}
-	return false
+// places are directories and files by all their names.
+type places struct {
+	names    []string // in the form rules are compared in
+	keys     []string // the names spelled
+	spelling spelling
 }
 
-// places are directories and files by all their names, in the form rules are
-// compared in.
-type places []string
-
-func newPlaces(list ...place) places {
-	var out places
+func newPlaces(s spelling, list ...place) places {
+	out := places{spelling: s}
 	for _, p := range list {
-		if p.given != "" {
-			out = append(out, slashAll(p.names())...)
+		if p.given == "" {
+			continue
+		}
+		for _, name := range slashAll(p.names()) {
+			out.names = append(out.names, name)
+			out.keys = append(out.keys, s.of(name))
 		}
 	}
 	return out
 }
 
+// within reports whether path is one of the places or below one, by any name.
+func (ps places) within(path string) bool {
+	if len(ps.keys) == 0 {
+		return false
+	}
+	path = ps.spelling.of(path)
+	return slices.ContainsFunc(ps.keys, func(key string) bool { return within(path, key) })
+}
+
 // critical reports whether removing path would remove a root directory, one of
 // its children, the home directory, a root or what holds one.
 func (k *core) critical(path string) bool {
-	if path == "/" || strings.Count(path, "/") == 1 {
-		return true
-	}
-	vital := append(slices.Clone(k.bounds), k.home)
-	for _, v := range vital {
-		for _, dir := range slashAll(v.names()) {
-			if dir != "" && within(dir, path) {
-				return true
-			}
-		}
-	}
-	return false
+	path = folded.of(path)
+	return strings.Count(path, "/") == 1 ||
+		slices.ContainsFunc(k.vital.keys, func(dir string) bool { return within(dir, path) })
 }
