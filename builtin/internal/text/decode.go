@@ -17,7 +17,6 @@ type Text struct {
 	charset *charset
 	bom     int // length of the byte order mark in raw
 	eol     EOL
-	invalid int
 	marks   []mark // empty when str is raw without its mark
 }
 
@@ -52,9 +51,6 @@ func decodeAs(raw []byte, cs *charset, bom int) *Text {
 	t := &Text{raw: raw, charset: cs, bom: bom}
 	if cs.enc == nil {
 		t.str = shared(raw[bom:])
-		if !utf8.ValidString(t.str) {
-			_, t.invalid = countUTF8(raw[bom:])
-		}
 	} else {
 		t.decodeMapped()
 	}
@@ -126,4 +122,11 @@ func (t *Text) BOM() bool { return t.bom > 0 }
 func (t *Text) EOL() EOL { return t.eol }
 
 // Invalid returns how many bytes of a UTF-8 text belong to no character.
-func (t *Text) Invalid() int { return t.invalid }
+// It looks at the whole text.
+func (t *Text) Invalid() int {
+	if t.charset.enc != nil || utf8.ValidString(t.str) {
+		return 0
+	}
+	_, invalid := countUTF8(t.raw[t.bom:])
+	return invalid
+}

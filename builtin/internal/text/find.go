@@ -88,6 +88,7 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 			m.How |= LineNumbers
 			return m, nil
 		}
+		old = bare
 	}
 	return nil, diagnose(t, old)
 }

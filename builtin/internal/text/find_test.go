@@ -123,13 +123,16 @@ func TestNotFound(t *testing.T) {
 		region      string
 	}{
 		{"spaces for tabs", "func b() {\n    if x {\n        return 2\n", 7, 9, "only the indentation differs: tabs in the file, spaces in old_string",
-			"      7→func b() {\n-      →····if·x·{\n+     8→⇥if·x·{\n        ^ differs from here\n-      →········return·2\n+     9→⇥⇥return·2\n        ^ differs from here\n"},
+			"      7→func b() {\n-      →····if x {\n+     8→⇥if x {\n        ^ differs from here\n-      →········return 2\n+     9→⇥⇥return 2\n        ^ differs from here\n"},
 		{"trailing space", "return 1 \n}\n\nfunc b", 4, 7, "", ""},
-		{"blank at the end", "func a() { \n\treturn 1\n", 3, 4, "only whitespace at the ends of lines differs", "-      →func·a()·{·\n+     3→func·a()·{\n                  ^ differs from here\n      4→\treturn 1\n"},
+		{"blank at the end", "func a() { \n\treturn 1\n", 3, 4, "only whitespace at the ends of lines differs", "-      →func a() {·\n+     3→func a() {\n                  ^ differs from here\n      4→\treturn 1\n"},
 		{"case", "FUNC A() {\n\tRETURN 1", 3, 4, "only upper and lower case differ", ""},
-		{"no-break space", "func\u00a0a() {\n", 3, 3, "only whitespace differs", "-      →func<U+00A0>a()·{\n+     3→func·a()·{\n            ^ differs from here\n"},
+		{"no-break space", "func\u00a0a() {\n", 3, 3, "only whitespace differs", "-      →func<U+00A0>a() {\n+     3→func a() {\n            ^ differs from here\n"},
 		{"zero width", "func a()\u200b {\n", 3, 3, "only invisible or look-alike characters differ", ""},
-		{"a word", "func b() {\n\tif y {\n", 7, 8, "", "      7→func b() {\n-      →⇥if·y·{\n+     8→⇥if·x·{\n            ^ differs from here\n"},
+		{"a word", "func b() {\n\tif y {\n", 7, 8, "", "      7→func b() {\n-      →⇥if y {\n+     8→⇥if x {\n            ^ differs from here\n"},
+		{"a line too few", "func b() {\n\tif x {\n\t}\n}\n", 7, 11, "", "      7→func b() {\n      8→\tif x {\n+     9→⇥⇥return 2\n     10→\t}\n     11→}\n"},
+		{"a line too many", "func b() {\n\tx := 1\n\tif x {\n\t\treturn 2\n", 7, 9, "", "      7→func b() {\n-      →⇥x := 1\n      8→\tif x {\n      9→\t\treturn 2\n"},
+		{"line numbers", "     8→\tif y {\n     9→\t\treturn 2\n", 8, 9, "", ""},
 		{"nothing alike", "SELECT id FROM customers", 0, 0, "", ""},
 	}
 	for _, tt := range tests {

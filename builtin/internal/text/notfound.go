@@ -10,11 +10,12 @@ import (
 const (
 	maxDiagnosed    = 16 << 20 // bytes of the file
 	maxOldLines     = 200      // lines of the text searched for that decide where it is
-	maxRegionLines  = 20       // lines shown of each
-	leadingLines    = 3        // lines shown before the first that differs
+	maxRegionRows   = 40       // lines shown, of both sides together
+	leadingRows     = 3        // lines shown before the first that differs
 	maxShownLine    = 240      // characters shown of a line
 	maxCandidates   = 8        // places compared in full
 	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
+	slack           = 2        // lines that may be missing or added on one side
 	maxSameLines    = 8        // places at which one line of the text counts, such as "}"
 	gramTableSize   = 1 << 14  // slots of the set of trigrams, a power of two
 	maxComparedLine = 2000     // bytes of a line that are compared
@@ -58,7 +59,7 @@ func (e *NotFoundError) Error() string {
 	if e.Reason != "" {
 		b.WriteString("; " + e.Reason)
 	}
-	b.WriteString(" (- your old_string, + the file; where they differ · is a space, ⇥ a tab, ␍ a carriage return):\n")
+	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or beside another one, ⇥ a tab, ␍ a carriage return):\n")
 	b.WriteString(e.Region)
 	b.WriteString("Nothing was changed. Give old_string as it is in the file, without these marks.")
 	return b.String()
@@ -82,12 +83,12 @@ func diagnose(t *Text, old string) *NotFoundError {
 	if score < minSimilarity {
 		return e
 	}
-	region := have[best:min(len(have), best+len(want))]
-	e.First, e.Last = best+1, best+len(region)
-	if e.Reason = reason(want, region); e.Reason == "" && best+len(want) > len(have) {
+	if e.Reason = reason(want, have[best:min(len(have), best+len(want))]); e.Reason == "" && best+len(want) > len(have) {
 		e.Reason = "the file ends before old_string does"
 	}
-	e.Region = showRegion(want, region, best+1)
+	r := compareRegion(want, have, best)
+	e.First, e.Last = r.first, r.last
+	e.Region = r.show()
 	return e
 }
 
@@ -175,25 +176,26 @@ func highest(values []float64, n int) []int {
 	return top
 }
 
-// similarity compares want with the beginning of have, line by line, in
-// [0, 1]. Long lines count for more.
+// similarity compares want with the beginning of have in [0, 1], each line with
+// those about as far from the beginning. Long lines count for more.
 func similarity(want, have []string) float64 {
 	total, sum := 0.0, 0.0
 	for j, line := range want {
 		a := key(line)
 		weight := float64(len(a)) + 1
 		total += weight
-		if j >= len(have) {
-			continue
+		grams, best := newGramSet(a), 0.0
+		for i := max(0, j-slack); i <= min(len(have)-1, j+slack) && best < 1; i++ {
+			switch k := key(have[i]); {
+			case line == have[i]:
+				best = 1
+			case a == k:
+				best = max(best, sameKey)
+			default:
+				best = max(best, alike*grams.similarity([]byte(k)))
+			}
 		}
-		switch {
-		case line == have[j]:
-			sum += weight
-		case a == key(have[j]):
-			sum += weight * sameKey
-		default:
-			sum += weight * alike * newGramSet(a).similarity([]byte(key(have[j])))
-		}
+		sum += weight * best
 	}
 	return sum / total
 }
@@ -295,89 +297,4 @@ func indentStyles(want, have []string) string {
 		return ": spaces in the file, tabs in old_string"
 	}
 	return ""
-}
-
-// showRegion shows have beside want, from a little before the first line that
-// differs; lines that differ come in pairs.
-func showRegion(want, have []string, first int) string {
-	var b strings.Builder
-	start := 0
-	for start < len(have) && want[start] == have[start] {
-		start++
-	}
-	start = max(0, start-leadingLines)
-	end := min(len(have), start+maxRegionLines)
-	if start > 0 {
-		fmt.Fprintf(&b, "       … %d lines that are equal\n", start)
-	}
-	for j := start; j < end; j++ {
-		if want[j] == have[j] {
-			fmt.Fprintf(&b, "  %5d→%s\n", first+j, shorten(have[j], 0))
-			continue
-		}
-		p := commonPrefix(want[j], have[j])
-		fmt.Fprintf(&b, "-      →%s\n", visible(shorten(want[j], p)))
-		fmt.Fprintf(&b, "+ %5d→%s\n", first+j, visible(shorten(have[j], p)))
-		fmt.Fprintf(&b, "        %s^ differs from here\n", strings.Repeat(" ", caret(have[j], p)))
-	}
-	if end < len(have) {
-		fmt.Fprintf(&b, "       … %d more lines\n", len(have)-end)
-	}
-	return b.String()
-}
-
-// shorten cuts a long line to a piece that has offset at in it.
-func shorten(line string, at int) string {
-	runes := []rune(line)
-	if len(runes) <= maxShownLine {
-		return line
-	}
-	start := shownFrom(line, at)
-	out := string(runes[start:min(len(runes), start+maxShownLine)])
-	if start > 0 {
-		out = "…" + out
-	}
-	if start+maxShownLine < len(runes) {
-		out += "…"
-	}
-	return out
-}
-
-// shownFrom returns the first character that shorten shows.
-func shownFrom(line string, at int) int {
-	n := len([]rune(line))
-	if n <= maxShownLine {
-		return 0
-	}
-	return max(0, min(len([]rune(line[:at]))-maxShownLine/2, n-maxShownLine))
-}
-
-// caret returns the column of offset at in the line as shown.
-func caret(line string, at int) int {
-	start := shownFrom(line, at)
-	column := len([]rune(visible(string([]rune(line[:at])[start:]))))
-	if start > 0 {
-		column++ // the ellipsis
-	}
-	return column
-}
-
-// visible replaces the characters that do not show.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == ' ':
-			b.WriteRune('·')
-		case r == '\t':
-			b.WriteRune('⇥')
-		case r == '\r':
-			b.WriteRune('␍')
-		case unicode.Is(unicode.Zs, r) || !unicode.IsPrint(r):
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

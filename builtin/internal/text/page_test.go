@@ -120,11 +120,18 @@ func FuzzReadPage(f *testing.F) {
 			switch {
 			case line.Hidden == 0 && line.Text != full && !strings.Contains(full, "\r"):
 				t.Fatalf("line %d is %q, want %q", i, line.Text, full)
-			case line.Hidden > 0 && utf8.ValidString(full) && !strings.HasPrefix(full, line.Text) && !strings.Contains(full, "\ufffd"):
+			case line.Hidden > 0 && utf8.ValidString(full) && !strings.HasPrefix(full, withoutLast(line.Text, 3)):
 				t.Fatalf("line %d is %q…, want %q", i, line.Text, full)
 			}
 		}
 	})
+}
+
+// withoutLast drops n characters: those of a line that was cut may come from
+// the pieces of one that needs more bytes.
+func withoutLast(s string, n int) string {
+	runes := []rune(s)
+	return string(runes[:max(0, len(runes)-n)])
 }
 
 func BenchmarkPageMiddle(b *testing.B) {
