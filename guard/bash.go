@@ -129,12 +129,37 @@ func clip(text string) string {
 // hiding asks where a deny or ask rule on commands exists that a form of the
 // line could get around.
 func (l *line) hiding() {
-	if l.analysis.Hiding && l.k.deny.commands.count+l.k.ask.commands.count > 0 {
-		part := l.part(Ask, RuleUndecidable, fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.",
-			strings.Join(l.analysis.Undecidable, "; ")), "Write the program's name out and run it directly.")
-		part.Firm = true
-		l.add(part)
+	if l.k.deny.commands.count+l.k.ask.commands.count == 0 || !l.hides() {
+		return
 	}
+	part := l.part(Ask, RuleUndecidable, fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.",
+		strings.Join(l.analysis.Undecidable, "; ")), "Write the program's name out and run it directly.")
+	part.Firm = true
+	l.add(part)
+}
+
+// hides reports whether the line could run a program that it does not name. An
+// interpreter that runs a file is no more hidden than make.
+func (l *line) hides() bool {
+	if !l.analysis.Hiding {
+		return false
+	}
+	return l.undecidedElsewhere() || slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool {
+		return len(s.Undecidable) > 0 && !interpretsFile(s)
+	})
+}
+
+// interpretsFile reports whether nothing is undecidable about a command but that
+// it is an interpreter, and that runs a file or module, not text of the line.
+func interpretsFile(s command.Simple) bool {
+	if len(s.Undecidable) != 1 || !strings.HasSuffix(s.Undecidable[0], "is an interpreter") || len(s.Args) < 2 || !s.Args[1].Static {
+		return false
+	}
+	first := s.Args[1].Text
+	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
+		return false // its input, by another name
+	}
+	return !isOption(first) && strings.ContainsAny(first, "./") || first == "-m" && strings.HasPrefix(s.Name, "python")
 }
 
 // contained reports whether what rules deny is out of the command's reach.

@@ -114,6 +114,13 @@ func TestJudgeBash(t *testing.T) {
 		{"ask for every command", "allow Bash(npm *)\nask Bash", "npm test", Ask, "Bash"},
 		{"a dynamic name could hide the denied program", "allow Bash\ndeny Bash(rm *)", "$X y", Ask, RuleUndecidable},
 		{"an indirect shell could", "allow Bash\ndeny Bash(rm *)", "echo x | sh", Ask, RuleUndecidable},
+		{"an interpreter's text could", "allow Bash\ndeny Bash(rm *)", "python3 -c 'x'", Ask, RuleUndecidable},
+		{"an interpreter's input could", "allow Bash\ndeny Bash(rm *)", "echo x | python3 -", Ask, RuleUndecidable},
+		{"an interpreter's input by name could", "allow Bash\ndeny Bash(rm *)", "echo x | python3 /dev/stdin", Ask, RuleUndecidable},
+		{"a file for an interpreter is as open as make", "allow Bash\ndeny Bash(rm *)", "python3 x.py && node lib/x && python3 -m pytest", Allow, "Bash"},
+		{"a file beside something hidden", "allow Bash\ndeny Bash(rm *)", "python3 x.py; $X", Ask, RuleUndecidable},
+		{"an interpreter voids a prefix", "allow Bash(python3 *)", "python3 x.py", Ask, ""},
+		{"an interpreter, exactly", "allow Bash(python3 x.py)", "python3 x.py", Allow, "Bash(python3 x.py)"},
 		{"a decided line could not", "allow Bash\ndeny Bash(rm *)", "make x", Allow, "Bash"},
 		{"parameter", "allow Bash\ndeny Bash(run_in_background:true)", "make", Deny, "Bash(run_in_background:true)"},
 
