@@ -388,3 +388,34 @@ func TestCaseInsensitive(t *testing.T) {
 		}
 	}
 }
+
+// TestRootBehindLink: the same rules hold by both names of a root.
+func TestRootBehindLink(t *testing.T) {
+	top, ws := workspace(t)
+	tree(t, top, "link -> ws")
+	link := filepath.Join(top, "link")
+	set := rules(link, "deny Read(secrets/**)\ndeny Read(/.env)\ndeny Read(/"+link+"/README.md)\nallow Edit(src/**)\nmode default")
+	p := policy(t, link, set)
+	tests := []struct {
+		tool, path string
+		want       Action
+	}{
+		{"Read", "secrets/key", Deny}, {"Read", ".env", Deny}, {"Read", "README.md", Deny}, {"Read", "environment.md", Allow},
+		{"Edit", "src/main.go", Allow}, {"Edit", "src/new.go", Allow}, {"Edit", "environment.md", Ask}, {"Edit", ".claude/settings.json", Deny},
+	}
+	for _, tt := range tests {
+		for _, root := range []string{link, ws} {
+			path := resolve(t, p, filepath.Join(root, tt.path))
+			in := Intent{Tool: tt.tool, Reads: []Path{path}}
+			if tt.tool == "Edit" {
+				in = Intent{Tool: tt.tool, Writes: []Path{path}}
+			}
+			if v := p.Judge(in); v.Action != tt.want {
+				t.Errorf("%s %s: %v, want %v: %s", tt.tool, path, v.Action, tt.want, v.Error())
+			}
+		}
+	}
+	if !p.Hidden(filepath.Join(ws, "secrets/key"), false) || !p.Hidden(filepath.Join(ws, ".env"), false) {
+		t.Error("denied files are not hidden by their real names")
+	}
+}
