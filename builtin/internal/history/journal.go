@@ -1,0 +1,222 @@
+package history
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	indexName  = "index"
+	blobsName  = "blobs"
+	asideName  = "aside"
+	tidiedName = "tidied"
+	tempMark   = "~" // stands between the owner and the rest of the name of a temporary file
+)
+
+var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// A journal is what one principal changed.
+type journal struct {
+	dir   string
+	owner string
+
+	changing sync.Mutex // taken before the lock
+	owed     []byte     // ends of changes that could not be written; guarded by the lock
+
+	mu    sync.Mutex
+	since int   // changes ended since it was tidied
+	grown int64 // bytes stored since it was tidied
+}
+
+func journalName(principal string) string {
+	sum := sha256.Sum256([]byte(principal))
+	return hex.EncodeToString(sum[:16])
+}
+
+// journal returns the journal of a directory's name.
+func (s *Store) journal(name string) *journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.journals[name]
+	if j == nil {
+		j = &journal{dir: filepath.Join(s.cfg.Dir, name), owner: s.owner.name}
+		s.journals[name] = j
+	}
+	return j
+}
+
+// of returns the journals of a principal or of everyone, none if there is no directory.
+func (s *Store) of(principal string) ([]*journal, error) {
+	if s.cfg.Dir == "" {
+		return nil, nil
+	}
+	if principal == "" {
+		return nil, errors.New("the history is asked for nobody's changes: a principal is needed")
+	}
+	if principal != Everyone {
+		return []*journal{s.journal(journalName(principal))}, nil
+	}
+	entries, err := os.ReadDir(s.cfg.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []*journal
+	for _, e := range entries {
+		if e.IsDir() && journalNames.MatchString(e.Name()) {
+			all = append(all, s.journal(e.Name()))
+		}
+	}
+	return all, nil
+}
+
+// records returns the changes of a principal or of everyone, oldest first, and who undid them.
+func (s *Store) records(principal string) ([]record, error) {
+	journals, err := s.of(principal)
+	if err != nil {
+		return nil, err
+	}
+	var all []record
+	for _, j := range journals {
+		x, err := j.load()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x.records...)
+	}
+	if len(journals) > 1 {
+		slices.SortStableFunc(all, func(a, b record) int { return a.Time.Compare(b.Time) })
+	}
+	markUndone(all)
+	return all, nil
+}
+
+// markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
+func markUndone(all []record) {
+	by := make(map[string]string)
+	for i := range slices.Backward(all) {
+		r := &all[i]
+		r.UndoneBy = by[r.ID]
+		if r.State != Done || r.UndoneBy != "" {
+			continue
+		}
+		for _, id := range r.UndoOf {
+			if by[id] == "" {
+				by[id] = r.ID
+			}
+		}
+	}
+}
+
+func (j *journal) locked(do func() error) error {
+	return locked(&j.changing, filepath.Join(j.dir, lockName), do)
+}
+
+// load reads the index. It needs no lock: lines are appended whole or, for a moment, in part, and an index is replaced by a rename.
+func (j *journal) load() (index, error) {
+	raw, err := os.ReadFile(filepath.Join(j.dir, indexName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return index{}, nil
+	}
+	return parseIndex(raw), err
+}
+
+// append adds a line to the index. On an error the index is as it was. Callers hold the lock.
+func (j *journal) append(l []byte, sync bool) (err error) {
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE, ownerFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	torn, err := isTorn(f, size)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(j.owed, l)
+	if torn {
+		all = append([]byte("\n"), all...)
+	}
+	if _, err := f.WriteAt(all, size); err != nil {
+		return errors.Join(err, f.Truncate(size))
+	}
+	j.owed = nil
+	if sync {
+		return f.Sync()
+	}
+	return nil
+}
+
+// appendEnd adds the end of a change to the index. On an error it is added with the next line.
+func (j *journal) appendEnd(l []byte, sync bool) error {
+	err := j.append(l, sync)
+	if err != nil {
+		j.owed = append(j.owed, l...)
+	}
+	return err
+}
+
+// isTorn reports whether the last line has no end: its writer was killed. It is closed off, and set aside when the journal is tidied.
+func isTorn(f *os.File, size int64) (bool, error) {
+	if size == 0 {
+		return false, nil
+	}
+	var last [1]byte
+	_, err := f.ReadAt(last[:], size-1)
+	return last[0] != '\n', err
+}
+
+// replaceIndex writes the index anew, and what was damaged in the old one to a file beside. Callers hold the lock.
+func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) error {
+	var all bytes.Buffer
+	for _, r := range records {
+		l, err := r.encode()
+		if err != nil {
+			return err
+		}
+		all.Write(l)
+	}
+	if len(damaged) > 0 {
+		aside := filepath.Join(j.dir, asideName)
+		if err := os.MkdirAll(aside, ownerDir); err != nil {
+			return err
+		}
+		lines := append(bytes.Join(damaged, []byte("\n")), '\n')
+		if err := os.WriteFile(filepath.Join(aside, indexName+"-"+shortID()), lines, ownerFile); err != nil {
+			return err
+		}
+	}
+	temp, err := j.writeTemp(all.Bytes(), sync)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, filepath.Join(j.dir, indexName)); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
+}
+
+// tidiedAt returns when the journal was last tidied; the zero time if that is unknown.
+func (j *journal) tidiedAt() time.Time {
+	raw, err := os.ReadFile(filepath.Join(j.dir, tidiedName))
+	if err != nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(raw))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,145 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// maxLine bounds a line of the index, in bytes. An undo of one file names the changes it undoes: 70,000 fit.
+const maxLine = 1 << 20
+
+var (
+	idNames   = regexp.MustCompile(`^[a-z2-7]{12}$`)
+	sumNames  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	checksums = crc32.MakeTable(crc32.Castagnoli) // computed by one instruction where there is one
+)
+
+var errLine = errors.New("damaged line")
+
+// A record is a change as the index has it.
+type record struct {
+	Change
+	owner string // who may end it
+}
+
+// line is a line of the index, in JSON behind the checksum of that: the beginning of a change, or only its end.
+type line struct {
+	ID    string `json:"id"`
+	State State  `json:"state"`
+
+	// The rest is missing in an end.
+	Time      time.Time `json:"time,omitzero"`
+	Owner     string    `json:"owner,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Scope     string    `json:"scope,omitempty"`
+	Tool      string    `json:"tool,omitempty"`
+	Path      string    `json:"path,omitempty"`
+	RawPath   []byte    `json:"raw_path,omitempty"` // a path that is not UTF-8, which a JSON string cannot hold
+	Before    Blob      `json:"before,omitzero"`
+	After     Blob      `json:"after,omitzero"`
+	UndoOf    []string  `json:"undo_of,omitempty"`
+}
+
+// encode returns the line for the beginning of a change, or for all of it.
+func (r record) encode() ([]byte, error) {
+	l := line{
+		ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool,
+		Path: r.Path, Before: r.Before, After: r.After, UndoOf: r.UndoOf,
+	}
+	if !utf8.ValidString(l.Path) {
+		l.Path, l.RawPath = "", []byte(l.Path)
+	}
+	return l.encode()
+}
+
+func (l line) encode() ([]byte, error) {
+	body, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	out := fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, checksums), body)
+	if len(out) > maxLine {
+		return nil, fmt.Errorf("the record has %d bytes, more than %d", len(out), maxLine)
+	}
+	return out, nil
+}
+
+// decodeLine is the reverse of encode, without the line end.
+func decodeLine(raw []byte) (line, error) {
+	var l line
+	sum, body, ok := bytes.Cut(raw, []byte(" "))
+	if !ok || len(raw) > maxLine || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(body, checksums)) {
+		return l, errLine
+	}
+	if err := json.Unmarshal(body, &l); err != nil {
+		return l, errLine
+	}
+	if len(l.RawPath) > 0 {
+		l.Path = string(l.RawPath)
+	}
+	if !l.valid() {
+		return l, errLine
+	}
+	return l, nil
+}
+
+// valid reports whether a line may be used: sums are names of files.
+func (l line) valid() bool {
+	switch l.State {
+	case Pending, Done, Failed, Unclear:
+	default:
+		return false
+	}
+	return idNames.MatchString(l.ID) && l.Before.valid() && l.After.valid() && (l.isEnd() || l.Principal != "")
+}
+
+func (l line) isEnd() bool { return l.Path == "" }
+
+func (l line) record() record {
+	return record{owner: l.Owner, Change: Change{
+		ID: l.ID, State: l.State, Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: l.Path,
+		Before: l.Before, After: l.After, Created: l.Before.IsZero(), Deleted: l.After.IsZero(), UndoOf: l.UndoOf,
+	}}
+}
+
+// An index is what the lines of an index say.
+type index struct {
+	records []record // in the order in which they began
+	ends    int      // lines that only end a change
+	damaged [][]byte // lines that could not be read
+}
+
+// parseIndex reads all lines that are whole. Of two ends of a change the later counts: a process that was taken for dead knows better.
+func parseIndex(raw []byte) index {
+	var x index
+	at := make(map[string]int)
+	for l := range bytes.Lines(raw) {
+		l = bytes.TrimSuffix(l, []byte("\n"))
+		if len(l) == 0 {
+			continue
+		}
+		parsed, err := decodeLine(l)
+		if err != nil {
+			x.damaged = append(x.damaged, l)
+			continue
+		}
+		i, begun := at[parsed.ID]
+		switch {
+		case !parsed.isEnd() && !begun:
+			at[parsed.ID] = len(x.records)
+			x.records = append(x.records, parsed.record())
+		case parsed.isEnd():
+			x.ends++
+			if begun {
+				x.records[i].State = parsed.State
+			}
+		}
+	}
+	return x
+}

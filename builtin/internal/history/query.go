@@ -1,0 +1,138 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/builtin/internal/text"
+)
+
+const (
+	// contextLines is how many unchanged lines a diff shows around a change, and diffLines how many lines it has at most.
+	contextLines = 3
+	diffLines    = 2000
+	// minPrefix is how much of an ID names a change, if that is the only one.
+	minPrefix = 4
+)
+
+// A Filter says which changes to list. Those of a zero field are not filtered by it, except that Principal must be given.
+type Filter struct {
+	Principal string    // whose changes, or [Everyone]
+	Path      string    // of this file, or of those below this directory
+	Scope     string    // made in this scope
+	Since     time.Time // begun at this time or later
+	Limit     int       // at most so many
+}
+
+// List returns changes, newest first. Damaged lines of the journal are passed over.
+func (s *Store) List(f Filter) ([]Change, error) {
+	all, err := s.records(f.Principal)
+	if err != nil {
+		return nil, fmt.Errorf("the history cannot be read: %w", err)
+	}
+	var some []Change
+	for _, r := range slices.Backward(all) {
+		if f.Limit > 0 && len(some) == f.Limit {
+			break
+		}
+		if matches(r.Change, f.Path, f.Scope, f.Since) {
+			some = append(some, r.Change)
+		}
+	}
+	return some, nil
+}
+
+func matches(c Change, path, scope string, since time.Time) bool {
+	return (path == "" || isWithin(c.Path, path)) && (scope == "" || c.Scope == scope) && !c.Time.Before(since)
+}
+
+// isWithin reports whether path is root or below it.
+func isWithin(path, root string) bool {
+	root = filepath.Clean(root)
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (rest == "" || strings.HasSuffix(root, string(filepath.Separator)) || rest[0] == filepath.Separator)
+}
+
+// Show returns a change of a principal, or of [Everyone], and its diff. The beginning of an ID does if it is the only such.
+func (s *Store) Show(principal, id string) (Change, string, error) {
+	all, err := s.records(principal)
+	if err != nil {
+		return Change{}, "", fmt.Errorf("the history cannot be read: %w", err)
+	}
+	r, err := find(all, id)
+	if err != nil {
+		return Change{}, "", err
+	}
+	diff, err := s.Diff(r.Principal, r.Path, r.Before, r.After)
+	return r.Change, diff, err
+}
+
+// find returns the change with an ID, or with the only one that begins so.
+func find(all []record, id string) (record, error) {
+	var found []record
+	for _, r := range all {
+		if r.ID == id || len(id) >= minPrefix && strings.HasPrefix(r.ID, id) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return record{}, fmt.Errorf("%q: %w", id, ErrUnknown)
+	case 1:
+		return found[0], nil
+	}
+	return record{}, fmt.Errorf("%q: %d changes begin so: give more of the ID", id, len(found))
+}
+
+// Content returns a content of a principal, or of [Everyone]. Errors are ErrNotKept and ErrDamaged, or come from the file system.
+func (s *Store) Content(principal string, b Blob) ([]byte, error) {
+	journals, err := s.of(principal)
+	if err != nil {
+		return nil, err
+	}
+	var damaged error
+	for _, j := range journals {
+		content, err := j.content(b)
+		if err == nil {
+			return content, nil
+		}
+		if !errors.Is(err, ErrNotKept) {
+			damaged = errors.Join(damaged, err)
+		}
+	}
+	if damaged != nil {
+		return nil, damaged
+	}
+	return nil, fmt.Errorf("%s: %w", b, ErrNotKept)
+}
+
+// Diff returns the unified diff between two contents of a principal, the zero Blob standing for an empty one. In place of a diff it says
+// what stands in its way: that a content is binary, or is not kept.
+func (s *Store) Diff(principal, path string, from, to Blob) (string, error) {
+	var sides [2]string
+	for i, b := range []Blob{from, to} {
+		if b.IsZero() {
+			continue
+		}
+		raw, err := s.Content(principal, b)
+		if errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
+			return fmt.Sprintf("(no diff: %v)\n", err), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if text.IsBinary(raw) {
+			return fmt.Sprintf("(no diff: binary content, from %s to %s)\n", from, to), nil
+		}
+		sides[i] = text.Decode(raw).String()
+	}
+	diff, _ := text.Diff(path, sides[0], sides[1], contextLines, diffLines)
+	if diff == "" && from != to && !from.IsZero() && !to.IsZero() {
+		diff = "(only the encoding or the byte-order mark differs)\n"
+	}
+	return diff, nil
+}

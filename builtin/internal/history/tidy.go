@@ -1,0 +1,186 @@
+package history
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// youngest is the age below which no change is forgotten: somebody has only just learnt of it.
+	youngest = time.Minute
+	// tidyEvery is how long a host that starts lets quota and age rest.
+	tidyEvery = time.Hour
+	// tidyAfter is after how many changes of a principal quota and age are enforced; tidyShare after which share of the quota.
+	tidyAfter = 256
+	tidyShare = 16
+	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of some 100 ms.
+	maxChanges = 50_000
+)
+
+// tidyDue tidies the journals for which it is time.
+func (s *Store) tidyDue() {
+	journals, err := s.of(Everyone)
+	for _, j := range journals {
+		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery {
+			err = errors.Join(err, s.tidy(j))
+		}
+	}
+	s.tidied(err)
+}
+
+// tidyFull tidies a journal in which much has been added.
+func (s *Store) tidyFull(j *journal) {
+	j.mu.Lock()
+	j.since++
+	full := j.since >= tidyAfter || j.grown >= s.cfg.Quota/tidyShare
+	j.mu.Unlock()
+	if full {
+		s.tidied(s.tidy(j))
+	}
+}
+
+func (s *Store) tidied(err error) {
+	if err != nil {
+		s.cfg.Log.Warn("the history could not be tidied", "error", err)
+	}
+}
+
+func (s *Store) tidyAll() error {
+	journals, err := s.of(Everyone)
+	for _, j := range journals {
+		err = errors.Join(err, s.tidy(j))
+	}
+	return err
+}
+
+// tidy settles what dead owners left open, forgets what is over the age or the quota, and removes what nothing refers to.
+func (s *Store) tidy(j *journal) error {
+	j.mu.Lock()
+	j.since, j.grown = 0, 0
+	j.mu.Unlock()
+	return j.locked(func() error {
+		x, err := j.load()
+		if err != nil {
+			return err
+		}
+		settled := s.settlePending(x.records)
+		kept := x.records[s.forget(x.records):]
+		if settled || len(kept) < len(x.records) || x.ends > 0 || len(x.damaged) > 0 {
+			if err := j.replaceIndex(kept, x.damaged, s.cfg.Sync); err != nil {
+				return err
+			}
+		}
+		if len(x.damaged) > 0 {
+			s.cfg.Log.Warn("damaged lines of the history were set aside", "lines", len(x.damaged), "directory", filepath.Join(j.dir, asideName))
+		}
+		err = errors.Join(s.sweepBlobs(j, kept), s.sweepAside(j))
+		now := []byte(time.Now().UTC().Format(time.RFC3339Nano))
+		return errors.Join(err, os.WriteFile(filepath.Join(j.dir, tidiedName), now, ownerFile))
+	})
+}
+
+// forget returns how many of the oldest changes are to be forgotten. Contents count once however many changes share them.
+func (s *Store) forget(records []record) int {
+	var used int64
+	counted := make(map[Blob]bool)
+	for i, r := range slices.Backward(records) {
+		age := time.Since(r.Time)
+		for _, b := range []Blob{r.Before, r.After} {
+			if !counted[b] && b.Size <= s.cfg.MaxFile {
+				counted[b] = true
+				used += b.Size
+			}
+		}
+		over := used > s.cfg.Quota || age > s.cfg.MaxAge || len(records)-i > maxChanges
+		if over && age >= youngest && r.State != Pending {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// sweepBlobs removes contents that no change refers to, and what dead owners did not finish writing.
+func (s *Store) sweepBlobs(j *journal, kept []record) error {
+	used := make(map[string]bool, 2*len(kept))
+	for _, r := range kept {
+		used[r.Before.Sum], used[r.After.Sum] = true, true
+	}
+	entries, err := os.ReadDir(filepath.Join(j.dir, blobsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		owner, _, temp := strings.Cut(e.Name(), tempMark)
+		if temp && s.alive(owner) || used[e.Name()] {
+			continue
+		}
+		if err := os.Remove(filepath.Join(j.dir, blobsName, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweepAside removes what was set aside so long ago that the changes it belonged to would be forgotten.
+func (s *Store) sweepAside(j *journal) error {
+	entries, err := os.ReadDir(filepath.Join(j.dir, asideName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if info, infoErr := e.Info(); infoErr == nil && time.Since(info.ModTime()) > s.cfg.MaxAge {
+			err = errors.Join(err, os.Remove(filepath.Join(j.dir, asideName, e.Name())))
+		}
+	}
+	return err
+}
+
+// settlePending finds out how changes ended whose owner died, and reports whether there were any. The next change of the same file tells
+// what this one left, and if there is none, the file does. One that cannot be looked at now stays open.
+func (s *Store) settlePending(records []record) bool {
+	settled := false
+	next := make(map[string]Blob) // what the next change of a file found there
+	for i := range slices.Backward(records) {
+		r := &records[i]
+		if r.State == Pending && !s.alive(r.owner) {
+			found, known := next[r.Path]
+			if state, err := outcome(r.Change, found, known); err != nil {
+				s.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
+			} else {
+				r.State, settled = state, true
+				s.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
+			}
+		}
+		next[r.Path] = r.Before
+	}
+	return settled
+}
+
+// outcome tells how a change ended by what was found after it, or by what the file holds now.
+func outcome(c Change, found Blob, known bool) (State, error) {
+	which := -1
+	switch {
+	case !known:
+		var err error
+		if which, err = holds(c.Path, c.After, c.Before); err != nil {
+			return "", err
+		}
+	case found == c.After:
+		which = 0
+	case found == c.Before:
+		which = 1
+	}
+	switch which {
+	case 0:
+		return Done, nil
+	case 1:
+		return Failed, nil
+	}
+	return Unclear, nil
+}

@@ -1,0 +1,235 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Selection says which changes to undo: those of IDs, or those that fit all of the other fields that are set. Principal and at least
+// one of the rest must be given.
+type Selection struct {
+	Principal string    // whose changes, or [Everyone]
+	IDs       []string  // these; the beginning of an ID does if it is the only such
+	Path      string    // of this file, or of those below this directory
+	Scope     string    // made in this scope
+	Since     time.Time // begun at this time or later, undos included: files become what they were then
+	Last      int       // the last so many that are neither undone nor undos
+
+	// Force also undoes what would lose other changes: FileUndo.Loses says which.
+	Force bool
+}
+
+// An Undo is what has to be done to undo changes. Nothing has been done yet.
+type Undo struct {
+	Files   []FileUndo // those that were changed last come first
+	Refused []Refusal  // files that cannot be restored
+	Same    []string   // files that hold already what they would be restored to
+}
+
+// A FileUndo is what has to be done to one file. The caller makes sure under the lock of the file that it holds Expect, journals the
+// change to Restore with UndoOf set to Changes, and makes it.
+type FileUndo struct {
+	Principal string // whose changes are undone, and in whose name the undo is journalled
+	Path      string
+	Expect    Blob     // what the file holds now; zero: it does not exist
+	Restore   Blob     // what it held before the changes; zero: the file is to be removed
+	Changes   []string // IDs, newest first
+	Loses     string   // what else is lost; "" unless forced
+}
+
+// A Refusal is a file that is not restored.
+type Refusal struct {
+	Path    string
+	Changes []string // IDs, newest first
+	Why     string
+	Forced  bool // Selection.Force would restore it
+}
+
+// PlanUndo finds out what has to be written where to undo changes, newest first; several changes of a file become one. A file is refused
+// if it does not hold what the newest of them left there, if other changes lie between them, or if its old content is not kept.
+func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
+	if s.cfg.Dir == "" {
+		return nil, errors.New("no history is kept, so nothing can be undone")
+	}
+	s.mend() // another host may have been killed since this one started
+	all, err := s.records(sel.Principal)
+	if err != nil {
+		return nil, fmt.Errorf("the history cannot be read: %w", err)
+	}
+	chosen, err := sel.choose(all)
+	if err != nil {
+		return nil, err
+	}
+	type file struct{ principal, path string }
+	var order []file
+	changes := make(map[file][]record)
+	for _, r := range slices.Backward(chosen) {
+		f := file{r.Principal, r.Path}
+		if changes[f] == nil {
+			order = append(order, f)
+		}
+		changes[f] = append(changes[f], r)
+	}
+	u := new(Undo)
+	for _, f := range order {
+		if err := s.planFile(u, changes[f], all, sel.Force); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// choose returns the changes to undo, oldest first.
+func (sel Selection) choose(all []record) ([]record, error) {
+	filtered := sel.Path != "" || sel.Scope != "" || !sel.Since.IsZero() || sel.Last != 0
+	switch {
+	case len(sel.IDs) > 0 && filtered:
+		return nil, errors.New("give the IDs of changes, or say which to undo by other means, not both")
+	case len(sel.IDs) > 0:
+		return chooseIDs(all, sel.IDs)
+	case !filtered || sel.Last < 0:
+		return nil, errors.New("nothing says which changes to undo")
+	}
+	var some []record
+	within := make(map[string]bool)
+	for _, r := range all {
+		if r.State != Failed && matches(r.Change, sel.Path, sel.Scope, sel.Since) {
+			some = append(some, r)
+			within[r.ID] = true
+		}
+	}
+	// What was undone from elsewhere is not undone again. Where the undo itself is among the chosen, the two cancel out.
+	some = slices.DeleteFunc(some, func(r record) bool {
+		return r.UndoneBy != "" && !within[r.UndoneBy] || sel.Last > 0 && (r.UndoneBy != "" || len(r.UndoOf) > 0)
+	})
+	if sel.Last > 0 {
+		some = some[max(0, len(some)-sel.Last):]
+	}
+	return some, nil
+}
+
+// chooseIDs returns the changes of these IDs, oldest first.
+func chooseIDs(all []record, ids []string) ([]record, error) {
+	within := make(map[string]bool)
+	for _, id := range ids {
+		r, err := find(all, id)
+		if err != nil {
+			return nil, err
+		}
+		within[r.ID] = true
+	}
+	var some []record
+	for _, r := range all {
+		if !within[r.ID] {
+			continue
+		}
+		switch {
+		case r.State == Failed:
+			return nil, fmt.Errorf("change %s of %s was not made: there is nothing to undo", r.ID, r.Path)
+		case r.UndoneBy != "" && !within[r.UndoneBy]:
+			return nil, fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID, r.Path, r.UndoneBy)
+		}
+		some = append(some, r)
+	}
+	return some, nil
+}
+
+// planFile adds to u what becomes of one file, whose changes are given newest first.
+func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
+	newest, oldest := changes[0], changes[len(changes)-1]
+	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.After, Restore: oldest.Before}
+	pending := ""
+	for _, r := range changes {
+		f.Changes = append(f.Changes, r.ID)
+		if r.State == Pending {
+			pending = r.ID
+		}
+	}
+	refuse := func(why string, forced bool) {
+		u.Refused = append(u.Refused, Refusal{Path: f.Path, Changes: f.Changes, Why: why, Forced: forced})
+	}
+	if pending != "" {
+		refuse(fmt.Sprintf("change %s of it is being made: undo it once it has ended", pending), false)
+		return nil
+	}
+	which, err := holds(f.Path, f.Restore, f.Expect)
+	if err != nil {
+		refuse(fmt.Sprintf("it cannot be read: %v", err), false)
+		return nil
+	}
+	if which == 0 {
+		u.Same = append(u.Same, f.Path)
+		return nil
+	}
+	loses := between(changes, all)
+	if which < 0 {
+		loses = append(loses, drift(newest, all))
+		if f.Expect, err = Look(f.Path); err != nil {
+			refuse(err.Error(), false)
+			return nil
+		}
+	}
+	if len(loses) > 0 && !force {
+		refuse(strings.Join(loses, "; "), true)
+		return nil
+	}
+	f.Loses = strings.Join(loses, "; ")
+	if !f.Restore.IsZero() {
+		if _, err := s.Content(f.Principal, f.Restore); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
+			refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	u.Files = append(u.Files, f)
+	return nil
+}
+
+// between says what else happened to a file between changes of it, given newest first.
+func between(changes, all []record) []string {
+	var loses []string
+	for i, r := range changes {
+		if r.State == Unclear {
+			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown", r.ID))
+		}
+		if i == 0 || changes[i-1].Before == r.After {
+			continue
+		}
+		newer := changes[i-1]
+		if ids := others(all, r, newer.ID); len(ids) > 0 {
+			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by %s", r.ID, newer.ID, strings.Join(ids, ", ")))
+		} else {
+			loses = append(loses, fmt.Sprintf("between %s and %s it was also changed by something outside the history", r.ID, newer.ID))
+		}
+	}
+	return loses
+}
+
+// drift says what happened to a file after the newest of the changes to undo.
+func drift(newest record, all []record) string {
+	if ids := others(all, newest, ""); len(ids) > 0 {
+		return fmt.Sprintf("it was changed after %s by %s: undo that too", newest.ID, strings.Join(ids, ", "))
+	}
+	return fmt.Sprintf("it was changed after %s by something outside the history", newest.ID)
+}
+
+// others returns the IDs of the changes of a file that stand, after one of them and up to another, or to the end if that is "".
+func others(all []record, after record, until string) []string {
+	var ids []string
+	begun := false
+	for _, r := range all {
+		switch {
+		case r.ID == after.ID:
+			begun = true
+		case begun && r.ID == until:
+			return ids
+		case begun && r.Path == after.Path && r.State != Failed && r.UndoneBy == "":
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
