@@ -307,6 +307,12 @@ func isAny(err error, targets ...syscall.Errno) bool {
 	return false
 }
 
+// The name of a temporary file is hidden, and random between these two.
+const (
+	tempPrefix = ".toolhost-"
+	tempSuffix = ".tmp"
+)
+
 // tempMode is the mode of a temporary file until it takes over that of the
 // file it replaces.
 const tempMode fs.FileMode = 0o600
@@ -323,7 +329,7 @@ type temp struct {
 // newTemp chooses the name of a temporary file, which cannot be guessed, and
 // records it.
 func (r *replacement) newTemp() (*temp, error) {
-	t := &temp{dir: r.dir, name: ".toolhost-" + rand.Text() + ".tmp", gone: true}
+	t := &temp{dir: r.dir, name: tempPrefix + rand.Text() + tempSuffix, gone: true}
 	if r.JournalDir == "" {
 		return t, nil
 	}

@@ -141,6 +141,22 @@ func TestRecoverDamagedEntries(t *testing.T) {
 	}
 }
 
+func TestRecoverRemovesOnlyTemporaryFiles(t *testing.T) {
+	_, path, journal := room(t)
+	put(t, filepath.Join(path, "f"), "old", 0o600)
+	e, err := recordTemp(journal, path, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.abandon()
+	if _, err := Recover(context.Background(), journal); err == nil {
+		t.Error("no error")
+	}
+	if got := content(t, filepath.Join(path, "f")); got != "old" {
+		t.Errorf("content %q", got)
+	}
+}
+
 func TestRecoverTrustsOnlyItsOwner(t *testing.T) {
 	if !locksAmongProcesses {
 		t.Skip("needs the owner and mode of Unix")

@@ -95,6 +95,9 @@ func (r *Report) recoverEntry(ctx context.Context, path string) error {
 // removeTemp removes a temporary file. Its name is random: nothing else can
 // have it, wherever the directory is now.
 func (r *Report) removeTemp(h header) error {
+	if !strings.HasPrefix(h.Base, tempPrefix) || !strings.HasSuffix(h.Base, tempSuffix) {
+		return fmt.Errorf("%q is not the name of a temporary file", h.Base)
+	}
 	dir, err := os.OpenRoot(h.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
