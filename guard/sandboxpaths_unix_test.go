@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestConfinement(t *testing.T) {
+func TestSandboxPaths(t *testing.T) {
 	top, ws := workspace(t)
 	if err := os.MkdirAll(filepath.Join(ws, "sub/.git/hooks"), 0o755); err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestConfinement(t *testing.T) {
 		deny Edit(src/*.go)
 		allow Read(~/.ssh/config)`, "$TOP", top))
 	p := policy(t, ws, set).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
-	got := p.Confinement()
+	got := p.SandboxPaths()
 	for _, tt := range []struct {
 		what string
 		list []string

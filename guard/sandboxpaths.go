@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A Confinement is what the rules say of files, as lists of real paths that a
+// SandboxPaths are what the rules say of files, as lists of real paths that a
 // sandbox can hold. Patterns hold for what exists; [Policy.Hidden] tells of a
 // file that appears later.
-type Confinement struct {
+type SandboxPaths struct {
 	// Writable are the directories of the boundary.
 	Writable []string
 	// ReadOnly are files and directories in them that stay as they are: what
@@ -27,11 +27,11 @@ type Confinement struct {
 	Shown []string
 }
 
-// Confinement walks the boundary and returns what a sandbox must hold. It takes
+// SandboxPaths walks the boundary and returns what a sandbox must hold. It takes
 // about a millisecond for a thousand files.
-func (p *Policy) Confinement() Confinement {
+func (p *Policy) SandboxPaths() SandboxPaths {
 	k := p.core
-	c := Confinement{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
+	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
 	for _, dir := range c.Writable {
 		c.walk(k, dir)
 		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
@@ -59,7 +59,7 @@ func (p *Policy) Confinement() Confinement {
 }
 
 // walk adds what lies in one directory of the boundary.
-func (c *Confinement) walk(k *core, root string) {
+func (c *SandboxPaths) walk(k *core, root string) {
 	// What cannot be listed cannot be opened by a command either.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
