@@ -28,9 +28,9 @@
 //
 // Reads and writes stay inside the roots and additional directories. Settings
 // files are never written, the host's state and the home directory's secrets
-// are masked, protected paths and critical removals are always asked. What a
-// rule on shell text cannot hold, a [Containment] must; where it does not, Bash
-// is not run unasked.
+// are masked, protected paths and critical removals are always asked. What rules
+// on shell text cannot hold, a [Containment] must: where rules deny files and it
+// does not, Bash is refused, or asked if the settings say so.
 //
 // Asking a person, running hooks and recording verdicts is the caller's work.
 package guard
