@@ -251,11 +251,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.Chown(dir, ordinaryUser, ordinaryUser); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.v", "-test.timeout=5m"}
-	if testing.Short() {
-		args = append(args, "-test.short")
-	}
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=2m")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+dir+"/cache")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}

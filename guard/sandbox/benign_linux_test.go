@@ -76,6 +76,9 @@ s = socket.create_server(("::1", 0), family=socket.AF_INET6); print("six")'`, "l
 				if _, err := exec.LookPath(c.needs); c.needs != "" && err != nil {
 					t.Skipf("no %s here", c.needs)
 				}
+				if c.needs == "go" && testing.Short() {
+					t.Skip("building with an empty cache takes a while")
+				}
 				if why := knownLosses[backend][c.name]; why != "" {
 					t.Skip("known loss: " + why)
 				}

@@ -18,6 +18,8 @@ import (
 const (
 	initArg       = "__sandbox"
 	roleNamespace = "namespaces"
+	roleCheck     = "check" // report which of the named files can be read
+	roleTry       = "try"   // try a canary
 )
 
 // Descriptors of process 1 at its start.
@@ -38,11 +40,18 @@ func Init(args []string) (ran bool) {
 	switch args[2] {
 	case roleNamespace:
 		err = namespaceInit()
+	case roleCheck:
+		err = checkHidden(args[3:])
+	case roleTry:
+		err = tryCanary(args[3:])
 	default:
 		err = fmt.Errorf("unknown part %q", args[2])
 	}
-	fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
-	os.Exit(exitInit)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
+		os.Exit(exitInit)
+	}
+	os.Exit(0)
 	return true
 }
 
@@ -201,6 +210,8 @@ func (g *guardian) handle(buf []byte, files []int) error {
 		m.err(errors.Join(d.err, g.view.deny(targets, pins)))
 		m.uint(0)
 		return send(g.conn, m.buf)
+	case msgProbe:
+		return g.probe(id, d)
 	default:
 		return fmt.Errorf("request %q: %w", k, errMalformed)
 	}

@@ -108,13 +108,18 @@ func keepOnly(capability uint) error {
 // start starts a command in a UTS namespace of its own, and returns its process
 // and a descriptor of that namespace.
 func (s *spawner) start(c command) (pid, ns int, err error) {
+	s.do(func() { pid, ns, err = s.fork(c) })
+	return pid, ns, err
+}
+
+// do runs f on the thread.
+func (s *spawner) do(f func()) {
 	done := make(chan struct{})
 	s.requests <- func() {
 		defer close(done)
-		pid, ns, err = s.fork(c)
+		f()
 	}
 	<-done
-	return pid, ns, err
 }
 
 func (s *spawner) fork(c command) (pid, ns int, err error) {

@@ -5,7 +5,7 @@ import (
 )
 
 // platformBackends are the backends to try, best first.
-var platformBackends = []Backend{Namespaces}
+var platformBackends = []Backend{Namespaces, Bubblewrap}
 
 func platformWhy() []string { return nil }
 
@@ -24,6 +24,19 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 		if listener != nil {
 			s.proxy = newProxy(listener, p.Network, o)
 			s.env = s.proxy.env()
+		}
+		return s, nil
+	case Bubblewrap:
+		w, err := startBubblewrap(ctx, p, o)
+		if err != nil {
+			return nil, err
+		}
+		s := &Sandbox{engine: w, report: Report{
+			Backend:  Bubblewrap,
+			Enforces: Enforcement{Writes: true, Denies: true, Network: true, Processes: true},
+		}}
+		if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
+			s.report.Why = []string{"bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole."}
 		}
 		return s, nil
 	default:

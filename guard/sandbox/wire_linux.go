@@ -19,7 +19,7 @@ const (
 	msgSignal kind = 'G' // signal number
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
-	msgProbe  kind = 'P' // readable path, writable path, loopback port
+	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port
 
 	msgReady   kind = 'r' // error; descriptor: the proxy's listener

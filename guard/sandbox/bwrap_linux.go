@@ -1,0 +1,480 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// bwrapPaths is where distributions install bubblewrap. It is not looked for in
+// PATH, an entry of which a command may be able to write.
+var bwrapPaths = [...]string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
+// bubblewrap starts every command by the bwrap program, which on some systems
+// may make namespaces when other programs may not. Everything is resolved anew
+// for each command.
+type bubblewrap struct {
+	program    string
+	executable string
+	launcher   *launcher
+
+	mu     sync.Mutex
+	policy Policy
+	closed bool
+	live   map[*wrapped]bool
+}
+
+func startBubblewrap(ctx context.Context, p Policy, o Options) (*bubblewrap, error) {
+	i := slices.IndexFunc(bwrapPaths[:], func(path string) bool { _, err := os.Stat(path); return err == nil })
+	if i < 0 {
+		return nil, &unavailableError{Bubblewrap, "the program bwrap is not installed", "Install it: sudo apt install bubblewrap, or sudo dnf install bubblewrap"}
+	}
+	executable := o.Executable
+	if executable == "" {
+		var err error
+		if executable, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	p.Denied = slices.Clone(p.Denied)
+	b := &bubblewrap{
+		program: bwrapPaths[i], executable: executable, policy: p,
+		launcher: newLauncher(), live: make(map[*wrapped]bool),
+	}
+	if err := b.check(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// check runs ourselves in a first sandbox and sees whether all is as it should.
+func (b *bubblewrap) check(ctx context.Context) error {
+	pl, err := resolve(b.policy)
+	if err != nil {
+		return err
+	}
+	argv := []string{b.executable, initArg, roleCheck}
+	for _, m := range mountsOf(pl) {
+		if m.option == "" && !m.leads {
+			argv = append(argv, m.path)
+		}
+	}
+	out, code, err := b.output(ctx, argv)
+	switch {
+	case err != nil:
+		return err
+	case code != 0:
+		return &unavailableError{Bubblewrap, fmt.Sprintf("a first trial failed with code %d: %s", code, out), namespaceRemedy(errors.New(out))}
+	}
+	return nil
+}
+
+// output runs argv and returns what it wrote.
+func (b *bubblewrap) output(ctx context.Context, argv []string) (string, int, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", 0, err
+	}
+	defer r.Close()
+	p, err := b.spawn(Spec{Argv: argv, Env: []string{"GOTRACEBACK=none"}, Files: []*os.File{nil, w, w}})
+	w.Close()
+	if err != nil {
+		return "", 0, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.Kill() })
+	defer stop()
+	var text bytes.Buffer
+	text.ReadFrom(r)
+	st, err := p.Wait()
+	p.Kill()
+	return strings.TrimSpace(text.String()), st.ExitCode, err
+}
+
+// try implements engine.
+func (b *bubblewrap) try(c canary) (attempt, error) {
+	argv := []string{b.executable, initArg, roleTry, c.read, c.write, strconv.Itoa(c.port)}
+	out, code, err := b.output(context.Background(), argv)
+	if err != nil {
+		return attempt{}, err
+	}
+	n, convErr := strconv.ParseUint(out, 10, 8)
+	if code != 0 || convErr != nil {
+		return attempt{}, fmt.Errorf("the trial failed: %s", out)
+	}
+	return attemptOf(n), nil
+}
+
+// deny implements engine: the next command is started with more masks. What
+// runs already keeps the view it has.
+func (b *bubblewrap) deny(paths []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return ErrClosed
+	}
+	for _, p := range paths {
+		if !slices.Contains(b.policy.Denied, p) {
+			b.policy.Denied = append(b.policy.Denied, p)
+		}
+	}
+	return nil
+}
+
+func (b *bubblewrap) close() error {
+	b.mu.Lock()
+	b.closed = true
+	live := b.live
+	b.live = nil
+	b.mu.Unlock()
+	var errs []error
+	for w := range live {
+		if _, err := w.Kill(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	b.launcher.close()
+	return errors.Join(errs...)
+}
+
+func (b *bubblewrap) spawn(s Spec) (Process, error) {
+	b.mu.Lock()
+	policy, closed := b.policy, b.closed
+	policy.Denied = slices.Clone(policy.Denied)
+	b.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	pl, err := resolve(policy)
+	if err != nil {
+		return nil, err
+	}
+	program, err := lookPath(s.Argv[0], s.Env)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
+	}
+	w := &wrapped{engine: b, done: make(chan struct{})}
+	if err := w.start(b, pl, s, program); err != nil {
+		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		go w.Kill()
+		return nil, ErrClosed
+	}
+	b.live[w] = true
+	return w, nil
+}
+
+// wrapped is a command under bwrap.
+type wrapped struct {
+	engine *bubblewrap
+	cmd    *exec.Cmd
+	report *os.File // what bwrap says about the namespace
+	inner  int      // bwrap's process 1 in the namespace, as we see it
+	pidfd  int      // of inner
+	done   chan struct{}
+	status Status
+	once   sync.Once
+}
+
+// start runs bwrap, with the command's files first, and waits until it says
+// which process the namespace is.
+func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
+	in := &inputs{}
+	defer in.close()
+	statusRead, statusWrite, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	w.report = statusRead // bwrap writes to it at the end too, and must not find it closed
+	w.cmd = exec.Command(b.program)
+	w.cmd.Env = s.Env
+	w.cmd.Dir = "/"
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	files := slices.Clone(s.Files)
+	for len(files) < 3 {
+		files = append(files, nil)
+	}
+	for i := range files {
+		if files[i] == nil {
+			if files[i], err = in.null(); err != nil {
+				return err
+			}
+		}
+	}
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = files[0], files[1], files[2]
+	next := len(files)
+	w.cmd.ExtraFiles = append(files[3:], statusWrite)
+	args, err := bwrapArgs(pl, in, next+1)
+	if err != nil {
+		return err
+	}
+	args = append(args, "--json-status-fd", strconv.Itoa(next), "--chdir", orRoot(s.Dir), "--", program)
+	w.cmd.Args = append(append([]string{"bwrap"}, args...), s.Argv[1:]...)
+	w.cmd.ExtraFiles = append(w.cmd.ExtraFiles, in.files...)
+	b.launcher.do(func() { err = w.cmd.Start() })
+	statusWrite.Close()
+	if err != nil {
+		statusRead.Close()
+		return err
+	}
+	var status struct {
+		ChildPID int `json:"child-pid"`
+	}
+	w.pidfd = -1
+	if json.NewDecoder(statusRead).Decode(&status) == nil && status.ChildPID > 0 {
+		w.inner = status.ChildPID
+		if fd, err := unix.PidfdOpen(w.inner, 0); err == nil {
+			w.pidfd = fd
+		}
+	}
+	go w.wait()
+	return nil
+}
+
+func orRoot(dir string) string {
+	if dir == "" {
+		return "/"
+	}
+	return dir
+}
+
+func (w *wrapped) wait() {
+	defer close(w.done)
+	w.cmd.Wait()
+	w.report.Close()
+	ws, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok {
+		w.status = Status{ExitCode: -1}
+		return
+	}
+	w.status = statusOf(ws)
+	// bwrap passes a signal on as the shell does.
+	if sig := syscall.Signal(w.status.ExitCode - 128); ws.Exited() && sig > 0 && unix.SignalName(sig) != "" {
+		w.status.Signal = unix.SignalName(sig)
+	}
+}
+
+// Wait implements Process.
+func (w *wrapped) Wait() (Status, error) {
+	<-w.done
+	return w.status, nil
+}
+
+// Signal implements Process. bwrap's process 1 leads the group; being process
+// 1, it is deaf to all but SIGKILL.
+func (w *wrapped) Signal(sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
+	}
+	select {
+	case <-w.done:
+		return nil
+	default:
+	}
+	if w.inner > 1 {
+		unix.Kill(-w.inner, number)
+	}
+	return nil
+}
+
+// Kill implements Process. The namespace's process 1 is gone only when all
+// others in it are.
+func (w *wrapped) Kill() (ended int, err error) {
+	w.once.Do(func() {
+		select {
+		case <-w.done:
+		default:
+			ended = 1
+		}
+		w.cmd.Process.Kill()
+		if w.pidfd >= 0 {
+			unix.PidfdSendSignal(w.pidfd, unix.SIGKILL, nil, 0)
+			err = waitPidfd(w.pidfd)
+			unix.Close(w.pidfd)
+		}
+		<-w.done
+		w.engine.mu.Lock()
+		delete(w.engine.live, w)
+		w.engine.mu.Unlock()
+	})
+	return ended, err
+}
+
+// waitPidfd waits until a killed process has ended.
+func waitPidfd(fd int) error {
+	const limit = 10_000 // ms; a process in the kernel's hands may take long
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, limit)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("sandbox: waiting for processes to end: %w", err)
+		case n == 0:
+			return errors.New("sandbox: processes did not end within 10 s of being killed")
+		default:
+			return nil
+		}
+	}
+}
+
+// inputs are files bwrap reads from descriptors, and others to close once it
+// runs.
+type inputs struct{ files, others []*os.File }
+
+// null returns /dev/null for a descriptor of the command.
+func (in *inputs) null() (*os.File, error) {
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		in.others = append(in.others, f)
+	}
+	return f, err
+}
+
+// add passes a file on, as the descriptor first+len(in.files).
+func (in *inputs) add(f *os.File, first int) string {
+	in.files = append(in.files, f)
+	return strconv.Itoa(first + len(in.files) - 1)
+}
+
+func (in *inputs) close() {
+	for _, f := range slices.Concat(in.files, in.others) {
+		f.Close()
+	}
+}
+
+// bwrapArgs translates a plan. Descriptors from first on are in.files.
+func bwrapArgs(pl *plan, in *inputs, first int) ([]string, error) {
+	args := []string{
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--new-session", "--die-with-parent", "--cap-drop", "ALL",
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+	}
+	if !pl.network {
+		args = append(args, "--unshare-net")
+	}
+	var remount []string
+	for _, m := range mountsOf(pl) {
+		more, err := bwrapMount(m, in, first)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, more...)
+		if m.leads {
+			remount = append(remount, "--remount-ro", m.path)
+		}
+	}
+	filter, err := memoryFile("filter", encodeFilter(commandFilter(true)))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unix.Seek(filter, 0, 0); err != nil {
+		return nil, err
+	}
+	args = append(args, remount...)
+	return append(args, "--seccomp", in.add(os.NewFile(uintptr(filter), "filter"), first)), nil
+}
+
+// place is one mount of a plan.
+type place struct {
+	target
+	option string // --bind or --ro-bind; empty is a mask
+	leads  bool   // a mask with exceptions inside
+}
+
+// mountsOf lists what is mounted, parents first and masks of denied paths last.
+// Pins are binds here: unlike those of process 1 they are visible as borders
+// across which a file is moved by copying.
+func mountsOf(pl *plan) []place {
+	var list []place
+	add := func(option string, targets []target) {
+		for _, t := range targets {
+			list = append(list, place{target: t, option: option})
+		}
+	}
+	add("--bind", pl.writable)
+	for _, dir := range pl.pins {
+		list = append(list, place{target: target{path: dir, dir: true}, option: "--bind"})
+	}
+	add("--ro-bind", pl.readOnly)
+	add("--ro-bind", pl.shown)
+	for _, t := range pl.masked {
+		leads := slices.ContainsFunc(slices.Concat(pl.writable, pl.shown), func(e target) bool { return below(e.path, t.path) })
+		list = append(list, place{target: t, leads: leads})
+	}
+	slices.SortStableFunc(list, func(a, b place) int { return strings.Compare(a.path, b.path) })
+	add("", pl.denied)
+	return list
+}
+
+func bwrapMount(m place, in *inputs, first int) ([]string, error) {
+	switch {
+	case m.option != "":
+		return []string{m.option, m.path, m.path}, nil
+	case m.leads:
+		return []string{"--perms", "0755", "--tmpfs", m.path}, nil
+	case m.dir:
+		return []string{"--perms", "0000", "--tmpfs", m.path, "--remount-ro", m.path}, nil
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--perms", "0000", "--ro-bind-data", in.add(null, first), m.path}, nil
+}
+
+// encodeFilter gives a filter the form of struct sock_filter in memory.
+func encodeFilter(prog []unix.SockFilter) []byte {
+	var b bytes.Buffer
+	for _, op := range prog {
+		binary.Write(&b, binary.NativeEndian, op)
+	}
+	return b.Bytes()
+}
+
+// launcher is a thread that processes are started from that are to end with
+// their parent: to the kernel the parent is the thread, not the process
+// (golang/go#27505).
+type launcher struct {
+	requests chan func()
+	once     sync.Once
+}
+
+func newLauncher() *launcher {
+	l := &launcher{requests: make(chan func())}
+	go func() {
+		runtime.LockOSThread()
+		for f := range l.requests {
+			f()
+		}
+	}()
+	return l
+}
+
+// do runs f on the thread.
+func (l *launcher) do(f func()) {
+	done := make(chan struct{})
+	l.requests <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+func (l *launcher) close() { l.once.Do(func() { close(l.requests) }) }
