@@ -123,10 +123,9 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 // needs 32 bytes for each.
 const maxMatches = 5_000_000
 
-// exactSpans returns all places of old in s, overlapping ones too, but not
-// many more than maxMatches. A match
-// that would begin between the two characters of a CRLF is none: replacing it
-// would tear the line ending.
+// exactSpans returns all places of old in s, overlapping ones too, but only
+// one more than maxMatches. A match that would begin between the two
+// characters of a CRLF is none: replacing it would tear the line ending.
 func exactSpans(s, old string) []Span {
 	var spans []Span
 	for at := 0; ; at++ {
