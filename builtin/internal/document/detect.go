@@ -1,0 +1,155 @@
+package document
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"toolhost/builtin/internal/text"
+)
+
+// Kind is how a file is shown.
+type Kind uint8
+
+// The kinds of files. The zero Kind is shown as what it is called, nothing more.
+const (
+	OtherFile    Kind = iota // binary content that nothing here can show
+	TextFile                 // for [text.ReadPage], in whatever charset
+	ImageFile                // for [Image]
+	PDFFile                  // for [PDF]
+	NotebookFile             // for [ParseNotebook]
+)
+
+// DetectBytes is how much of the start of a file [Detect] wants to see, in
+// bytes. With less it still answers, but may take a notebook for text.
+const DetectBytes = 64 << 10
+
+// pdfJunk is how far behind the start of a file its "%PDF-" may stand: PDF
+// readers look for it in the first 1,024 bytes (ISO 32000-1, annex H.3.4.1).
+const pdfJunk = 1024
+
+// Detect tells by the first bytes of a file how to show it, and in words what
+// it is: "PNG image", "ELF program", "text". The name decides only whether JSON
+// is a notebook: elsewhere a name is a claim, not a fact.
+func Detect(head []byte, name string) (Kind, string) {
+	if f := formatOf(head); f != nil && (bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
+		return ImageFile, f.words
+	}
+	if isPDF(head) {
+		return PDFFile, "PDF document"
+	}
+	if !text.IsBinary(head) {
+		if strings.EqualFold(filepath.Ext(name), ".ipynb") && hasCells(head) {
+			return NotebookFile, "Jupyter notebook"
+		}
+		return TextFile, textWords(head)
+	}
+	return OtherFile, binaryWords(head)
+}
+
+// isPDF reports whether a PDF begins in head, behind a line of its own or
+// binary junk: text that merely speaks of PDF files is none.
+func isPDF(head []byte) bool {
+	const mark = "%PDF-"
+	head = head[:min(len(head), pdfJunk+len(mark)+1)]
+	i := bytes.Index(head, []byte(mark))
+	if i < 0 || i+len(mark) >= len(head) {
+		return false
+	}
+	if v := head[i+len(mark)]; v < '0' || v > '9' {
+		return false
+	}
+	return i == 0 || text.IsBinary(head[:i]) || head[i-1] == '\n' || head[i-1] == '\r'
+}
+
+// hasCells reports whether head begins a JSON object with the member "cells".
+func hasCells(head []byte) bool {
+	found := false
+	walkObject(bytes.TrimPrefix(head, utf8BOM), func(key string) bool {
+		found = key == "cells"
+		return !found
+	})
+	return found
+}
+
+// textWords names markup that files of other kinds turn out to be.
+func textWords(head []byte) string {
+	switch mimetype.Detect(head).String() {
+	case "text/html; charset=utf-8":
+		return "HTML text"
+	case "image/svg+xml":
+		return "SVG text"
+	case "application/json":
+		return "JSON text"
+	}
+	return "text"
+}
+
+// kindWords names the kinds of content that people meet, by the types of
+// mimetype. A type that is missing is found under its parents ("a zip archive"
+// for a JAR), or named by itself.
+var kindWords = map[string]string{
+	"application/x-elf":                             "ELF program",
+	"application/x-executable":                      "ELF program",
+	"application/x-sharedlib":                       "ELF shared library",
+	"application/x-object":                          "ELF object file",
+	"application/x-coredump":                        "ELF core dump",
+	"application/x-mach-binary":                     "Mach-O program",
+	"application/vnd.microsoft.portable-executable": "Windows program",
+	"application/wasm":                              "WebAssembly module",
+	"application/x-java-applet":                     "Java class file",
+	"application/gzip":                              "gzip archive",
+	"application/zip":                               "zip archive",
+	"application/x-tar":                             "tar archive",
+	"application/x-bzip2":                           "bzip2 archive",
+	"application/x-xz":                              "xz archive",
+	"application/zstd":                              "zstd archive",
+	"application/x-7z-compressed":                   "7-Zip archive",
+	"application/x-rar-compressed":                  "RAR archive",
+	"application/x-archive":                         "ar archive",
+	"application/vnd.debian.binary-package":         "Debian package",
+	"application/x-rpm":                             "RPM package",
+	"application/jar":                               "Java archive",
+	"application/vnd.sqlite3":                       "SQLite database",
+	"application/vnd.apache.parquet":                "Parquet file",
+	"application/x-hdf5":                            "HDF5 file",
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   "Word document",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         "Excel workbook",
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint presentation",
+	"application/msword":            "Word document",
+	"application/vnd.ms-excel":      "Excel workbook",
+	"application/vnd.ms-powerpoint": "PowerPoint presentation",
+	"application/epub+zip":          "EPUB book",
+	"image/heic":                    "HEIC image",
+	"image/avif":                    "AVIF image",
+	"image/jxl":                     "JPEG XL image",
+	"image/jp2":                     "JPEG 2000 image",
+	"image/x-icon":                  "icon",
+	"image/vnd.adobe.photoshop":     "Photoshop document",
+	"audio/mpeg":                    "MP3 audio",
+	"audio/wav":                     "WAV audio",
+	"audio/flac":                    "FLAC audio",
+	"audio/ogg":                     "Ogg audio",
+	"video/mp4":                     "MP4 video",
+	"video/webm":                    "WebM video",
+	"video/quicktime":               "QuickTime video",
+	"font/ttf":                      "TrueType font",
+	"font/otf":                      "OpenType font",
+	"font/woff":                     "WOFF font",
+	"font/woff2":                    "WOFF2 font",
+}
+
+func binaryWords(head []byte) string {
+	found := mimetype.Detect(head)
+	for m := found; m != nil; m = m.Parent() {
+		if words, ok := kindWords[m.String()]; ok {
+			return words
+		}
+	}
+	if found.Is("application/octet-stream") {
+		return "binary data"
+	}
+	return found.String() + " data"
+}

@@ -1,0 +1,158 @@
+package document
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"io"
+	"strings"
+)
+
+// Limits of pictures. Models scale larger ones down themselves at best, and at
+// worst refuse the conversation that holds one from then on.
+const (
+	// MaxSide is the longer side of a picture, in pixels: the least that a
+	// widely used API takes when a request holds many images.
+	MaxSide = 2000
+
+	// MaxBase64 is the size of a picture as it is sent, in bytes of base64: a
+	// quarter below the 5 MB of the same API, for what else a message holds.
+	MaxBase64 = 3_750_000
+
+	// MaxPictures is how much all pictures of one answer hold, in bytes of base64,
+	// so that the message stays one that clients accept.
+	MaxPictures = 4 * MaxBase64
+
+	// MaxPixels is how many pixels an image may have to be decoded at all. The
+	// largest cameras have 100 million.
+	MaxPixels = 120_000_000
+
+	// MaxDecoded is how much memory decoding may take, in bytes, as computed from
+	// the header: 120 million pixels of four bytes.
+	MaxDecoded = 480_000_000
+)
+
+// A Picture is an image that a model can take: PNG, JPEG, GIF or WebP, sound,
+// upright, within [MaxSide] and [MaxBase64].
+type Picture struct {
+	Data []byte
+	MIME string
+
+	Width, Height         int // in pixels
+	FromWidth, FromHeight int // of the original, upright
+
+	// Note says, in a few words, what the picture is and what was done to it.
+	Note string
+}
+
+// Image makes a [Picture] of a PNG, JPEG, GIF, WebP, BMP or TIFF file. A file
+// that is within the limits is passed on as it is, once it has been decoded to
+// be sure that it is sound. Of an animation the first frame is taken.
+//
+// Its errors say what the content really is, what is wrong with it, or which
+// limit it exceeds.
+func Image(raw []byte) (Picture, error) {
+	f := formatOf(raw)
+	if f == nil {
+		return Picture{}, notImage(raw)
+	}
+	cfg, err := f.config(bytes.NewReader(raw))
+	if err != nil {
+		return Picture{}, damaged(f, err)
+	}
+	if err := checkSize(f, cfg, raw); err != nil {
+		return Picture{}, err
+	}
+	img, err := f.decode(bytes.NewReader(raw))
+	if err != nil {
+		return Picture{}, damaged(f, err)
+	}
+	if img.Bounds().Empty() {
+		return Picture{}, fmt.Errorf("the %s has no pixels", f.words)
+	}
+	src := source{format: f, img: img, turn: orientationOf(raw, f), animated: f.animated != nil && f.animated(raw)}
+	if src.asItIs(raw) {
+		return src.picture(raw, f.mime, img.Bounds().Size(), nil), nil
+	}
+	return src.fit()
+}
+
+// notImage says what content without the mark of an image is.
+func notImage(raw []byte) error {
+	if len(raw) == 0 {
+		return errors.New("the file is empty, not an image")
+	}
+	kind, words := Detect(raw[:min(len(raw), DetectBytes)], "")
+	if kind == TextFile {
+		return fmt.Errorf("the content is %s, not an image: read it as text", words)
+	}
+	return fmt.Errorf("the content is %s, not an image in a format that can be shown (PNG, JPEG, GIF, WebP, BMP, TIFF)", words)
+}
+
+func damaged(f *format, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the file begins as a %s but is cut short: it cannot be shown", f.words)
+	}
+	return fmt.Errorf("the file begins as a %s but cannot be decoded: %w", f.words, err)
+}
+
+// checkSize refuses what would take too much memory, before anything is decoded.
+func checkSize(f *format, cfg image.Config, raw []byte) error {
+	w, h := int64(cfg.Width), int64(cfg.Height)
+	if w <= 0 || h <= 0 {
+		return fmt.Errorf("the %s has no pixels (%d×%d)", f.words, w, h)
+	}
+	if w > MaxPixels/h {
+		return fmt.Errorf("the %s has %d×%d pixels, more than the %d million that are decoded; scale it down with a program first",
+			f.words, w, h, MaxPixels/1_000_000)
+	}
+	each := bytesPerPixel(cfg.ColorModel)
+	if f.scratch != nil {
+		each += f.scratch(raw)
+	}
+	if w*h*each > MaxDecoded {
+		return fmt.Errorf("decoding the %s of %d×%d pixels takes %d MB, more than the limit of %d MB; scale it down with a program first",
+			f.words, w, h, w*h*each/1_000_000, MaxDecoded/1_000_000)
+	}
+	return nil
+}
+
+// A source is a decoded image with what is known of its file.
+type source struct {
+	format   *format
+	img      image.Image
+	turn     orientation
+	animated bool
+}
+
+// asItIs reports whether the file can be passed on untouched. Four-color prints
+// come out inverted from many decoders.
+func (s *source) asItIs(raw []byte) bool {
+	size := s.img.Bounds().Size()
+	return s.format.passed && !s.animated && s.turn == upright && s.img.ColorModel() != color.CMYKModel &&
+		max(size.X, size.Y) <= MaxSide && fits(raw)
+}
+
+func fits(data []byte) bool { return base64.StdEncoding.EncodedLen(len(data)) <= MaxBase64 }
+
+// picture describes data as a picture of s, where changes tell what else was done.
+func (s *source) picture(data []byte, mime string, size image.Point, changes []string) Picture {
+	from := s.turn.size(s.img.Bounds().Size())
+	notes := []string{fmt.Sprintf("%s, %d×%d pixels", s.format.words, from.X, from.Y)}
+	if s.animated {
+		notes = append(notes, "first frame of an animation")
+	}
+	if s.turn != upright {
+		notes = append(notes, "turned upright as its EXIF data say")
+	}
+	if size != from {
+		notes = append(notes, fmt.Sprintf("shown at %d×%d", size.X, size.Y))
+	}
+	return Picture{
+		Data: data, MIME: mime, Width: size.X, Height: size.Y, FromWidth: from.X, FromHeight: from.Y,
+		Note: strings.Join(append(notes, changes...), "; "),
+	}
+}

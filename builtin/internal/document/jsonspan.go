@@ -1,0 +1,152 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// JSON is edited by spans: a walk finds where members and elements stand in the
+// file, and only those ranges are written. What is not written cannot change.
+
+// utf8BOM is the byte-order mark that some editors put before JSON.
+var utf8BOM = []byte("\xef\xbb\xbf")
+
+// A span is a range of bytes in the file.
+type span struct{ start, end int }
+
+func (s span) of(raw []byte) []byte { return raw[s.start:s.end] }
+
+// A member is a key of an object with its value.
+type member struct {
+	name  string
+	key   span // with its quotes
+	value span
+}
+
+// Both walks below expect valid JSON, with whatever behind it.
+
+// members returns the members of the object at raw[at].
+func members(raw []byte, at int) []member {
+	var all []member
+	for i := skipSpace(raw, at+1); raw[i] != '}'; {
+		if raw[i] == ',' {
+			i = skipSpace(raw, i+1)
+		}
+		m := member{key: span{i, skipValue(raw, i)}}
+		m.name = unquote(m.key.of(raw))
+		i = skipSpace(raw, m.key.end)
+		i = skipSpace(raw, i+1) // the colon
+		m.value = span{i, skipValue(raw, i)}
+		all = append(all, m)
+		i = skipSpace(raw, m.value.end)
+	}
+	return all
+}
+
+// elements returns the elements of the array at raw[at].
+func elements(raw []byte, at int) []span {
+	var all []span
+	for i := skipSpace(raw, at+1); raw[i] != ']'; {
+		if raw[i] == ',' {
+			i = skipSpace(raw, i+1)
+		}
+		e := span{i, skipValue(raw, i)}
+		all = append(all, e)
+		i = skipSpace(raw, e.end)
+	}
+	return all
+}
+
+// find returns the last member of that name, as readers of JSON take it, or nil.
+func find(all []member, name string) *member {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func skipSpace(raw []byte, i int) int {
+	for i < len(raw) && isSpace(raw[i]) {
+		i++
+	}
+	return i
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
+
+// skipValue returns the end of the value that starts at raw[i], or len(raw) if
+// it goes on behind that.
+func skipValue(raw []byte, i int) int {
+	depth := 0
+	for i < len(raw) {
+		switch raw[i] {
+		case '"':
+			i = skipString(raw, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			i++
+			continue
+		default:
+			i = skipWord(raw, i)
+		}
+		if depth <= 0 {
+			return min(i, len(raw))
+		}
+	}
+	return len(raw)
+}
+
+func skipString(raw []byte, i int) int {
+	for i++; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// skipWord passes over a number, true, false or null.
+func skipWord(raw []byte, i int) int {
+	for i < len(raw) && !isSpace(raw[i]) && !bytes.ContainsRune([]byte(`,:[]{}"`), rune(raw[i])) {
+		i++
+	}
+	return i
+}
+
+func unquote(b []byte) string {
+	var s string
+	if json.Unmarshal(b, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// walkObject calls visit with the keys of an object that may be cut off, or no
+// object at all, until visit returns false.
+func walkObject(raw []byte, visit func(key string) bool) {
+	i := skipSpace(raw, 0)
+	if i >= len(raw) || raw[i] != '{' {
+		return
+	}
+	for i = skipSpace(raw, i+1); i < len(raw) && raw[i] == '"'; i = skipSpace(raw, i+1) {
+		end := skipString(raw, i)
+		colon := skipSpace(raw, end)
+		if colon >= len(raw) || raw[colon] != ':' || !visit(unquote(raw[i:end])) {
+			return
+		}
+		i = skipSpace(raw, skipValue(raw, skipSpace(raw, colon+1)))
+		if i >= len(raw) || raw[i] != ',' {
+			return
+		}
+	}
+}

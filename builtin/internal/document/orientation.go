@@ -1,0 +1,93 @@
+package document
+
+import (
+	"bytes"
+	"image"
+
+	"github.com/bep/imagemeta"
+)
+
+// An orientation says how the stored image must be turned to stand upright, as
+// tag 274 of EXIF does (Exif 2.32, 4.6.4 A).
+type orientation uint8
+
+const (
+	upright     orientation = 1 + iota
+	mirrored                // left and right are swapped
+	upsideDown              // turned by 180°
+	flipped                 // top and bottom are swapped
+	transposed              // rows are columns
+	turnedLeft              // turn it right by 90°
+	transversed             // rows are columns, and turned by 180°
+	turnedRight             // turn it left by 90°
+)
+
+// orientationOf reads the orientation from the metadata of an image. Metadata
+// that cannot be read say nothing.
+func orientationOf(raw []byte, f *format) orientation {
+	found := upright
+	if f.exif == imagemeta.ImageFormatAuto {
+		return found
+	}
+	imagemeta.Decode(imagemeta.Options{
+		R: bytes.NewReader(raw), ImageFormat: f.exif, Sources: imagemeta.EXIF,
+		Warnf: func(string, ...any) {},
+		ShouldHandleTag: func(t imagemeta.TagInfo) bool {
+			return t.Tag == "Orientation" && t.Namespace == "IFD0"
+		},
+		HandleTag: func(t imagemeta.TagInfo) error {
+			if v, ok := t.Value.(uint16); ok && v >= uint16(upright) && v <= uint16(turnedRight) {
+				found = orientation(v)
+			}
+			return imagemeta.ErrStopWalking
+		},
+	})
+	return found
+}
+
+// size returns the size that an image of that size has when it stands upright.
+func (o orientation) size(p image.Point) image.Point {
+	if o >= transposed {
+		return image.Pt(p.Y, p.X)
+	}
+	return p
+}
+
+// apply turns an image, whose bounds begin at (0, 0), upright.
+func (o orientation) apply(src *image.RGBA) *image.RGBA {
+	if o == upright {
+		return src
+	}
+	size := o.size(src.Bounds().Size())
+	dst := image.NewRGBA(image.Rectangle{Max: size})
+	w, h := src.Bounds().Dx()-1, src.Bounds().Dy()-1
+	for y := range size.Y {
+		for x := range size.X {
+			sx, sy := o.from(x, y, w, h)
+			dst.SetRGBA(x, y, src.RGBAAt(sx, sy))
+		}
+	}
+	return dst
+}
+
+// from returns which pixel of the stored image, whose last is (w, h), stands at
+// (x, y) of the upright one.
+func (o orientation) from(x, y, w, h int) (int, int) {
+	switch o {
+	case mirrored:
+		return w - x, y
+	case upsideDown:
+		return w - x, h - y
+	case flipped:
+		return x, h - y
+	case transposed:
+		return y, x
+	case turnedLeft:
+		return y, h - x
+	case transversed:
+		return w - y, h - x
+	case turnedRight:
+		return w - y, x
+	}
+	return x, y
+}

@@ -1,0 +1,233 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"toolhost/builtin/internal/text"
+)
+
+// Limits of reading a PDF.
+const (
+	// DefaultPDFTimeout bounds one reading. The first one compiles PDFium, which
+	// takes 4 s on an idle machine.
+	DefaultPDFTimeout = 60 * time.Second
+
+	// MaxPDFText is how much text the pages of one answer hold, in bytes: as
+	// much as a page of a text file.
+	MaxPDFText = text.DefaultPageBytes
+
+	// DPI is the resolution at which pages are drawn: text of 8 points is well
+	// readable, and a letter page has 935×1210 pixels.
+	DPI = 110
+
+	// maxAnswer bounds what a worker may send: 20 pages with pictures before
+	// they are compressed further.
+	maxAnswer = 400 << 20
+
+	// waitDelay is how long a killed worker's pipes are waited for.
+	waitDelay = 2 * time.Second
+)
+
+// PDFOptions are the options of [PDF]. Zero fields have defaults.
+type PDFOptions struct {
+	// Draw asks for a picture of every page. Otherwise only pages without text
+	// are drawn.
+	Draw bool
+
+	// Timeout bounds the reading; default [DefaultPDFTimeout].
+	Timeout time.Duration
+
+	// CacheDir is where the compiled PDFium is kept, which saves 4 s each time.
+	// It is made, for the owner only. Who can write there can run programs as
+	// the user: it must lie outside of what a sandbox may write. Empty: nothing
+	// is kept.
+	CacheDir string
+}
+
+// Pages are some pages of a PDF.
+type Pages struct {
+	// First is the number of the first page read, from 1. Total is how many the
+	// document has.
+	First, Total int
+
+	// Text is the text of each page read, empty where there is none. It may be
+	// shorter than what was asked for: Notes say how to go on.
+	Text []string
+
+	// Pictures are of pages, as their notes say.
+	Pictures []Picture
+
+	// Notes say what a reader must know besides.
+	Notes []string
+}
+
+// PDF reads the pages from to to, counted from 1, of which the document may have
+// fewer, at most [MaxPages]. The file is read at offsets of its own: f stays
+// where it stands.
+//
+// A worker process does the reading. It is gone when PDF returns, whatever the
+// file did to it. An error says what is wrong with the file or the request;
+// what was read before a worker was lost is returned without one.
+func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, error) {
+	if isWorker(os.Args) {
+		return nil, errors.New("document: main (or TestMain) must call document.Reexec before anything else")
+	}
+	if from < 1 || to < from || to-from >= MaxPages {
+		return nil, fmt.Errorf("pages %d to %d cannot be read: at most %d at once, counted from 1", from, to, MaxPages)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultPDFTimeout
+	}
+	p := &Pages{First: from}
+	cache, err := cacheDir(o.CacheDir)
+	if err != nil {
+		p.note("PDF files are slow to open: %v.", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errSlow)
+	defer cancel()
+	err = p.work(ctx, f, order{From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1})
+	if err != nil && len(p.Text) == 0 {
+		return nil, err
+	}
+	if err != nil {
+		p.note("Page %d could not be read: %v.", from+len(p.Text), err)
+	}
+	p.finish(to)
+	return p, nil
+}
+
+var errSlow = errors.New("it took too long")
+
+func (p *Pages) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+// finish says how to go on.
+func (p *Pages) finish(to int) {
+	next := p.First + len(p.Text)
+	if next <= p.Total {
+		if next <= to {
+			p.note("The answer is full.")
+		}
+		p.note(`These are pages %d to %d of %d. Go on with pages="%d-%d".`,
+			p.First, next-1, p.Total, next, min(p.Total, next+MaxPages-1))
+	}
+}
+
+// work runs a worker and takes its pages.
+func (p *Pages) work(ctx context.Context, f *os.File, o order) error {
+	arg, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return err
+	}
+	// The file is the standard input because that is inherited on every system.
+	// An environment is not needed, and may hold secrets.
+	stderr := &firstBytes{limit: 2000}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Args = []string{"toolhost", workerArg, string(arg)}
+	cmd.Env, cmd.Stdin, cmd.Stderr, cmd.WaitDelay = []string{}, f, stderr, waitDelay
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("the PDF reader could not be started: %w", err)
+	}
+	done, takeErr := p.take(json.NewDecoder(io.LimitReader(out, maxAnswer)))
+	if done {
+		cmd.Process.Kill() // whatever it still does, nobody needs it
+	}
+	waitErr := cmd.Wait()
+	switch {
+	case done:
+		return takeErr
+	case ctx.Err() != nil:
+		return fmt.Errorf("the PDF reader was stopped: %w", context.Cause(ctx))
+	}
+	return fmt.Errorf("the PDF reader failed on this file (%w)%s", errors.Join(waitErr, takeErr), stderr.words())
+}
+
+// take reads what a worker sends. It reports whether that came to its end.
+func (p *Pages) take(answers *json.Decoder) (done bool, err error) {
+	texts, pictures := 0, 0
+	for {
+		var a answer
+		if err := answers.Decode(&a); err != nil {
+			return false, err
+		}
+		switch {
+		case a.Error != "":
+			return true, errors.New(a.Error)
+		case a.Done:
+			return true, nil
+		case a.Total > 0:
+			p.Total = a.Total
+			continue
+		}
+		number := p.First + len(p.Text)
+		pic, err := a.picture(number)
+		if err != nil {
+			p.note("Page %d could not be drawn: %v.", number, err)
+		}
+		texts += len(a.Text)
+		pictures += base64.StdEncoding.EncodedLen(len(pic.Data))
+		if len(p.Text) > 0 && (texts > MaxPDFText || pictures > MaxPictures) {
+			return true, nil
+		}
+		p.Text = append(p.Text, a.Text)
+		if pic.Data != nil {
+			p.Pictures = append(p.Pictures, pic)
+		}
+		if a.Note != "" {
+			p.note("Page %d %s.", number, a.Note)
+		}
+	}
+}
+
+// picture checks what a worker drew, which may have been turned against us by
+// the file, as any other image. The zero Picture: it drew none.
+func (a *answer) picture(number int) (Picture, error) {
+	if len(a.PNG) == 0 {
+		return Picture{}, nil
+	}
+	pic, err := Image(a.PNG)
+	if err != nil {
+		return Picture{}, err
+	}
+	pic.Note = fmt.Sprintf("page %d, %d×%d pixels", number, pic.Width, pic.Height)
+	return pic, nil
+}
+
+// firstBytes keeps the first bytes written to it.
+type firstBytes struct {
+	buf   bytes.Buffer
+	limit int
+}
+
+func (w *firstBytes) Write(p []byte) (int, error) {
+	w.buf.Write(p[:min(len(p), w.limit-w.buf.Len())])
+	return len(p), nil
+}
+
+// words returns the first line, which in Go says what was fatal.
+func (w *firstBytes) words() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(w.buf.String()), "\n")
+	if line == "" {
+		return ""
+	}
+	return ": " + line
+}

@@ -1,0 +1,242 @@
+package document
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klippa-app/go-pdfium"
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// workerArg as the first argument makes this program a worker that reads a PDF:
+// the order follows, the file is the standard input, the answers go to the
+// standard output, one JSON value each.
+const workerArg = "__pdf"
+
+// Limits of a worker.
+const (
+	// memoryPages is the memory of PDFium, in pages of 64 KiB: 256 MiB. Without
+	// a limit a small file can take 9.5 GB.
+	memoryPages = 4096
+
+	// maxPageText is how many characters of a page are read.
+	maxPageText = 60_000
+)
+
+// An order says what a worker does.
+type order struct {
+	From, To int
+	Draw     bool
+	CacheDir string
+	Seconds  int // it ends itself then, if nobody did before
+}
+
+// An answer is one message of a worker: the number of pages first, then each
+// page, then Done; or an error.
+type answer struct {
+	Total int    `json:",omitempty"`
+	Text  string `json:",omitempty"`
+	PNG   []byte `json:",omitempty"`
+	Note  string `json:",omitempty"` // follows "Page n"
+	Done  bool   `json:",omitempty"`
+	Error string `json:",omitempty"`
+}
+
+func isWorker(args []string) bool { return len(args) > 1 && args[1] == workerArg }
+
+// Reexec turns this process into a reader of PDF files when its arguments say
+// so, and then does not return. A program that calls [PDF] must call it first
+// thing in main, and so must a TestMain.
+func Reexec(args []string) {
+	if !isWorker(args) {
+		return
+	}
+	out := json.NewEncoder(os.Stdout)
+	last := answer{Done: true}
+	if err := runWorker(args[2:], out); err != nil {
+		last = answer{Error: err.Error()}
+	}
+	if out.Encode(last) != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runWorker(args []string, out *json.Encoder) error {
+	var o order
+	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &o) != nil || o.Seconds <= 0 {
+		return errors.New("the order to the PDF reader cannot be read")
+	}
+	time.AfterFunc(time.Duration(o.Seconds)*time.Second, func() { os.Exit(1) })
+	if err := limitProcess(o.Seconds); err != nil {
+		return fmt.Errorf("the PDF reader could not limit itself: %w", err)
+	}
+	info, err := os.Stdin.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		return errors.New("the file is empty")
+	}
+	lib, err := openLibrary(o.CacheDir)
+	if err != nil {
+		return fmt.Errorf("the PDF reader could not be started: %w", err)
+	}
+	doc, err := lib.OpenDocument(&requests.OpenDocument{
+		FileReader: io.NewSectionReader(os.Stdin, 0, info.Size()), FileReaderSize: info.Size(),
+	})
+	if err != nil {
+		return openError(err)
+	}
+	r := &reader{lib: lib, doc: doc.Document, draw: o.Draw}
+	return r.run(o, out)
+}
+
+// openLibrary compiles and starts PDFium. It sees no file system.
+func openLibrary(cacheDir string) (pdfium.Pdfium, error) {
+	cfg := wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
+		WithMemoryLimitPages(memoryPages)
+	if cacheDir != "" {
+		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
+		if err != nil {
+			return nil, err
+		}
+		cfg = cfg.WithCompilationCache(cache)
+	}
+	pool, err := webassembly.Init(webassembly.Config{
+		Context: context.Background(), MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: cfg,
+		Stdout: io.Discard, Stderr: io.Discard,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pool.GetInstanceWithContext(context.Background())
+}
+
+func openError(err error) error {
+	switch {
+	case errors.Is(err, pdfiumerrors.ErrPassword):
+		return errors.New("the PDF is encrypted and opens only with a password: decrypt a copy with a program first")
+	case errors.Is(err, pdfiumerrors.ErrSecurity):
+		return errors.New("the PDF is encrypted in a way that cannot be read")
+	case errors.Is(err, pdfiumerrors.ErrFormat), errors.Is(err, pdfiumerrors.ErrFile):
+		return errors.New("the file begins as a PDF but is damaged: it cannot be read")
+	}
+	return fmt.Errorf("the PDF cannot be opened: %w", err)
+}
+
+// A reader reads pages of an open document.
+type reader struct {
+	lib  pdfium.Pdfium
+	doc  references.FPDF_DOCUMENT
+	draw bool // every page
+}
+
+func (r *reader) run(o order, out *json.Encoder) error {
+	count, err := r.lib.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: r.doc})
+	if err != nil {
+		return err
+	}
+	total := count.PageCount
+	if total <= 0 {
+		return errors.New("the PDF has no pages")
+	}
+	if o.From > total {
+		return fmt.Errorf("the PDF has %d pages: page %d does not exist", total, o.From)
+	}
+	if err := out.Encode(answer{Total: total}); err != nil {
+		return err
+	}
+	for n := o.From; n <= min(o.To, total); n++ {
+		if err := out.Encode(r.page(n - 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page reads a page, by its index from 0. What fails is said.
+func (r *reader) page(index int) (a answer) {
+	loaded, err := r.lib.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: r.doc, Index: index})
+	if err != nil {
+		return answer{Note: "is damaged and cannot be read"}
+	}
+	defer r.lib.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+	page := requests.Page{ByReference: &loaded.Page}
+	a.Text, a.Note = r.text(page)
+	if strings.TrimSpace(a.Text) != "" && !r.draw {
+		return a
+	}
+	objects, err := r.lib.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: page})
+	if err == nil && objects.Count == 0 && a.Text == "" && !r.draw {
+		a.Note = "is empty"
+		return a
+	}
+	a.PNG, err = r.picture(page)
+	switch {
+	case err != nil:
+		a.Note = fmt.Sprintf("could not be drawn: %v", err)
+	case a.Text == "":
+		a.Note = "has no text layer: it is shown as a picture"
+	}
+	return a
+}
+
+// text returns the text of a page, and what must be said of it.
+func (r *reader) text(page requests.Page) (text, note string) {
+	loaded, err := r.lib.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	if err != nil {
+		return "", "has text that cannot be read"
+	}
+	defer r.lib.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
+	chars, err := r.lib.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: loaded.TextPage})
+	if err != nil {
+		return "", "has text that cannot be read"
+	}
+	if chars.Count <= 0 {
+		return "", ""
+	}
+	if chars.Count > maxPageText {
+		note = fmt.Sprintf("has %d characters, of which the first %d are shown", chars.Count, maxPageText)
+	}
+	// Room for two units of UTF-16 for each character; PDFium itself knows where
+	// the page ends.
+	got, err := r.lib.FPDFText_GetText(&requests.FPDFText_GetText{
+		TextPage: loaded.TextPage, Count: 2 * min(chars.Count, maxPageText),
+	})
+	if err != nil {
+		return "", "has text that cannot be read"
+	}
+	return cleanText(got.Text), note
+}
+
+// cleanText gives the text the line endings of this world, and hyphens where
+// PDFium marks that a word goes on in the next line (U+0002, U+FFFE).
+func cleanText(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == 0x02 || r == 0xfffe:
+			return '-'
+		case r == '\r' || r == '\f':
+			return '\n'
+		case r < ' ' && r != '\n' && r != '\t', r == 0xffff:
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}

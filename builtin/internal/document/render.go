@@ -1,0 +1,281 @@
+package document
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"toolhost/builtin/internal/text"
+)
+
+// Limits of a rendered notebook.
+const (
+	// MaxOutput is how much of one output is shown, in bytes, unless its cell is
+	// asked for alone.
+	MaxOutput = 8_000
+
+	// maxOutputs is how many outputs of one cell are shown.
+	maxOutputs = 100
+)
+
+// RenderOptions say which part of a notebook to show. Zero fields have defaults.
+type RenderOptions struct {
+	Offset   int // first cell, counted from 1; default 1
+	Limit    int // cells at most; default all. With 1, outputs are shown as long as MaxBytes allow
+	MaxBytes int // of text; default [text.DefaultPageBytes]
+}
+
+// Rendered is a notebook, or a part of it, as an agent reads it.
+type Rendered struct {
+	Text     string
+	Pictures []Picture // of outputs, in their order; the text says where they belong
+
+	First int // the first cell shown, counted from 1
+	Shown int // how many are shown
+	Total int // how many there are
+	Next  int // the offset to go on with, 0 at the end
+
+	Notes []string
+}
+
+// Render shows cells with their ids, sources and outputs. What is too long is
+// cut, and it is said how to see the rest. A notebook without cells in the range
+// gives a note.
+func (n *Notebook) Render(o RenderOptions) *Rendered {
+	o.Offset = max(o.Offset, 1)
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = text.DefaultPageBytes
+	}
+	r := renderer{raw: n.raw, language: n.Language, maxOutput: MaxOutput, out: &Rendered{First: o.Offset, Total: len(n.Cells)}}
+	last := len(n.Cells)
+	if o.Limit > 0 && o.Limit < last-o.Offset+1 {
+		last = o.Offset + o.Limit - 1
+	}
+	r.alone = o.Limit == 1
+	if r.alone {
+		r.maxOutput = o.MaxBytes
+	}
+	for i := o.Offset - 1; i < last; i++ {
+		start, pictures := r.text.Len(), len(r.out.Pictures)
+		r.cell(i, &n.Cells[i], o.MaxBytes)
+		if r.text.Len() > o.MaxBytes && r.out.Shown > 0 {
+			kept := r.text.String()[:start]
+			r.text.Reset()
+			r.text.WriteString(kept)
+			r.out.Pictures = r.out.Pictures[:pictures]
+			break
+		}
+		r.out.Shown++
+	}
+	r.out.Text = r.text.String()
+	r.out.finish()
+	return r.out
+}
+
+// finish says what a reader must know to go on.
+func (r *Rendered) finish() {
+	switch {
+	case r.Total == 0:
+		r.Notes = append(r.Notes, "The notebook has no cells.")
+	case r.First > r.Total:
+		r.Notes = append(r.Notes, fmt.Sprintf("offset %d is beyond the end: the notebook has %d cells.", r.First, r.Total))
+	case r.First+r.Shown <= r.Total:
+		r.Next = r.First + r.Shown
+		r.Notes = append(r.Notes, fmt.Sprintf("This is not the whole notebook: cells %d to %d of %d. Go on with offset=%d.",
+			r.First, r.Next-1, r.Total, r.Next))
+	}
+}
+
+// A renderer writes cells.
+type renderer struct {
+	raw       []byte
+	language  string
+	maxOutput int
+	alone     bool // one cell was asked for
+	text      strings.Builder
+	pictures  int // bytes of base64
+	number    int // of the cell, counted from 1
+	out       *Rendered
+}
+
+func (r *renderer) cell(index int, c *Cell, maxBytes int) {
+	r.number = index + 1
+	fmt.Fprintf(&r.text, "<cell id=%q type=%q", c.ID, c.Type)
+	if c.Type == "code" && r.language != "" {
+		fmt.Fprintf(&r.text, " language=%q", r.language)
+	}
+	if c.ExecutionCount > 0 {
+		fmt.Fprintf(&r.text, " execution_count=\"%d\"", c.ExecutionCount)
+	}
+	r.text.WriteString(">\n")
+	r.clipped(c.Source, maxBytes/2, "source")
+	r.text.WriteString("</cell>\n")
+	m := find(c.members, "outputs")
+	if m == nil || c.Type != "code" {
+		return
+	}
+	var outputs []output
+	if json.Unmarshal(m.value.of(r.raw), &outputs) != nil {
+		r.text.WriteString("[The outputs of this cell are not as nbformat 4 has them and are not shown.]\n")
+		return
+	}
+	for i, o := range outputs {
+		if i == maxOutputs {
+			fmt.Fprintf(&r.text, "[%d more outputs are not shown. %s]\n", len(outputs)-i, r.wayToSee("outputs"))
+			return
+		}
+		r.output(o)
+	}
+}
+
+// wayToSee says how to see what is not shown of a cell.
+func (r *renderer) wayToSee(member string) string {
+	if !r.alone {
+		return fmt.Sprintf("Read with offset=%d and limit=1 shows more of this cell.", r.number)
+	}
+	return fmt.Sprintf("Bash with jq '.cells[%d].%s' shows all.", r.number-1, member)
+}
+
+// clipped writes text that ends with a line break, cut in the middle: the end of
+// a long output is where errors are.
+func (r *renderer) clipped(s string, limit int, member string) {
+	if s == "" {
+		return
+	}
+	if len(s) > limit {
+		head, tail := limit/2, len(s)-limit/2
+		for head > 0 && !utf8.RuneStart(s[head]) {
+			head--
+		}
+		for tail < len(s) && !utf8.RuneStart(s[tail]) {
+			tail++
+		}
+		hidden := utf8.RuneCountInString(s[head:tail])
+		s = fmt.Sprintf("%s\n[… %d characters of the %s are not shown. %s]\n%s", s[:head], hidden, strings.TrimSuffix(member, "s"), r.wayToSee(member), s[tail:])
+	}
+	r.text.WriteString(s)
+	if !strings.HasSuffix(s, "\n") {
+		r.text.WriteByte('\n')
+	}
+}
+
+// An output is one of a code cell's.
+type output struct {
+	Type      string                     `json:"output_type"`
+	Name      string                     `json:"name"` // of a stream
+	Text      json.RawMessage            `json:"text"`
+	Data      map[string]json.RawMessage `json:"data"` // by MIME type
+	ErrName   string                     `json:"ename"`
+	ErrValue  string                     `json:"evalue"`
+	Traceback []string                   `json:"traceback"`
+}
+
+func (r *renderer) output(o output) {
+	switch o.Type {
+	case "stream":
+		s, _ := multiline(o.Text)
+		r.block(o.Name, overwritten(s))
+	case "error":
+		s := strings.Join(o.Traceback, "\n")
+		if s == "" {
+			s = o.ErrName + ": " + o.ErrValue
+		}
+		r.block("error", s)
+	default:
+		r.bundle(o.Data)
+	}
+}
+
+// block writes an output that is text.
+func (r *renderer) block(kind, s string) {
+	if s == "" {
+		return
+	}
+	fmt.Fprintf(&r.text, "<output type=%q>\n", kind)
+	r.clipped(ansi.Strip(s), r.maxOutput, "outputs")
+	r.text.WriteString("</output>\n")
+}
+
+// Of an output in several forms, agents see every picture they can take and the
+// first of these that is there.
+var (
+	pictureTypes = [...]string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+	textTypes    = [...]string{"text/markdown", "text/plain", "text/latex", "text/html", "application/json", "image/svg+xml"}
+)
+
+// bundle writes an output that is there in several forms.
+func (r *renderer) bundle(data map[string]json.RawMessage) {
+	shown := false
+	for _, kind := range pictureTypes {
+		if value, ok := data[kind]; ok {
+			r.picture(kind, value)
+			shown = true
+		}
+	}
+	for _, kind := range textTypes {
+		value, ok := data[kind]
+		if !ok || shown && kind == "image/svg+xml" {
+			continue
+		}
+		s, ok := multiline(value)
+		if !ok {
+			s = string(value)
+		}
+		r.block(kind, s)
+		return
+	}
+	if !shown && len(data) > 0 {
+		var kinds []string
+		for kind := range data {
+			kinds = append(kinds, kind)
+		}
+		slices.Sort(kinds)
+		r.block("not shown", fmt.Sprintf("%q", kinds))
+	}
+}
+
+// picture adds a picture, or says why there is none.
+func (r *renderer) picture(kind string, value json.RawMessage) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(&r.text, "<output type=%q>"+format+"</output>\n", append([]any{kind}, args...)...)
+	}
+	encoded, _ := multiline(value)
+	raw, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(strings.TrimSpace(encoded)))
+	if err != nil {
+		say("[This picture is not valid base64 and is not shown.]")
+		return
+	}
+	pic, err := Image(raw)
+	if err != nil {
+		say("[This picture is not shown: %v.]", err)
+		return
+	}
+	size := base64.StdEncoding.EncodedLen(len(pic.Data))
+	if r.pictures+size > MaxPictures {
+		say("[This picture is not shown: there are too many. %s]", r.wayToSee("outputs"))
+		return
+	}
+	r.pictures += size
+	pic.Note = fmt.Sprintf("output of cell %d; %s", r.number, pic.Note)
+	r.out.Pictures = append(r.out.Pictures, pic)
+	say("[picture %d: %d×%d pixels]", len(r.out.Pictures), pic.Width, pic.Height)
+}
+
+// overwritten leaves of each line what a terminal shows at the end: progress
+// bars return to its start and write again.
+func overwritten(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return strings.Join(lines, "\n")
+}
