@@ -75,7 +75,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	src := io.ReadSeeker(f)
 	var whole []byte
 	if info.Size() <= wholeFile {
-		if whole, err = io.ReadAll(io.LimitReader(f, wholeFile+1)); err != nil {
+		if whole, err = readAll(f, info.Size(), wholeFile+1); err != nil {
 			return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 		}
 		src = bytes.NewReader(whole)
@@ -114,9 +114,13 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	return nil
 }
 
+// numbering is about what the number of a line adds to it, in bytes.
+const numbering = 10
+
 // showPage writes the page and, last, what a reader must know to go on.
 func showPage(path guard.Path, page *text.Page, in ReadInput) (Result, error) {
 	var out strings.Builder
+	out.Grow(int(page.End-page.Start) + len(page.Lines)*numbering)
 	if err := text.Number(&out, page.Lines, page.First, MaxLineShown); err != nil {
 		return Result{}, err
 	}

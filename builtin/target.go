@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,18 +90,18 @@ func (t *target) load() error {
 	case t.info.Size() > MaxTarget:
 		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), MaxTarget)
 	}
-	t.content = make([]byte, t.info.Size())
-	n, err := io.ReadFull(f, t.content)
-	t.content = t.content[:n]
-	if err == nil {
-		var rest []byte
-		rest, err = io.ReadAll(io.LimitReader(f, MaxTarget)) // it may have grown since the stat
-		t.content = append(t.content, rest...)
-	}
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	if t.content, err = readAll(f, t.info.Size(), MaxTarget); err != nil {
 		return fmt.Errorf("%s could not be read: %w", t.path, err)
 	}
 	return nil
+}
+
+// readAll reads a file of about size bytes in one piece, but no more than limit; it may have grown or shrunk
+// since its size was told.
+func readAll(f io.Reader, size, limit int64) ([]byte, error) {
+	content := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead)) // room to notice the end without growing
+	_, err := content.ReadFrom(io.LimitReader(f, limit))
+	return content.Bytes(), err
 }
 
 func (t *target) close() {

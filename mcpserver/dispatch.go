@@ -37,6 +37,10 @@ type Request struct {
 	Args json.RawMessage
 	// Progress tells the client how the call goes; nil when it did not ask.
 	Progress func(lastLines string)
+	// CanAsk says that the client can put a question to a person.
+	CanAsk bool
+	// Answer is what a person said to the question that an earlier try of this call was answered with.
+	Answer *Answer
 }
 
 // A Reply is the answer to a [Request].
@@ -44,6 +48,9 @@ type Reply struct {
 	builtin.Result
 	// Session is the handle of the session that was made because the call asked for one.
 	Session string
+	// Question is set when the call did not run because a person must be asked first. The call is then
+	// repeated with the answer, and planned and judged again.
+	Question *Question
 }
 
 // ErrNoTool is the cause of a reply to a call of a tool that is not served here.
@@ -91,9 +98,13 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	verdict := policy.Judge(plan.Intent)   // judge
-	verdict = h.ask(ctx, a, tool, verdict) // ask if need be
+	verdict := policy.Judge(plan.Intent)        // judge
+	verdict, question := h.ask(a, req, verdict) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
+	if question != nil {
+		reply.Question = question
+		return reply.with(refused(verdict))
+	}
 	if verdict.Action != guard.Allow {
 		return reply.with(refused(verdict))
 	}

@@ -23,16 +23,17 @@ import (
 
 // A Host holds what all calls share. Use [Open], and close it: what it started ends with it.
 type Host struct {
-	cfg      Config
-	log      *slog.Logger
-	tools    []*builtin.Def // ordered by name
-	settings *settings.Watcher
-	seen     *readstate.Store
-	results  *resultstore.Store
-	box      *builtin.Toolbox
-	scopes   *scopeTable
-	hooks    hooks
-	audit    *audit.Log
+	cfg       Config
+	log       *slog.Logger
+	tools     []*builtin.Def // ordered by name
+	settings  *settings.Watcher
+	seen      *readstate.Store
+	results   *resultstore.Store
+	box       *builtin.Toolbox
+	scopes    *scopeTable
+	hooks     hooks
+	questions *questions
+	audit     *audit.Log
 
 	mu       sync.Mutex
 	compiled *settings.Settings // what rules was made from
@@ -46,7 +47,7 @@ func Open(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Log, tools: served(cfg.Tools)}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: served(cfg.Tools), questions: newQuestions()}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err

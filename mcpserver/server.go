@@ -81,15 +81,30 @@ func clientOf(ctx context.Context) (*client, bool) {
 	return c, ok
 }
 
-// call is the handler of every tool.
+// maxQuestions bounds how often a person is asked about one call: a call whose plan changes with every
+// answer is not one that anybody can judge.
+const maxQuestions = 3
+
+// call is the handler of every tool. When a person must be asked, a modern client gets the question as the
+// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, ok := clientOf(ctx)
 	if !ok || c.arrival == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
-	reply := s.host.Call(ctx, c.arrival, Request{
+	modern := server.IsModernRequest(ctx)
+	call := Request{
 		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
-	})
+		CanAsk: canAsk(ctx), Answer: answerIn(req.Params.MultiRoundTripParams),
+	}
+	reply := s.host.Call(ctx, c.arrival, call)
+	for n := 0; reply.Question != nil && !modern && n < maxQuestions; n++ {
+		call.Answer = s.put(ctx, reply.Question)
+		reply = s.host.Call(ctx, s.host.arriveIn(c.arrival.scope), call)
+	}
+	if reply.Question != nil && modern {
+		return toQuestion(reply.Question), nil
+	}
 	if c.flush != nil {
 		c.flush(ctx)
 	}
@@ -130,6 +145,9 @@ type envelope struct {
 		Meta      map[string]any  `json:"_meta"`
 		RequestID json.RawMessage `json:"requestId"`
 	} `json:"params"`
+	// Of a response to a request of ours.
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
 }
 
 const (

@@ -66,17 +66,6 @@ func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	}
 }
 
-// ask turns the verdict "ask" into an answer. Nobody can be asked here, so it is a refusal that says which
-// rule asked and how to allow the call.
-func (h *Host) ask(_ context.Context, _ *Arrival, _ *builtin.Def, v guard.Verdict) guard.Verdict {
-	if v.Action != guard.Ask {
-		return v
-	}
-	v.Action = guard.Deny
-	v.Reason = strings.TrimSuffix(v.Reason, ".") + "; a person must approve it, and nobody can be asked here"
-	return v
-}
-
 // fit cuts a result to its tool's limit; the whole is kept on disk.
 func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result) builtin.Result {
 	if tool.Limit == 0 || r.Kept != "" {

@@ -36,6 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	}
 	defer s.mcp.UnregisterSession(running, c.session.SessionID())
 	c.ctx = s.mcp.WithContext(running, c.session)
+	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
 	ended := make(chan error, 1)
@@ -124,7 +125,8 @@ func (c *stdioConn) receive(line []byte) {
 	switch {
 	case m.Method == methodCancelled:
 		c.cancel(m.Params.RequestID)
-	case m.Method == "": // a response; nothing was asked
+	case m.Method == "":
+		c.session.answered(m)
 	case m.ID == nil:
 		c.server.mcp.HandleMessage(c.ctx, line)
 	case string(m.ID) == "null":
@@ -239,20 +241,45 @@ func (c *stdioConn) notify(_ context.Context, method string, params map[string]a
 	})
 }
 
-// refuse answers a message that the library never sees. Without an id, the answer's is null.
+// refuse answers a message that the library never sees. Without an id, the answer's is null. It does not wait
+// for the client, because the reader calls it.
 func (c *stdioConn) refuse(id json.RawMessage, code int, text string) {
 	var value any
 	if id != nil {
 		value = id
 	}
-	c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, text, nil))
+	go c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, text, nil))
 }
 
 func (c *stdioConn) send(message any) {
-	line, err := json.Marshal(message)
+	line, err := encode(message)
 	if err != nil {
 		c.server.host.log.Error("a message could not be encoded", "error", err)
 		return
 	}
 	c.out.write(append(line, '\n'))
+}
+
+// encode is json.Marshal, which would scan and copy a long result once more only because it encodes itself.
+func encode(message any) ([]byte, error) {
+	r, ok := message.(mcp.JSONRPCResponse)
+	if !ok {
+		return json.Marshal(message)
+	}
+	m, ok := r.Result.(json.Marshaler)
+	if !ok {
+		return json.Marshal(message)
+	}
+	result, err := m.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	id, err := json.Marshal(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	const head, mid = `{"jsonrpc":"2.0","id":`, `,"result":`
+	line := make([]byte, 0, len(head)+len(id)+len(mid)+len(result)+len("}\n"))
+	line = append(append(append(line, head...), id...), mid...)
+	return append(append(line, result...), '}'), nil
 }

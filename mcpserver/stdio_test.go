@@ -23,9 +23,9 @@ type pipeClient struct {
 	root  string
 }
 
-func startPipe(t *testing.T, files map[string]string) *pipeClient {
+func startPipe(t *testing.T, files map[string]string, change ...func(*Config)) *pipeClient {
 	t.Helper()
-	h, root := openHost(t, files)
+	h, root := openHost(t, files, change...)
 	s, err := NewServer(h)
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +50,7 @@ func (c *pipeClient) send(line string) {
 
 type rpcAnswer struct {
 	ID     json.RawMessage
+	Method string
 	Result json.RawMessage
 	Error  *struct {
 		Code    int

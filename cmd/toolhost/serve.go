@@ -26,7 +26,7 @@ func stdioCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return server.ServeStdio(cmd.Context(), os.Stdin, os.Stdout, mcpserver.ParentGone(cmd.Context()))
+			return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
 		},
 	}
 	flags.add(cmd)

@@ -43,18 +43,32 @@ func (e EOL) sequence() string {
 
 // eolOf finds the line ending of s by counting.
 func eolOf(s string) EOL {
-	lf, cr := strings.Count(s, "\n"), strings.Count(s, "\r")
-	if cr == 0 {
-		if lf == 0 {
-			return None
+	return eolCount{strings.Count(s, "\n"), strings.Count(s, "\r"), strings.Count(s, "\r\n")}.kind()
+}
+
+// eolCount counts line feeds, carriage returns, and the pairs of both.
+type eolCount struct{ lf, cr, crlf int }
+
+// add counts a line given without its line feed.
+func (c *eolCount) add(line string, ended bool) {
+	c.cr += strings.Count(line, "\r")
+	if ended {
+		c.lf++
+		if strings.HasSuffix(line, "\r") {
+			c.crlf++
 		}
-		return LF
 	}
-	crlf := strings.Count(s, "\r\n")
+}
+
+func (c eolCount) kind() EOL {
 	switch {
-	case lf == 0:
+	case c.lf == 0 && c.cr == 0:
+		return None
+	case c.cr == 0:
+		return LF
+	case c.lf == 0:
 		return CR
-	case crlf == lf && crlf == cr:
+	case c.crlf == c.lf && c.crlf == c.cr:
 		return CRLF
 	}
 	return Mixed

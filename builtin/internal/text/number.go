@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,24 +24,41 @@ func Lines(s string) []Line {
 }
 
 func trimEnding(line string) string {
-	line, _ = strings.CutSuffix(line, "\n")
-	return strings.TrimSuffix(line, "\r")
+	line, ended := strings.CutSuffix(line, "\n")
+	if ended {
+		line = strings.TrimSuffix(line, "\r")
+	}
+	return line
 }
 
 // Number writes lines as Read shows them: the line number right-aligned to
 // six columns, an arrow, the text. A line longer than clip characters is cut
 // there, with a note of how many are hidden; clip 0 cuts nothing.
 func Number(w io.Writer, lines []Line, first, clip int) error {
+	var row []byte
 	for i, line := range lines {
 		shown, hidden := clipped(line, clip)
+		row = appendNumber(row[:0], first+i)
+		row = append(row, shown...)
 		if hidden > 0 {
-			shown += fmt.Sprintf("… [%d more characters on this line]", hidden)
+			row = fmt.Appendf(row, "… [%d more characters on this line]", hidden)
 		}
-		if _, err := fmt.Fprintf(w, "%6d→%s\n", first+i, shown); err != nil {
+		if _, err := w.Write(append(row, '\n')); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// numberWidth is how many columns a line number takes at least.
+const numberWidth = 6
+
+func appendNumber(row []byte, n int) []byte {
+	digits := strconv.Itoa(n)
+	for range numberWidth - len(digits) {
+		row = append(row, ' ')
+	}
+	return append(append(row, digits...), "→"...)
 }
 
 // clipped returns the first clip characters of a line and the number of those

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -70,7 +72,9 @@ type Page struct {
 // If Offset is behind the last line, the page has no lines and Total is exact.
 func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
 	o.setDefaults()
-	s := newLineScanner(r)
+	block := blocks.Get().(*[readLen]byte)
+	defer blocks.Put(block)
+	s := newLineScanner(r, block[:])
 	p := &Page{First: o.Offset, BOM: s.at > 0}
 	line := s.skip(o.Offset-1, math.MaxInt64)
 	raw := p.collect(s, o)
@@ -118,7 +122,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	p.Start, p.End = s.at, s.at
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
-		size += len(l.text)
+		size += l.to - l.from
 		if size > o.MaxBytes && len(lines) > 0 {
 			break
 		}
@@ -131,38 +135,42 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 // decode turns the bytes of the page into its lines.
 func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	cs := s.charset
-	if s.ascii {
-		var all []byte
-		for _, l := range raw {
-			all = append(append(all, l.text...), '\n')
-		}
-		if !isASCII(all) {
-			cs = detect(all)
-		}
+	if s.ascii && !isASCII(s.held) {
+		cs = detect(s.held)
 	}
 	p.Charset = cs.name
-	var kinds strings.Builder
+	var endings eolCount
+	all := string(s.held) // one copy for all lines that need no decoding
+	p.Lines = slices.Grow(p.Lines, len(raw))
 	for _, l := range raw {
-		text := cs.decode(l.text)
+		text := all[l.from:l.to]
+		if cs.enc != nil {
+			text = cs.decode(s.held[l.from:l.to])
+		}
 		if whole := strings.TrimRight(text, string(utf8.RuneError)); l.hidden > 0 && whole != text {
 			text = whole // the last character was cut in two
 			l.hidden++
 		}
 		if cs.enc == nil && !utf8.ValidString(text) {
-			_, n := countUTF8(l.text)
+			_, n := countUTF8(s.held[l.from:l.to])
 			p.Invalid += n
 		}
+		endings.add(text, l.ended)
 		if l.ended {
-			text += "\n"
+			text = strings.TrimSuffix(text, "\r")
 		}
-		kinds.WriteString(text)
-		p.Lines = append(p.Lines, Line{Text: trimEnding(text), Hidden: l.hidden})
+		p.Lines = append(p.Lines, Line{Text: text, Hidden: l.hidden})
 	}
-	p.EOL = eolOf(kinds.String())
+	p.EOL = endings.kind()
 }
 
 func isASCII(b []byte) bool {
-	return !bytes.ContainsFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // decode returns b as a string.
@@ -186,19 +194,24 @@ type lineScanner struct {
 	charset *charset
 	ascii   bool   // nothing but ASCII so far: the charset is not known yet
 	newline []byte // one code unit
+	held    []byte // the first bytes of the lines read, each with "\n" behind it
 	open    bool   // the last line consumed has no ending
 	err     error
 }
 
 // rawLine is a line as it is in the file.
 type rawLine struct {
-	text   []byte // its first bytes, without "\n"
+	from   int // where its first bytes, without "\n", are held
+	to     int
 	hidden int    // how many characters follow them
 	ended  bool
 }
 
-func newLineScanner(r io.Reader) *lineScanner {
-	s := &lineScanner{r: r, block: make([]byte, readLen)}
+// blocks holds the storage of scanners: made anew for each page, it would be most of what a Read allocates.
+var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
+
+func newLineScanner(r io.Reader, block []byte) *lineScanner {
+	s := &lineScanner{r: r, block: block}
 	s.fill()
 	head := s.buf
 	if s.charset = fromBOM(head); s.charset != nil {
@@ -295,14 +308,14 @@ func (s *lineScanner) skip(n int, limit int64) (skipped int) {
 
 // line reads one line and keeps its first limit bytes.
 func (s *lineScanner) line(limit int) rawLine {
-	var l rawLine
+	l := rawLine{from: len(s.held)}
 	for !l.ended && s.fill() {
 		part := s.buf
 		if i := s.index(part); i >= 0 {
 			part, l.ended = part[:i], true
 		}
-		keep := min(limit-len(l.text), len(part))
-		l.text = append(l.text, part[:keep]...)
+		keep := min(limit-(len(s.held)-l.from), len(part))
+		s.held = append(s.held, part[:keep]...)
 		l.hidden += s.characters(part[keep:])
 		s.advance(len(part))
 	}
@@ -310,6 +323,8 @@ func (s *lineScanner) line(limit int) rawLine {
 		s.advance(len(s.newline))
 	}
 	s.open = false
+	l.to = len(s.held)
+	s.held = append(s.held, '\n') // as detection of the charset expects it
 	return l
 }
 

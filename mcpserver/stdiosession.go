@@ -3,97 +3,34 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 )
 
-// A lineWriter writes whole lines in the order they were given, from a goroutine of its own: a client that
-// does not read its answers must not hold up the reader. What waits is bounded by [MaxInFlight].
-type lineWriter struct {
-	w      io.Writer
-	broken chan struct{} // closed when the client no longer takes lines
-	done   chan struct{} // closed when everything has been written
-
-	mu     sync.Mutex
-	wake   *sync.Cond
-	lines  [][]byte
-	closed bool
-}
-
-func newLineWriter(w io.Writer) *lineWriter {
-	l := &lineWriter{w: w, broken: make(chan struct{}), done: make(chan struct{})}
-	l.wake = sync.NewCond(&l.mu)
-	go l.run()
-	return l
-}
-
-func (l *lineWriter) write(line []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.lines = append(l.lines, line)
-		l.wake.Signal()
-	}
-}
-
-func (l *lineWriter) run() {
-	defer close(l.done)
-	for {
-		l.mu.Lock()
-		for len(l.lines) == 0 && !l.closed {
-			l.wake.Wait()
-		}
-		lines := l.lines
-		l.lines = nil
-		l.mu.Unlock()
-		if len(lines) == 0 {
-			return
-		}
-		for _, line := range lines {
-			if _, err := l.w.Write(line); err != nil {
-				l.mu.Lock()
-				l.closed = true
-				l.mu.Unlock()
-				close(l.broken)
-				return
-			}
-		}
-	}
-}
-
-// closeGrace is how long a closing host waits for its client to take the last lines.
-const closeGrace = 500 * time.Millisecond
-
-// close writes what is left, as far as the client takes it.
-func (l *lineWriter) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.wake.Signal()
-	l.mu.Unlock()
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
-	select {
-	case <-l.done:
-	case <-timer.C:
-	}
-}
+var _ server.SessionWithElicitation = (*stdioSession)(nil)
 
 // A stdioSession is the library's view of the stdio client.
 type stdioSession struct {
+	send          func(message any)
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
 	info          atomic.Pointer[mcp.Implementation]
 	capabilities  atomic.Pointer[mcp.ClientCapabilities]
 	version       atomic.Pointer[string]
+
+	mu    sync.Mutex
+	asked map[string]chan envelope // requests of ours that wait for an answer, by the JSON of their id
+	next  int
 }
 
 func newStdioSession() *stdioSession {
 	const queued = 16 // the library broadcasts next to nothing: the tool list does not change
-	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued)}
+	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan envelope{}}
 }
 
 func (*stdioSession) SessionID() string   { return "stdio" }
@@ -130,5 +67,48 @@ func (s *stdioSession) forward(ctx context.Context, out *lineWriter) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// RequestElicitation asks the client to put a question to its person, and waits for the answer.
+func (s *stdioSession) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	answer := make(chan envelope, 1)
+	s.mu.Lock()
+	s.next++
+	id := fmt.Sprintf("ask-%d", s.next)
+	key := strconv.Quote(id)
+	s.asked[key] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, key)
+		s.mu.Unlock()
+	}()
+	s.send(mcp.JSONRPCRequest{
+		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(id),
+		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: req.Params,
+	})
+	select {
+	case m := <-answer:
+		if m.Result == nil {
+			return nil, fmt.Errorf("the client answered with an error: %s", m.Error)
+		}
+		var result mcp.ElicitationResult
+		if err := json.Unmarshal(m.Result, &result); err != nil {
+			return nil, fmt.Errorf("the client's answer cannot be read: %w", err)
+		}
+		return &result, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// answered hands a response to whoever waits for it. One that nobody waits for is left out.
+func (s *stdioSession) answered(m envelope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer, ok := s.asked[string(m.ID)]; ok {
+		delete(s.asked, string(m.ID))
+		answer <- m
 	}
 }

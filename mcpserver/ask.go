@@ -1,0 +1,207 @@
+package mcpserver
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/guard"
+	"toolhost/guard/settings"
+)
+
+// AskTime is how long a person has to answer.
+const AskTime = 5 * time.Minute
+
+// A Question asks a person whether a call may run.
+type Question struct {
+	// Message says what the call would do, and which rule asks.
+	Message string
+	// Always says that "always allow" is offered: the rules that would be remembered.
+	Always []string
+	// State binds the answer to the call. It is opaque, signed, and good once, for [AskTime].
+	State string
+}
+
+// The decisions of a person.
+const (
+	allowOnce   = "allow once"
+	alwaysAllow = "always allow"
+	denyIt      = "deny"
+)
+
+// An Answer is what a person said to a [Question].
+type Answer struct {
+	State    string
+	Decision string // one of the decisions; anything else, such as "", is a refusal
+	Reason   string // of a refusal, for the agent
+}
+
+// ask decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
+// the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.
+func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Question) {
+	if v.Action != guard.Ask {
+		return v, nil
+	}
+	rules := v.AllowRules()
+	if !a.scope.exact {
+		rules = nil // several agents may share it: what one was allowed is not for the others
+	}
+	call := h.questions.digest(a.scope.key, req, v)
+	if req.Answer == nil {
+		if !req.CanAsk {
+			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
+		}
+		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.pose(call)}
+	}
+	if err := h.questions.settle(req.Answer.State, call); err != nil {
+		return refusal(v, err.Error()), nil
+	}
+	switch req.Answer.Decision {
+	case alwaysAllow:
+		h.remember(rules)
+		fallthrough
+	case allowOnce:
+		v.Action = guard.Allow
+		v.Reason = "A person allowed it."
+		return v, nil
+	}
+	return refusal(v, refusedBecause(req.Answer)), nil
+}
+
+func refusal(v guard.Verdict, because string) guard.Verdict {
+	v.Action = guard.Deny
+	v.Reason = strings.TrimSuffix(v.Reason, ".") + "; " + because + "."
+	return v
+}
+
+func refusedBecause(a *Answer) string {
+	switch {
+	case a.Reason != "":
+		return "the person refused: " + strings.TrimSuffix(strings.Join(strings.Fields(a.Reason), " "), ".")
+	case a.Decision == denyIt:
+		return "the person refused"
+	}
+	return "a person was asked and did not allow it"
+}
+
+// remember keeps rules for the future, in the user's own settings for this workspace.
+func (h *Host) remember(rules []string) {
+	for _, rule := range rules {
+		if err := settings.AppendAllow(h.settingsConfig(), h.cfg.Roots[0], rule); err != nil {
+			h.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
+		}
+	}
+}
+
+// questionText says what a person must know to decide, and no more than fits a dialog.
+func questionText(tool string, v guard.Verdict, rules []string) string {
+	const mostParts, longest = 8, 600
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s asks to be allowed:\n", tool)
+	shown := 0
+	for _, p := range v.Parts {
+		if p.Action == guard.Allow || shown == mostParts {
+			continue
+		}
+		what := p.What
+		if r := []rune(what); len(r) > longest {
+			what = string(r[:longest]) + "…"
+		}
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(what, "\n", "\n  "))
+		shown++
+	}
+	fmt.Fprintf(&b, "\n%s (rule: %s", v.Reason, v.Rule)
+	if v.Source != "" {
+		fmt.Fprintf(&b, ", %s", v.Source)
+	}
+	b.WriteString(")")
+	if len(rules) > 0 {
+		fmt.Fprintf(&b, "\n\nAlways allowing it remembers: %s", strings.Join(rules, ", "))
+	}
+	return b.String()
+}
+
+// questions signs what binds an answer to its call. The client carries it and is not trusted with it.
+type questions struct {
+	secret []byte
+
+	mu   sync.Mutex
+	open map[string]time.Time // nonces that were not answered yet, with the end of their time
+}
+
+func newQuestions() *questions {
+	q := &questions{secret: make([]byte, secretSize), open: map[string]time.Time{}}
+	_, _ = rand.Read(q.secret) // crypto/rand never fails; a restart ends every open question
+	return q
+}
+
+// digest stands for a call: whose, in which scope, which tool with which arguments, and what was asked about it.
+func (q *questions) digest(key scopeKey, req Request, v guard.Verdict) []byte {
+	var args any
+	canonical := []byte(req.Args)
+	if json.Unmarshal(req.Args, &args) == nil { // a client may order the keys anew when it repeats the call
+		if sorted, err := json.Marshal(args); err == nil {
+			canonical = sorted
+		}
+	}
+	h := sha256.New()
+	for _, part := range []string{key.String(), req.Tool, string(canonical), v.Rule, v.Source} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	for _, p := range v.Parts {
+		fmt.Fprintf(h, "%d:%s%d", len(p.What), p.What, p.Action)
+	}
+	return h.Sum(nil)
+}
+
+const nonceSize = 16
+
+// pose opens a question about a call and returns its state.
+func (q *questions) pose(call []byte) string {
+	now := time.Now()
+	nonce := make([]byte, nonceSize)
+	_, _ = rand.Read(nonce) // crypto/rand never fails
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n, end := range q.open {
+		if now.After(end) {
+			delete(q.open, n)
+		}
+	}
+	q.open[string(nonce)] = now.Add(AskTime)
+	return base64.RawURLEncoding.EncodeToString(append(nonce, q.sign(nonce, call)...))
+}
+
+// settle closes a question. The error says why its answer does not count.
+func (q *questions) settle(state string, call []byte) error {
+	raw, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil || len(raw) != nonceSize+sha256.Size {
+		return errors.New("the answer does not belong to a question of this host")
+	}
+	nonce, mac := raw[:nonceSize], raw[nonceSize:]
+	if !hmac.Equal(mac, q.sign(nonce, call)) {
+		return errors.New("the answer was given to another call, or what the call would do has changed since")
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	end, ok := q.open[string(nonce)]
+	delete(q.open, string(nonce))
+	if !ok || time.Now().After(end) {
+		return fmt.Errorf("the answer came twice, or later than %s", AskTime)
+	}
+	return nil
+}
+
+func (q *questions) sign(nonce, call []byte) []byte {
+	mac := hmac.New(sha256.New, q.secret)
+	mac.Write(bytes.Join([][]byte{[]byte("question"), nonce, call}, []byte{0}))
+	return mac.Sum(nil)
+}

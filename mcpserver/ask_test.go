@@ -1,0 +1,163 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toolhost/guard"
+)
+
+func TestQuestionsAreBoundToTheirCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuestions()
+		key := scopeKey{"p", "threadId", "1"}
+		req := Request{Tool: "Bash", Args: json.RawMessage(`{"command":"make","timeout":5}`)}
+		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)", Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
+		call := q.digest(key, req, verdict)
+
+		other := func(change func(*scopeKey, *Request, *guard.Verdict)) []byte {
+			k, r, v := key, req, verdict
+			change(&k, &r, &v)
+			return q.digest(k, r, v)
+		}
+		for name, wrong := range map[string][]byte{
+			"another principal": other(func(k *scopeKey, _ *Request, _ *guard.Verdict) { k.principal = "q" }),
+			"another scope":     other(func(k *scopeKey, _ *Request, _ *guard.Verdict) { k.value = "2" }),
+			"another tool":      other(func(_ *scopeKey, r *Request, _ *guard.Verdict) { r.Tool = "Edit" }),
+			"another argument":  other(func(_ *scopeKey, r *Request, _ *guard.Verdict) { r.Args = json.RawMessage(`{"command":"rm"}`) }),
+			"another rule":      other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Rule = "x" }),
+			"another effect":    other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
+		} {
+			if err := q.settle(q.pose(call), wrong); err == nil {
+				t.Errorf("an answer was taken for %s", name)
+			}
+		}
+		state := q.pose(call)
+		reordered := other(func(_ *scopeKey, r *Request, _ *guard.Verdict) {
+			r.Args = json.RawMessage(`{"timeout":5, "command":"make"}`)
+		})
+		if err := q.settle(state, reordered); err != nil {
+			t.Errorf("the same call with its keys in another order: %v", err)
+		}
+		if err := q.settle(state, call); err == nil {
+			t.Error("an answer counted twice")
+		}
+		late := q.pose(call)
+		time.Sleep(AskTime + time.Second)
+		if err := q.settle(late, call); err == nil {
+			t.Error("an answer that came too late was taken")
+		}
+		for _, forged := range []string{"", "x", strings.Repeat("A", 64), newQuestions().pose(call)} {
+			if err := q.settle(forged, call); err == nil {
+				t.Errorf("the forged state %q was taken", forged)
+			}
+		}
+	})
+}
+
+const askCapability = `"elicitation":{}`
+
+// modernBash is a call of Bash by a modern client that can ask, with extra params.
+func modernBash(id, command, extra string) string {
+	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{`+askCapability+`},"threadId":"t"`, 1)
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"` + command + `"},` + extra + meta + `}}`
+}
+
+func TestAskModern(t *testing.T) {
+	tests := []struct {
+		name, answer string
+		runs, known  bool // known: the next such call is not asked
+		says         string
+	}{
+		{"allowed once", `{"action":"accept","content":{"decision":"allow once"}}`, true, false, ""},
+		{"always allowed", `{"action":"accept","content":{"decision":"always allow"}}`, true, true, ""},
+		{"denied with a reason", `{"action":"accept","content":{"decision":"deny","reason":"use make instead"}}`, false, false, "use make instead"},
+		{"declined", `{"action":"decline"}`, false, false, "refused"},
+		{"cancelled", `{"action":"cancel"}`, false, false, "did not allow"},
+		{"something else", `{"action":"accept","content":{"decision":"certainly"}}`, false, false, "did not allow"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := startPipe(t, nil, askBeforeCommands)
+			c.send(modernBash("1", "touch done", ""))
+			asked := c.receive()
+			var q struct {
+				ResultType   string
+				RequestState string
+			}
+			if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" || q.RequestState == "" {
+				t.Fatalf("no question: %s %+v", asked.Result, asked.Error)
+			}
+			extra := `"requestState":"` + q.RequestState + `","inputResponses":{"approval":` + test.answer + `},`
+			c.send(modernBash("2", "touch done", extra))
+			answer := c.receive()
+			if got := ran(c); got != test.runs {
+				t.Errorf("ran: %v, answer %s", got, answer.Result)
+			}
+			if !strings.Contains(string(answer.Result), test.says) {
+				t.Errorf("%q is not in %s", test.says, answer.Result)
+			}
+			os.Remove(filepath.Join(c.root, "done"))
+			c.send(modernBash("3", "touch done", extra)) // the same answer once more
+			c.receive()
+			if ran(c) != test.known {
+				t.Error("an answer counted twice, or a remembered rule did not")
+			}
+		})
+	}
+}
+
+func TestAskLegacy(t *testing.T) {
+	c := startPipe(t, nil, askBeforeCommands)
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	for _, test := range []struct {
+		answer string
+		runs   bool
+	}{
+		{`"result":{"action":"accept","content":{"decision":"allow once"}}`, true},
+		{`"result":{"action":"decline"}`, false},
+		{`"error":{"code":-32603,"message":"nobody is here"}`, false},
+	} {
+		c.send(toolCall(7, "Bash", `{"command":"touch done"}`))
+		question := c.receive()
+		if question.Method != "elicitation/create" {
+			t.Fatalf("no question: %+v", question)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
+		answer := c.receive()
+		if got := ran(c); got != test.runs {
+			t.Errorf("%s: ran: %v, answer %s", test.answer, got, answer.Result)
+		}
+		os.Remove(filepath.Join(c.root, "done"))
+	}
+}
+
+// A client that did not say that it can ask is not asked.
+func TestNobodyToAsk(t *testing.T) {
+	c := startPipe(t, nil, askBeforeCommands)
+	c.send(initialize)
+	c.receive()
+	c.send(toolCall(7, "Bash", `{"command":"touch done"}`))
+	if a := c.receive(); !strings.Contains(string(a.Result), "nobody can be asked") || ran(c) {
+		t.Errorf("%s", a.Result)
+	}
+}
+
+func askBeforeCommands(c *Config) {
+	file := filepath.Join(c.StateDir, "..", "ask.json")
+	if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"default"}}`), 0o600); err != nil {
+		panic(err)
+	}
+	c.Settings = []string{file}
+}
+
+func ran(c *pipeClient) bool {
+	_, err := os.Stat(filepath.Join(c.root, "done"))
+	return err == nil
+}
