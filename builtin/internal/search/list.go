@@ -48,6 +48,7 @@ type dir struct {
 	rel      string // from the root, ending in a slash unless it is the root
 	chain    *ignore.Chain
 	children []child
+	local    bool // see walk.Buffer.Local
 }
 
 // child is an entry of a directory that is part of the listing.
@@ -180,6 +181,7 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	if err != nil && !walk.IsGone(err) {
 		l.troubles.add(l.shown+d.rel, err)
 	}
+	d.local = buf.Local
 	if !sel.noIgnore {
 		d.chain = d.chain.Push(l.level(d, entries))
 	}

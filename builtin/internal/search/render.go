@@ -27,14 +27,19 @@ type output struct {
 	entries int
 }
 
-// lines searches line by line.
+// lines searches line by line. Whether a file is binary is looked at when it
+// matters: before every byte of it is, or once a literal was found.
 func (o *output) lines() {
+	scans := o.matcher.Scans()
+	if scans && o.limit() {
+		o.matcher.Reset(o.text)
+	}
 	s, ok := o.matcher.Next()
 	if !ok {
 		return
 	}
-	if !o.limit() && (s.Start >= len(o.text) || s.End > len(o.text)) {
-		return
+	if !scans {
+		o.limit()
 	}
 	q := o.search.query
 	for ; ok && s.Start < len(o.text) && s.End <= len(o.text); s, ok = o.matcher.Next() {
@@ -52,18 +57,19 @@ func (o *output) lines() {
 	o.trail(len(o.text))
 }
 
-// limit cuts the text where ripgrep takes it for binary; false when it does.
+// limit cuts the text where ripgrep takes it for binary, and reports whether
+// it does.
 func (o *output) limit() bool {
 	text, binary := match.Limit(o.text)
 	if !binary {
-		return true
+		return false
 	}
 	o.search.binary.Add(1)
 	if o.search.query.Mode == Count {
 		text = nil // ripgrep tells no number of a part
 	}
 	o.text = text
-	return false
+	return true
 }
 
 // full reports whether the page has no room for more of this file.

@@ -53,7 +53,7 @@ func (w *worker) file(f file, c *chunk) {
 			buffers.Put(buf)
 		}
 	}()
-	raw, err := w.read(h, buf)
+	raw, err := w.read(h, buf, f.dir.local)
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
@@ -75,14 +75,15 @@ var (
 )
 
 // read reads the whole file into the buffer. A file whose beginning shows
-// that it is binary, or that is too large, is not read on.
-func (w *worker) read(h walk.Handle, buf *[]byte) ([]byte, error) {
+// that it is binary, or that is too large, is not read on. A short read ends
+// the file when local.
+func (w *worker) read(h walk.Handle, buf *[]byte, local bool) ([]byte, error) {
 	n, first := 0, true
 	for {
 		b := (*buf)[:cap(*buf)]
 		m, err := h.Read(b[n:])
 		n += m
-		if err == io.EOF {
+		if err == io.EOF || err == nil && local && n < len(b) {
 			return b[:n], nil
 		}
 		if err != nil {

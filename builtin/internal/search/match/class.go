@@ -16,7 +16,8 @@ const maxClasses = 64
 type classes struct {
 	prog  *syntax.Prog
 	basic []uint8        // class + 1 of the runes below 0x10000, 0: not known
-	other map[rune]uint8 // of the others, and of runeInvalid
+	other map[rune]uint8 // of the others
+	bad   int            // of runeInvalid
 	ids   map[string]uint8
 	key   []byte
 }
@@ -26,6 +27,10 @@ func (c *classes) of(r rune) int {
 		c.basic = make([]uint8, 1<<16)
 		c.other = map[rune]uint8{}
 		c.ids = map[string]uint8{}
+		c.bad = int(c.find(runeInvalid))
+	}
+	if r == runeInvalid {
+		return c.bad
 	}
 	if 0 <= r && int(r) < len(c.basic) {
 		if c.basic[r] == 0 {

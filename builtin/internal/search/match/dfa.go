@@ -261,37 +261,61 @@ func (d *dfa) advance(s uint32, b []byte, i int) (uint32, int) {
 func (d *dfa) ends(s uint32) bool { return d.step(s, runeEnd)&matched != 0 }
 
 // find returns the position by which some match of b has ended, or -1; the
-// text starts after a rune of kind prev. Every match starts at fresh or after:
-// the last position where none was under way.
-func (d *dfa) find(b []byte, prev kind) (end, fresh int) {
+// text starts after a rune of kind prev.
+func (d *dfa) find(b []byte, prev kind) int {
+	end, _, _ := d.findFrom(b, 0, prev, len(b))
+	return end
+}
+
+// findFresh is find; besides it tells where to look for the match: every match
+// starts at fresh or after, the last position where none was under way.
+func (d *dfa) findFresh(b []byte, prev kind) (end, fresh int) {
+	end, at, before := d.findFrom(b, 0, prev, stride)
+	if end < 0 {
+		return -1, 0
+	}
+	_, fresh, _ = d.findFrom(b, at, before, 1)
+	return end, fresh
+}
+
+// stride is how often, in bytes, findFresh looks whether no match is under way.
+const stride = 128
+
+// findFrom starts at b[from], after a rune of kind prev. Every step bytes, or
+// somewhat more, it notes the position if no match is under way there: fresh,
+// which comes after a rune of kind before.
+func (d *dfa) findFrom(b []byte, from int, prev kind, step int) (end, fresh int, before kind) {
 	s := d.start[prev]
-	for i := 0; i < len(b); {
+	fresh, before = from, prev
+	for i := from; i < len(b); {
 		if s <= lastStart {
-			fresh = i
+			fresh, before = i, kind(s>>8-1)
 		}
-		t := d.trans[s|uint32(b[i])]
-		if int32(t) >= 0 {
+		for stop := min(i+step, len(b)); i < stop; {
+			t := d.trans[s|uint32(b[i])]
+			if int32(t) >= 0 {
+				s = t
+				i++
+				continue
+			}
+			size := 1
+			if t == unknown {
+				t, size = d.advance(s, b, i)
+			}
+			if t&matched != 0 {
+				return i, fresh, before
+			}
 			s = t
-			i++
-			continue
-		}
-		size := 1
-		if t == unknown {
-			t, size = d.advance(s, b, i)
-		}
-		if t&matched != 0 {
-			return i, fresh
-		}
-		s = t
-		i += size
-		if d.full() {
-			d.compact(&s)
+			i += size
+			if d.full() {
+				d.compact(&s)
+			}
 		}
 	}
 	if d.ends(s) {
-		return len(b), fresh
+		return len(b), fresh, before
 	}
-	return -1, fresh
+	return -1, fresh, before
 }
 
 // lastStart is the number of the last of the states in which no match is under

@@ -58,6 +58,10 @@ func (m *Matcher) Reset(text []byte) {
 	}
 }
 
+// Scans reports whether Next looks at every byte of the text, not only at
+// where a literal is.
+func (m *Matcher) Scans() bool { return m.direct }
+
 // Next returns the next line with a match. It is for patterns whose matches
 // are within lines.
 func (m *Matcher) Next() (s Span, ok bool) {
@@ -111,7 +115,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 			return Span{}, false
 		}
 		m.at = s.End + 1
-		if end, _ := m.dfa.find(m.text[s.Start:s.End], newline); end >= 0 {
+		if m.dfa.find(m.text[s.Start:s.End], newline) >= 0 {
 			return s, true
 		}
 	}
@@ -122,8 +126,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 func (m *Matcher) Where(line []byte) (end int) {
 	ok := true
 	defer stopped(&ok)
-	end, _ = m.dfa.find(line, newline)
-	return max(end, 0)
+	return max(m.dfa.find(line, newline), 0)
 }
 
 // NextMatch returns the next match, leftmost-first, that starts at or after
@@ -135,7 +138,7 @@ func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	if from == 0 && !m.direct && m.finder.find(m.text, 0) < 0 {
 		return Span{}, false
 	}
-	end, fresh := m.dfa.find(m.text[from:], m.dfa.kindBefore(m.text, from))
+	end, fresh := m.dfa.findFresh(m.text[from:], m.dfa.kindBefore(m.text, from))
 	if end < 0 {
 		return Span{}, false
 	}

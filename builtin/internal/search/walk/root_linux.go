@@ -17,6 +17,8 @@ import (
 // Root is an open directory. Its methods may be called at the same time.
 type Root struct {
 	fd    int
+	dev   uint64
+	local bool // see Buffer.Local
 	steps bool // openat2 is refused (a kernel before 5.6, or a seccomp filter): open element by element
 }
 
@@ -33,7 +35,22 @@ func OpenRoot(path string) (*Root, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	r.fd = fd
+	r.inspect()
 	return r, nil
+}
+
+// inspect learns on what file system the root is.
+func (r *Root) inspect() {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if unix.Fstat(r.fd, &st) != nil || unix.Fstatfs(r.fd, &fs) != nil {
+		return
+	}
+	r.dev = st.Dev
+	switch fs.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
+		r.local = true
+	}
 }
 
 // Close closes the directory.
@@ -43,6 +60,9 @@ func (r *Root) Close() error { return unix.Close(r.fd) }
 type Buffer struct {
 	raw     [32 << 10]byte
 	entries []Entry
+	// Local says that the listed directory is on a file system where a read that
+	// returns less than was asked for has reached the end of the file.
+	Local bool
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
@@ -54,6 +74,8 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
+	var st unix.Stat_t
+	buf.Local = r.local && unix.Fstat(fd, &st) == nil && st.Dev == r.dev
 	buf.entries = buf.entries[:0]
 	for {
 		n, err := unix.Getdents(fd, buf.raw[:])

@@ -28,7 +28,13 @@ func OpenRoot(path string) (*Root, error) {
 func (r *Root) Close() error { return r.root.Close() }
 
 // Buffer is the memory that List works in; one per worker.
-type Buffer struct{ entries []Entry }
+type Buffer struct {
+	entries []Entry
+	// Local says that the listed directory is on a file system where a read that
+	// returns less than was asked for has reached the end of the file: not known
+	// here.
+	Local bool
+}
 
 // List returns the entries of the directory rel ("" is the root itself) in
 // the order of the file system. The slice is valid until the next call with
