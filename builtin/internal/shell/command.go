@@ -38,7 +38,7 @@ type Result struct {
 	Cut   bool  // Text is not the whole
 
 	Spilled  string // path of the whole output, or "" if there is none
-	SpillCut bool   // the output was longer than the spill may be: Spilled holds its beginning, and says so
+	SpillCut bool   // Spilled holds only the beginning, because the output was longer than a spill may be (the file says so) or because of SpillErr
 	SpillErr error  // why Spilled is missing or incomplete
 
 	ExitCode  int    // as the shell counts: 128 + the signal's number if the shell itself was killed
@@ -116,14 +116,13 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 	if !r.begin() {
 		return nil, ErrClosed
 	}
-	begun := time.Now()
 	s, err := r.handOver(ctx, c)
 	if err != nil {
 		r.work.Done()
 		return nil, err
 	}
 	run := &running{
-		cfg: r.cfg, dir: c.Dir, shell: s, begun: begun,
+		cfg: r.cfg, dir: c.Dir, shell: s, begun: time.Now(),
 		timeout: orDefault(c.Timeout, r.cfg.Timeout),
 		out:     newCollector(r.cfg, orSpill(c.Spill, r.cfg.Spill)),
 		eof:     make(chan struct{}),

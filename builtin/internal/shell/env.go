@@ -25,7 +25,7 @@ var stripped = []string{
 	// was judged: start-up files, exported functions (BASH_FUNC_name%%), options,
 	// prompts that are executed, and what redirects cd and globbing.
 	"BASH*", "ENV", "SHELLOPTS", "POSIXLY_CORRECT", "PROMPT_COMMAND", "PS0", "PS4",
-	"CDPATH", "GLOBIGNORE", "EXECIGNORE", "IFS",
+	"CDPATH", "GLOBIGNORE", "EXECIGNORE",
 
 	// Libraries that a launcher has injected into the server. LD_LIBRARY_PATH
 	// stays: programs in unusual places need it.
@@ -105,6 +105,8 @@ func checkPatterns(lists ...[]string) error {
 }
 
 func matchAny(patterns []string, name string) bool {
+	// A "*" does not match a slash, but bash imports functions named a/b.
+	name = strings.ReplaceAll(name, "/", "_")
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, _ := path.Match(p, name) // patterns have been checked
 		return ok

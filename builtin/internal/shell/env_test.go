@@ -13,7 +13,7 @@ import (
 func TestEnviron(t *testing.T) {
 	base := []string{
 		"PATH=/usr/bin:.::/bin:bin", "HOME=/home/x", "LANG=C", "MINE=1", "EMPTY=",
-		"BASH_ENV=/x", "ENV=/x", "BASH_FUNC_ls%%=() { echo; }", "PS4=$(id)", "SHELLOPTS=xtrace", "BASHOPTS=x",
+		"BASH_ENV=/x", "ENV=/x", "BASH_FUNC_ls%%=() { echo; }", "BASH_FUNC_/bin/ls%%=() { echo; }", "PS4=$(id)", "SHELLOPTS=xtrace", "BASHOPTS=x",
 		"PROMPT_COMMAND=id", "CDPATH=/", "GLOBIGNORE=*", "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/lib", "TOOLHOST_TOKEN=secret",
 		"FORCE_COLOR=1", "EDITOR=vi", "TERM=xterm", "SECRET_A=1", "SECRET_B=1", "nonsense", "=x", "N=a\x00b", "GIT_ASKPASS=/ask",
 	}
@@ -48,9 +48,9 @@ func TestEnvironmentReachesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRunner(t, Config{InheritPath: true, Env: append(os.Environ(),
-		"BASH_ENV="+rc, "ENV="+rc, "BASH_FUNC_ls%%=() { echo function; }", "SHELLOPTS=xtrace:braceexpand", "PS4=$(echo ps4 >&2)",
+		"BASH_ENV="+rc, "ENV="+rc, "BASH_FUNC_ls%%=() { echo function; }", "BASH_FUNC_/bin/echo%%=() { builtin echo function; }", "SHELLOPTS=xtrace:braceexpand", "PS4=$(echo ps4 >&2)",
 		"BASHOPTS=extglob", "PROMPT_COMMAND=echo prompt", "TOOLHOST_TOKEN=secret")})
-	got := run(t, r, Command{Text: `type -t ls; env | grep -c -e TOKEN -e BASH_ENV; shopt -q extglob; echo $?`})
+	got := run(t, r, Command{Text: `type -t ls; env | grep -c -e TOKEN -e BASH_ENV; shopt -q extglob; /bin/echo $?`})
 	if got.Text != "file\n0\n1\n" {
 		t.Errorf("got %q", got.Text)
 	}

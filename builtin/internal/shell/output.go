@@ -113,7 +113,7 @@ func (c *collector) result() *Result {
 	c.spill.close()
 	res := &Result{
 		Bytes: c.bytes, Lines: c.lines,
-		Spilled: c.spill.path, SpillCut: c.spill.full, SpillErr: c.spill.err,
+		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
 	if c.flood != nil {
 		head := wholeLines(c.win.head)
@@ -320,6 +320,9 @@ func (s *spill) cut() {
 func (s *spill) fail(err error) {
 	s.err = fmt.Errorf("only the first %s bytes of the output could be kept: %w", grouped(s.max-s.left), err)
 }
+
+// cutShort reports whether the spill holds only the beginning.
+func (s *spill) cutShort() bool { return s.full || s.w != nil && s.err != nil }
 
 func (s *spill) close() {
 	if s.w == nil {

@@ -194,6 +194,9 @@ func TestSpillFails(t *testing.T) {
 			if got.Text != want || !got.Cut || got.Spilled != test.path {
 				t.Errorf("got %+v", got)
 			}
+			if got.SpillCut != (test.path != "") {
+				t.Errorf("SpillCut is %v", got.SpillCut)
+			}
 			if test.err == "" && got.SpillErr != nil || test.err != "" && (got.SpillErr == nil || !strings.Contains(got.SpillErr.Error(), test.err)) {
 				t.Errorf("got error %v, want %q", got.SpillErr, test.err)
 			}

@@ -28,10 +28,10 @@ type Process interface {
 
 	// Kill kills the process and all its descendants, those included that have
 	// left its session or whose parent has died, and returns when none is left,
-	// with the number of processes it had to end. It may be called at any time,
-	// also more than once; the runner calls it for every process at the end, so
-	// that it is the place to release what belongs to the process. An error says
-	// what could not be ended.
+	// with the number of processes it had to end; Wait has returned then or does
+	// so soon. It may be called at any time, also more than once; the runner calls
+	// it for every process at the end, so that it is the place to release what
+	// belongs to the process. An error says what could not be ended.
 	Kill() (ended int, err error)
 }
 

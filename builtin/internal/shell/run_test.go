@@ -259,6 +259,18 @@ func TestLargeCommand(t *testing.T) {
 	}
 }
 
+// TestNothingLost: the shell ends at once with more output pending than the reader
+// can have taken.
+func TestNothingLost(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true, Head: 4 << 20})
+	for range 5 {
+		got := run(t, r, Command{Text: "head -c 2000000 /dev/zero | tr '\\0' x; exit 3"})
+		if len(got.Text) != 2_000_000 || got.Bytes != 2_000_000 || got.ExitCode != 3 {
+			t.Errorf("%d characters of %d bytes, exit code %d", len(got.Text), got.Bytes, got.ExitCode)
+		}
+	}
+}
+
 func TestMissingBash(t *testing.T) {
 	r := newRunner(t, Config{Bash: "/no/bash"})
 	if _, err := r.Run(t.Context(), Command{Text: "true", Dir: "/"}); err == nil || !strings.Contains(err.Error(), "/no/bash") {

@@ -71,8 +71,12 @@ func processes() ([]process, error) {
 	return all, nil
 }
 
+// exiting is PF_EXITING of the kernel's <linux/sched.h>.
+const exiting = 0x4
+
 // readProcess reads /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION …", with
-// the start time as field 22 (proc_pid_stat(5)). The name may hold anything, so
+// the flags as field 9, the number of threads as 20 and the start time as 22
+// (proc_pid_stat(5)). The name may hold anything, so
 // the fields are counted from the last parenthesis.
 func readProcess(pid string) (process, bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -80,7 +84,7 @@ func readProcess(pid string) (process, bool) {
 		return process{}, false
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const state, parent, group, session, start = 0, 1, 2, 3, 19
+	const state, parent, group, session, flags, threads, start = 0, 1, 2, 3, 6, 17, 19
 	if len(fields) <= start {
 		return process{}, false
 	}
@@ -90,7 +94,12 @@ func readProcess(pid string) (process, bool) {
 	p.group, _ = strconv.Atoi(fields[group])
 	p.session, _ = strconv.Atoi(fields[session])
 	p.start, _ = strconv.ParseUint(fields[start], 10, 64)
-	p.ended = fields[state] == "Z" || fields[state] == "X"
+	// A process that is on its way out needs no killing and is not counted as left
+	// behind. But one whose first thread has ended, while others run, looks like a
+	// zombie too.
+	bits, _ := strconv.ParseUint(fields[flags], 10, 64)
+	leaving := fields[state] == "Z" || fields[state] == "X" || bits&exiting != 0
+	p.ended = leaving && (fields[threads] == "0" || fields[threads] == "1")
 	return p, true
 }
 

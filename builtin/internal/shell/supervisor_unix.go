@@ -60,6 +60,11 @@ func decodeReport(b [reportSize]byte) report {
 	return report{b[0], binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}
 }
 
+// leaving is how long processes may still take to exit after the shell has: many
+// programs close their output, by which the server knows that they are done,
+// shortly before they exit. They must not be reported as left behind.
+const leaving = 5 * time.Millisecond
+
 // Pauses between two rounds of killing.
 const (
 	firstPause = 200 * time.Microsecond
@@ -80,15 +85,16 @@ func RunSupervisor(args []string) {
 	// starts it (golang/go#27505).
 	runtime.LockOSThread()
 	if len(args) < 4 {
-		os.Exit(2)
+		syscall.Exit(2)
 	}
 	n, err := strconv.Atoi(args[2])
 	if err != nil {
-		os.Exit(2)
+		syscall.Exit(2)
 	}
+	// Not os.Exit, which has hooks that wait (the race detector takes a second).
 	var s supervisor
 	s.run(n, args[3:])
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // A supervisor starts one process and ends everything that descends from it when
@@ -215,7 +221,7 @@ func (s *supervisor) obey() {
 	s.killing.Store(true)
 	n := s.end()
 	s.tell(report{kind: reportEnded, a: uint32(n)})
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // readFull reads from a blocking descriptor until p is full or the stream ends.
@@ -238,6 +244,12 @@ func readFull(fd int, p []byte) (int, error) {
 // many it killed. It does not give up: whoever waits for it does.
 func (s *supervisor) end() int {
 	killed := map[processID]bool{}
+	if s.reaped.Load() {
+		select {
+		case <-s.empty:
+		case <-time.After(leaving):
+		}
+	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		live, err := descendants(os.Getpid(), s.leader)
 		for _, p := range live {
@@ -302,5 +314,5 @@ type processID struct {
 type process struct {
 	processID
 	parent, group, session int
-	ended                  bool // a zombie
+	ended                  bool // over, but not yet waited for
 }

@@ -211,6 +211,29 @@ func TestBackgroundChildHoldsNothing(t *testing.T) {
 	}
 }
 
+// TestZombieWithThreads: a process whose first thread has ended looks like a zombie
+// while its other threads run.
+func TestZombieWithThreads(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed: no program at hand that ends its first thread")
+	}
+	r := newRunner(t, Config{InheritPath: true})
+	tag := newTag()
+	// The thread starts a child now and then; its argument shows whether it lives.
+	text := `setsid python3 -c '
+import ctypes, threading, subprocess, time, sys
+def work():
+    while True: subprocess.Popen(["sleep", sys.argv[1]]); time.sleep(0.01)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+' ` + tag + ` & while ! grep -q '^State:.Z' /proc/$!/status; do :; done; echo zombie`
+	got := run(t, r, Command{Text: text, Timeout: 30 * time.Second})
+	if got.Text != "zombie\n" || got.Left == 0 {
+		t.Errorf("got %+v", got)
+	}
+	checkGone(t, tag)
+}
+
 // TestBackgroundFlood: a child that never stops writing does not hold the call.
 func TestBackgroundFlood(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true})
