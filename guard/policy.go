@@ -81,6 +81,11 @@ func New(cfg Config) (*Policy, error) {
 	if set == nil {
 		set = &settings.Settings{}
 	}
+	for _, path := range append([]string{cfg.StateDir, cfg.Home}, cfg.RuleFiles...) {
+		if path != "" && !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
+		}
+	}
 	c := &compiler{real: map[string]string{}}
 	if cfg.Home != "" {
 		c.home = c.place(cfg.Home)
