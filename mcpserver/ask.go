@@ -95,7 +95,7 @@ func refusedBecause(a *Answer) string {
 // remember keeps rules for the future, in the user's own settings for this workspace.
 func (h *Host) remember(rules []string) {
 	for _, rule := range rules {
-		if err := settings.AppendAllow(h.settingsConfig(), h.cfg.Roots[0], rule); err != nil {
+		if err := settings.AppendAllow(h.where, h.cfg.Roots[0], rule); err != nil {
 			h.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
 		}
 	}

@@ -106,12 +106,23 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("--tools: there is no tool %q", name)
 		}
 	}
+	c.Settings = slices.Clone(c.Settings)
 	if c.StateDir == "" {
 		dir, err := DefaultStateDir()
 		if err != nil {
 			return c, err
 		}
 		c.StateDir = dir
+	}
+	for _, path := range append([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings)...) {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return c, fmt.Errorf("the path %s: %w", *path, err)
+		}
+		*path = abs
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -120,4 +131,12 @@ func (c Config) complete() (Config, error) {
 		c.Version = "dev"
 	}
 	return c, nil
+}
+
+func pointers(all []string) []*string {
+	var out []*string
+	for i := range all {
+		out = append(out, &all[i])
+	}
+	return out
 }

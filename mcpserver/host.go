@@ -17,6 +17,7 @@ import (
 	"toolhost/guard"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/internal/gate"
 	"toolhost/readstate"
 	"toolhost/resultstore"
 )
@@ -26,6 +27,7 @@ type Host struct {
 	cfg       Config
 	log       *slog.Logger
 	tools     []*builtin.Def // ordered by name
+	where     settings.Config
 	settings  *settings.Watcher
 	seen      *readstate.Store
 	results   *resultstore.Store
@@ -62,7 +64,10 @@ func (h *Host) open() error {
 		state = ""
 	}
 	var err error
-	if h.settings, err = settings.Watch(h.settingsConfig(), nil); err != nil {
+	if h.where, err = SettingsConfig(h.cfg); err != nil {
+		return err
+	}
+	if h.settings, err = settings.Watch(h.where, nil); err != nil {
 		return err
 	}
 	if err := h.openAudit(state); err != nil {
@@ -81,7 +86,7 @@ func (h *Host) open() error {
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
-	h.scopes = newScopeTable(h.seen, key)
+	h.scopes = newScopeTable(h.seen, key, h.gateOptions)
 	_, err = h.currentRules()
 	return err
 }
@@ -153,18 +158,23 @@ func (h *Host) currentRules() (*guard.Policy, error) {
 	return rules, nil
 }
 
-func (h *Host) settingsConfig() settings.Config {
-	home, _ := os.UserHomeDir()
+// SettingsConfig says where the settings of a host with this configuration are.
+func SettingsConfig(cfg Config) (settings.Config, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return settings.Config{}, err
+	}
+	home, _ := os.UserHomeDir() // without one its settings are left out
 	user, _ := os.UserConfigDir()
 	return settings.Config{
-		Roots: h.cfg.Roots, Home: home, UserConfigDir: user, StateDir: h.cfg.StateDir,
-		Files: h.cfg.Settings, Allow: h.cfg.Allow, Deny: h.cfg.Deny, TrustWorkspace: h.cfg.TrustWorkspace,
-	}
+		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
+		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace,
+	}, nil
 }
 
 // guardConfig is what the rules are made of.
 func (h *Host) guardConfig(s *settings.Settings) guard.Config {
-	cfg := h.settingsConfig()
+	cfg := h.where
 	files := slices.Clone(cfg.Files)
 	if cfg.UserConfigDir != "" {
 		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
@@ -173,6 +183,12 @@ func (h *Host) guardConfig(s *settings.Settings) guard.Config {
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: cfg.StateDir,
 		RuleFiles: files, Settings: s,
 	}
+}
+
+// gateOptions are the settings of a scope's gate, read when the scope begins.
+func (h *Host) gateOptions() gate.Options {
+	s := h.settings.Current()
+	return gate.Options{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
 }
 
 // openAudit opens the log that was asked for, or else the one in the state directory as far as that goes.

@@ -71,7 +71,7 @@ type scope struct {
 // A scopeTable holds the scopes in use, the longest idle one last.
 type scopeTable struct {
 	seen    *readstate.Store
-	gate    gate.Options
+	gate    func() gate.Options
 	secret  []byte // signs handles
 	process string // tells this process's stdio scope from another's
 
@@ -80,9 +80,9 @@ type scopeTable struct {
 	byUsed *list.List
 }
 
-func newScopeTable(seen *readstate.Store, secret []byte) *scopeTable {
+func newScopeTable(seen *readstate.Store, secret []byte, options func() gate.Options) *scopeTable {
 	return &scopeTable{
-		seen: seen, secret: secret, process: rand.Text(),
+		seen: seen, secret: secret, gate: options, process: rand.Text(),
 		byKey: map[scopeKey]*scope{}, byUsed: list.New(),
 	}
 }
@@ -124,7 +124,7 @@ func (t *scopeTable) use(key scopeKey, exact bool) *scope {
 	s, ok := t.byKey[key]
 	if !ok {
 		s = &scope{
-			key: key, exact: exact, gate: gate.New(t.gate),
+			key: key, exact: exact, gate: gate.New(t.gate()),
 			seen: t.seen.Scope(key.String(), exact), dir: &builtin.WorkDir{},
 		}
 		s.element = t.byUsed.PushFront(s)

@@ -35,6 +35,9 @@ func main() {
 // errReported is an error that the user has seen already.
 var errReported = errors.New("reported")
 
+// errUnparsed makes the exit status 2.
+var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is mended")
+
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,6 +50,9 @@ func run(args []string) int {
 	if err := root.ExecuteContext(ctx); err != nil {
 		if !errors.Is(err, errReported) {
 			fmt.Fprintln(os.Stderr, "toolhost:", err)
+		}
+		if errors.Is(err, errUnparsed) {
+			return 2
 		}
 		return 1
 	}
@@ -65,7 +71,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), versionCommand())
+	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), trustCommand(), versionCommand())
 	return root
 }
 

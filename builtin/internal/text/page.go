@@ -203,7 +203,7 @@ type lineScanner struct {
 type rawLine struct {
 	from   int // where its first bytes, without "\n", are held
 	to     int
-	hidden int    // how many characters follow them
+	hidden int // how many characters follow them
 	ended  bool
 }
 

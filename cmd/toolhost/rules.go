@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/guard/settings"
+	"toolhost/mcpserver"
+)
+
+// loadRules reads the settings as a host with these flags would.
+func (f *hostFlags) loadRules(names []string) (settings.Config, *settings.Settings, error) {
+	cfg, err := f.config(names, false)
+	if err != nil {
+		return settings.Config{}, nil, err
+	}
+	where, err := mcpserver.SettingsConfig(cfg)
+	if err != nil {
+		return settings.Config{}, nil, err
+	}
+	return where, settings.Load(where), nil
+}
+
+func rulesCommand() *cobra.Command {
+	var flags hostFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
+		Long: `List the rules in force, with where they stand and what is wrong with them. The exit status is 2 when a
+settings file cannot be parsed, which refuses every call until it is mended.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, set, err := flags.loadRules(args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(rulesOf(set))
+			} else {
+				err = printRules(cmd.OutOrStdout(), set)
+			}
+			if err == nil && len(set.Broken) > 0 {
+				err = errUnparsed
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A listedRule is one rule as it is listed.
+type listedRule struct {
+	Action string `json:"action"`
+	Rule   string `json:"rule"`
+	Source string `json:"source"`
+	Where  string `json:"where"`
+}
+
+// A ruleList is what `toolhost rules --json` prints.
+type ruleList struct {
+	Mode     string       `json:"mode"`
+	Rules    []listedRule `json:"rules"`
+	LeftOut  []listedRule `json:"left_out_until_trusted,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
+	Broken   []string     `json:"broken,omitempty"`
+}
+
+func rulesOf(set *settings.Settings) ruleList {
+	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}}
+	add := func(to *[]listedRule, action string, entries []settings.Entry) {
+		for _, e := range entries {
+			*to = append(*to, listedRule{action, e.Text, e.Kind.String(), e.Where()})
+		}
+	}
+	add(&list.Rules, "deny", set.Deny)
+	add(&list.Rules, "ask", set.Ask)
+	add(&list.Rules, "allow", set.Allow)
+	add(&list.Rules, "directory", set.AdditionalDirectories)
+	add(&list.LeftOut, "untrusted", set.Untrusted)
+	for _, w := range set.Warnings {
+		list.Warnings = append(list.Warnings, w.String())
+	}
+	for _, err := range set.Broken {
+		list.Broken = append(list.Broken, err.Error())
+	}
+	return list
+}
+
+func printRules(w io.Writer, set *settings.Settings) error {
+	list := rulesOf(set)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
+	for _, r := range list.Rules {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Action, r.Rule, r.Source, r.Where)
+	}
+	for _, r := range list.LeftOut {
+		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", r.Rule, r.Source, r.Where)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(list.LeftOut) > 0 {
+		fmt.Fprintln(w, "\nWhat is left out counts once the workspace is trusted: see toolhost trust.")
+	}
+	for _, text := range list.Warnings {
+		fmt.Fprintln(w, "warning:", text)
+	}
+	for _, text := range list.Broken {
+		if _, err := fmt.Fprintln(w, "error:", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trustCommand() *cobra.Command {
+	var flags hostFlags
+	var list, revoke, yes bool
+	cmd := &cobra.Command{
+		Use: "trust [flags] [DIR]...", Short: "Let the settings files in a workspace allow things, not only forbid them",
+		Long: `Let the settings files in a workspace allow things, not only forbid them. What they would allow is shown first.
+Trust holds for exactly that content: when a pull brings a new rule or hook, it must be given anew.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			where, _, err := flags.loadRules(args)
+			if err != nil {
+				return err
+			}
+			switch {
+			case list:
+				return listTrust(cmd.OutOrStdout(), where)
+			case revoke:
+				return eachRoot(where, func(root string) error { return settings.Revoke(where, root) })
+			}
+			return eachRoot(where, func(root string) error { return trust(cmd, where, root, yes) })
+		},
+	}
+	cmd.Flags().StringVar(&flags.stateDir, "state-dir", "", "the `DIR` that keeps what is trusted (default: $XDG_STATE_HOME/toolhost)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the workspaces that are trusted")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "no longer trust the workspace")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func eachRoot(where settings.Config, do func(root string) error) error {
+	for _, root := range where.Roots {
+		if err := do(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listTrust(w io.Writer, where settings.Config) error {
+	trusted, err := settings.ListTrusted(where)
+	if err != nil {
+		return err
+	}
+	for _, t := range trusted {
+		if _, err := fmt.Fprintf(w, "%s  since %s\n", t.Root, t.Since.Local().Format("2006-01-02 15:04")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trust shows what a workspace would be allowed, and then trusts exactly that.
+func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) error {
+	review, err := settings.Inspect(where, root)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "The settings files in %s would allow:\n", review.Root)
+	for _, e := range review.Entries {
+		fmt.Fprintf(out, "  %s  (%s)\n", e.Text, e.Where())
+	}
+	if len(review.Entries) == 0 {
+		fmt.Fprintln(out, "  nothing")
+	}
+	if !yes {
+		fmt.Fprint(out, "Trust it? [y/N] ")
+		var answer string
+		if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || answer != "y" && answer != "yes" {
+			return fmt.Errorf("%s is not trusted", review.Root)
+		}
+	}
+	if err := review.Trust(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is trusted.\n", review.Root)
+	return err
+}
