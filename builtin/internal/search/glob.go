@@ -65,6 +65,9 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 
 // compile reads the pattern, relative to Path.
 func (q *GlobQuery) compile() (*glob.Pattern, error) {
+	if q.Pattern == "" {
+		return nil, fmt.Errorf("%w: the pattern is empty; pass ** for all files", ErrGlob)
+	}
 	p := filepath.ToSlash(q.Pattern)
 	top := withSlash(filepath.ToSlash(filepath.Clean(q.Path)))
 	if strings.HasPrefix(p, "/") || filepath.IsAbs(q.Pattern) {
@@ -80,10 +83,7 @@ func (q *GlobQuery) compile() (*glob.Pattern, error) {
 	if strings.HasSuffix(p, "/") {
 		p += "**"
 	}
-	switch {
-	case p == "" || p == "**/":
-		return nil, fmt.Errorf("%w: the pattern is empty; pass ** for all files", ErrGlob)
-	case p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, "/../"):
+	if slices.Contains(strings.Split(p, "/"), "..") {
 		return nil, fmt.Errorf("%w %q: `..` leads outside; pass the directory as path", ErrGlob, q.Pattern)
 	}
 	want, err := glob.Compile(p, glob.Options{})

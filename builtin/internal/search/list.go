@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"toolhost/builtin/internal/search/filetype"
 	"toolhost/builtin/internal/search/ignore"
@@ -131,7 +132,7 @@ func openScope(scope Scope) (*listing, error) {
 	name := ""
 	switch {
 	case scope.hides(path, info.IsDir()):
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(os.ErrNotExist))
+		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(syscall.ENOENT))
 	case info.Mode().IsRegular():
 		path, name = filepath.Split(path)
 		path = filepath.Clean(path)

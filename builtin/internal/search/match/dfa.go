@@ -130,13 +130,16 @@ func (d *dfa) assertions(prev kind, r rune) uint32 {
 	if prev == textStart {
 		f |= syntax.EmptyBeginText | syntax.EmptyBeginLine
 	}
-	if prev == newline || prev == returnRune && r != '\n' {
+	// Between a carriage return and its newline no line starts or ends. Within
+	// lines, the end of the text stands for the newline.
+	within := prev == returnRune && (r == '\n' || r == runeEnd && d.lines)
+	if prev == newline || prev == returnRune && !within {
 		f |= syntax.EmptyBeginLine
 	}
-	switch {
-	case r == runeEnd:
-		f |= syntax.EmptyEndText | syntax.EmptyEndLine
-	case r == '\n' && prev != returnRune, r == '\r' && d.crlf:
+	if r == runeEnd {
+		f |= syntax.EmptyEndText
+	}
+	if (r == runeEnd || r == '\n' || r == '\r' && d.crlf) && !within {
 		f |= syntax.EmptyEndLine
 	}
 	return uint32(f) | wordAssertions(prev == wordRune, pattern.IsWord(r))
@@ -184,11 +187,16 @@ func (d *dfa) kindBefore(b []byte, i int) kind {
 	return d.kindOf(r)
 }
 
+// eats reports whether a match may contain the rune at all.
+func (d *dfa) eats(r rune) bool {
+	return r >= 0 && !(d.lines && (r == '\n' || r == '\r' && d.crlf))
+}
+
 // step computes the transition from a state by a rune.
 func (d *dfa) step(id uint32, r rune) uint32 {
 	st := &d.states[id>>8]
 	holds := d.assertions(st.prev, r)
-	eats := r >= 0 && !(d.lines && (r == '\n' || r == '\r' && d.crlf))
+	eats := d.eats(r)
 	d.gen++
 	d.stack = append(d.stack[:0], st.pcs...)
 	d.out = d.out[:0]

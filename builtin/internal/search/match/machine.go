@@ -31,7 +31,7 @@ type threads struct {
 func newMachine(p *pattern.Pattern, stop *atomic.Bool) *machine {
 	n := len(p.Prog.Inst)
 	return &machine{
-		dfa: &dfa{crlf: p.CRLF}, prog: p.Prog, stop: stop,
+		dfa: &dfa{crlf: p.CRLF, lines: p.Lines}, prog: p.Prog, stop: stop,
 		cur: threads{mark: make([]uint32, n)}, next: threads{mark: make([]uint32, n)},
 	}
 }
@@ -103,7 +103,7 @@ func (m *machine) follow(pc uint32, start int, r rune, holds uint32) bool {
 		return true
 	case syntax.InstFail:
 	default:
-		if r >= 0 && in.MatchRune(r) {
+		if m.dfa.eats(r) && in.MatchRune(r) {
 			m.next.add(in.Out, start)
 		}
 	}
