@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,8 +223,12 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	if err != nil {
 		return err
 	}
-	args = append(args, "--json-status-fd", strconv.Itoa(next), "--chdir", orRoot(s.Dir), "--", program)
-	w.cmd.Args = append(append([]string{"bwrap"}, args...), s.Argv[1:]...)
+	enter, err := enterArgs(pl, in, next)
+	if err != nil {
+		return err
+	}
+	args = append(args, "--json-status-fd", strconv.Itoa(next), "--chdir", orRoot(s.Dir), "--")
+	w.cmd.Args = slices.Concat([]string{"bwrap"}, args, enter, []string{program}, s.Argv)
 	w.cmd.ExtraFiles = append(w.cmd.ExtraFiles, in.files...)
 	b.launcher.do(func() { err = w.cmd.Start() })
 	statusWrite.Close()
@@ -380,15 +383,27 @@ func bwrapArgs(pl *plan, in *inputs, first int) ([]string, error) {
 			remount = append(remount, "--remount-ro", m.path)
 		}
 	}
-	filter, err := memoryFile("filter", encodeFilter(commandFilter(true)))
+	return append(args, remount...), nil
+}
+
+// enterArgs is the command bwrap runs: ourselves, to put the thread that
+// becomes the command under Landlock and the system call filter. bwrap could
+// install the filter, but its own process 1, which commands could trace, would
+// be free of both. files is the number of the command's descriptors.
+func enterArgs(pl *plan, in *inputs, files int) ([]string, error) {
+	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := unix.Seek(filter, 0, 0); err != nil {
+	selfFD := in.add(self, files+1)
+	e := &encoder{}
+	pl.encode(e)
+	fd, err := memoryFile("plan", e.buf)
+	if err != nil {
 		return nil, err
 	}
-	args = append(args, remount...)
-	return append(args, "--seccomp", in.add(os.NewFile(uintptr(filter), "filter"), first)), nil
+	planFD := in.add(os.NewFile(uintptr(fd), "plan"), files+1)
+	return []string{"/proc/self/fd/" + selfFD, initArg, roleEnter, strconv.Itoa(files), planFD}, nil
 }
 
 // place is one mount of a plan.
@@ -437,15 +452,6 @@ func bwrapMount(m place, in *inputs, first int) ([]string, error) {
 		return nil, err
 	}
 	return []string{"--perms", "0000", "--ro-bind-data", in.add(null, first), m.path}, nil
-}
-
-// encodeFilter gives a filter the form of struct sock_filter in memory.
-func encodeFilter(prog []unix.SockFilter) []byte {
-	var b bytes.Buffer
-	for _, op := range prog {
-		binary.Write(&b, binary.NativeEndian, op)
-	}
-	return b.Bytes()
 }
 
 // launcher is a thread that processes are started from that are to end with

@@ -18,6 +18,7 @@ import (
 const (
 	initArg       = "__sandbox"
 	roleNamespace = "namespaces"
+	roleEnter     = "enter" // become a command
 	roleCheck     = "check" // report which of the named files can be read
 	roleTry       = "try"   // try a canary
 )
@@ -40,6 +41,8 @@ func Init(args []string) (ran bool) {
 	switch args[2] {
 	case roleNamespace:
 		err = namespaceInit()
+	case roleEnter:
+		err = enter(args[3:])
 	case roleCheck:
 		err = checkHidden(args[3:])
 	case roleTry:
@@ -121,7 +124,7 @@ func controlConn() (*net.UnixConn, error) {
 // setUp builds everything commands will see, and returns the descriptor of the
 // proxy's listener, for the host.
 func (g *guardian) setUp() ([]int, error) {
-	pl, err := readPlan()
+	pl, err := readPlan(initPlan)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +155,8 @@ func (g *guardian) setUp() ([]int, error) {
 	return []int{fd}, nil
 }
 
-func readPlan() (*plan, error) {
-	f := os.NewFile(initPlan, "plan")
+func readPlan(fd uintptr) (*plan, error) {
+	f := os.NewFile(fd, "plan")
 	defer f.Close()
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
 	if err != nil {

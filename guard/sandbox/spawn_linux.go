@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -186,4 +187,45 @@ func lookPath(name string, env []string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: no such program in PATH (%s)", name, path)
+}
+
+// enter makes the calling process a command: it restricts the thread and
+// executes the program on it. args are the number of descriptors the command
+// has, the descriptor of the plan, the program and its arguments.
+func enter(args []string) error {
+	if len(args) < 4 {
+		return errMalformed
+	}
+	files, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	planFD, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := unix.CloseRange(uint(files), ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing inherited descriptors: %w", err)
+	}
+	pl, err := readPlan(uintptr(planFD))
+	if err != nil {
+		return err
+	}
+	rules, err := writeRuleset(pl)
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("refusing new privileges: %w", err)
+	}
+	if rules != nil {
+		if err := rules.restrict(); err != nil {
+			return err
+		}
+	}
+	if err := installFilter(commandFilter(true)); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))
 }
