@@ -80,7 +80,11 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 		}
 		src = bytes.NewReader(whole)
 	}
-	if err := refuseBinary(path, src, info); err != nil {
+	head, err := headOf(whole, src)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	if err := refuseBinary(path, head, info); err != nil {
 		return Result{}, err
 	}
 	page, err := text.ReadPage(&cancelled{ctx, src}, text.PageOptions{Offset: in.Offset, Limit: in.Limit})
@@ -91,6 +95,22 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	return showPage(path, page, in)
+}
+
+// sniffed is how much of a file tells what it is, in bytes.
+const sniffed = 64 << 10
+
+// headOf is the beginning of a file, and leaves src at its start.
+func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
+	if whole != nil {
+		return whole[:min(len(whole), sniffed)], nil
+	}
+	head := make([]byte, sniffed)
+	n, err := io.ReadFull(src, head)
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		_, err = src.Seek(0, io.SeekStart)
+	}
+	return head[:n], err
 }
 
 // remember records what was shown. A file that grew beyond [wholeFile] while it was read counts as a page.

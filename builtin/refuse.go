@@ -2,9 +2,7 @@ package builtin
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,24 +82,13 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path, strings.Join(names, "\n"), more)
 }
 
-// sniffed is how much of a file tells what it is, in bytes.
-const sniffed = 64 << 10
-
 // refuseBinary refuses content that is not text, whatever the file is called.
-func refuseBinary(path guard.Path, src io.ReadSeeker, info fs.FileInfo) error {
-	head := make([]byte, min(sniffed, info.Size()))
-	n, err := io.ReadFull(src, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s could not be read: %w", path, err)
-	}
-	if _, err := src.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("%s could not be read: %w", path, err)
-	}
-	if !text.IsBinary(head[:n]) {
+func refuseBinary(path guard.Path, head []byte, info fs.FileInfo) error {
+	if !text.IsBinary(head) {
 		return nil
 	}
 	return fmt.Errorf("%s is no text but %s, %d bytes: it cannot be shown. Use Bash with a program that understands it",
-		path, mimetype.Detect(head[:n]), info.Size())
+		path, mimetype.Detect(head), info.Size())
 }
 
 // Limits of the search for a name like a missing one.

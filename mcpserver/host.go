@@ -37,6 +37,8 @@ type Host struct {
 	questions *questions
 	audit     *audit.Log
 
+	shelves sync.Map // principal → []string, see own
+
 	mu       sync.Mutex
 	compiled *settings.Settings // what rules was made from
 	rules    *guard.Policy
@@ -132,11 +134,21 @@ func (h *Host) policy(principal string) *guard.Policy {
 	if err != nil {
 		h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
 	}
-	return rules.For(guard.Caller{
-		Principal: principal,
-		Remote:    h.cfg.Remote,
-		Own:       []string{h.results.For(principal).Dir()},
-	})
+	return rules.For(guard.Caller{Principal: principal, Remote: h.cfg.Remote, Own: h.own(principal)})
+}
+
+// own are the directories below the state directory that a principal may read: its kept results. The path
+// stays the same, so it is asked for once; a result that is kept makes the directory again if it is gone.
+func (h *Host) own(principal string) []string {
+	if dir, ok := h.shelves.Load(principal); ok {
+		return dir.([]string)
+	}
+	dir := h.results.For(principal).Dir()
+	if dir == "" {
+		return nil
+	}
+	h.shelves.Store(principal, []string{dir})
+	return []string{dir}
 }
 
 // currentRules compiles the settings when they have changed since the last call.

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -54,11 +55,24 @@ func (l *lineWriter) write(line []byte) {
 	}
 }
 
+// joined is how many bytes of lines that wait together are written at once.
+const joined = 64 << 10
+
 func (l *lineWriter) put(lines [][]byte) error {
-	for _, line := range lines {
-		if _, err := l.w.Write(line); err != nil {
+	for len(lines) > 0 {
+		n, size := 1, len(lines[0])
+		for n < len(lines) && size+len(lines[n]) <= joined {
+			size += len(lines[n])
+			n++
+		}
+		chunk := lines[0]
+		if n > 1 {
+			chunk = slices.Concat(lines[:n]...)
+		}
+		if _, err := l.w.Write(chunk); err != nil {
 			return err
 		}
+		lines = lines[n:]
 	}
 	return nil
 }

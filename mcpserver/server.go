@@ -33,7 +33,6 @@ func NewServer(h *Host) (*Server, error) {
 		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
 		server.WithRecovery(),
 		server.WithHooks(listed),
-		server.WithLogger(h.log),
 	)
 	for _, d := range h.tools {
 		if !d.Enabled(h.box) {

@@ -24,7 +24,10 @@ type stamp struct {
 func takeStamp(file string, now time.Time) (stamp, error) {
 	info, err := os.Stat(file)
 	s := stamp{info: info, at: now}
-	if err != nil {
+	switch {
+	case absent(err):
+		s.info, s.err = nil, "absent" // most files are, before every call: no text is made of it
+	case err != nil:
 		s.info, s.err = nil, err.Error()
 	}
 	return s, err

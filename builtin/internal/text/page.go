@@ -120,6 +120,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	var lines []rawLine
 	size := 0
 	p.Start, p.End = s.at, s.at
+	s.held = make([]byte, 0, min(len(s.buf), o.MaxBytes)+1)
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
 		size += l.to - l.from
