@@ -1,12 +1,19 @@
+//go:build unix
+
 package shell
 
 import (
+	"context"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -57,16 +64,6 @@ func spillTo(tb testing.TB) Spill {
 	}
 }
 
-// blockedInRead reports whether a shell has come as far as waiting for its script.
-func blockedInRead(s *shell) bool {
-	p, ok := s.proc.(*supervised)
-	if !ok {
-		return true
-	}
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.leader) + "/wchan")
-	return err != nil || strings.Contains(string(b), "pipe_read")
-}
-
 // withTag returns the ids of the processes that have tag among their arguments.
 func withTag(tb testing.TB, tag string) []int {
 	tb.Helper()
@@ -83,4 +80,67 @@ func withTag(tb testing.TB, tag string) []int {
 		}
 	}
 	return pids
+}
+
+// serverVariable makes the test binary a server that runs the command in it.
+const serverVariable = "SHELL_TEST_SERVER"
+
+func runAsServer() {
+	text := os.Getenv(serverVariable)
+	if text == "" {
+		return
+	}
+	os.Unsetenv(serverVariable)
+	if os.Getenv("SHELL_TEST_HARDEN") != "" {
+		if err := Harden(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	r, err := New(Config{InheritPath: true})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	res, err := r.Run(context.Background(), Command{Text: text, Dir: "/", Timeout: time.Minute, Output: func(s string) { fmt.Println(s) }})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Print(res.Text)
+	r.Close()
+	os.Exit(0)
+}
+
+// newTag returns an argument for sleep that no other process has.
+func newTag() string { return strconv.Itoa(1_000_000_000 + rand.IntN(1_000_000_000)) }
+
+// tree is a command that leaves everything behind that is hard to end: children
+// in the background, in a session of their own, forked twice, ignoring signals,
+// stopped, without our variables, and one that keeps starting others. It says
+// "ready" when they run.
+func tree(tag string) string {
+	return strings.ReplaceAll(`
+		sleep TAG &
+		setsid sleep TAG &
+		(setsid bash -c 'trap "" TERM HUP INT; (setsid sleep TAG &); exit 0' &)
+		bash -c 'trap "" TERM HUP INT QUIT USR1; while :; do sleep TAG; done' &
+		env -i /usr/bin/setsid -f sleep TAG
+		nohup sleep TAG >/dev/null 2>&1 & disown
+		sleep TAG & kill -STOP $!
+		(trap "" TERM; while :; do (sleep TAG &); /bin/sleep 0.01; done) >/dev/null 2>&1 &
+		while [ $(grep -lz '^TAG$' /proc/[0-9]*/cmdline 2>/dev/null | wc -l) -lt 8 ]; do :; done
+		echo ready
+	`, "TAG", tag)
+}
+
+// checkGone fails the test if processes with the tag are left. The supervisor has
+// ended them before it says so, so there is nothing to wait for.
+func checkGone(t *testing.T, tag string) {
+	t.Helper()
+	for _, pid := range withTag(t, tag) {
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		t.Errorf("survivor: %s", stat)
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
 }

@@ -3,7 +3,6 @@ package shell
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +32,12 @@ type collector struct {
 	flood *ring // raw end of an output longer than cleanMax
 
 	cleanMax int64 // how much is cleaned as it comes
+
+	log  *window       // what a task can still be asked for; nil: no task
+	wake chan struct{} // closed at the next change; nil: nobody waits
+
+	bytesMax int64  // when to call flooded; 0: never
+	flooded  func() // ends the command; must not block
 }
 
 func newCollector(cfg Config, open Spill) *collector {
@@ -53,8 +58,10 @@ func (c *collector) Write(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := max(c.cleanMax-c.bytes, 0)
+	defer c.changed()
 	c.bytes += int64(len(p))
 	c.lines += bytes.Count(p, []byte{'\n'})
+	c.checkLimit()
 	now := p[:min(room, int64(len(p)))]
 	c.clean.Write(now)
 	if rest := p[len(now):]; len(rest) > 0 {
@@ -74,6 +81,62 @@ func (c *collector) keep(p []byte) {
 	}
 	c.spill.write(p)
 	c.win.write(p)
+	if c.log != nil {
+		c.log.write(p)
+	}
+}
+
+// changed wakes those who wait for more output.
+func (c *collector) changed() {
+	if c.wake != nil {
+		close(c.wake)
+		c.wake = nil
+	}
+}
+
+// limit makes the collector call flooded once the output is longer than max.
+func (c *collector) limit(max int64, flooded func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytesMax, c.flooded = max, flooded
+	c.checkLimit()
+}
+
+func (c *collector) checkLimit() {
+	if c.flooded != nil && c.bytes > c.bytesMax {
+		c.flooded()
+		c.flooded = nil
+	}
+}
+
+// follow begins to keep the last max bytes of what comes from now on for reads by
+// offset, and returns the output so far.
+func (c *collector) follow(max int) (soFar string, offset int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = &window{tail: ring{max: max}, total: c.win.total}
+	soFar, _ = c.win.text()
+	return soFar + string(c.clean.state()), c.win.total
+}
+
+// after returns the output from an offset on, as far as it is still kept, where it
+// begins, the state of the line that is not finished yet, and a channel that is
+// closed when more comes.
+func (c *collector) after(offset int64) (text string, from int64, line string, more <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.log.tail.bytes()
+	first := c.log.total - int64(len(kept))
+	if offset < first && len(kept) == c.log.tail.max {
+		kept = fromLine(kept) // its first line has lost its beginning
+		first = c.log.total - int64(len(kept))
+	}
+	from = min(max(offset, first), c.log.total)
+	kept = kept[from-first:]
+	if c.wake == nil {
+		c.wake = make(chan struct{})
+	}
+	return string(kept), from, string(c.clean.state()), c.wake
 }
 
 // size returns how much output has come.
@@ -111,6 +174,7 @@ func (c *collector) result() *Result {
 		c.spill.cut()
 	}
 	c.spill.close()
+	c.changed()
 	res := &Result{
 		Bytes: c.bytes, Lines: c.lines,
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
@@ -191,144 +255,4 @@ func lastBytes(p []byte, n int) []byte {
 		}
 	}
 	return p
-}
-
-// A window keeps the beginning and the end of a stream.
-type window struct {
-	headMax int
-	head    []byte
-	tail    ring
-	total   int64
-	lines   int
-}
-
-// fits reports whether n more bytes still fit without anything being lost.
-func (w *window) fits(n int) bool {
-	return w.total+int64(n) <= int64(w.headMax)+int64(w.tail.max)
-}
-
-func (w *window) write(p []byte) {
-	w.total += int64(len(p))
-	w.lines += bytes.Count(p, []byte{'\n'})
-	n := min(w.headMax-len(w.head), len(p))
-	w.head = append(w.head, p[:n]...)
-	w.tail.write(p[n:])
-}
-
-// text returns what the window holds, and whether something is missing.
-func (w *window) text() (string, bool) {
-	tail := w.tail.bytes()
-	if w.fits(0) {
-		return string(w.head) + string(tail), false
-	}
-	head := wholeLines(w.head)
-	tail = fromLine(tail)
-	gone := w.total - int64(len(head)) - int64(len(tail))
-	lines := w.lines - bytes.Count(head, []byte{'\n'}) - bytes.Count(tail, []byte{'\n'})
-	return join(head, tail, gone, lines), true
-}
-
-// end returns at least the last n bytes, if there are so many.
-func (w *window) end(n int) []byte {
-	tail := w.tail.bytes()
-	if len(tail) >= n || !w.fits(0) {
-		return tail
-	}
-	return append(bytes.Clone(lastBytes(w.head, n)), tail...)
-}
-
-// A ring keeps the last max bytes of a stream.
-type ring struct {
-	max  int
-	buf  []byte
-	next int // where the oldest byte lies once the ring is full
-}
-
-func (r *ring) write(p []byte) {
-	if len(p) > r.max {
-		p = p[len(p)-r.max:]
-	}
-	n := min(r.max-len(r.buf), len(p))
-	r.buf = append(r.buf, p[:n]...)
-	for p = p[n:]; len(p) > 0; {
-		n := copy(r.buf[r.next:], p)
-		r.next = (r.next + n) % r.max
-		p = p[n:]
-	}
-}
-
-// bytes returns a copy of what the ring holds, oldest first.
-func (r *ring) bytes() []byte {
-	return append(bytes.Clone(r.buf[r.next:]), r.buf[:r.next]...)
-}
-
-// A spill keeps a whole output, up to a cap, once it begins.
-type spill struct {
-	open      Spill
-	max, left int64
-	w         io.WriteCloser
-	path      string
-	full      bool
-	err       error
-	begun     bool
-}
-
-// begin opens the spill and writes what came before; only the first call counts.
-func (s *spill) begin(parts ...[]byte) {
-	if s.begun || s.open == nil {
-		return
-	}
-	s.begun = true
-	w, path, err := s.open()
-	if err != nil {
-		s.err = fmt.Errorf("the whole output could not be kept: %w", err)
-		return
-	}
-	s.w, s.path = w, path
-	for _, p := range parts {
-		s.write(p)
-	}
-}
-
-// write writes if the spill has begun and is neither full nor broken.
-func (s *spill) write(p []byte) {
-	if s.w == nil || s.full || s.err != nil {
-		return
-	}
-	n := min(s.left, int64(len(p)))
-	s.left -= n
-	if _, err := s.w.Write(p[:n]); err != nil {
-		s.fail(err)
-		return
-	}
-	if n < int64(len(p)) {
-		s.cut()
-	}
-}
-
-// cut ends the spill early and says so in it.
-func (s *spill) cut() {
-	if s.w == nil || s.full || s.err != nil {
-		return
-	}
-	s.full = true
-	if _, err := fmt.Fprintf(s.w, "\n… the output went on; only its first %s bytes are kept …\n", grouped(s.max-s.left)); err != nil {
-		s.fail(err)
-	}
-}
-
-func (s *spill) fail(err error) {
-	s.err = fmt.Errorf("only the first %s bytes of the output could be kept: %w", grouped(s.max-s.left), err)
-}
-
-// cutShort reports whether the spill holds only the beginning.
-func (s *spill) cutShort() bool { return s.full || s.w != nil && s.err != nil }
-
-func (s *spill) close() {
-	if s.w == nil {
-		return
-	}
-	if err := s.w.Close(); err != nil && s.err == nil {
-		s.fail(err)
-	}
 }

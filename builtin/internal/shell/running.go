@@ -37,7 +37,7 @@ type running struct {
 	timeout time.Duration
 	out     *collector
 	eof     chan struct{} // closed when no more output is read
-	stop    func()        // ends the progress reports
+	stop    func()        // ends the progress reports; may be called again
 }
 
 // collect reads the output until its end or until the read deadline is set.
@@ -79,7 +79,7 @@ func (run *running) progress(report func(string)) {
 			}
 		}
 	})
-	run.stop = func() { close(quit); wg.Wait() }
+	run.stop = sync.OnceFunc(func() { close(quit); wg.Wait() })
 }
 
 // wait waits until the command has ended, and ends it if its time is over, the

@@ -39,23 +39,6 @@ func BenchmarkTrue(b *testing.B) {
 	b.ReportMetric(float64(p50)/float64(q50), "ratio")
 }
 
-// awaitWarm waits until all shells that are started ahead wait for their script.
-func awaitWarm(tb testing.TB, r *Runner) {
-	tb.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		r.mu.Lock()
-		ready := len(r.warm) == r.cfg.Warm && r.coming == 0
-		for _, s := range r.warm {
-			ready = ready && blockedInRead(s)
-		}
-		r.mu.Unlock()
-		if ready {
-			return
-		}
-	}
-	tb.Fatal("the shells started ahead did not come up")
-}
-
 // BenchmarkCold runs `true` without a shell started ahead.
 func BenchmarkCold(b *testing.B) {
 	r := newRunner(b, Config{InheritPath: true, Warm: -1})

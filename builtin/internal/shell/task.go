@@ -1,0 +1,316 @@
+package shell
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of [TaskLimits].
+const (
+	DefaultTaskRunning = 16             // of one principal at the same time
+	DefaultTaskKept    = 16             // ended ones of one principal
+	DefaultTaskOutput  = floodAfter     // bytes; also the most that can be set
+	DefaultTaskAge     = 24 * time.Hour // of a running one without a timeout
+	DefaultTaskKeep    = time.Hour      // of an ended one
+	DefaultTaskLog     = 256 << 10      // bytes of output that can be read by offset
+)
+
+// TaskLimits bounds what tasks may take. Zero fields have the defaults above.
+type TaskLimits struct {
+	Running int           // tasks of one principal that run at the same time
+	Kept    int           // ended tasks of one principal that are remembered
+	Output  int64         // bytes after which a task is ended
+	Age     time.Duration // time after which a task started without a timeout is ended
+	Keep    time.Duration // time for which an ended task is remembered
+	Log     int           // last bytes of cleaned output kept for reads by offset
+}
+
+// Errors of [Tasks].
+var (
+	// ErrNoTask is the error for a handle that does not exist, has been forgotten
+	// or belongs to another principal; which of them is not told.
+	ErrNoTask = errors.New("there is no such task: it never existed, ended too long ago, or belongs to somebody else")
+
+	// ErrTooManyTasks is the error of Start when too many tasks run.
+	ErrTooManyTasks = errors.New("too many background tasks run already: stop one of them or wait for its end")
+)
+
+// Why a task was ended, as the cause of its context.
+var (
+	errStopped = errors.New("it was stopped")
+	errFlooded = errors.New("it wrote more output than a task may")
+)
+
+// Tasks runs commands in the background on behalf of principals. A principal is
+// whoever may see a task: the string is compared and not interpreted. A handle is
+// random (128 bits and more), and is good for its principal alone.
+type Tasks struct {
+	runner *Runner
+	limits TaskLimits
+
+	mu    sync.Mutex
+	tasks map[string]*task
+}
+
+// A task is a command that runs, or ran, in the background.
+type task struct {
+	id, principal, text string
+
+	run    *running
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the fields below are set
+
+	result *Result
+	err    error
+	cause  error // why it was ended, if it did not end by itself
+	ended  time.Time
+}
+
+// NewTasks returns an empty set of tasks that run on r; r.Close ends them.
+func NewTasks(r *Runner, limits TaskLimits) *Tasks {
+	limits.Running = orDefault(limits.Running, DefaultTaskRunning)
+	limits.Kept = orDefault(limits.Kept, DefaultTaskKept)
+	limits.Output = min(orDefault(limits.Output, DefaultTaskOutput), DefaultTaskOutput)
+	limits.Age = orDefault(limits.Age, DefaultTaskAge)
+	limits.Keep = orDefault(limits.Keep, DefaultTaskKeep)
+	limits.Log = orDefault(limits.Log, DefaultTaskLog)
+	return &Tasks{runner: r, limits: limits, tasks: map[string]*task{}}
+}
+
+// A Started tells of a command that became a task.
+type Started struct {
+	ID     string
+	Text   string // the output so far, with the line that is not finished yet
+	Offset int64  // where to read on from; that line comes again when it is finished
+}
+
+// Start runs a command in the background. A command without a timeout may run for
+// TaskLimits.Age. The context is for the start alone.
+func (s *Tasks) Start(ctx context.Context, principal string, c Command) (Started, error) {
+	c.Timeout = orDefault(c.Timeout, s.limits.Age)
+	t, err := s.launch(ctx, principal, c)
+	if err != nil {
+		return Started{}, err
+	}
+	started, ok := s.adopt(t)
+	if !ok {
+		t.cancel(errStopped)
+		<-t.done
+		return Started{}, ErrTooManyTasks
+	}
+	return started, nil
+}
+
+// Run runs a command like [Runner.Run], but if it still runs after window, it
+// becomes a task: then Run returns a Started and no Result. The command's timeout
+// goes on. If too many tasks run already, Run waits for the end of the command.
+func (s *Tasks) Run(ctx context.Context, principal string, c Command, window time.Duration) (*Result, *Started, error) {
+	t, err := s.launch(ctx, principal, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	timer := time.NewTimer(window)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return t.result, nil, t.err
+	case <-ctx.Done():
+	case <-timer.C:
+		if started, ok := s.adopt(t); ok {
+			return nil, &started, nil
+		}
+	}
+	defer context.AfterFunc(ctx, func() { t.cancel(context.Cause(ctx)) })()
+	<-t.done
+	return t.result, nil, t.err
+}
+
+// launch starts a command that nobody but the caller knows of yet.
+func (s *Tasks) launch(ctx context.Context, principal string, c Command) (*task, error) {
+	run, err := s.runner.start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancelCause(context.Background())
+	t := &task{
+		id: "task_" + rand.Text(), principal: principal, text: c.Text,
+		run: run, cancel: cancel, done: make(chan struct{}),
+	}
+	// The caller of start counts as the runner's work until the command's end.
+	go func() {
+		defer s.runner.work.Done()
+		defer s.runner.refill()
+		why := run.wait(life, s.runner.ctx)
+		t.result, t.err = run.finish(why)
+		t.cause, t.ended = context.Cause(life), time.Now()
+		if why == closing {
+			t.cause = ErrClosed
+		}
+		close(t.done)
+		cancel(nil)
+	}()
+	return t, nil
+}
+
+// adopt makes a running command a task, if there is room for one.
+func (s *Tasks) adopt(t *task) (Started, bool) {
+	if !s.add(t) {
+		return Started{}, false
+	}
+	t.run.stop() // no progress reports for a call that has been answered
+	text, offset := t.run.out.follow(s.limits.Log)
+	t.run.out.limit(s.limits.Output, func() { t.cancel(errFlooded) })
+	return Started{ID: t.id, Text: text, Offset: offset}, true
+}
+
+// add adds a task unless too many of its principal run already.
+func (s *Tasks) add(t *task) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	running := 0
+	for _, other := range s.tasks {
+		if other.principal == t.principal && !other.over() {
+			running++
+		}
+	}
+	if running >= s.limits.Running {
+		return false
+	}
+	s.tasks[t.id] = t
+	return true
+}
+
+func (t *task) over() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// forget drops ended tasks that are too old or too many. The caller holds the lock.
+func (s *Tasks) forget() {
+	ended := map[string][]*task{}
+	for id, t := range s.tasks {
+		if !t.over() {
+			continue
+		}
+		if time.Since(t.ended) > s.limits.Keep {
+			delete(s.tasks, id)
+			continue
+		}
+		ended[t.principal] = append(ended[t.principal], t)
+	}
+	for _, list := range ended {
+		slices.SortFunc(list, func(a, b *task) int { return a.ended.Compare(b.ended) })
+		for ; len(list) > s.limits.Kept; list = list[1:] {
+			delete(s.tasks, list[0].id)
+		}
+	}
+}
+
+// find returns the task of a handle if it is the principal's.
+func (s *Tasks) find(principal, id string) (*task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	t := s.tasks[id]
+	if t == nil || t.principal != principal {
+		return nil, ErrNoTask
+	}
+	return t, nil
+}
+
+// A Chunk is a part of a task's output, and how the task is.
+type Chunk struct {
+	Text   string // complete lines, unless the task has ended
+	Offset int64  // where Text begins; beyond the asked offset if what lies between is no longer kept
+	Next   int64  // where to read on from
+	Line   string // the line that is not finished yet; it comes again when it is
+	Done   bool
+	Result *Result // of a task that is done
+	Cause  string  // why a task that is done was ended ("" if it ended by itself or by its timeout)
+}
+
+// Output returns what a task has written from an offset on. If there is nothing
+// yet, it waits for output or for the task's end, at most for wait.
+func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, wait time.Duration) (Chunk, error) {
+	t, err := s.find(principal, id)
+	if err != nil {
+		return Chunk{}, err
+	}
+	if offset < 0 {
+		return Chunk{}, fmt.Errorf("the offset %d is negative: begin with the one that the task's start gave, or 0", offset)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		done := t.over() // before the read: what follows is complete then
+		text, from, line, more := t.run.out.after(offset)
+		chunk := Chunk{Text: text, Offset: from, Next: from + int64(len(text)), Line: line}
+		if done {
+			chunk.Done, chunk.Result = true, t.result
+			if t.cause != nil {
+				chunk.Cause = t.cause.Error()
+			}
+			return chunk, t.err
+		}
+		if text != "" || wait <= 0 {
+			return chunk, nil
+		}
+		select {
+		case <-more:
+		case <-t.done:
+		case <-timer.C:
+			wait = 0
+		case <-ctx.Done():
+			return chunk, ctx.Err()
+		}
+	}
+}
+
+// Stop ends a task and everything it started, and waits for that. Stopping a task
+// that has ended is no error.
+func (s *Tasks) Stop(principal, id string) (*Result, error) {
+	t, err := s.find(principal, id)
+	if err != nil {
+		return nil, err
+	}
+	t.cancel(errStopped)
+	<-t.done
+	return t.result, t.err
+}
+
+// A TaskInfo tells of a task in a list.
+type TaskInfo struct {
+	ID    string
+	Text  string // the command
+	Begun time.Time
+	Done  bool
+}
+
+// List returns the tasks of a principal, oldest first.
+func (s *Tasks) List(principal string) []TaskInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	var list []TaskInfo
+	for _, t := range s.tasks {
+		if t.principal == principal {
+			list = append(list, TaskInfo{ID: t.id, Text: t.text, Begun: t.run.begun, Done: t.over()})
+		}
+	}
+	slices.SortFunc(list, func(a, b TaskInfo) int {
+		return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}
