@@ -63,11 +63,15 @@ func (l line) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, checksums), body)
+	out := withChecksum(body)
 	if len(out) > maxLine {
 		return nil, fmt.Errorf("the record has %d bytes, more than %d", len(out), maxLine)
 	}
 	return out, nil
+}
+
+func withChecksum(body []byte) []byte {
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, checksums), body)
 }
 
 // decodeLine is the reverse of encode, without the line end.

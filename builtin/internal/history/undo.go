@@ -26,11 +26,11 @@ type Selection struct {
 type Undo struct {
 	Files   []FileUndo // those that were changed last come first
 	Refused []Refusal  // files that cannot be restored
-	Same    []string   // files that hold already what they would be restored to
 }
 
 // A FileUndo is what has to be done to one file. The caller makes sure under the lock of the file that it holds Expect, journals the
-// change to Restore with UndoOf set to Changes, and makes it.
+// change to Restore with UndoOf set to Changes, and makes it. Where Expect and Restore are equal there is nothing to make, but it is
+// journalled all the same: the changes count as undone from then on.
 type FileUndo struct {
 	Principal string // whose changes are undone, and in whose name the undo is journalled
 	Path      string
@@ -160,8 +160,9 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 		refuse(fmt.Sprintf("it cannot be read: %v", err), false)
 		return nil
 	}
-	if which == 0 {
-		u.Same = append(u.Same, f.Path)
+	if which == 0 { // by hand, or the changes cancel out
+		f.Expect = f.Restore
+		u.Files = append(u.Files, f)
 		return nil
 	}
 	loses := between(changes, all)

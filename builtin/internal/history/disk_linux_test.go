@@ -1,0 +1,155 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// mount puts a tmpfs of 1 MB on a directory.
+func mount(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a tmpfs takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount, is a file left open?: %v", err)
+		}
+	})
+	return dir
+}
+
+func TestDiskFull(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	change(t, s, Change{Path: path}, "1")
+	before := stored(t, s, blobsName)
+	index := read(t, filepath.Join(dir, journalName("p"), indexName))
+
+	for name, contents := range map[string][2]string{
+		"the old content":  {strings.Repeat("x", 2<<20), "small"},
+		"the new content":  {"small", strings.Repeat("x", 2<<20)},
+		"both":             {strings.Repeat("x", 600<<10), strings.Repeat("y", 600<<10)},
+		"the larger first": {strings.Repeat("x", 900<<10), strings.Repeat("y", 200<<10)},
+	} {
+		e, err := s.Begin(Change{Principal: "p", Path: path}, []byte(contents[0]), []byte(contents[1]))
+		if !errors.Is(err, syscall.ENOSPC) || e != nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want it said that the disk is full", name, err)
+		}
+		if got := stored(t, s, blobsName); fmt.Sprint(got) != fmt.Sprint(before) {
+			t.Errorf("%s: contents %q, want %q", name, got, before)
+		}
+		if got := read(t, filepath.Join(dir, journalName("p"), indexName)); got != index {
+			t.Errorf("%s: index %q, want %q", name, got, index)
+		}
+	}
+	if s.open != 0 {
+		t.Errorf("%d changes open", s.open)
+	}
+	undo(t, s, Selection{Principal: "p", Last: 1})
+	if got := read(t, path); got != absent {
+		t.Errorf("undone: %q", got)
+	}
+}
+
+// TestDiskFullAtTheIndex fills the disk to the last page, so that contents fit and the line does not, or neither.
+func TestDiskFullAtTheIndex(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	index := filepath.Join(dir, journalName("p"), indexName)
+	change(t, s, Change{Path: path}, "1")
+	for i := 0; len(read(t, index))%4096 < 4096-400; i++ { // the next line crosses into a page that is not there
+		change(t, s, Change{Path: path}, fmt.Sprint(i%2))
+	}
+	fill(t, filepath.Join(dir, "fill"), 1)
+	was, blobs := read(t, index), stored(t, s, blobsName)
+	if _, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("a page")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Begin: %v, want the disk to be full", err)
+	}
+	if got := read(t, index); got != was {
+		t.Errorf("the index grew by %q", strings.TrimPrefix(got, was))
+	}
+	if got := stored(t, s, blobsName); fmt.Sprint(got) != fmt.Sprint(blobs) {
+		t.Errorf("contents %q, want %q", got, blobs)
+	}
+}
+
+// TestDiskFullAtTheEnd holds that the end of a change that could not be written is written with the next.
+func TestDiskFullAtTheEnd(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	index := filepath.Join(dir, journalName("p"), indexName)
+	change(t, s, Change{Path: path}, "1")
+	// A scope of the right length ends the line a few bytes before the page does.
+	const page, rest, probe = 4096, 20, 10
+	size := len(read(t, index))
+	if err := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", probe)}, "2").Failed(); err != nil {
+		t.Fatal(err)
+	}
+	end := len(read(t, index))
+	pad := 2*page - rest - (end+(end-size)-probe)%page
+	e := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", pad)}, "2")
+	fill(t, filepath.Join(dir, "fill"), 0)
+	if err := e.Done(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Done: %v, want the disk to be full", err)
+	}
+	put(t, path, "2")
+	put(t, filepath.Join(dir, "fill"), absent)
+	change(t, s, Change{Path: path}, "3")
+	for _, c := range list(t, s, Filter{Limit: 2}) {
+		if c.State != Done {
+			t.Errorf("%+v, want it done", c)
+		}
+	}
+}
+
+// fill fills the disk but for some pages.
+func fill(t *testing.T, path string, pages int64) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, 4096)
+	var size int64
+	for {
+		n, err := f.WriteAt(page, size)
+		size += int64(n)
+		if err != nil {
+			break
+		}
+	}
+	if err := f.Truncate(size - pages*4096); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadOnlyDisk(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	change(t, s, Change{Path: path}, "1")
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("2")); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("Begin: %v, want the disk to be read-only", err)
+	}
+	if n := len(list(t, s, Filter{})); n != 1 {
+		t.Errorf("%d changes, want 1", n)
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, ""); err != nil {
+		t.Fatal(err)
+	}
+	change(t, s, Change{Path: path}, "2")
+}

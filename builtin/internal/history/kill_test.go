@@ -1,0 +1,344 @@
+package history
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	// childEnv makes the test binary change files until it is killed, or as often as childCount says.
+	childEnv   = "TOOLHOST_HISTORY_CHILD"
+	childCount = "TOOLHOST_HISTORY_COUNT"
+	// longEnv is the number of kills of TestKill, for more than the few of each run.
+	longEnv = "TOOLHOST_HISTORY_KILLS"
+)
+
+// child changes files in dir/files under the journal dir/history, and prints a line for each.
+func child(dir string) {
+	count, err := strconv.Atoi(os.Getenv(childCount))
+	if err != nil {
+		count = 1 << 30
+	}
+	s, err := Open(Config{Dir: filepath.Join(dir, "history")})
+	if err == nil {
+		err = changeAtRandom(s, dir, count)
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func changeAtRandom(s *Store, dir string, count int) error {
+	var t childFataler
+	for i := range count {
+		path := filepath.Join(dir, "files", fmt.Sprintf("%d-%d", os.Getpid(), rand.IntN(3)))
+		content := absent
+		if rand.IntN(8) > 0 {
+			content = fmt.Sprintf("%d of %d\n", i, os.Getpid()) + strings.Repeat("some text\n", rand.IntN(20_000))
+		}
+		e := begin(t, s, Change{Tool: "Write", Path: path}, content)
+		temp := filepath.Join(dir, "temp-"+filepath.Base(path))
+		if content == absent {
+			put(t, path, absent)
+		} else {
+			put(t, temp, content)
+			if err := os.Rename(temp, path); err != nil {
+				return err
+			}
+		}
+		if err := e.Done(); err != nil {
+			return err
+		}
+		fmt.Println(i)
+	}
+	return nil
+}
+
+type childFataler struct{}
+
+func (childFataler) Helper()                           {}
+func (f childFataler) Fatalf(format string, a ...any)  { f.Errorf(format, a...); os.Exit(1) }
+func (childFataler) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// start runs a child. Its lines come out of the reader.
+func start(t *testing.T, dir string, count int) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	if count > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", childCount, count))
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+// room makes the directories of a child.
+func room(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "files"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestKill kills a host while it changes files, again and again, and looks whether the journal tells the truth.
+func TestKill(t *testing.T) {
+	kills := 8
+	if n, err := strconv.Atoi(os.Getenv(longEnv)); err == nil {
+		kills = n
+	}
+	dir := room(t)
+	files := filepath.Join(dir, "files")
+	settled := 0
+	for range kills {
+		cmd, lines := start(t, dir, 0)
+		for range 1 + rand.IntN(12) {
+			lines.Scan()
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() {
+		}
+		_ = cmd.Wait() // killed
+		pending := 0
+		x, err := (&journal{dir: filepath.Join(dir, "history", journalName("p"))}).load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range x.records {
+			if r.State == Pending {
+				pending++
+			}
+		}
+		if pending > 1 {
+			t.Errorf("%d changes are open after a kill, want one at most", pending)
+		}
+		settled += pending
+		s := open(t, Config{Dir: filepath.Join(dir, "history")})
+		checkTruth(t, s)
+	}
+	t.Logf("%d of %d kills left a change open", settled, kills)
+	s := open(t, Config{Dir: filepath.Join(dir, "history")})
+	u, made := undo(t, s, Selection{Principal: "p", Path: files})
+	if len(u.Refused) > 0 {
+		t.Errorf("refused: %+v", u.Refused)
+	}
+	if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
+		t.Errorf("after undoing all, %v are left, %v", left, err)
+	}
+	if len(made) > 0 {
+		if u, _ := undo(t, s, Selection{Principal: "p", IDs: made}); len(u.Files) != len(made) {
+			t.Errorf("the undo was undone for %d files, want %d", len(u.Files), len(made))
+		}
+		checkTruth(t, s)
+	}
+}
+
+// checkTruth holds that every change has ended, that all contents are there, that the changes of a file are a chain whose end the file
+// holds, and that nothing is left of what was not finished.
+func checkTruth(t *testing.T, s *Store) {
+	t.Helper()
+	last := make(map[string]Blob)
+	all := list(t, s, Filter{})
+	for i := len(all) - 1; i >= 0; i-- {
+		c := all[i]
+		if c.State == Failed {
+			continue
+		}
+		if c.State != Done || c.Before != last[c.Path] {
+			t.Errorf("change %s of %s: %s from %v, want it done from %v", c.ID, c.Path, c.State, c.Before, last[c.Path])
+		}
+		for _, b := range []Blob{c.Before, c.After} {
+			if _, err := s.Content("p", b); err != nil && !b.IsZero() {
+				t.Error(err)
+			}
+		}
+		last[c.Path] = c.After
+	}
+	for path, want := range last {
+		if got, err := Look(path); err != nil || got != want {
+			t.Errorf("%s holds %v, %v, the journal says %v", path, got, err, want)
+		}
+	}
+	for _, name := range stored(t, s, blobsName) {
+		if !sumNames.MatchString(name) {
+			t.Errorf("left behind: %s", name)
+		}
+	}
+}
+
+// TestProcessesShareADirectory lets two processes change files and this one tidy meanwhile.
+func TestProcessesShareADirectory(t *testing.T) {
+	const each = 60
+	dir := room(t)
+	s := open(t, Config{Dir: filepath.Join(dir, "history")})
+	var running sync.WaitGroup
+	for range 2 {
+		cmd, lines := start(t, dir, each)
+		running.Go(func() {
+			n := 0
+			for lines.Scan() {
+				n++
+				if err := s.tidyAll(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := cmd.Wait(); err != nil || n != each {
+				t.Errorf("%d changes, %v, want %d", n, err, each)
+			}
+		})
+	}
+	running.Wait()
+	if n := len(list(t, s, Filter{})); n != 2*each {
+		t.Errorf("%d changes, want %d", n, 2*each)
+	}
+	if aside := stored(t, s, asideName); len(aside) > 0 {
+		t.Errorf("damaged: %q", aside)
+	}
+	checkTruth(t, s)
+}
+
+func TestLockedByAStoppedProcess(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) { lockedByAStoppedProcess(t, dir, filepath.Join(files, "f")) })
+}
+
+func lockedByAStoppedProcess(t *testing.T, dir, path string) {
+	s := open(t, Config{Dir: dir})
+	change(t, s, Change{Path: path}, "1")
+	j := s.journal(journalName("p"))
+	blobs := stored(t, s, blobsName)
+	// Another Store, and so another lock on the same file, is to its lock what another process is.
+	err := (&journal{dir: j.dir}).locked(func() error {
+		_, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("2"))
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "another process has held") {
+		t.Errorf("Begin: %v, want it to give up", err)
+	}
+	if diff := cmp.Diff(blobs, stored(t, s, blobsName)); diff != "" || s.open != 0 {
+		t.Errorf("%d open, left behind (-want +got)\n%s", s.open, diff)
+	}
+}
+
+// TestSettle makes a change, dies at some moment of it, and looks what the next host makes of it.
+func TestSettle(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, after, now string
+		want                     State
+	}{
+		{"before the write", "1", "2", "1", Failed},
+		{"after the write", "1", "2", "2", Done},
+		{"changed since", "1", "2", "3!", Unclear},
+		{"changed since to the same size", "1", "2", "3", Unclear},
+		{"removed since", "1", "2", absent, Unclear},
+		{"not created", absent, "2", absent, Failed},
+		{"created", absent, "2", "2", Done},
+		{"created empty", absent, "", "", Done},
+		{"not removed", "1", absent, "1", Failed},
+		{"removed", "1", absent, absent, Done},
+		{"no change", "1", "1", "1", Done},
+	} {
+		for _, next := range []bool{false, true} {
+			dir := filepath.Join(t.TempDir(), "history")
+			path := filepath.Join(t.TempDir(), "f")
+			killed, other := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
+			put(t, path, tt.before)
+			begin(t, killed, Change{Path: path}, tt.after)
+			put(t, path, tt.now)
+			if next { // the next change tells as well as the file itself
+				change(t, other, Change{Path: path}, "next")
+			}
+			die(t, killed)
+			if _, err := other.PlanUndo(Selection{Principal: "p", Last: 1}); err != nil { // a host that runs already settles it too
+				t.Error(err)
+			}
+			changes := list(t, other, Filter{})
+			if got := changes[len(changes)-1].State; got != tt.want {
+				t.Errorf("%s (next %v): %s, want %s", tt.name, next, got, tt.want)
+			}
+			if owners, err := os.ReadDir(filepath.Join(dir, ownersName)); err != nil || len(owners) != 1 {
+				t.Errorf("%s: owners %v, %v, want the living one", tt.name, owners, err)
+			}
+		}
+	}
+}
+
+func TestTheLivingAreLeftAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "history")
+	path := filepath.Join(t.TempDir(), "f")
+	living := open(t, Config{Dir: dir})
+	e := begin(t, living, Change{Path: path}, "1")
+	j := living.journal(journalName("p"))
+	temp, err := j.writeTemp([]byte("being written"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	die(t, open(t, Config{Dir: dir}))
+	other := open(t, Config{Dir: dir}) // settles after the dead one, and not after the living
+	if got := list(t, other, Filter{})[0].State; got != Pending {
+		t.Errorf("state %s, want it pending", got)
+	}
+	if _, err := os.Stat(temp); err != nil {
+		t.Error(err)
+	}
+	put(t, path, "1")
+	if err := e.Done(); err != nil {
+		t.Fatal(err)
+	}
+	die(t, living)
+	if s := open(t, Config{Dir: dir}); list(t, s, Filter{})[0].State != Done {
+		t.Error("the change is not done")
+	}
+	if _, err := os.Stat(temp); err == nil {
+		t.Error("the file of a dead owner is left")
+	}
+}
+
+// TestManyAtOnce changes files from many goroutines under several principals.
+func TestManyAtOnce(t *testing.T) {
+	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
+	dir := t.TempDir()
+	var running sync.WaitGroup
+	for i := range 8 {
+		running.Go(func() {
+			for n := range 10 {
+				change(t, s, Change{Principal: string(rune('p' + i%2)), Path: filepath.Join(dir, strconv.Itoa(i))}, strconv.Itoa(n))
+			}
+		})
+	}
+	running.Wait()
+	for _, who := range []string{"p", "q"} {
+		if n := len(list(t, s, Filter{Principal: who, Since: time.Now().Add(-time.Hour)})); n != 40 {
+			t.Errorf("%s: %d changes, want 40", who, n)
+		}
+	}
+}

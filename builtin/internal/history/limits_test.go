@@ -1,0 +1,160 @@
+package history
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAge(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Dir: dir, MaxAge: 24 * time.Hour}
+		s := open(t, cfg)
+		change(t, s, Change{Path: filepath.Join(files, "a")}, "a1")
+		time.Sleep(time.Hour)
+		change(t, s, Change{Path: filepath.Join(files, "a")}, "a2")
+		time.Sleep(time.Hour)
+		kept := change(t, s, Change{Path: filepath.Join(files, "a")}, "a3")
+		time.Sleep(23*time.Hour + time.Minute)
+		if n := len(list(t, open(t, cfg), Filter{})); n != 1 {
+			t.Errorf("%d changes after opening a day later, want 1", n)
+		}
+		if got := ids(list(t, s, Filter{})); !slices.Equal(got, []string{kept}) {
+			t.Errorf("kept %q, want %q", got, kept)
+		}
+		want := []string{BlobOf([]byte("a2")).Sum, BlobOf([]byte("a3")).Sum}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, stored(t, s, blobsName)); diff != "" {
+			t.Errorf("contents (-want +got)\n%s", diff)
+		}
+		if u, _ := undo(t, s, Selection{Principal: "p", Last: 9}); len(u.Files) != 1 || read(t, filepath.Join(files, "a")) != "a2" {
+			t.Errorf("undo: %+v", u)
+		}
+	})
+}
+
+func TestOpenTidiesOnceAnHour(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Dir: dir}
+		s := open(t, cfg)
+		change(t, s, Change{Path: filepath.Join(files, "a")}, "1")
+		j := s.journal(journalName("p"))
+		for _, tt := range []struct {
+			wait  time.Duration
+			tidie bool
+		}{{0, true}, {59 * time.Minute, false}, {time.Minute, true}} {
+			time.Sleep(tt.wait)
+			open(t, cfg)
+			if got := j.tidiedAt().Equal(time.Now()); got != tt.tidie {
+				t.Errorf("after %v: tidied %v, want %v", tt.wait, got, tt.tidie)
+			}
+		}
+		// A clock that was set back must not stop it.
+		put(t, filepath.Join(j.dir, tidiedName), time.Now().Add(time.Hour).Format(time.RFC3339Nano))
+		open(t, cfg)
+		if !j.tidiedAt().Equal(time.Now()) {
+			t.Error("not tidied after a time in the future")
+		}
+	})
+}
+
+func TestQuota(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Dir: dir, Quota: 1000})
+		path := filepath.Join(files, "f")
+		content := func(i int) string { return fmt.Sprintf("%100d", i) }
+		for i := range 20 {
+			change(t, s, Change{Path: path}, content(i))
+		}
+		if n := len(list(t, s, Filter{})); n != 20 {
+			t.Errorf("%d changes, want all 20: they are young", n)
+		}
+		time.Sleep(youngest)
+		change(t, s, Change{Path: path}, content(20))
+		if err := s.tidyAll(); err != nil {
+			t.Fatal(err)
+		}
+		// Of the newest nine changes both contents fit: ten contents of 100 bytes.
+		if n := len(list(t, s, Filter{})); n != 9 {
+			t.Errorf("%d changes, want 9", n)
+		}
+		if n := len(stored(t, s, blobsName)); n != 10 {
+			t.Errorf("%d contents, want 10", n)
+		}
+		if u, _ := undo(t, s, Selection{Principal: "p", Last: 99}); len(u.Refused) > 0 || read(t, path) != content(11) {
+			t.Errorf("undo: %+v, %q", u, read(t, path))
+		}
+	})
+}
+
+// TestQuotaIsEnforcedMeanwhile holds that a host that never closes tidies by itself.
+func TestQuotaIsEnforcedMeanwhile(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	for name, tt := range map[string]struct{ quota, size int }{
+		"by number": {1 << 20, 8},
+		"by bytes":  {16 << 10, 1000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{Dir: filepath.Join(dir, name), Quota: int64(tt.quota), MaxAge: time.Hour}
+			s := open(t, cfg)
+			most := 0
+			for i := range 2 * tidyAfter {
+				change(t, s, Change{Path: filepath.Join(files, "f")}, fmt.Sprintf("%*d", tt.size, i))
+				time.Sleep(youngest)
+				most = max(most, len(stored(t, s, blobsName)))
+			}
+			if most > tidyAfter+62 || most*tt.size > tt.quota+tt.quota/tidyShare+3*tt.size {
+				t.Errorf("%s: up to %d contents of %d bytes", name, most, tt.size)
+			}
+		})
+	}
+}
+
+func TestQuotaOfOthers(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Dir: dir, Quota: 1000})
+		change(t, s, Change{Principal: "q", Path: filepath.Join(files, "q")}, "of q")
+		for i := range 100 {
+			change(t, s, Change{Path: filepath.Join(files, "p")}, fmt.Sprintf("%100d", i))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(youngest)
+		if err := s.tidyAll(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(list(t, s, Filter{Principal: "q"})); n != 1 {
+			t.Errorf("%d changes of the other principal, want 1", n)
+		}
+		if n := len(list(t, s, Filter{})); n != 10 {
+			t.Errorf("%d changes of both, want 10", n)
+		}
+	})
+}
+
+// TestContentRemovedWhileItIsNeeded lets the quota take a content between the look at it and the line that refers to it.
+func TestContentRemovedWhileItIsNeeded(t *testing.T) {
+	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
+	path := filepath.Join(t.TempDir(), "f")
+	change(t, s, Change{Path: path}, "1")
+	j := s.journal(journalName("p"))
+	st, err := j.stage([]byte("1"), 10, false)
+	if err != nil || st.temp != "" {
+		t.Fatalf("%+v, %v, want it there", st, err)
+	}
+	if err := os.Remove(j.blobPath(st.blob)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.settle(&st, false); err != nil || !j.has(st.blob) {
+		t.Errorf("%v, want it there again", err)
+	}
+}
