@@ -1,0 +1,81 @@
+package hook
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"toolhost/guard/settings"
+)
+
+// chosen is a hook that is to run, and where it is written.
+type chosen struct {
+	settings.Hook
+	from string // "file:line"
+	err  error  // why it cannot run
+}
+
+// label names the hook in a message. Queries of URLs are left out: they may hold
+// a secret.
+func (h chosen) label() string {
+	switch {
+	case h.Command != "":
+		return fmt.Sprintf("%q (%s)", clip(h.Command, maxLabel), h.from)
+	case h.URL != "":
+		return fmt.Sprintf("%q (%s)", clip(bareURL(h.URL), maxLabel), h.from)
+	}
+	return "at " + h.from
+}
+
+// choose returns the hooks of set that apply to the call, each once. A group
+// whose matcher cannot be read is one hook that cannot run: it may have been
+// meant for this tool.
+func (r *Runner) choose(set []settings.HookMatcher, c Call) []chosen {
+	var hooks []chosen
+	seen := map[string]bool{}
+	for _, group := range set {
+		ok, err := matches(group.Matcher, c.Tool)
+		if err != nil {
+			hooks = append(hooks, chosen{from: group.Source.Where(), err: err})
+			continue
+		}
+		if !ok {
+			continue
+		}
+		for _, h := range group.Hooks {
+			// Maps are printed in the order of their keys.
+			key := fmt.Sprintf("%q %q %q %q", h.Type, h.Command, h.URL, h.Headers)
+			if seen[key] || h.If != "" && !r.match(h.If, c) {
+				continue
+			}
+			seen[key] = true
+			hooks = append(hooks, chosen{Hook: h, from: group.Source.Where()})
+		}
+	}
+	return hooks
+}
+
+// isNames reports whether a matcher is a list of names.
+var isNames = regexp.MustCompile(`^[A-Za-z0-9_, |-]*$`).MatchString
+
+// matches reports whether a matcher applies to a tool. A list without any name
+// applies to all, like the empty one.
+func matches(matcher, tool string) (bool, error) {
+	if strings.TrimSpace(matcher) == "*" {
+		return true, nil
+	}
+	if !isNames(matcher) {
+		re, err := regexp.Compile(matcher)
+		if err != nil {
+			return false, fmt.Errorf("its matcher %q is no regular expression in Go's syntax, which has no lookaround: %w", matcher, err)
+		}
+		return re.MatchString(tool), nil
+	}
+	names := strings.FieldsFunc(matcher, func(c rune) bool { return c == '|' || c == ',' })
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	return len(names) == 0 || slices.Contains(names, tool), nil
+}

@@ -1,0 +1,49 @@
+// Package hook runs the hooks that users configure: commands and HTTP services
+// that see a call before and after it runs and can refuse, rewrite or annotate it.
+//
+// The hooks, their input and their answers are those of Claude Code
+// (https://code.claude.com/docs/en/hooks), so that hooks people already have work
+// for every client. They are chosen by the caller's settings; this package runs
+// them and says what they decided. It changes no call and judges none: an Allow
+// of a hook never lifts a deny or ask rule, and a rewritten input must be bound
+// and judged again from the start. Both are the caller's work.
+//
+// # Which hooks run
+//
+// A matcher that is empty or "*" matches every tool. One of letters, digits and
+// "_ , | -" is a list of exact tool names, separated by "|" or ",". Anything else
+// is an unanchored regular expression in Go's syntax. Hooks that are written
+// alike (same command, or same URL and headers) run once for an event, with the
+// time-out of the first. All run in parallel.
+//
+// # What a hook gets
+//
+// The event as one JSON object on standard input, or as the body of a POST. The
+// tool's input and response are written anew: a client cannot hide a word from a
+// hook that searches the text by writing it in escapes.
+//
+// A command is run by bash (where there is none by sh) in Config.Dir, without the
+// server's own variables, with CLAUDE_PROJECT_DIR. It runs outside any sandbox
+// with the rights of the server: hooks are the user's own programs. What a hook
+// executes from the workspace, an agent may have written.
+//
+// Headers of an HTTP hook are sent as written; a reference like $TOKEN is not
+// expanded, because the settings do not say which variables may leave the
+// machine (allowedEnvVars). Redirects are not followed.
+//
+// # What a hook answers
+//
+// Exit code 0, or a status of 2xx: no output, text that is not read, or a JSON
+// object. Exit code 2 refuses, with standard error as the reason. Everything
+// else is a failure: another exit code or status, a command that cannot start, no
+// answer in time, an answer that cannot be read. Stricter than Claude Code, a
+// failed PreToolUse hook refuses the call, unless the user says otherwise: a
+// guard that is broken guards nothing. So does an answer that is easily taken
+// for one, such as JSON behind a line of text, or a decision in the wrong place.
+//
+// # When a hook ends
+//
+// With its answer, its time-out, or the call's context, whichever is first, and
+// with everything it has started. How far that goes depends on Config.Start.
+// There is no grace time: it is killed.
+package hook

@@ -1,0 +1,89 @@
+//go:build unix
+
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// killTimeout bounds the end of a process group: a few milliseconds, unless its
+// leader cannot be killed.
+const killTimeout = 5 * time.Second
+
+// group is a process that leads a session and process group of its own.
+type group struct {
+	leader int
+	ended  chan struct{} // closed when code and err are set
+	code   int
+	err    error
+}
+
+// startGroup is what a [Config] without Start uses.
+func startGroup(spec Spec) (Process, error) {
+	if len(spec.Files) != 3 {
+		return nil, errors.New("hook: a process gets three files")
+	}
+	cmd := &exec.Cmd{
+		Path: spec.Argv[0], Args: spec.Argv, Dir: spec.Dir, Env: spec.Env,
+		Stdin: spec.Files[0], Stdout: spec.Files[1], Stderr: spec.Files[2],
+		SysProcAttr: leaderAttr(),
+	}
+	g := &group{ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The parent-death signal is bound to the thread that starts the process
+		// (golang/go#27505).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			g.leader = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			g.wait(cmd)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *group) wait(cmd *exec.Cmd) {
+	defer close(g.ended)
+	err := cmd.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		g.err = err
+		return
+	}
+	g.code = cmd.ProcessState.ExitCode()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		g.code = 128 + int(status.Signal())
+	}
+}
+
+// Wait implements [Process].
+func (g *group) Wait() (int, error) {
+	<-g.ended
+	return g.code, g.err
+}
+
+// Kill implements [Process]. When the leader has ended and nothing is left of the
+// group, its number is free; systems do not give it out again at once.
+func (g *group) Kill() error {
+	syscall.Kill(-g.leader, syscall.SIGKILL) // an error means that nothing is left
+	timer := time.NewTimer(killTimeout)
+	defer timer.Stop()
+	select {
+	case <-g.ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("process %d did not end within %v of being killed", g.leader, killTimeout)
+	}
+}

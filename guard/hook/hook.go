@@ -1,0 +1,214 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"toolhost/guard/settings"
+)
+
+// Config is what hooks run with.
+type Config struct {
+	// Start starts the command of a hook. Nil starts it directly, in a session of
+	// its own, and ends it by its process group: what has left the group (setsid,
+	// a daemon, a job of "set -m") survives the hook, and of a server that is
+	// killed on Linux only the shell itself dies with it. On systems without
+	// process groups nil starts nothing. A server therefore supplies a
+	// supervised starter.
+	Start func(Spec) (Process, error)
+
+	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
+	// follows no redirects. A Timeout in it counts beside the hook's own.
+	Client *http.Client
+
+	// Env is the environment that commands start from; nil for the server's own.
+	// Taken away are TOOLHOST_* and what changes how bash reads a command, and
+	// from PATH its relative entries.
+	Env []string
+
+	// Dir is the project's directory, absolute. Commands start in it, and find it
+	// in CLAUDE_PROJECT_DIR.
+	Dir string
+
+	// Shell is the absolute path of the shell that reads commands. Empty for bash
+	// in its usual places, and for /bin/sh if there is none.
+	Shell string
+
+	// Match reports whether a call matches a permission rule, for the "if" of a
+	// hook. It should report true when it cannot tell, so that the hook runs.
+	// Nil matches everything.
+	Match func(rule string, call Call) bool
+
+	// Log receives failures and the messages of hooks; nil for none.
+	Log *slog.Logger
+}
+
+// Call is the call that the hooks are asked about.
+type Call struct {
+	SessionID string
+	Cwd       string // the session's working directory
+	Mode      string // one of the settings.Mode constants
+	Tool      string // the name it is listed under
+	ToolUseID string
+	// Input is the tool's input as it will be used, a JSON object: after binding,
+	// so that hooks judge what runs and not a spelling of it. Empty for {}.
+	Input json.RawMessage
+}
+
+// An Action is what hooks want to become of a call. Of several, the strictest
+// counts; the greater is the stricter.
+type Action uint8
+
+// The actions.
+const (
+	None  Action = iota // no hook said anything: the rules decide
+	Allow               // a person need not be asked; rules still hold
+	Ask                 // a person must be asked
+	Deny                // the call must not run
+)
+
+// String returns the action as hooks write it; "none" for None.
+func (a Action) String() string {
+	switch a {
+	case None:
+		return "none"
+	case Allow:
+		return "allow"
+	case Ask:
+		return "ask"
+	}
+	return "deny"
+}
+
+// A Decision is what the hooks of a call decided together.
+type Decision struct {
+	Action Action
+	// Reason is for the model and its user. It is set for Ask and Deny.
+	Reason string
+	// UpdatedInput replaces the whole input; nil to keep it. It is an object, but
+	// otherwise unchecked: bind and judge it from the start.
+	UpdatedInput json.RawMessage
+	// Context is what hooks add for the model, and which of them failed.
+	Context []string
+	// From is where the hook that decided is written, "file:line".
+	From string
+}
+
+// After is what hooks said of a call that has run.
+type After struct {
+	// Block says that a hook objects to the outcome, for Reason. The tool has run
+	// all the same.
+	Block  bool
+	Reason string
+	// Context is what hooks add for the model, and which of them failed.
+	Context []string
+	// Output replaces the response; nil to keep it.
+	Output json.RawMessage
+	// From is where the hook that blocks, or else that replaces, is written.
+	From string
+}
+
+// A Runner runs hooks. It may be used by several goroutines at once.
+type Runner struct {
+	start  func(Spec) (Process, error)
+	client *http.Client
+	env    []string
+	dir    string
+	shell  string
+	match  func(string, Call) bool
+	log    *slog.Logger
+}
+
+// New returns a Runner. It touches nothing: what is wrong with cfg shows when a
+// hook is run, as its failure.
+func New(cfg Config) *Runner {
+	r := &Runner{start: cfg.Start, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log}
+	if r.start == nil {
+		r.start = startGroup
+	}
+	if r.match == nil {
+		r.match = func(string, Call) bool { return true }
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.client = withoutRedirects(cfg.Client)
+	base := cfg.Env
+	if base == nil {
+		base = os.Environ()
+	}
+	r.env = environ(base, cfg.Dir)
+	return r
+}
+
+// Pre runs the PreToolUse hooks of a call that is about to run. A hook that fails
+// refuses the call, unless onFailure is settings.OnFailureAllow. So does a context
+// that ends meanwhile, and two hooks that rewrite the input in different ways.
+func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call, onFailure string) Decision {
+	e := c.event(settings.PreToolUse)
+	return r.decide(ctx, e, r.run(ctx, set, c, e), onFailure != settings.OnFailureAllow)
+}
+
+// Request runs the PermissionRequest hooks of a call that a person would be asked
+// about, for the reason given. Allow and Deny answer for the person, None leaves
+// it to them; Ask is never returned. A hook that fails answers nothing.
+func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
+	e := c.event(settings.PermissionRequest)
+	e.Reason = reason
+	return r.decide(ctx, e, r.run(ctx, set, c, e), false)
+}
+
+// Denied runs the PermissionDenied hooks of a call that was refused for the reason
+// given, and returns when they have ended. Nothing they say counts.
+func (r *Runner) Denied(ctx context.Context, set []settings.HookMatcher, c Call, reason string) {
+	e := c.event(settings.PermissionDenied)
+	e.Reason = reason
+	for _, o := range r.run(ctx, set, c, e) {
+		if o.err != nil {
+			r.failed(e.Name, o)
+		}
+	}
+}
+
+// Post runs the PostToolUse hooks of a call that has succeeded within d. A hook
+// that fails is reported in the context. Give a context that outlives the call's,
+// if the hooks should run for a call whose client has gone.
+func (r *Runner) Post(ctx context.Context, set []settings.HookMatcher, c Call, response json.RawMessage, d time.Duration) After {
+	e := c.event(settings.PostToolUse)
+	e.Response, e.Millis = response, milliseconds(d)
+	return r.review(e, r.run(ctx, set, c, e))
+}
+
+// Failure runs the PostToolUseFailure hooks of a call that has failed with errText
+// within d. Otherwise it is as [Runner.Post].
+func (r *Runner) Failure(ctx context.Context, set []settings.HookMatcher, c Call, errText string, d time.Duration) After {
+	e := c.event(settings.PostToolUseFailure)
+	e.Error, e.Millis = errText, milliseconds(d)
+	return r.review(e, r.run(ctx, set, c, e))
+}
+
+// run runs the hooks that match, in parallel, and returns what became of each in
+// the order they are written in.
+func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e event) []outcome {
+	hooks := r.choose(set, c)
+	if len(hooks) == 0 {
+		return nil
+	}
+	body, err := e.encode()
+	outcomes := make([]outcome, len(hooks))
+	var running sync.WaitGroup
+	for i, h := range hooks {
+		outcomes[i].chosen = h
+		if h.err == nil {
+			h.err = err
+		}
+		running.Go(func() { outcomes[i].answer, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
+	}
+	running.Wait()
+	return outcomes
+}

@@ -1,0 +1,157 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"toolhost/guard/settings"
+)
+
+// outcome is what became of one hook.
+type outcome struct {
+	chosen
+	answer
+	err error // the hook failed, and there is no answer
+}
+
+// failed records a failure and says it.
+func (r *Runner) failed(event string, o outcome) string {
+	r.log.Warn("a hook failed", "event", event, "hook", o.label(), "error", o.err)
+	return fmt.Sprintf("The %s hook %s failed: %v", event, o.label(), o.err)
+}
+
+// told passes on what a hook said beside its decision.
+func (r *Runner) told(event string, o outcome) []string {
+	if o.message != "" {
+		r.log.Info("a hook says", "event", event, "hook", o.label(), "message", clip(o.message, maxText))
+	}
+	if o.context == "" {
+		return nil
+	}
+	return []string{clip(o.context, maxText)}
+}
+
+// why is the reason of an answer, or one that names the hook.
+func (o outcome) why(event string) string {
+	if o.action == None || o.action == Allow {
+		return ""
+	}
+	if reason := clip(o.reason, maxText); reason != "" {
+		return reason
+	}
+	verb := "refuses this"
+	if o.action == Ask {
+		verb = "wants a person to be asked"
+	}
+	return fmt.Sprintf("The %s hook %s %s and gives no reason.", event, o.label(), verb)
+}
+
+// take takes an action over if it is stricter, and adds the reason if it is as
+// strict.
+func (d *Decision) take(action Action, reason, from string) {
+	switch {
+	case action > d.Action:
+		d.Action, d.Reason, d.From = action, reason, from
+	case action == d.Action && reason != "":
+		d.Reason += "\n" + reason
+	}
+}
+
+// decide puts together what the hooks of an event before the call said. With
+// strict, a hook that failed refuses.
+func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict bool) Decision {
+	var d Decision
+	var rewriters []outcome
+	for _, o := range outcomes {
+		switch {
+		case o.err == nil:
+			d.take(o.action, o.why(e.Name), o.from)
+			d.Context = append(d.Context, r.told(e.Name, o)...)
+			if o.input != nil {
+				rewriters = append(rewriters, o)
+			}
+		case strict:
+			d.take(Deny, r.failed(e.Name, o)+remedy, o.from)
+		default:
+			d.Context = append(d.Context, r.failed(e.Name, o))
+		}
+	}
+	if len(outcomes) > 0 && ctx.Err() != nil {
+		d.take(Deny, "The call was cancelled while its hooks ran.", "")
+	}
+	input, conflict := rewritten(e.Input, rewriters)
+	if conflict != "" {
+		d.take(Deny, conflict, "")
+	}
+	if d.Action != Deny {
+		d.UpdatedInput = input
+	}
+	return d
+}
+
+// remedy ends the refusal of a call whose hook failed.
+const remedy = `. The call was refused, because a hook that fails guards nothing: mend the hook, or set "hooks": {"onFailure": "` +
+	settings.OnFailureAllow + `"} in the user settings to let such calls through.`
+
+// rewritten returns the input that hooks put in the place of was, or nil. Hooks
+// that leave it as it was do not count. What cannot both hold is a conflict.
+func rewritten(was json.RawMessage, by []outcome) (input json.RawMessage, conflict string) {
+	if before, err := canonical(was); err == nil {
+		by = slices.DeleteFunc(by, func(o outcome) bool { return bytes.Equal(o.input, before) })
+	}
+	for _, o := range by {
+		if !bytes.Equal(o.input, by[0].input) {
+			return nil, fmt.Sprintf("Two hooks rewrote the input in different ways, %s and %s: let only one of them do so.", by[0].label(), o.label())
+		}
+	}
+	if len(by) == 0 {
+		return nil, ""
+	}
+	return by[0].input, ""
+}
+
+// review puts together what the hooks of an event after the call said.
+func (r *Runner) review(e event, outcomes []outcome) After {
+	var blocked Decision
+	var after After
+	var replacers []outcome
+	for _, o := range outcomes {
+		if o.err != nil {
+			after.Context = append(after.Context, r.failed(e.Name, o))
+			continue
+		}
+		after.Context = append(after.Context, r.told(e.Name, o)...)
+		if o.action == Deny {
+			blocked.take(Deny, o.why(e.Name), o.from)
+		}
+		if o.output != nil {
+			replacers = append(replacers, o)
+		}
+	}
+	after.Block, after.Reason, after.From = blocked.Action == Deny, blocked.Reason, blocked.From
+	if len(replacers) == 0 {
+		return after
+	}
+	after.Output = replaced(replacers)
+	if after.From == "" {
+		after.From = replacers[0].from
+	}
+	return after
+}
+
+// replaced returns the response that hooks put in the place of the tool's. When
+// they differ, none of them is shown, nor the tool's: one hook may have taken out
+// what another left in.
+func replaced(by []outcome) json.RawMessage {
+	for _, o := range by {
+		if !bytes.Equal(o.output, by[0].output) {
+			withheld, _ := json.Marshal(fmt.Sprintf("[The response is withheld: two hooks replaced it in different ways, %s and %s. Let only one of them do so.]",
+				by[0].label(), o.label())) // a string always can
+			return withheld
+		}
+	}
+	return by[0].output
+}

@@ -1,0 +1,91 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"toolhost/guard/settings"
+)
+
+// withoutRedirects returns a client that follows none: a guard that another host
+// speaks for is none, and headers may hold secrets.
+func withoutRedirects(c *http.Client) *http.Client {
+	var client http.Client
+	if c != nil {
+		client = *c
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
+}
+
+// post sends the event to an HTTP hook and reads its answer.
+func (r *Runner) post(ctx context.Context, h settings.Hook, event string, body []byte) (answer, error) {
+	u, err := url.Parse(h.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return answer{}, errors.New("its url is not a complete http or https address")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, errors.New("its url is not a complete http or https address")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range h.Headers {
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		return answer{}, withoutURL(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxOutput+1))
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		return answer{}, fmt.Errorf("it answered %s; redirects are not followed", res.Status)
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return answer{}, fmt.Errorf("it answered %s%s", res.Status, headersHint(h.Headers))
+	case err != nil:
+		return answer{}, fmt.Errorf("its answer broke off: %w", withoutURL(err))
+	case len(text) > maxOutput:
+		return answer{}, errTooLong
+	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
+		return answer{}, errors.New("it answered with a page (HTML or XML), as a proxy or login does, not as a hook")
+	}
+	return parse(event, text)
+}
+
+// headersHint says why a hook may have been refused that Claude Code can reach.
+func headersHint(headers map[string]string) string {
+	for name, value := range headers {
+		if strings.Contains(value, "$") {
+			return fmt.Sprintf(" (header %s is sent as written: variables in headers are not expanded)", name)
+		}
+	}
+	return ""
+}
+
+// withoutURL drops the address from an error: its query may hold a secret.
+func withoutURL(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return fmt.Errorf("it could not be reached: %w", e.Err)
+	}
+	return err
+}
+
+// bareURL is an address without user and query.
+func bareURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

@@ -1,0 +1,227 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"toolhost/guard/settings"
+)
+
+const (
+	// exitBlock is the exit code that refuses.
+	exitBlock = 2
+
+	// drainTime is how long output is awaited after the shell's end, from what
+	// it left running: `exec > >(tee log)` outlives the shell for a moment.
+	drainTime = 100 * time.Millisecond
+
+	// afterKill bounds the wait for the end of the output once everything was
+	// ended. It is reached only if a process could not be.
+	afterKill = time.Second
+)
+
+// A Spec says what to start.
+type Spec struct {
+	Argv  []string   // Argv[0] is the absolute path of the program
+	Dir   string     // absolute working directory
+	Env   []string   // the whole environment, "NAME=value"
+	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
+}
+
+// A Process is a started process and what descends from it.
+type Process interface {
+	// Wait waits for the process itself and returns its exit code, 128 + the
+	// signal's number after a signal. It is called once. An error means that the
+	// end is unknown.
+	Wait() (exitCode int, err error)
+
+	// Kill ends what is left of the process and its descendants, and releases
+	// what belongs to them. It is called once, whether the process has ended or
+	// not. An error says what could not be ended.
+	Kill() error
+}
+
+// runOne runs one hook within its time-out.
+func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+	if h.err != nil {
+		return answer{}, h.err
+	}
+	timeout := h.Timeout
+	if timeout <= 0 {
+		timeout = settings.DefaultHookTimeout
+	}
+	late := fmt.Errorf("it gave no answer within %v and was ended", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	a, err := r.ask(ctx, h, event, body)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return a, err
+}
+
+func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+	switch h.Type {
+	case "command":
+		return r.command(ctx, h.Command, event, body)
+	case "http":
+		return r.post(ctx, h.Hook, event, body)
+	}
+	return answer{}, fmt.Errorf("its type is %q; command or http is expected", h.Type)
+}
+
+// command runs a command and reads its answer.
+func (r *Runner) command(ctx context.Context, command, event string, body []byte) (answer, error) {
+	if command == "" {
+		return answer{}, errors.New("it names no command")
+	}
+	shell, err := findShell(r.shell)
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := r.launch(Spec{Argv: []string{shell, "-c", command}, Dir: r.dir, Env: r.env})
+	if err != nil {
+		return answer{}, fmt.Errorf("it could not be started: %w", err)
+	}
+	code, err := p.finish(ctx, body)
+	if p.left != nil {
+		r.log.Warn("processes of a hook could not be ended", "command", clip(command, maxLabel), "error", p.left)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	said := clip(p.stderr.String(), maxText)
+	switch {
+	case code == exitBlock:
+		return answer{action: Deny, reason: said}, nil
+	case code != 0 && said == "":
+		return answer{}, fmt.Errorf("exit code %d, and nothing on standard error", code)
+	case code != 0:
+		return answer{}, fmt.Errorf("exit code %d: %s", code, said)
+	case p.stdout.over:
+		return answer{}, errTooLong
+	}
+	return parse(event, p.stdout.text)
+}
+
+// errTooLong is the failure of a hook whose answer is not known as a whole.
+var errTooLong = fmt.Errorf("its output is longer than %d MiB", maxOutput>>20)
+
+// running is a started command with our ends of its pipes.
+type running struct {
+	proc           Process
+	in, out, err   *os.File
+	stdout, stderr capture
+	left           error // what could not be ended
+}
+
+// launch starts a command with pipes for input, output and errors.
+func (r *Runner) launch(spec Spec) (_ *running, err error) {
+	var p running
+	ours := []**os.File{&p.in, &p.out, &p.err}
+	defer func() {
+		closeAll(spec.Files)
+		if err != nil {
+			closeAll([]*os.File{p.in, p.out, p.err})
+		}
+	}()
+	for i, our := range ours {
+		from, to, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			from, to = to, from
+		}
+		*our = from
+		spec.Files = append(spec.Files, to)
+	}
+	p.stdout.limit, p.stderr.limit = maxOutput, maxOutput
+	p.proc, err = r.start(spec)
+	return &p, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close() // nil files only return an error
+	}
+}
+
+// finish gives the command its input, takes its output, and returns its exit code
+// when it and everything it started has ended.
+func (p *running) finish(ctx context.Context, input []byte) (code int, err error) {
+	type end struct {
+		code int
+		err  error
+	}
+	exit := make(chan end, 1)
+	go func() {
+		code, err := p.proc.Wait()
+		exit <- end{code, err}
+	}()
+	var readers, all sync.WaitGroup
+	for _, output := range []struct {
+		to   *capture
+		from *os.File
+	}{{&p.stdout, p.out}, {&p.stderr, p.err}} {
+		readers.Go(func() { io.Copy(output.to, output.from) }) // the end of the command is what counts
+	}
+	all.Go(func() {
+		p.in.Write(input) // a command need not read it
+		p.in.Close()
+	})
+	eof := make(chan struct{})
+	all.Go(func() {
+		readers.Wait()
+		close(eof)
+	})
+	select {
+	case e := <-exit:
+		code, err = e.code, e.err
+		drain(ctx, eof)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	p.left = p.proc.Kill()
+	p.in.Close() // ends the writer
+	deadline := time.Now().Add(afterKill)
+	p.out.SetReadDeadline(deadline)
+	p.err.SetReadDeadline(deadline)
+	all.Wait()
+	closeAll([]*os.File{p.out, p.err})
+	return code, err
+}
+
+// drain waits for the end of the output.
+func drain(ctx context.Context, eof <-chan struct{}) {
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-eof:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// capture keeps the beginning of an output and drops the rest.
+type capture struct {
+	text  []byte
+	limit int
+	over  bool
+}
+
+// Write implements [io.Writer].
+func (c *capture) Write(p []byte) (int, error) {
+	keep := min(len(p), c.limit-len(c.text))
+	c.text = append(c.text, p[:keep]...)
+	c.over = c.over || keep < len(p)
+	return len(p), nil
+}
+
+// String returns what was kept.
+func (c *capture) String() string { return string(c.text) }
