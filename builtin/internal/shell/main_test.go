@@ -5,7 +5,6 @@ package shell
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -50,18 +49,6 @@ func run(tb testing.TB, r *Runner, c Command) *Result {
 		tb.Fatalf("%.80q: %v", c.Text, err)
 	}
 	return res
-}
-
-// spillTo returns a Spill into a temporary directory.
-func spillTo(tb testing.TB) Spill {
-	dir := tb.TempDir()
-	return func() (io.WriteCloser, string, error) {
-		f, err := os.CreateTemp(dir, "spill")
-		if err != nil {
-			return nil, "", err
-		}
-		return f, f.Name(), nil
-	}
 }
 
 // withTag returns the ids of the processes that have tag among their arguments.

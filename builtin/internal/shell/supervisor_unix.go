@@ -313,6 +313,8 @@ type processID struct {
 // A process is one row of the system's process table.
 type process struct {
 	processID
-	parent, group, session int
-	ended                  bool // over, but not yet waited for
+	parent, group int
+	//lint:ignore U1000 only Linux tells it
+	session int
+	ended   bool // over, but not yet waited for
 }

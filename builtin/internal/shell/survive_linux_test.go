@@ -298,3 +298,15 @@ func awaitWarm(tb testing.TB, r *Runner) {
 	}
 	tb.Fatal("the shells started ahead did not come up")
 }
+
+// spillTo returns a Spill into a temporary directory.
+func spillTo(tb testing.TB) Spill {
+	dir := tb.TempDir()
+	return func() (io.WriteCloser, string, error) {
+		f, err := os.CreateTemp(dir, "spill")
+		if err != nil {
+			return nil, "", err
+		}
+		return f, f.Name(), nil
+	}
+}

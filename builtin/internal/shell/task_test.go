@@ -17,14 +17,26 @@ const (
 	other = "principal-b"
 )
 
-// fifo returns a path of a pipe on which a command can be made to wait, the
-// command that makes it, and how to let the command go on.
+// fifo returns the path of a pipe that the command makes and waits on, and how to
+// let it go on.
 func fifo(t *testing.T) (path string, release func(line string)) {
 	path = filepath.Join(t.TempDir(), "fifo")
 	return path, func(line string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(line+"\n"), 0); err != nil {
-			t.Error(err)
+		for {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if errors.Is(err, os.ErrNotExist) {
+				time.Sleep(time.Millisecond) // not made yet
+				continue
+			}
+			if err == nil {
+				_, err = f.WriteString(line + "\n")
+				f.Close()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return
 		}
 	}
 }
