@@ -102,7 +102,7 @@ var attacks = []attack{
 	{"sysrq", `( : >> /proc/sysrq-trigger ) && echo BREACH`, false},
 	{"writable proc", `find /proc -maxdepth 1 -type f -writable 2>/dev/null | while read -r f; do ( : >> "$f" ) 2>/dev/null && echo BREACH "$f"; done`, false},
 	{"kernel settings", `for f in /sys/kernel/mm/ksm/run /sys/power/state /sys/fs/cgroup/*/release_agent /sys/fs/cgroup/cgroup.procs /sys/kernel/uevent_helper; do ( : >> $f ) && echo BREACH $f; done`, false},
-	{"disks", `for d in /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/kmem /dev/kmsg /dev/fuse /dev/kvm; do [ -e $d ] && echo BREACH $d; done`, false},
+	{"disks", `for d in /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/kmem /dev/kmsg /dev/fuse /dev/kvm; do ( : < $d ) && echo BREACH $d; done`, false},
 	{"device node", `$ATTACK mknod "$WS/disk"; $ATTACK mknod /dev/shm/disk; $ATTACK mknod "$TMPDIR/disk"`, false},
 	{"kernel keys", `keyctl show 2>/dev/null | grep -i keyring && echo BREACH`, false},
 
@@ -171,11 +171,20 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 }
 
 func TestAttacks(t *testing.T) {
-	f := newFixture(t)
-	f.serve(t)
-	f.env = append(f.env, "HANDLE="+handleOf(t, f.ws+"/.env"))
-	before := f.snapshot(t)
-	for backend, s := range available(t, f) {
+	for _, backend := range platformBackends {
+		f := newFixture(t)
+		f.serve(t)
+		f.env = append(f.env, "HANDLE="+handleOf(t, f.ws+"/.env"))
+		s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{backend}})
+		if errors.Is(err, ErrUnavailable) {
+			t.Logf("skipping %s: %v", backend, err)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("Start with %s: %v", backend, err)
+		}
+		defer s.Close()
+		before := f.snapshot(t)
 		for _, a := range attacks {
 			t.Run(string(backend)+"/"+a.name, func(t *testing.T) {
 				if why := knownGaps[backend][a.name]; why != "" {
@@ -216,7 +225,30 @@ func TestAttacksAreReal(t *testing.T) {
 }
 
 // knownGaps are attacks a backend does not hold against, and why.
-var knownGaps = map[Backend]map[string]string{}
+var knownGaps = map[Backend]map[string]string{Landlock: gaps(
+	"Landlock cannot take a path out of a writable directory",
+	"cat", "redirection", "python", "dd", "grep recursive", "tar", "cp", "copied binary", "git hash-object", "symlink",
+	"new symlink", "dot dot", "double slashes", "hard link before the start", "hard link into a denied directory",
+	"new hard link", "denied symlink by its target", "proc self root", "proc of everyone", "proc task",
+	"chmod of the mask", "mmap", "sendfile", "O_PATH reopened", "execute it", "umount", "rename of a denied file",
+	"rename of a denied directory", "rename of a parent", "rename over a denied file", "removal", "exchange",
+	"write into a denied directory", "settings", "settings by hard link", "settings, directory renamed",
+	"settings, new neighbour", "settings, new hard link", "hook",
+).and(
+	"Landlock knows no right for names, permissions and attributes",
+	"listing a masked directory", "chmod of protected files", "extended attributes",
+)}
+
+type gapList map[string]string
+
+func gaps(why string, names ...string) gapList { return gapList{}.and(why, names...) }
+
+func (g gapList) and(why string, names ...string) gapList {
+	for _, n := range names {
+		g[n] = why
+	}
+	return g
+}
 
 // handleOf returns the kind and the handle of a file, which open_by_handle_at
 // opens without a path.

@@ -103,12 +103,11 @@ func (f *fixture) policy() Policy {
 // adds to the environment how. Whoever connects reads that it got through.
 func (f *fixture) serve(t testing.TB) {
 	t.Helper()
-	abstract := "toolhost-test-" + strconv.Itoa(os.Getpid())
 	for name, l := range map[string]net.Listener{
 		"TCP":      listen(t, "tcp", "127.0.0.1:0"),
 		"SOCKET":   listen(t, "unix", f.base+"/out/daemon.sock"),
 		"SOCKET2":  listen(t, "unix", f.ws+"/agent.sock"),
-		"ABSTRACT": listen(t, "unix", "@"+abstract),
+		"ABSTRACT": listen(t, "unix", "@"+f.base),
 	} {
 		f.env = append(f.env, name+"="+strings.TrimPrefix(l.Addr().String(), "@"))
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok {

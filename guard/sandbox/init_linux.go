@@ -17,10 +17,11 @@ import (
 // sandbox; the second says which part.
 const (
 	initArg       = "__sandbox"
-	roleNamespace = "namespaces"
-	roleEnter     = "enter" // become a command
-	roleCheck     = "check" // report which of the named files can be read
-	roleTry       = "try"   // try a canary
+	roleNamespace = string(Namespaces) // guard the commands of a sandbox
+	roleLandlock  = string(Landlock)   // guard one command
+	roleEnter     = "enter"            // become a command
+	roleCheck     = "check"            // report which of the named files can be read
+	roleTry       = "try"              // try a canary
 )
 
 // Descriptors of process 1 at its start.
@@ -40,7 +41,9 @@ func Init(args []string) (ran bool) {
 	var err error
 	switch args[2] {
 	case roleNamespace:
-		err = namespaceInit()
+		err = guard((*guardian).setUp)
+	case roleLandlock:
+		err = guard((*guardian).setUpLandlock)
 	case roleEnter:
 		err = enter(args[3:])
 	case roleCheck:
@@ -61,7 +64,7 @@ func Init(args []string) (ran bool) {
 // exitInit is the exit code of a process 1 that failed.
 const exitInit = 125
 
-// guardian is process 1 of a namespace sandbox.
+// guardian is process 1 of a namespace sandbox, or a supervisor under Landlock.
 type guardian struct {
 	conn  *net.UnixConn
 	view  *view
@@ -69,9 +72,9 @@ type guardian struct {
 	jobs  *jobs
 }
 
-// namespaceInit runs process 1. It returns only with an error; the end of the
-// host ends the process.
-func namespaceInit() error {
+// guard runs a guardian, prepared by setUp. It returns only with an error; the
+// end of the host ends the process.
+func guard(setUp func(*guardian) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
@@ -84,7 +87,7 @@ func namespaceInit() error {
 		return err
 	}
 	g := &guardian{conn: conn, jobs: newJobs()}
-	listener, err := g.setUp()
+	listener, err := setUp(g)
 	ready := newMessage(msgReady, 0)
 	ready.err(err)
 	if sendErr := send(conn, ready.buf, listener...); sendErr != nil || err != nil {
@@ -139,7 +142,7 @@ func (g *guardian) setUp() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.spawn, err = newSpawner(rules); err != nil {
+	if g.spawn, err = newSpawner(true, func() error { return restrictCommands(rules) }); err != nil {
 		return nil, err
 	}
 	if pl.network {
@@ -176,6 +179,9 @@ func (g *guardian) serve() error {
 	for {
 		buf, files, err := receive(g.conn)
 		if err != nil {
+			if g.view == nil { // no namespace that would end with us
+				sweep(descends)
+			}
 			os.Exit(0) // the host has ended; with us everything here does
 		}
 		if err := g.handle(buf, files); err != nil {
@@ -210,6 +216,9 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	case msgDeny:
 		m := newMessage(msgDone, id)
 		targets, pins := decodeTargets(d), d.strs()
+		if g.view == nil {
+			return errMalformed
+		}
 		m.err(errors.Join(d.err, g.view.deny(targets, pins)))
 		m.uint(0)
 		return send(g.conn, m.buf)

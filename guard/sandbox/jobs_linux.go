@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -12,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is a command as process 1 knows it. Every process that descends from it is
-// in its UTS namespace, which none can leave: session, process group and parent
-// can all be changed.
+// job is a command as its guardian knows it. In namespaces, every process that
+// descends from it is in its UTS namespace, which none can leave: session,
+// process group and parent can all be changed. Without, the guardian has one
+// command only, and all its descendants are that command's.
 type job struct {
-	id     uint64
-	pid    int
-	ns     int    // descriptor that keeps the namespace, and thus its number, from being reused
-	marker string // how /proc/PID/ns/uts reads
-	exited bool
+	id      uint64
+	pid     int
+	ns      int            // descriptor that keeps the namespace, and thus its number, from being reused; or -1
+	members func(int) bool // whether a process is one of the command's
+	exited  bool
 }
 
 // jobs is the table of commands.
@@ -44,13 +47,16 @@ func (js *jobs) add(id uint64, start func() (pid, ns int, err error)) error {
 	if err != nil {
 		return err
 	}
-	marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ns))
-	if err != nil {
-		unix.Kill(pid, unix.SIGKILL)
-		unix.Close(ns)
-		return fmt.Errorf("identifying the command: %w", err)
+	j := &job{id: id, pid: pid, ns: ns, members: descends}
+	if ns >= 0 {
+		marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ns))
+		if err != nil {
+			unix.Kill(pid, unix.SIGKILL)
+			unix.Close(ns)
+			return fmt.Errorf("identifying the command: %w", err)
+		}
+		j.members = func(pid int) bool { return hasMarker(pid, marker) }
 	}
-	j := &job{id: id, pid: pid, ns: ns, marker: marker}
 	js.byID[id], js.byPID[pid] = j, j
 	select {
 	case js.started <- struct{}{}:
@@ -103,8 +109,10 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 	if j == nil {
 		return 0, nil
 	}
-	defer unix.Close(j.ns)
-	return sweep(j.marker)
+	if j.ns >= 0 {
+		defer unix.Close(j.ns)
+	}
+	return sweep(j.members)
 }
 
 const (
@@ -115,12 +123,12 @@ const (
 	sweepPause = 500 * time.Microsecond
 )
 
-// sweep kills all processes of a namespace, until two looks in a row find none:
+// sweep kills all processes of a command, until two looks in a row find none:
 // in one look, a process may hide by starting another whose number was passed
 // already, and ending itself. If that does not succeed process 1 ends, and with
 // it everything in the sandbox.
-func sweep(marker string) (ended int, err error) {
-	s := &sweeper{marker: marker, killed: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
+func sweep(members func(pid int) bool) (ended int, err error) {
+	s := &sweeper{members: members, killed: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
 	for clean := 0; clean < 2; {
 		found, err := s.look()
 		if err != nil {
@@ -138,7 +146,7 @@ func sweep(marker string) (ended int, err error) {
 
 // sweeper ends the processes of one command.
 type sweeper struct {
-	marker   string
+	members  func(pid int) bool
 	killed   map[int]bool // the processes that were found
 	deadline time.Time
 }
@@ -182,7 +190,7 @@ func (s *sweeper) kill(pid int) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	if !isMember(pid, s.marker) {
+	if !s.members(pid) {
 		return false
 	}
 	group, err := unix.Getpgid(pid)
@@ -195,9 +203,41 @@ func (s *sweeper) kill(pid int) bool {
 	return true
 }
 
-// isMember reports whether pid has a thread in the namespace. The main thread
-// alone would not do: it may have ended while others run.
-func isMember(pid int, marker string) bool {
+// descends reports whether pid is a descendant of ours and alive. We are the
+// one that orphans fall to, so that none is lost by the end of its parent.
+func descends(pid int) bool {
+	for self, first := os.Getpid(), true; pid > 1; first = false {
+		state, parent, err := processStat(pid)
+		if err != nil || first && (state == "Z" || state == "X") {
+			return false
+		}
+		if parent == self {
+			return true
+		}
+		pid = parent
+	}
+	return false
+}
+
+// processStat returns the state and the parent of a process.
+func processStat(pid int) (state string, parent int, err error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", 0, err
+	}
+	// The name stands in parentheses and may contain anything.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 2 {
+		return "", 0, errMalformed
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return fields[0], parent, err
+}
+
+// hasMarker reports whether pid has a thread in the namespace that reads as
+// marker. The main thread alone would not do: it may have ended while others
+// run.
+func hasMarker(pid int, marker string) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if link, err := os.Readlink(dir + "/ns/uts"); err == nil {
 		return link == marker

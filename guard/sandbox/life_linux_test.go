@@ -292,7 +292,7 @@ func TestStatus(t *testing.T) {
 			"no such program":       {Argv: []string{"/no/such/program"}},
 			"not in PATH":           {Argv: []string{"no-such-program"}, Env: f.env},
 			"no directory":          {Argv: []string{"/bin/true"}, Dir: "/no/such/dir"},
-			"denied directory":      {Argv: []string{"/bin/true"}, Dir: f.ws + "/secrets"},
+			"denied directory":      {Argv: []string{"/bin/true"}, Dir: f.out + "/private"},
 			"file as the directory": {Argv: []string{"/bin/true"}, Dir: f.ws + "/go.mod"},
 			"nothing":               {},
 			"NUL":                   {Argv: []string{"/bin/true", "a\x00b"}},

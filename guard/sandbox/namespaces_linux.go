@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces is the host's end of a namespace sandbox.
+// namespaces is the host's end of a sandbox with a guardian: process 1 of
+// namespaces, or the supervisor of one command under Landlock.
 type namespaces struct {
+	backend  Backend
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
 	complain *os.File // what process 1 wrote to its standard error
@@ -37,24 +39,41 @@ type reply struct {
 	files []int
 }
 
-// startNamespaces starts process 1 and waits until it is ready. listener is the
-// proxy's socket inside, nil with an unrestricted network.
+// startNamespaces starts process 1 of new namespaces. listener is the proxy's
+// socket inside, nil with an unrestricted network.
 func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, listener net.Listener, err error) {
 	pl, err := resolve(p)
 	if err != nil {
 		return nil, nil, err
 	}
+	n, files, err := startGuardian(ctx, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
+	if err != nil {
+		return nil, nil, err
+	}
+	n.policy = p
+	if len(files) == 0 {
+		return n, nil, nil
+	}
+	if listener, err = fileListener(files[0]); err != nil {
+		n.close()
+		return nil, nil, err
+	}
+	return n, listener, nil
+}
+
+// startGuardian starts ourselves as the guardian of commands and waits until it
+// is ready; files is what it sent with that message.
+func startGuardian(ctx context.Context, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (n *namespaces, files []int, err error) {
 	n = &namespaces{
-		policy: p, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*confined),
+		backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*confined),
 		dead: make(chan struct{}),
 	}
-	if err := n.exec(pl, o.Executable); err != nil {
+	if err := n.exec(pl, executable, attr); err != nil {
 		return nil, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { n.cmd.Process.Kill() })
 	defer stop()
-	files, err := n.ready()
-	if err != nil {
+	if files, err = n.ready(); err != nil {
 		n.conn.Close()
 		n.cmd.Wait()
 		defer n.complain.Close()
@@ -63,21 +82,13 @@ func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, l
 		}
 		return nil, nil, n.startFailure(err)
 	}
-	if len(files) > 0 {
-		if listener, err = fileListener(files[0]); err != nil {
-			n.conn.Close()
-			n.cmd.Wait()
-			n.complain.Close()
-			return nil, nil, err
-		}
-	}
 	go n.receive()
-	return n, listener, nil
+	return n, files, nil
 }
 
 // exec starts process 1, which gets the socket and the plan, an empty
 // environment and nothing else.
-func (n *namespaces) exec(pl *plan, executable string) error {
+func (n *namespaces) exec(pl *plan, executable string, attr *syscall.SysProcAttr) error {
 	e := &encoder{}
 	pl.encode(e)
 	planFD, err := memoryFile("plan", e.buf)
@@ -102,16 +113,16 @@ func (n *namespaces) exec(pl *plan, executable string) error {
 		executable = "/proc/self/exe" // also where the file was replaced or cannot be reached by name
 	}
 	n.cmd = exec.Command(executable)
-	n.cmd.Args = []string{"toolhost", initArg, roleNamespace}
+	n.cmd.Args = []string{"toolhost", initArg, string(n.backend)}
 	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
 	n.cmd.Dir = "/"
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
-	n.cmd.SysProcAttr = namespaceAttributes(pl.network)
+	n.cmd.SysProcAttr = attr
 	if err := n.cmd.Start(); err != nil {
 		n.conn.Close()
 		n.complain.Close()
-		return namespaceUnavailable(err)
+		return n.unavailable(err)
 	}
 	return nil
 }
@@ -192,7 +203,7 @@ func (n *namespaces) startFailure(err error) error {
 	if text := n.complaint(); errors.Is(err, io.EOF) && text != "" {
 		err = errors.New(text)
 	}
-	return namespaceUnavailable(err)
+	return n.unavailable(err)
 }
 
 // complaint is the end of what process 1 wrote to its standard error.
@@ -207,9 +218,12 @@ func (n *namespaces) complaint() string {
 	return strings.TrimSpace(string(buf[:k]))
 }
 
-// namespaceUnavailable explains why there are no namespaces here.
-func namespaceUnavailable(err error) error {
-	return &unavailableError{Namespaces, err.Error(), namespaceRemedy(err)}
+// unavailable explains why the backend does not work here.
+func (n *namespaces) unavailable(err error) error {
+	if n.backend != Namespaces {
+		return &unavailableError{n.backend, err.Error(), ""}
+	}
+	return &unavailableError{n.backend, err.Error(), namespaceRemedy(err)}
 }
 
 // namespaceRemedy finds the setting that is most likely in the way.

@@ -32,7 +32,7 @@ var ErrClosed = errors.New("sandbox: the sandbox has ended")
 
 // Enforcement says what the kernel holds against every command.
 type Enforcement struct {
-	// Writes: nothing outside Policy.Writable, or inside ReadOnly, changes.
+	// Writes: no content outside Policy.Writable, or inside ReadOnly, changes.
 	Writes bool
 	// Denies: Denied and Masked cannot be read or written.
 	Denies bool

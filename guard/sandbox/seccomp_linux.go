@@ -61,9 +61,6 @@ var refused = [...]uint32{
 // hypervisor), and most are rarely used kernel code.
 var families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// localFamilies are those that stay on the machine.
-var localFamilies = [...]uint32{unix.AF_UNIX, unix.AF_NETLINK}
-
 // filter builds a seccomp program. Every rule loads the system call's number
 // first, so that rules stand in any order.
 type filter struct{ prog []unix.SockFilter }
@@ -109,10 +106,9 @@ func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 	f.op(bpfRet, ret, 0, 0)
 }
 
-// commandFilter is the filter of commands. online says whether sockets of the
-// Internet families make sense; they do when a network namespace or the policy
-// decides where they reach.
-func commandFilter(online bool) []unix.SockFilter {
+// commandFilter is the filter of commands, who may use sockets of the given
+// families.
+func commandFilter(families []uint32) []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfJeq, auditArch, 1, 0)
@@ -134,11 +130,7 @@ func commandFilter(online bool) []unix.SockFilter {
 	// Both put input into the terminal of whoever started us.
 	f.onValue(unix.SYS_IOCTL, offArg1, unix.TIOCSTI, retEPERM)
 	f.onValue(unix.SYS_IOCTL, offArg1, tiocLinux, retEPERM)
-	if online {
-		f.unlessOneOf(unix.SYS_SOCKET, families[:], retNoAF)
-	} else {
-		f.unlessOneOf(unix.SYS_SOCKET, localFamilies[:], retNoAF)
-	}
+	f.unlessOneOf(unix.SYS_SOCKET, families, retNoAF)
 	f.op(bpfRet, retAllow, 0, 0)
 	return f.prog
 }

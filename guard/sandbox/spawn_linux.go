@@ -36,19 +36,20 @@ type command struct {
 type spawner struct {
 	requests chan func()
 	null     int
+	mark     bool // give every command a UTS namespace
 }
 
-// newSpawner starts the thread and waits until it is restricted.
-func newSpawner(rules *ruleset) (*spawner, error) {
+// newSpawner starts the thread and waits until it has restricted itself.
+func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening /dev/null: %w", err)
 	}
-	s := &spawner{requests: make(chan func()), null: null}
+	s := &spawner{requests: make(chan func()), null: null, mark: mark}
 	restricted := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: threads without the limits exist beside it
-		err := restrictCommands(rules)
+		err := restrict()
 		restricted <- err
 		if err != nil {
 			return
@@ -64,6 +65,18 @@ func newSpawner(rules *ruleset) (*spawner, error) {
 // It keeps one capability, which an exec takes away: the right to make the UTS
 // namespace by which the processes of a command are known.
 func restrictCommands(rules *ruleset) error {
+	if err := dropPowers(); err != nil {
+		return err
+	}
+	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
+		return err
+	}
+	return confine(rules, families[:])
+}
+
+// dropPowers makes sure that no program the calling thread executes will have a
+// capability.
+func dropPowers() error {
 	for c := uintptr(0); c <= lastCapabilityPossible; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
 			if errors.Is(err, unix.EINVAL) && c > unix.CAP_LAST_CAP/2 {
@@ -78,11 +91,14 @@ func restrictCommands(rules *ruleset) error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, commandSecurebits, 0, 0, 0); err != nil {
 		return fmt.Errorf("taking root's powers: %w", err)
 	}
+	return nil
+}
+
+// confine puts the calling thread under Landlock, unless rules is nil, and the
+// system call filter.
+func confine(rules *ruleset, families []uint32) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("refusing new privileges: %w", err)
-	}
-	if err := keepOnly(unix.CAP_SYS_ADMIN); err != nil {
-		return err
 	}
 	if rules != nil {
 		if err := rules.restrict(); err != nil {
@@ -90,16 +106,14 @@ func restrictCommands(rules *ruleset) error {
 		}
 		rules.close()
 	}
-	return installFilter(commandFilter(true))
+	return installFilter(commandFilter(families))
 }
 
-// keepOnly leaves the calling thread one capability, which its children do not
-// inherit.
-func keepOnly(capability uint) error {
+// keepOnly leaves the calling thread the capabilities in set, of the first 32;
+// its children inherit none.
+func keepOnly(set uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	data[capability/32].Permitted = 1 << (capability % 32)
-	data[capability/32].Effective = 1 << (capability % 32)
+	data := [2]unix.CapUserData{{Permitted: set, Effective: set}}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}
@@ -128,11 +142,16 @@ func (s *spawner) fork(c command) (pid, ns int, err error) {
 	if err != nil {
 		return 0, -1, err
 	}
-	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
-		return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
-	}
-	if ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if ns = -1; s.mark {
+		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
+			return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+		}
+		if ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+		}
+	} else {
+		attr.Pdeathsig = syscall.SIGKILL
 	}
 	files := make([]uintptr, 0, max(len(c.files), 3))
 	for _, fd := range c.files {
@@ -146,10 +165,12 @@ func (s *spawner) fork(c command) (pid, ns int, err error) {
 		dir = "/"
 	}
 	pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
-		Dir: dir, Env: c.env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: dir, Env: c.env, Files: files, Sys: attr,
 	})
 	if err != nil {
-		unix.Close(ns)
+		if ns >= 0 {
+			unix.Close(ns)
+		}
 		return 0, -1, startError(program, dir, err)
 	}
 	return pid, ns, nil
@@ -216,15 +237,7 @@ func enter(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("refusing new privileges: %w", err)
-	}
-	if rules != nil {
-		if err := rules.restrict(); err != nil {
-			return err
-		}
-	}
-	if err := installFilter(commandFilter(true)); err != nil {
+	if err := confine(rules, families[:]); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))

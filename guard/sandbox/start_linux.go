@@ -5,7 +5,7 @@ import (
 )
 
 // platformBackends are the backends to try, best first.
-var platformBackends = []Backend{Namespaces, Bubblewrap}
+var platformBackends = []Backend{Namespaces, Bubblewrap, Landlock}
 
 func platformWhy() []string { return nil }
 
@@ -39,6 +39,12 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 			s.report.Why = []string{"bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole."}
 		}
 		return s, nil
+	case Landlock:
+		l, report, err := startLandlock(ctx, p, o)
+		if err != nil {
+			return nil, err
+		}
+		return &Sandbox{engine: l, report: report}, nil
 	default:
 		return nil, &unavailableError{backend: b, cause: "is not a backend of this system"}
 	}

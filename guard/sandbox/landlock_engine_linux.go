@@ -1,0 +1,297 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// landlocked contains commands by Landlock and the system call filter alone.
+// Every command has a guardian of its own, which it cannot signal or trace and
+// to which its orphans fall.
+type landlocked struct {
+	executable string
+
+	mu     sync.Mutex
+	policy Policy
+	closed bool
+	live   map[*supervised]bool
+}
+
+func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
+	version := landlockVersion()
+	if version < landlockMinimum {
+		return nil, Report{}, &unavailableError{Landlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
+	}
+	p.Denied = slices.Clone(p.Denied)
+	l := &landlocked{executable: o.Executable, policy: p, live: make(map[*supervised]bool)}
+	pl, err := resolve(p)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	n, err := l.guardian(ctx)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	return l, landlockReport(version, pl), n.close()
+}
+
+// landlockReport says what Landlock holds of a plan: it can only allow, so
+// nothing can be taken out of a directory that is open.
+func landlockReport(version int, pl *plan) Report {
+	inside := func(list []target) bool {
+		return slices.ContainsFunc(list, func(t target) bool {
+			return slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
+		})
+	}
+	r := Report{Backend: Landlock, Enforces: Enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
+	if inside(pl.readOnly) {
+		r.Enforces.Writes = false
+		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
+	}
+	if inside(pl.denied) || inside(pl.masked) {
+		r.Enforces.Denies = false
+		r.Why = append(r.Why, "landlock: denied files inside the workspace can be read.")
+	}
+	if version < landlockScope {
+		r.Enforces.Processes = false
+		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
+	}
+	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our own files outside the workspace can be changed.")
+	if !pl.network {
+		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
+	}
+	return r
+}
+
+// guardian starts a guardian for the policy as it is now.
+func (l *landlocked) guardian(ctx context.Context) (*namespaces, error) {
+	l.mu.Lock()
+	policy, closed := l.policy, l.closed
+	policy.Denied = slices.Clone(policy.Denied)
+	l.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	pl, err := resolve(policy)
+	if err != nil {
+		return nil, err
+	}
+	n, _, err := startGuardian(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	return n, err
+}
+
+func (l *landlocked) spawn(s Spec) (Process, error) {
+	n, err := l.guardian(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	p, err := n.spawn(s)
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	w := &supervised{Process: p, guardian: n, engine: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		go w.Kill()
+		return nil, ErrClosed
+	}
+	l.live[w] = true
+	return w, nil
+}
+
+// supervised is a command with its guardian.
+type supervised struct {
+	Process
+	guardian *namespaces
+	engine   *landlocked
+	once     sync.Once
+}
+
+// Kill implements Process; the guardian goes too.
+func (w *supervised) Kill() (ended int, err error) {
+	w.once.Do(func() {
+		ended, err = w.Process.Kill()
+		w.Process.Wait() // so that the status is known before the guardian goes
+		err = errors.Join(err, w.guardian.close())
+		w.engine.mu.Lock()
+		delete(w.engine.live, w)
+		w.engine.mu.Unlock()
+	})
+	return ended, err
+}
+
+func (l *landlocked) deny(paths []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	for _, p := range paths {
+		if slices.ContainsFunc(l.policy.Writable, func(w string) bool { return within(p, w) }) {
+			return fmt.Errorf("sandbox: %s lies in a writable directory, where Landlock cannot hide it", p)
+		}
+		if !slices.Contains(l.policy.Denied, p) {
+			l.policy.Denied = append(l.policy.Denied, p)
+		}
+	}
+	return nil
+}
+
+func (l *landlocked) try(c canary) (attempt, error) {
+	n, err := l.guardian(context.Background())
+	if err != nil {
+		return attempt{}, err
+	}
+	defer n.close()
+	return n.try(c)
+}
+
+func (l *landlocked) close() error {
+	l.mu.Lock()
+	l.closed = true
+	live := l.live
+	l.live = nil
+	l.mu.Unlock()
+	var errs []error
+	for w := range live {
+		if _, err := w.Kill(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setUpLandlock prepares the guardian of one command.
+func (g *guardian) setUpLandlock() ([]int, error) {
+	pl, err := readPlan(initPlan)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("refusing to be traced: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("taking in orphans: %w", err)
+	}
+	version := landlockVersion()
+	rules, err := accessRuleset(version, pl)
+	if err != nil {
+		return nil, err
+	}
+	allowed := []uint32{unix.AF_NETLINK}
+	if pl.network {
+		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
+	}
+	if version >= landlockUnixSocket { // else nothing keeps commands from the sockets of daemons
+		allowed = append(allowed, unix.AF_UNIX)
+	}
+	g.spawn, err = newSpawner(false, func() error {
+		if os.Geteuid() == 0 {
+			if err := dropPowers(); err != nil {
+				return err
+			}
+		}
+		if err := keepOnly(0); err != nil {
+			return err
+		}
+		return confine(rules, allowed)
+	})
+	return nil, err
+}
+
+// accessRuleset allows reading everything that is not hidden, and changes in
+// the writable paths. The names of hidden files stay visible.
+func accessRuleset(version int, pl *plan) (*ruleset, error) {
+	scope := uint64(unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+	r, err := newRuleset(version, landlockRead|landlockWrite, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.allowAll(pl); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *ruleset) allowAll(pl *plan) error {
+	if err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+		return err
+	}
+	for _, path := range readable(pl) {
+		if err := r.allow(path, landlockRead); err != nil {
+			return err
+		}
+	}
+	// No device nodes: root's would be the disks.
+	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	open := r.handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
+	for _, t := range pl.writable {
+		if err := r.allow(t.path, open); err != nil {
+			return err
+		}
+	}
+	for _, t := range pl.shown {
+		if err := r.allow(t.path, landlockRead); err != nil {
+			return err
+		}
+	}
+	const use = landlockRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	for _, name := range append([]string{"ptmx", "pts"}, devices[:]...) {
+		if err := r.allow("/dev/"+name, use); err != nil {
+			return err
+		}
+	}
+	for _, path := range pl.sockets {
+		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable lists what may be read: everything beside the way to something
+// hidden. /dev is hidden too, but for a few devices. What is hidden inside a
+// writable path cannot be.
+func readable(pl *plan) []string {
+	hidden := map[string]bool{"/dev": true}
+	onTheWay := map[string]bool{"/": true}
+	for _, t := range slices.Concat(pl.denied, pl.masked) {
+		if slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) }) {
+			continue
+		}
+		hidden[t.path] = true
+		for dir := filepath.Dir(t.path); dir != "/"; dir = filepath.Dir(dir) {
+			onTheWay[dir] = true
+		}
+	}
+	var list []string
+	var visit func(dir string)
+	visit = func(dir string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return // what we cannot read stays closed
+		}
+		for _, e := range entries {
+			switch path := filepath.Join(dir, e.Name()); {
+			case hidden[path], e.Type()&fs.ModeSymlink != 0:
+			case onTheWay[path]:
+				visit(path)
+			default:
+				list = append(list, path)
+			}
+		}
+	}
+	visit("/")
+	return list
+}
