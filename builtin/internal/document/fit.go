@@ -62,23 +62,23 @@ func (s *source) encode(img *image.RGBA) (data []byte, mime string, changes []st
 	return out.Bytes(), jpegFormat.mime, changes, nil
 }
 
-// scale returns img with the longer side at most as given, for all that fits
-// already as a copy. Halving again and again is an exact average of four pixels
-// each time: a single step of the fast scaler would skip pixels, and with them
-// the strokes of letters.
+// scale returns img with the longer side at most as given. Halving again and
+// again is an exact average of four pixels each time: a single step of the fast
+// scaler would skip pixels, and with them the strokes of letters.
 func scale(img image.Image, side int) *image.RGBA {
 	size := img.Bounds().Size()
-	for longer := max(size.X, size.Y); longer > 2*side; longer = max(size.X, size.Y) {
-		size = image.Pt(max(1, size.X/2), max(1, size.Y/2))
+	target := size
+	if longer := max(size.X, size.Y); longer > side {
+		target = image.Pt(max(1, size.X*side/longer), max(1, size.Y*side/longer))
+	}
+	for size.X > 2*target.X || size.Y > 2*target.Y {
+		size = image.Pt(max(target.X, size.X/2), max(target.Y, size.Y/2))
 		img = scaleTo(img, size)
 	}
-	if longer := max(size.X, size.Y); longer > side {
-		size = image.Pt(max(1, size.X*side/longer), max(1, size.Y*side/longer))
-	}
-	if done, ok := img.(*image.RGBA); ok && done.Bounds() == (image.Rectangle{Max: size}) {
+	if done, ok := img.(*image.RGBA); ok && done.Bounds() == (image.Rectangle{Max: target}) {
 		return done
 	}
-	return scaleTo(img, size)
+	return scaleTo(img, target)
 }
 
 func scaleTo(img image.Image, size image.Point) *image.RGBA {

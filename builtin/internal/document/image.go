@@ -94,7 +94,7 @@ func notImage(raw []byte) error {
 
 func damaged(f *format, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the file begins as a %s but is cut short: it cannot be shown", f.words)
+		return fmt.Errorf("the file begins as a %s but is cut short or damaged: it cannot be shown", f.words)
 	}
 	return fmt.Errorf("the file begins as a %s but cannot be decoded: %w", f.words, err)
 }

@@ -30,9 +30,9 @@ const (
 	// readable, and a letter page has 935×1210 pixels.
 	DPI = 110
 
-	// maxAnswer bounds what a worker may send: 20 pages with pictures before
-	// they are compressed further.
-	maxAnswer = 400 << 20
+	// maxMessage bounds one message of a worker, in bytes: a picture of
+	// [MaxSide] squared that hardly compresses, as base64.
+	maxMessage = 32 << 20
 
 	// waitDelay is how long a killed worker's pipes are waited for.
 	waitDelay = 2 * time.Second
@@ -52,6 +52,10 @@ type PDFOptions struct {
 	// the user: it must lie outside of what a sandbox may write. Empty: nothing
 	// is kept.
 	CacheDir string
+
+	// program is what to run as a worker, instead of this very program. Tests
+	// under the race detector set it: PDFium is 30 times slower there.
+	program string
 }
 
 // Pages are some pages of a PDF.
@@ -95,7 +99,9 @@ func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, e
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errSlow)
 	defer cancel()
-	err = p.work(ctx, f, order{From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1})
+	err = p.work(ctx, f, o.program, order{
+		From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1,
+	})
 	if err != nil && len(p.Text) == 0 {
 		return nil, err
 	}
@@ -125,19 +131,20 @@ func (p *Pages) finish(to int) {
 }
 
 // work runs a worker and takes its pages.
-func (p *Pages) work(ctx context.Context, f *os.File, o order) error {
+func (p *Pages) work(ctx context.Context, f *os.File, program string, o order) error {
 	arg, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	self, err := ownProgram()
-	if err != nil {
-		return err
+	if program == "" {
+		if program, err = ownProgram(); err != nil {
+			return err
+		}
 	}
 	// The file is the standard input because that is inherited on every system.
 	// An environment is not needed, and may hold secrets.
 	stderr := &firstBytes{limit: 2000}
-	cmd := exec.CommandContext(ctx, self)
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{"toolhost", workerArg, string(arg)}
 	cmd.Env, cmd.Stdin, cmd.Stderr, cmd.WaitDelay = []string{}, f, stderr, waitDelay
 	out, err := cmd.StdoutPipe()
@@ -147,8 +154,8 @@ func (p *Pages) work(ctx context.Context, f *os.File, o order) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("the PDF reader could not be started: %w", err)
 	}
-	done, takeErr := p.take(json.NewDecoder(io.LimitReader(out, maxAnswer)))
-	if done {
+	done, takeErr := p.take(&io.LimitedReader{R: out}, o.To-o.From+1)
+	if !errors.Is(takeErr, io.EOF) {
 		cmd.Process.Kill() // whatever it still does, nobody needs it
 	}
 	waitErr := cmd.Wait()
@@ -157,15 +164,20 @@ func (p *Pages) work(ctx context.Context, f *os.File, o order) error {
 		return takeErr
 	case ctx.Err() != nil:
 		return fmt.Errorf("the PDF reader was stopped: %w", context.Cause(ctx))
+	case !errors.Is(takeErr, io.EOF):
+		return fmt.Errorf("the PDF reader gave an answer that is none: %w", takeErr)
 	}
-	return fmt.Errorf("the PDF reader failed on this file (%w)%s", errors.Join(waitErr, takeErr), stderr.words())
+	return fmt.Errorf("the PDF reader failed on this file (%w)%s", waitErr, stderr.words())
 }
 
-// take reads what a worker sends. It reports whether that came to its end.
-func (p *Pages) take(answers *json.Decoder) (done bool, err error) {
+// take reads up to count pages that a worker sends. It reports whether that
+// came to its end, or to that of what an answer may hold.
+func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
+	answers := json.NewDecoder(out)
 	texts, pictures := 0, 0
 	for {
 		var a answer
+		out.N = maxMessage
 		if err := answers.Decode(&a); err != nil {
 			return false, err
 		}
@@ -177,6 +189,8 @@ func (p *Pages) take(answers *json.Decoder) (done bool, err error) {
 		case a.Total > 0:
 			p.Total = a.Total
 			continue
+		case len(p.Text) == count:
+			return false, errors.New("it has more pages than it was asked for")
 		}
 		number := p.First + len(p.Text)
 		pic, err := a.picture(number)

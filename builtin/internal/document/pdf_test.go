@@ -1,0 +1,313 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// workerOptions returns options with a worker without race detector and a cache
+// of compiled programs that all tests share.
+var workerOptions = sync.OnceValues(func() (PDFOptions, error) {
+	dir, err := os.MkdirTemp("", "document")
+	if err != nil {
+		return PDFOptions{}, err
+	}
+	o := PDFOptions{CacheDir: filepath.Join(dir, "cache"), program: filepath.Join(dir, "pdfworker.exe")}
+	out, err := exec.Command("go", "build", "-o", o.program, "./testdata/pdfworker").CombinedOutput()
+	if err != nil {
+		return o, fmt.Errorf("%w: %s", err, out)
+	}
+	return o, nil
+})
+
+// removeWorker removes what workerOptions made.
+func removeWorker() {
+	if o, err := workerOptions(); err == nil {
+		os.RemoveAll(filepath.Dir(o.program))
+	}
+}
+
+func testOptions(tb testing.TB) PDFOptions {
+	tb.Helper()
+	o, err := workerOptions()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return o
+}
+
+func readPDF(tb testing.TB, content []byte, from, to int) (*Pages, error) {
+	tb.Helper()
+	return PDF(tb.Context(), openFile(tb, content), from, to, testOptions(tb))
+}
+
+func TestPDFPages(t *testing.T) {
+	thirty := make([]pdfPage, 30)
+	for i := range thirty {
+		thirty[i] = textPage(fmt.Sprintf("This is page %d.", i+1))
+	}
+	tests := []struct {
+		name     string
+		pages    []pdfPage
+		from, to int
+		text     []string
+		pictures []string // their notes
+		notes    []string
+	}{
+		{"text", []pdfPage{textPage("Hello", "world")}, 1, 20, []string{"Hello\nworld"}, nil, nil},
+		{"some of many", thirty, 2, 3, []string{"This is page 2.", "This is page 3."}, nil,
+			[]string{`These are pages 2 to 3 of 30. Go on with pages="4-23".`}},
+		{"the last", thirty, 30, 49, []string{"This is page 30."}, nil, nil},
+		{"empty page", []pdfPage{{}, textPage("b")}, 1, 2, []string{"", "b"}, nil, []string{"Page 1 is empty."}},
+		{"no text layer", []pdfPage{drawnPage()}, 1, 1, []string{""}, []string{"page 1, 934×1209 pixels"},
+			[]string{"Page 1 has no text layer: it is shown as a picture."}},
+		{"huge page", []pdfPage{{content: "0 0 9 9 re f", box: "0 0 14400 7200"}}, 1, 1, []string{""}, []string{"page 1, 2000×1000 pixels"},
+			[]string{"Page 1 has no text layer: it is shown as a picture."}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readPDF(t, makePDF("", tt.pages...), tt.from, tt.to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pictures []string
+			for _, p := range got.Pictures {
+				pictures = append(pictures, p.Note)
+				mustDecode(t, p)
+			}
+			if got.First != tt.from || got.Total != len(tt.pages) || fmt.Sprintf("%q", got.Text) != fmt.Sprintf("%q", tt.text) {
+				t.Errorf("got from %d of %d: %q; want from %d of %d: %q", got.First, got.Total, got.Text, tt.from, len(tt.pages), tt.text)
+			}
+			if fmt.Sprint(pictures) != fmt.Sprint(tt.pictures) {
+				t.Errorf("pictures: got %q, want %q", pictures, tt.pictures)
+			}
+			if fmt.Sprintf("%q", got.Notes) != fmt.Sprintf("%q", tt.notes) {
+				t.Errorf("notes: got %q, want %q", got.Notes, tt.notes)
+			}
+		})
+	}
+}
+
+// encrypted is a trailer that names an encryption by the standard handler,
+// revision 3, which no empty password opens.
+const encrypted = `/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] ` +
+	`/Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -44 ` +
+	`/O <00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff> ` +
+	`/U <ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100> >>`
+
+func TestPDFErrors(t *testing.T) {
+	tests := []struct {
+		name     string
+		content  []byte
+		from, to int
+		want     string
+	}{
+		{"encrypted", makePDF(encrypted, textPage("secret")), 1, 1, "encrypted and opens only with a password"},
+		{"beyond the end", makePDF("", textPage("a")), 5, 6, "has 1 pages: page 5 does not exist"},
+		{"noise", append([]byte("%PDF-1.4\n"), bytes.Repeat([]byte{0xff, 0}, 500)...), 1, 1, "damaged"},
+		{"empty file", nil, 1, 1, "the file is empty"},
+		{"no pages", makePDF(""), 1, 1, "has no pages"},
+		{"no range", makePDF("", textPage("a")), 0, 0, "cannot be read"},
+		{"too many", makePDF("", textPage("a")), 1, 21, "at most 20"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := readPDF(t, tt.content, tt.from, tt.to)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %+v, %v; want an error with %q", p, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestPDFDraw draws a page that has text, and takes the file as its offset stands.
+func TestPDFDraw(t *testing.T) {
+	f := openFile(t, makePDF("", textPage("Hello")))
+	if _, err := f.Seek(7, 0); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions(t)
+	o.Draw = true
+	p, err := PDF(t.Context(), f, 1, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Pictures) != 1 || len(p.Text) != 1 || p.Text[0] != "Hello" {
+		t.Errorf("got %d pictures and %q", len(p.Pictures), p.Text)
+	}
+	if at, _ := f.Seek(0, 1); at != 7 {
+		t.Errorf("the file stands at %d, want 7", at)
+	}
+}
+
+// TestPDFText stops before an answer becomes too long, and says how to go on.
+func TestPDFText(t *testing.T) {
+	lines := make([]string, 500)
+	for i := range lines {
+		lines[i] = strings.Repeat("many words ", 10)
+	}
+	long := textPage(lines...)
+	long.box = "0 -9000 2000 792"
+	p, err := readPDF(t, makePDF("", long, long, long), 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Text) != 1 || !strings.Contains(strings.Join(p.Notes, "\n"), `Go on with pages="2-3"`) {
+		t.Errorf("got %d pages, notes %q", len(p.Text), p.Notes)
+	}
+}
+
+// TestPDFOwnProgram starts this very test binary as a worker. It gets no further
+// than that there is nothing to read: under the race detector PDFium takes 30 s.
+func TestPDFOwnProgram(t *testing.T) {
+	_, err := PDF(t.Context(), openFile(t, nil), 1, 1, PDFOptions{})
+	if err == nil || err.Error() != "the file is empty" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPDFCancelled(t *testing.T) {
+	cause := errors.New("nobody waits any more")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := PDF(ctx, openFile(t, makePDF("", textPage("a"))), 1, 1, testOptions(t))
+	if err == nil {
+		t.Error("got no error")
+	}
+}
+
+// TestPDFTimeout has a worker that never answers.
+func TestPDFTimeout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell script")
+	}
+	o := PDFOptions{Timeout: 50 * time.Millisecond, program: script(t, "echo '{\"Total\":3}'; echo '{\"Text\":\"one\"}'; exec sleep 1000")}
+	p, err := PDF(t.Context(), openFile(t, nil), 1, 3, o)
+	if err != nil && !strings.Contains(err.Error(), "took too long") { // too slow even for the first page
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if err == nil && (p.Text[0] != "one" || !strings.Contains(p.Notes[0], "Page 2 could not be read: the PDF reader was stopped: it took too long")) {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestPDFWorkerLies has workers that a file has turned against us.
+func TestPDFWorkerLies(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs shell scripts")
+	}
+	tests := []struct{ name, script, want string }{
+		{"crash", `echo 'fatal error: out of memory' >&2; exit 2`, "the PDF reader failed on this file (exit status 2): fatal error: out of memory"},
+		{"no JSON", `echo hello`, "an answer that is none"},
+		{"endless noise", `exec yes`, "an answer that is none"},
+		{"endless text", `echo '"'; exec tr '\0' a </dev/zero`, "an answer that is none"},
+		{"nothing", `exit 0`, "the PDF reader failed on this file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := PDF(t.Context(), openFile(t, nil), 1, 3, PDFOptions{program: script(t, tt.script)})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	o := PDFOptions{program: script(t, `exec yes '{"Text":"a"}'`)}
+	p, err := PDF(t.Context(), openFile(t, nil), 1, 3, o)
+	if err != nil || len(p.Text) != 3 || !strings.Contains(p.Notes[0], "more pages than it was asked for") {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	o.program = script(t, `echo '{"Total":1}{"PNG":"bm8gcGljdHVyZQ=="}{"Done":true}'`)
+	p, err = PDF(t.Context(), openFile(t, nil), 1, 1, o)
+	if err != nil || len(p.Pictures) != 0 || !strings.Contains(p.Notes[0], "Page 1 could not be drawn: the content is text") {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// script returns a program that runs a shell script.
+func script(t *testing.T, text string) string {
+	name := filepath.Join(t.TempDir(), "worker")
+	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+"PATH=/bin:/usr/bin\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestPDFMutated changes bytes of a good file. Whatever becomes of it, there is
+// an answer or an error, and no worker is left.
+func TestPDFMutated(t *testing.T) {
+	good := makePDF("", textPage("Hello", "world"), drawnPage(), textPage("end"))
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 50 {
+		bad := bytes.Clone(good)
+		for range 1 + random.IntN(30) {
+			switch at := random.IntN(len(bad)); random.IntN(3) {
+			case 0:
+				bad[at] = byte(random.Uint32())
+			case 1:
+				bad = append(bad[:at], bad[min(len(bad), at+random.IntN(20)):]...)
+			default:
+				bad = append(bad[:at:at], append([]byte("99999999"), bad[at:]...)...)
+			}
+		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			p, err := readPDF(t, bad, 1, 3)
+			if err == nil && p.Total < 1 {
+				t.Errorf("got neither pages nor an error: %+v", p)
+			}
+			if err != nil && strings.Contains(err.Error(), "took too long") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCacheDir(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("directories have no modes")
+	}
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{open: "is open to other users", link: "is no directory", "/dev/null": "could not be made"} {
+		if got, err := cacheDir(dir); err == nil || !strings.Contains(err.Error(), want) || got != "" {
+			t.Errorf("cacheDir(%s): got %q, %v, want an error with %q", dir, got, err, want)
+		}
+	}
+	fresh := filepath.Join(t.TempDir(), "a", "b")
+	if got, err := cacheDir(fresh); err != nil || got != fresh {
+		t.Errorf("cacheDir(%s): got %q, %v", fresh, got, err)
+	}
+}
+
+func TestCleanText(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\r\nb":              "a\nb",
+		"hyphen\x02\r\nated":  "hyphen-\nated",
+		"\ufffe a\x00b\uffff": "- ab",
+		"\t\n":                "",
+	} {
+		if got := cleanText(in); got != want {
+			t.Errorf("cleanText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
