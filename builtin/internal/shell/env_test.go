@@ -72,6 +72,16 @@ func TestMergePath(t *testing.T) {
 	}
 }
 
+func TestBarePath(t *testing.T) {
+	for path, want := range map[string]bool{
+		"": true, "/usr/bin:/bin": true, fallbackPath: true, "/usr/bin:/opt/homebrew/bin": false, "/root/.cargo/bin": false,
+	} {
+		if got := bare(path); got != want {
+			t.Errorf("bare(%q) = %v", path, got)
+		}
+	}
+}
+
 // TestLoginPath starts runners as a desktop program would, with nearly no PATH,
 // and with login shells of all sorts.
 func TestLoginPath(t *testing.T) {
@@ -119,7 +129,7 @@ func TestLoginPathDoesNotHold(t *testing.T) {
 	if err := os.WriteFile(sh, []byte("#!/bin/bash\nsleep 1000\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(t, Config{Env: []string{"PATH=/usr/bin:/bin", "SHELL=" + sh}, PathTimeout: time.Hour, PathWait: time.Millisecond})
+	r := newRunner(t, Config{Env: []string{"PATH=/usr/bin:/bin", "SHELL=" + sh}, PathTimeout: time.Hour, PathWait: 10 * time.Millisecond})
 	if got := run(t, r, Command{Text: "echo on"}); got.Text != "on\n" {
 		t.Errorf("got %+v", got)
 	}

@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -50,4 +51,22 @@ func rootOnly(dir string) bool {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Uid == 0
+}
+
+// setBlocking makes descriptors block. Go's own pipes do not, and programs expect
+// it: bash would take an empty script pipe for the end of it, and output would be
+// lost.
+func setBlocking(files ...*os.File) error {
+	for _, f := range files {
+		conn, err := f.SyscallConn()
+		if err != nil {
+			return err
+		}
+		var failed error
+		err = conn.Control(func(fd uintptr) { failed = syscall.SetNonblock(int(fd), false) })
+		if err := errors.Join(err, failed); err != nil {
+			return err
+		}
+	}
+	return nil
 }

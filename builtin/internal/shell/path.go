@@ -22,13 +22,14 @@ import (
 // as a command. If it does not answer in time, it is killed with everything it
 // started and the inherited PATH stays.
 //
-// Commands wait for the answer only during the first second of the runner's life
-// (Config.PathWait): clients take longer than that to send the first command, and
-// a hanging start-up file must not hold every command for its whole time.
+// Commands wait for the answer only if the inherited PATH is bare, and only during
+// the first second of the runner's life (Config.PathWait): clients take longer
+// than that to send the first command, and a hanging start-up file must not hold
+// every command for its whole time.
 type loginPath struct {
 	cfg   Config
 	until time.Time
-	known chan struct{} // closed when the answer is in use or will not come
+	known chan struct{} // closed when the answer is in use, will not come or is not waited for
 	once  sync.Once
 }
 
@@ -43,11 +44,24 @@ const (
 
 func newLoginPath(cfg Config) *loginPath {
 	p := &loginPath{cfg: cfg, until: time.Now().Add(cfg.PathWait), known: make(chan struct{})}
-	if cfg.InheritPath {
+	if cfg.InheritPath || !bare(lookup(cfg.Env, "PATH")) {
 		p.done()
 	}
 	return p
 }
+
+// bare reports whether a PATH has nothing but the system's own directories: it
+// then comes from a desktop program or an init system, not from a shell.
+func bare(path string) bool {
+	for _, dir := range filepath.SplitList(path) {
+		if !slices.Contains(systemDirs, dir) {
+			return false
+		}
+	}
+	return true
+}
+
+var systemDirs = append(filepath.SplitList(fallbackPath), "/usr/games", "/usr/local/games", "/snap/bin")
 
 func (p *loginPath) done() { p.once.Do(func() { close(p.known) }) }
 
@@ -79,6 +93,10 @@ func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
 		return ""
 	}
 	defer r.Close()
+	if err := setBlocking(w); err != nil {
+		w.Close()
+		return ""
+	}
 	proc, err := p.cfg.Start(Spec{
 		// fish prints its list variable PATH with colons when it is quoted, so
 		// one form serves bash, zsh, ksh, dash and fish. A shell that does not

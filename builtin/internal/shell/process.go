@@ -12,7 +12,7 @@ type Spec struct {
 	Argv  []string   // Argv[0] is the absolute path of the program
 	Dir   string     // absolute working directory
 	Env   []string   // the whole environment, "NAME=value"
-	Files []*os.File // the child's descriptors 0, 1, 2, …; all others are closed
+	Files []*os.File // the child's descriptors 0, 1, 2, …, in blocking mode; all others are closed
 }
 
 // A Process is a started process and everything that descends from it.

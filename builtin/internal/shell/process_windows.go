@@ -153,3 +153,6 @@ func readNow(f *os.File, buf []byte) int {
 
 // rootOnly is not known for Windows: bash is looked for in fixed places only.
 func rootOnly(string) bool { return false }
+
+// setBlocking does nothing: pipes on Windows block.
+func setBlocking(...*os.File) error { return nil }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // ignore are the fields that differ from run to run.
@@ -259,6 +260,26 @@ func TestLargeCommand(t *testing.T) {
 	if got := run(t, r, Command{Text: text}); got.Text != "1048576\n" {
 		t.Errorf("got %q", got.Text)
 	}
+}
+
+// TestFilesBlock: whoever starts the process gets descriptors in the mode that
+// programs expect.
+func TestFilesBlock(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true, Start: func(s Spec) (Process, error) {
+		for i, f := range s.Files {
+			conn, err := f.SyscallConn()
+			if err != nil {
+				return nil, err
+			}
+			conn.Control(func(fd uintptr) {
+				if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+					t.Errorf("descriptor %d: flags %#x, %v", i, flags, err)
+				}
+			})
+		}
+		return StartSupervised(s)
+	}})
+	run(t, r, Command{Text: "true"})
 }
 
 // TestNothingLost: the shell ends at once with more output pending than the reader

@@ -66,7 +66,7 @@ type Config struct {
 	SpillMax    int64         // bytes; 0: DefaultSpillMax
 	Warm        int           // 0: DefaultWarm; negative: none is started ahead
 	PathTimeout time.Duration // 0: DefaultPathTimeout
-	PathWait    time.Duration // 0: DefaultPathWait; counted from New, not from the command
+	PathWait    time.Duration // 0: DefaultPathWait; counted from New, and only if the inherited PATH is bare
 }
 
 // withDefaults returns c with the defaults for what is zero.

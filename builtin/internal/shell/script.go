@@ -77,6 +77,10 @@ func startShell(start Start, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	growPipe(s.out)
+	if err := setBlocking(script, out, dir); err != nil {
+		s.close()
+		return nil, err
+	}
 	s.proc, err = start(Spec{
 		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},
 		Dir:   rootDir,
