@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 // never above 1. TOOLHOST_BENCH names a further tree.
 func BenchmarkAgainstRipgrep(b *testing.B) {
 	rg := ripgrep(b)
-	src := filepath.Join(runtime.GOROOT(), "src")
+	src := goSource(b)
 	trees := map[string]string{"small": filepath.Join(src, "encoding"), "go": src}
 	if more := os.Getenv("TOOLHOST_BENCH"); more != "" {
 		trees["more"] = more

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +34,16 @@ func ripgrep(tb testing.TB) string {
 
 // long asks for the long forms of the comparisons: TOOLHOST_LONG=1.
 func long() bool { return os.Getenv("TOOLHOST_LONG") != "" }
+
+// goSource is Go's own source tree.
+func goSource(tb testing.TB) string {
+	tb.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		tb.Skip("no go command to find Go's source tree with")
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "src")
+}
 
 // runRG runs ripgrep in a directory, as the engine is meant to behave. Exit
 // code 1 means no match, 2 a file that could not be read.
@@ -84,19 +92,19 @@ func grepArgs(q GrepQuery) []string {
 	return args
 }
 
-// binaryNote is what ripgrep says of a binary file between its matches.
-var binaryNote = regexp.MustCompile(`(?m)^.*: WARNING: stopped searching binary file after match.*\n|^.*: binary file matches.*\n`)
-
-// normalRG brings ripgrep's output into the engine's form.
-func normalRG(out string) string {
-	out = binaryNote.ReplaceAllString(out, "")
-	out = regexp.MustCompile(`(?m)^\./`).ReplaceAllString(out, "")
-	return withoutReturns(strings.ToValidUTF8(out, "\uFFFD"))
+// normal brings the output of either side into one form: without what ripgrep
+// says of a binary file between its matches, and without carriage returns.
+func normal(out string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.ToValidUTF8(out, "\uFFFD")) {
+		if strings.Contains(line, ": WARNING: stopped searching binary file after match") || strings.Contains(line, ": binary file matches") {
+			continue
+		}
+		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "./")
+		b.WriteString(strings.TrimRight(line, "\r") + "\n")
+	}
+	return b.String()
 }
-
-var returns = regexp.MustCompile(`\r+\n`)
-
-func withoutReturns(s string) string { return returns.ReplaceAllString(s, "\n") }
 
 func sorted(text string) string {
 	lines := strings.SplitAfter(text, "\n")
@@ -113,8 +121,8 @@ func compareGrep(t *testing.T, e *Engine, rg, root string, q GrepQuery) {
 		t.Errorf("Grep: %v", err)
 		return
 	}
-	want := normalRG(runRG(t, rg, root, grepArgs(q)...))
-	have := withoutReturns(got.Text)
+	want := normal(runRG(t, rg, root, grepArgs(q)...))
+	have := normal(got.Text)
 	if q.Mode == FilesWithMatches {
 		want, have = sorted(want), sorted(have)
 	}
@@ -159,7 +167,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
 	generated := t.TempDir()
 	makeTree(t, generated, 7)
-	goTree := filepath.Join(runtime.GOROOT(), "src")
+	goTree := goSource(t)
 	roots := []string{generated, filepath.Join(goTree, "encoding"), filepath.Join(goTree, "net", "http")}
 	for i, p := range patterns {
 		for k, root := range roots {
@@ -167,7 +175,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 				{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: FilesWithMatches},
 				{Mode: Content, LineNumbers: true, Before: 2, After: 1, Globs: noLateBinary}, {Mode: Content, IgnoreCase: true},
 			} {
-				if !long() && (i+k)%5 != m {
+				if !long() && (i%len(roots) != k || i/len(roots)%5 != m) {
 					continue
 				}
 				q.Pattern = p
@@ -180,7 +188,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 func TestQueriesOnGoTree(t *testing.T) {
 	rg := ripgrep(t)
 	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
-	root := filepath.Join(runtime.GOROOT(), "src")
+	root := goSource(t)
 	for _, q := range []GrepQuery{
 		{Pattern: `sync\.Mutex`, Mode: Content, LineNumbers: true},
 		{Pattern: `func \(.*\) String\(\) string`, Mode: Count},
@@ -215,14 +223,14 @@ func TestMultilineAsRipgrep(t *testing.T) {
 	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
 	root := t.TempDir()
 	makeTree(t, root, 11)
-	for _, p := range multilinePatterns {
-		for _, q := range []GrepQuery{
+	for i, p := range multilinePatterns {
+		for m, q := range []GrepQuery{
 			{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: FilesWithMatches},
 			{Mode: Content, LineNumbers: true, Before: 1, After: 2, Globs: noLateBinary},
 		} {
 			// Around empty matches ripgrep 15 prints context that belongs to none,
 			// and counts by searching the printed lines again.
-			if p == `^\s*$` && (q.Mode == Count || q.After > 0) {
+			if p == `^\s*$` && (q.Mode == Count || q.After > 0) || !long() && i%2 != m%2 {
 				continue
 			}
 			q.Pattern, q.Multiline = p, true

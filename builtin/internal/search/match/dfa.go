@@ -130,9 +130,8 @@ func (d *dfa) assertions(prev kind, r rune) uint32 {
 	if prev == textStart {
 		f |= syntax.EmptyBeginText | syntax.EmptyBeginLine
 	}
-	// Between a carriage return and its newline no line starts or ends. Within
-	// lines, the end of the text stands for the newline.
-	within := prev == returnRune && (r == '\n' || r == runeEnd && d.lines)
+	// Between a carriage return and its newline no line starts or ends.
+	within := prev == returnRune && r == '\n'
 	if prev == newline || prev == returnRune && !within {
 		f |= syntax.EmptyBeginLine
 	}

@@ -115,7 +115,8 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 			return Span{}, false
 		}
 		m.at = s.End + 1
-		if m.dfa.find(m.text[s.Start:s.End], newline) >= 0 {
+		// With its newline, which is the end of a line only if no return precedes.
+		if m.dfa.find(m.text[s.Start:min(s.End+1, len(m.text))], newline) >= 0 {
 			return s, true
 		}
 	}

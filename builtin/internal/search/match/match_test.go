@@ -25,7 +25,7 @@ func byMachine(p *pattern.Pattern, text string) (out []Span) {
 	at := 0
 	for line := range strings.Lines(text) {
 		body := strings.TrimSuffix(line, "\n")
-		if _, ok := vm.find([]byte(body), 0); ok {
+		if s, ok := vm.find([]byte(line), 0); ok && s.Start <= len(body) {
 			out = append(out, Span{at, at + len(body)})
 		}
 		at += len(line)
@@ -41,7 +41,7 @@ var atoms = []string{"a", "b", "foo", "K", "s", "é", "ſ", ".", `\w`, `\d`, `\s
 func TestRoadsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := []string{"a", "b", "foo", "bar", "K", "k", "\u212a", "ſ", "S", "é", "世", " ", "\n", "\n", "\r\n", "\xff", "1", "_", "-", "\r", "FOO"}
-	for range 3000 {
+	for range 1000 {
 		var src strings.Builder
 		for range 1 + r.IntN(5) {
 			src.WriteString(atoms[r.IntN(len(atoms))])
