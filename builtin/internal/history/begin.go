@@ -14,7 +14,8 @@ import (
 // besides is the size of both contents, in bytes, from which they are hashed and written beside each other.
 const besides = 128 << 10
 
-// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows.
+// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows. A nil Entry stands for a change that could
+// not be journalled and is made all the same: ending it does nothing.
 type Entry struct {
 	store   *Store   // nil if nothing is journalled
 	journal *journal // of the principal
@@ -150,7 +151,7 @@ func (j *journal) commit(contents []staged, l []byte, sync bool) (err error) {
 		}
 	}
 	if sync {
-		if err := errors.Join(syncDir(filepath.Join(j.dir, blobsName)), syncDir(j.dir)); err != nil {
+		if err := syncDir(filepath.Join(j.dir, blobsName)); err != nil {
 			return err
 		}
 	}
@@ -168,11 +169,18 @@ func (j *journal) commit(contents []staged, l []byte, sync bool) (err error) {
 }
 
 // Change returns what was journalled; its ID is empty if nothing was.
-func (e *Entry) Change() Change { return e.change }
+func (e *Entry) Change() Change {
+	if e == nil {
+		return Change{}
+	}
+	return e.change
+}
 
 // Undoable returns why the change cannot be undone, or nil if it can be.
 func (e *Entry) Undoable() error {
 	switch {
+	case e == nil:
+		return errors.New("it could not be journalled")
 	case e.store == nil:
 		return errors.New("no history is kept")
 	case e.lost:
@@ -190,9 +198,12 @@ func (e *Entry) Failed() error { return e.end(Failed) }
 
 // end records how the change ended. Only the first call counts.
 func (e *Entry) end(state State) error {
+	if e == nil || e.store == nil {
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.store == nil || e.ended {
+	if e.ended {
 		return nil
 	}
 	e.ended = true

@@ -52,3 +52,40 @@ func BenchmarkChange(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFull measures what a journal costs that is as long as it may be: reading it, and tidying it.
+func BenchmarkFull(b *testing.B) {
+	s, err := Open(Config{Dir: filepath.Join(b.TempDir(), "history")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	j := s.journal(journalName("p"))
+	if err := os.MkdirAll(filepath.Join(j.dir, blobsName), ownerDir); err != nil {
+		b.Fatal(err)
+	}
+	records := make([]record, maxChanges)
+	for i := range records {
+		records[i] = record{Change{
+			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit", Path: "/home/someone/src/project/internal/file.go",
+			Before: BlobOf(fmt.Append(nil, i)), After: BlobOf(fmt.Append(nil, i+1)), State: Done,
+		}, s.owner.name}
+	}
+	if err := j.replaceIndex(records, nil, false); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if all, err := s.List(Filter{Principal: "p", Limit: 20}); err != nil || len(all) != 20 {
+				b.Fatal(len(all), err)
+			}
+		}
+	})
+	b.Run("tidy", func(b *testing.B) {
+		for b.Loop() {
+			if err := s.tidy(j); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -47,10 +47,6 @@ func Look(path string) (Blob, error) {
 		return Blob{}, err
 	}
 	defer f.Close()
-	return hashOf(f)
-}
-
-func hashOf(f *os.File) (Blob, error) {
 	hash := sha256.New()
 	n, err := io.Copy(hash, f)
 	if err != nil {
@@ -84,41 +80,6 @@ func openRegular(path string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// holds returns which of some contents a file holds now, -1 if none. It reads the file only if its size is right.
-func holds(path string, among ...Blob) (int, error) {
-	f, err := openRegular(path)
-	if errors.Is(err, errOther) {
-		return -1, nil
-	}
-	if err != nil {
-		return -1, err
-	}
-	var now Blob
-	if f != nil {
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return -1, err
-		}
-		possible := false
-		for _, b := range among {
-			possible = possible || !b.IsZero() && b.Size == info.Size()
-		}
-		if !possible {
-			return -1, nil
-		}
-		if now, err = hashOf(f); err != nil {
-			return -1, err
-		}
-	}
-	for i, b := range among {
-		if b == now {
-			return i, nil
-		}
-	}
-	return -1, nil
 }
 
 func (j *journal) blobPath(b Blob) string { return filepath.Join(j.dir, blobsName, b.Sum) }

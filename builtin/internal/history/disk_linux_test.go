@@ -92,11 +92,12 @@ func TestDiskFullAtTheEnd(t *testing.T) {
 	// A scope of the right length ends the line a few bytes before the page does.
 	const page, rest, probe = 4096, 20, 10
 	size := len(read(t, index))
-	if err := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", probe)}, "2").Failed(); err != nil {
+	first := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", probe)}, "2")
+	bare := len(read(t, index)) - size - probe
+	if err := first.Failed(); err != nil {
 		t.Fatal(err)
 	}
-	end := len(read(t, index))
-	pad := 2*page - rest - (end+(end-size)-probe)%page
+	pad := 2*page - rest - (len(read(t, index))+bare)%page
 	e := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", pad)}, "2")
 	fill(t, filepath.Join(dir, "fill"), 0)
 	if err := e.Done(); !errors.Is(err, syscall.ENOSPC) {

@@ -149,6 +149,10 @@ func TestNothingIsJournalledWithoutADirectory(t *testing.T) {
 	if err := errors.Join(e.Done(), e.Failed()); err != nil {
 		t.Error(err)
 	}
+	e = nil
+	if err := errors.Join(e.Done(), e.Failed()); err != nil || e.Change().ID != "" || e.Undoable() == nil {
+		t.Errorf("no entry: %v", err)
+	}
 	if changes, err := s.List(Filter{Principal: "p"}); len(changes) > 0 || err != nil {
 		t.Errorf("List: %v, %v", changes, err)
 	}
@@ -181,6 +185,20 @@ func TestLargeFilesAreRecordedByHash(t *testing.T) {
 	u, _ := undo(t, s, Selection{Principal: "p", Last: 1, Force: true})
 	if len(u.Refused) != 1 || u.Refused[0].Forced || !strings.Contains(u.Refused[0].Why, "not kept") || read(t, path) != "small" {
 		t.Errorf("%+v, %q, want it refused", u, read(t, path))
+	}
+}
+
+func TestSync(t *testing.T) {
+	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history"), Sync: true})
+	path := filepath.Join(t.TempDir(), "f")
+	change(t, s, Change{Path: path}, "1")
+	change(t, s, Change{Path: path}, "2")
+	if err := s.tidyAll(); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, s, Selection{Principal: "p", Last: 1})
+	if got := read(t, path); got != "1" {
+		t.Errorf("undone: %q", got)
 	}
 }
 

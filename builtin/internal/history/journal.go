@@ -153,10 +153,14 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 		return errors.Join(err, f.Truncate(size))
 	}
 	j.owed = nil
-	if sync {
-		return f.Sync()
+	if !sync {
+		return nil
 	}
-	return nil
+	err = f.Sync()
+	if size == 0 { // the names are new
+		err = errors.Join(err, syncDir(j.dir), syncDir(filepath.Dir(j.dir)))
+	}
+	return err
 }
 
 // appendEnd adds the end of a change to the index. On an error it is added with the next line.
@@ -204,6 +208,9 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 	}
 	if err := os.Rename(temp, filepath.Join(j.dir, indexName)); err != nil {
 		return errors.Join(err, os.Remove(temp))
+	}
+	if sync {
+		return syncDir(j.dir)
 	}
 	return nil
 }

@@ -64,6 +64,11 @@ func changeAtRandom(s *Store, dir string, count int) error {
 		if err := e.Done(); err != nil {
 			return err
 		}
+		if rand.IntN(4) == 0 {
+			if err := s.tidyAll(); err != nil {
+				return err
+			}
+		}
 		fmt.Println(i)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 const maxLine = 1 << 20
 
 var (
-	idNames   = regexp.MustCompile(`^[a-z2-7]{12}$`)
+	idNames   = regexp.MustCompile(`^[a-z2-7]{12}$`) // what shortID returns
 	sumNames  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	checksums = crc32.MakeTable(crc32.Castagnoli) // computed by one instruction where there is one
 )

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,6 @@ const (
 	lockPatience = 2 * time.Second
 	lockRetry    = time.Millisecond
 )
-
-var ownerNames = regexp.MustCompile(`^[a-z2-7]{12}$`)
 
 // An owner is a process, or rather one Store of it, that may leave changes open. It lives as long as its lock is held.
 type owner struct {
@@ -109,7 +106,7 @@ func (s *Store) mend() {
 		}
 		var dead []string
 		for _, e := range entries {
-			if ownerNames.MatchString(e.Name()) && !s.alive(e.Name()) {
+			if idNames.MatchString(e.Name()) && !s.alive(e.Name()) {
 				dead = append(dead, e.Name())
 			}
 		}

@@ -18,8 +18,8 @@ const (
 	// tidyAfter is after how many changes of a principal quota and age are enforced; tidyShare after which share of the quota.
 	tidyAfter = 256
 	tidyShare = 16
-	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of some 100 ms.
-	maxChanges = 50_000
+	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of 0.1 s (6 µs a change).
+	maxChanges = 20_000
 )
 
 // tidyDue tidies the journals for which it is time.
@@ -164,22 +164,18 @@ func (s *Store) settlePending(records []record) bool {
 
 // outcome tells how a change ended by what was found after it, or by what the file holds now.
 func outcome(c Change, found Blob, known bool) (State, error) {
-	which := -1
-	switch {
-	case !known:
+	if !known {
 		var err error
-		if which, err = holds(c.Path, c.After, c.Before); err != nil {
+		if found, err = Look(c.Path); errors.Is(err, errOther) {
+			return Unclear, nil
+		} else if err != nil {
 			return "", err
 		}
-	case found == c.After:
-		which = 0
-	case found == c.Before:
-		which = 1
 	}
-	switch which {
-	case 0:
+	switch found {
+	case c.After:
 		return Done, nil
-	case 1:
+	case c.Before:
 		return Failed, nil
 	}
 	return Unclear, nil

@@ -148,40 +148,31 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 			pending = r.ID
 		}
 	}
-	refuse := func(why string, forced bool) {
+	refuse := func(why string, forced bool) error {
 		u.Refused = append(u.Refused, Refusal{Path: f.Path, Changes: f.Changes, Why: why, Forced: forced})
+		return nil
 	}
 	if pending != "" {
-		refuse(fmt.Sprintf("change %s of it is being made: undo it once it has ended", pending), false)
-		return nil
+		return refuse(fmt.Sprintf("change %s of it is being made: undo it once it has ended", pending), false)
 	}
-	which, err := holds(f.Path, f.Restore, f.Expect)
+	now, err := Look(f.Path)
 	if err != nil {
-		refuse(fmt.Sprintf("it cannot be read: %v", err), false)
-		return nil
+		return refuse(fmt.Sprintf("it cannot be restored: %v", err), false)
 	}
-	if which == 0 { // by hand, or the changes cancel out
-		f.Expect = f.Restore
-		u.Files = append(u.Files, f)
-		return nil
-	}
-	loses := between(changes, all)
-	if which < 0 {
-		loses = append(loses, drift(newest, all))
-		if f.Expect, err = Look(f.Path); err != nil {
-			refuse(err.Error(), false)
-			return nil
+	if now != f.Restore { // else by hand, or the changes cancel out
+		loses := between(changes, all)
+		if now != f.Expect {
+			loses = append(loses, drift(newest, all))
 		}
+		f.Loses = strings.Join(loses, "; ")
 	}
-	if len(loses) > 0 && !force {
-		refuse(strings.Join(loses, "; "), true)
-		return nil
+	if f.Loses != "" && !force {
+		return refuse(f.Loses, true)
 	}
-	f.Loses = strings.Join(loses, "; ")
-	if !f.Restore.IsZero() {
+	f.Expect = now
+	if now != f.Restore && !f.Restore.IsZero() {
 		if _, err := s.Content(f.Principal, f.Restore); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
-			refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
-			return nil
+			return refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
 		} else if err != nil {
 			return err
 		}
