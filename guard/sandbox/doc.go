@@ -32,7 +32,7 @@
 //   - A file that appears on the host while a command runs can be read by that
 //     very command until [Sandbox.Deny] covered it (about a millisecond).
 //   - A protected path that does not exist at the start cannot be covered;
-//     [Sandbox.Intrusions] finds what was created there.
+//     [Sandbox.Expel] moves away what was created there.
 //   - An allowed host is a way out for data.
 //   - What a command writes into the writable paths may be executed later by
 //     somebody outside: a build script, an edited package.json.

@@ -23,6 +23,7 @@ type namespaces struct {
 	conn     *net.UnixConn
 	complain *os.File // what process 1 wrote to its standard error
 	policy   Policy
+	looked   socketLook
 
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
@@ -51,6 +52,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, l
 		return nil, nil, err
 	}
 	n.policy = p
+	n.looked.start(pl)
 	if len(files) == 0 {
 		return n, nil, nil
 	}
@@ -380,6 +382,9 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		return nil, err
 	}
 	defer release()
+	if err := n.maskNewSockets(); err != nil {
+		return nil, err
+	}
 	c := &confined{host: n, ended: make(chan struct{})}
 	id, answer, err := n.register(c)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -315,42 +314,4 @@ func decodeTargets(d *decoder) []target {
 		list = append(list, t)
 	}
 	return list
-}
-
-// hostSockets returns the Unix sockets that host programs have bound to a name,
-// except those in, or below a directory in, allowed.
-func hostSockets(allowed []string) ([]target, error) {
-	table, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: listing the sockets of daemons: %w", err)
-	}
-	var list []target
-	for _, path := range socketPaths(string(table)) {
-		t, err := locate(path)
-		if err == nil && !t.dir && !withinAny(t.path, allowed) {
-			list = append(list, t)
-		}
-	}
-	return list, nil
-}
-
-// socketPaths extracts the absolute names from a table in the form of
-// /proc/net/unix: seven columns, then the name, which may contain spaces.
-func socketPaths(table string) []string {
-	var paths []string
-	for line := range strings.Lines(table) {
-		rest := strings.TrimRight(line, "\n")
-		for range 7 {
-			_, after, found := strings.Cut(strings.TrimLeft(rest, " "), " ")
-			if !found {
-				after = ""
-			}
-			rest = after
-		}
-		if strings.HasPrefix(rest, "/") {
-			paths = append(paths, rest)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }

@@ -75,12 +75,13 @@ type engine interface {
 // A Sandbox contains commands. Its methods may be called from several
 // goroutines.
 type Sandbox struct {
-	report Report
-	engine engine
-	proxy  *proxy
-	env    []string
-	once   sync.Once
-	err    error
+	report  Report
+	guarded []guarded
+	engine  engine
+	proxy   *proxy
+	env     []string
+	once    sync.Once
+	err     error
 }
 
 // Start starts a sandbox with the best backend that works here, see Report.
@@ -95,6 +96,7 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 		backends = platformBackends
 	}
 	var why []string
+	held := unheld(p) // before a command can run
 	for _, b := range backends {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
@@ -104,6 +106,7 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 		switch {
 		case err == nil:
 			s.report.Why = append(why, s.report.Why...)
+			s.guarded = held
 			return s, nil
 		case errors.As(err, &cannot):
 			why = append(why, cannot.Error())

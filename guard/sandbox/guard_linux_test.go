@@ -1,0 +1,225 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestExpel(t *testing.T) {
+	f := newFixture(t)
+	if err := os.Symlink("src", f.ws+"/.vscode"); err != nil {
+		t.Fatal(err)
+	}
+	p := f.policy()
+	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure")
+	s := start1(t, p)
+	if got, err := s.Expel(); got != nil || err != nil {
+		t.Fatalf("before anything: %v, %v", got, err)
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; mkdir -p absent/.claude .toolhost/deep; echo evil > absent/.claude/settings.json; rm .vscode; mkdir .vscode; ln -s "$OUT" .toolhost/out`)
+	got, err := s.Expel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, i := range got {
+		rel, _ := filepath.Rel(f.ws, i.Path)
+		paths = append(paths, rel)
+		if _, err := os.Lstat(i.Moved); err != nil {
+			t.Errorf("%s was not kept: %v", i.Path, err)
+		}
+	}
+	slices.Sort(paths)
+	if got, want := strings.Join(paths, " "), ".mcp.json .toolhost .vscode absent/.claude"; got != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	for _, name := range []string{".mcp.json", ".toolhost", "absent/.claude"} {
+		if _, err := os.Lstat(filepath.Join(f.ws, name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if link, _ := os.Readlink(f.ws + "/.vscode"); link != "src" {
+		t.Errorf("the symbolic link says %q", link)
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `rm .vscode; echo again > .mcp.json`)
+	if got, err := s.Expel(); len(got) != 1 || err != nil {
+		t.Errorf("second time: %v, %v", got, err)
+	}
+	if link, _ := os.Readlink(f.ws + "/.vscode"); link != "src" {
+		t.Errorf("the symbolic link says %q", link)
+	}
+	if got, err := s.Expel(); got != nil || err != nil {
+		t.Errorf("third time: %v, %v", got, err)
+	}
+}
+
+// A link in the way does not make us rename something outside.
+func TestExpelStaysInside(t *testing.T) {
+	f := newFixture(t)
+	p := f.policy()
+	p.ReadOnly = []string{f.ws + "/sub/profile"}
+	s := start1(t, p)
+	if err := os.WriteFile(f.out+"/profile", []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `ln -s "$OUT" sub`)
+	if got, err := s.Expel(); err == nil && len(got) > 0 {
+		t.Errorf("moved %v", got)
+	}
+	if b, err := os.ReadFile(f.out + "/profile"); err != nil || string(b) != "mine" {
+		t.Errorf("outside: %q, %v", b, err)
+	}
+}
+
+func TestSocketPaths(t *testing.T) {
+	table := "Num       RefCount Protocol Flags    Type St Inode Path\n" +
+		"0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/a.sock\n" +
+		"0000000000000000: 00000002 00000000 00010000 0001 01    99 /run/with space/b.sock\n" +
+		"0000000000000000: 00000003 00000000 00000000 0001 03 12346\n" +
+		"0000000000000000: 00000002 00000000 00010000 0001 01 12347 @/abstract\n" +
+		"0000000000000000: 00000002 00000000 00010000 0001 01 12348 relative.sock\n" +
+		"0000000000000000: 00000002 00000000 00010000 0002 01 12349 /run/a.sock\n\nshort\n"
+	if got, want := socketPaths(table), []string{"/run/a.sock", "/run/with space/b.sock"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A daemon that starts later is masked at the next command that looks.
+func TestNewSockets(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	n, ok := s.engine.(*namespaces)
+	if !ok || n.looked.known == nil {
+		t.Skip("Landlock sees to it here, or nobody does")
+	}
+	f.serve(t)
+	n.looked.last = time.Time{}
+	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`)
+	if strings.Contains(r.output, breach) {
+		t.Errorf("got through: %s", r.output)
+	}
+}
+
+// An allowed socket stays reachable.
+func TestAllowedSocket(t *testing.T) {
+	f := newFixture(t)
+	f.serve(t)
+	p := f.policy()
+	p.Sockets = []string{f.out + "/daemon.sock"}
+	s := start1(t, p)
+	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"`)
+	if !strings.Contains(r.output, breach) {
+		t.Errorf("got %q", r.output)
+	}
+}
+
+func TestWireRoundTrip(t *testing.T) {
+	want := &plan{
+		writable: []target{{"/a\xff", inode{1, 2}, true}}, denied: []target{{"/b", inode{1 << 40, 3}, false}},
+		pins: []string{"/p", ""}, sockets: []string{"/s"}, network: true, processes: 7,
+	}
+	e := &encoder{}
+	want.encode(e)
+	d := &decoder{buf: e.buf}
+	got := decodePlan(d)
+	if d.err != nil || len(d.buf) != 0 || got.writable[0] != want.writable[0] || got.denied[0] != want.denied[0] ||
+		!slices.Equal(got.pins, want.pins) || !got.network || got.processes != 7 {
+		t.Errorf("got %+v, %v", got, d.err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	e := newMessage(msgSpawn, 7)
+	e.str("/")
+	e.strs([]string{"a", "b"})
+	f.Add(e.buf)
+	f.Add([]byte{byte(msgDeny), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := &decoder{buf: data}
+		d.kind()
+		d.uint()
+		decodePlan(d)
+		d.strs()
+		if d.err != nil && len(d.str()) > 0 {
+			t.Error("a field after an error")
+		}
+	})
+}
+
+// The filter answers what it is to answer: it is interpreted here.
+func TestFilter(t *testing.T) {
+	prog := commandFilter(families[:])
+	for _, c := range []struct {
+		name     string
+		arch, nr uint32
+		args     [2]uint32
+		want     uint32
+	}{
+		{"read", auditArch, unix.SYS_READ, [2]uint32{}, retAllow},
+		{"other architecture", 0x40000003, 20, [2]uint32{}, retKill},
+		{"x32", auditArch, x32Bit | 39, [2]uint32{}, retNoSys},
+		{"mount", auditArch, unix.SYS_MOUNT, [2]uint32{}, retEPERM},
+		{"clone3", auditArch, unix.SYS_CLONE3, [2]uint32{}, retNoSys},
+		{"fork", auditArch, unix.SYS_CLONE, [2]uint32{uint32(unix.SIGCHLD)}, retAllow},
+		{"thread", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_VM | unix.CLONE_THREAD}, retAllow},
+		{"clone with a user namespace", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_NEWUSER | unix.CLONE_VM}, retEPERM},
+		{"unshare files", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_FILES}, retAllow},
+		{"unshare UTS", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS}, retAllow},
+		{"unshare UTS and user", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retEPERM},
+		{"unshare time", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWTIME}, retEPERM},
+		{"TIOCSTI", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TIOCSTI}, retEPERM},
+		{"TCGETS", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TCGETS}, retAllow},
+		{"unix socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_UNIX}, retAllow},
+		{"internet socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_INET6}, retAllow},
+		{"vsock", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_VSOCK}, retNoAF},
+		{"alg", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_ALG}, retNoAF},
+	} {
+		if got := interpret(t, prog, c.arch, c.nr, c.args); got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+	for _, nr := range refused {
+		if got := interpret(t, prog, auditArch, nr, [2]uint32{}); got != retEPERM {
+			t.Errorf("call %d: %#x", nr, got)
+		}
+	}
+}
+
+// interpret runs a filter as the kernel would.
+func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [2]uint32) uint32 {
+	t.Helper()
+	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1]}
+	var a uint32
+	for pc := 0; pc < len(prog); pc++ {
+		op := prog[pc]
+		jump := func(yes bool) {
+			if yes {
+				pc += int(op.Jt)
+			} else {
+				pc += int(op.Jf)
+			}
+		}
+		switch op.Code {
+		case bpfLoad:
+			a = data[op.K]
+		case bpfJeq:
+			jump(a == op.K)
+		case bpfJge:
+			jump(a >= op.K)
+		case bpfJset:
+			jump(a&op.K != 0)
+		case bpfRet:
+			return op.K
+		default:
+			t.Fatalf("instruction %#x", op.Code)
+		}
+	}
+	t.Fatal("ran off the end")
+	return 0
+}
