@@ -62,7 +62,8 @@ var (
 type Config struct {
 	// Dir is the absolute path of the directory, which is made owner-only; "" means that nothing is journalled.
 	Dir string
-	// Quota is how many bytes the contents of one principal may take, [DefaultQuota] if zero.
+	// Quota is how many bytes the contents of one principal may take, [DefaultQuota] if zero. The oldest changes go first, none before
+	// it is a minute old. It is enforced when another sixteenth of it has been stored, or 256 changes have been made.
 	Quota int64
 	// MaxAge is the age at which changes are forgotten, [DefaultMaxAge] if zero.
 	MaxAge time.Duration

@@ -158,3 +158,32 @@ func TestContentRemovedWhileItIsNeeded(t *testing.T) {
 		t.Errorf("%v, want it there again", err)
 	}
 }
+
+func TestForget(t *testing.T) {
+	s := open(t, Config{Quota: 100, MaxFile: 25, MaxAge: time.Hour})
+	now := time.Now()
+	of := func(age time.Duration, state State, after string) record {
+		return record{Change: Change{Time: now.Add(-age), State: state, After: BlobOf([]byte(after))}}
+	}
+	big := func(c string) string { return fmt.Sprintf("%25s", c) }
+	for _, tt := range []struct {
+		name    string
+		records []record
+		want    int
+	}{
+		{"none", nil, 0},
+		{"within", []record{of(2*time.Minute, Done, big("a")), of(0, Done, big("b"))}, 0},
+		{"too old", []record{of(2*time.Hour, Done, "a"), of(time.Minute, Done, "b")}, 1},
+		{"too old, and never ended", []record{of(2*time.Hour, Pending, "a"), of(time.Minute, Done, "b")}, 1},
+		{"over, but young", []record{of(1, Done, big("a")), of(1, Done, big("b")), of(1, Done, big("c")), of(1, Done, big("d")), of(1, Done, big("e"))}, 0},
+		{"over", []record{of(time.Minute, Done, big("a")), of(1, Done, big("b")), of(1, Done, big("c")), of(1, Done, big("d")), of(1, Done, big("e"))}, 1},
+		{"over, but open", []record{of(time.Minute, Pending, big("a")), of(1, Done, big("b")), of(1, Done, big("c")), of(1, Done, big("d")), of(1, Done, big("e"))}, 0},
+		{"shared", slices.Repeat([]record{of(time.Minute, Done, big("a"))}, 9), 0},
+		{"not kept", slices.Repeat([]record{of(time.Minute, Done, big("too large"+big("")))}, 9), 0},
+		{"too many", slices.Repeat([]record{of(time.Minute, Done, "a")}, maxChanges+3), 3},
+	} {
+		if got := s.forget(tt.records); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}

@@ -96,8 +96,9 @@ func (s *Store) forget(records []record) int {
 				used += b.Size
 			}
 		}
-		over := used > s.cfg.Quota || age > s.cfg.MaxAge || len(records)-i > maxChanges
-		if over && age >= youngest && r.State != Pending {
+		old := age > s.cfg.MaxAge
+		over := used > s.cfg.Quota || len(records)-i > maxChanges
+		if old || over && age >= youngest && r.State != Pending {
 			return i + 1
 		}
 	}
