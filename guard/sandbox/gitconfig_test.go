@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestGitConfigGuard(t *testing.T) {
+	const before = "[core]\n\tbare = false\n\tpager = less\n[alias]\n\tst = status\n"
+	for _, c := range []struct {
+		name, after string
+		removed     string
+		left        string // "" is after
+	}{
+		{"unchanged", before, "", ""},
+		{"harmless", before + "[remote \"origin\"]\n\turl = https://example.com/x\n[branch \"main\"]\n\tremote = origin\n[user]\n\tname = x\n", "", ""},
+		{"fsmonitor", before + "[core]\n\tfsmonitor = ./evil\n", "core.fsmonitor", before + "[core]\n"},
+		{"fsmonitor on", before + "[core]\n\tfsmonitor = true\n", "", ""},
+		{"case and one line", before + "[CoRe] FSMonitor=./evil\n", "core.fsmonitor", before + "[CoRe] "},
+		{"changed value", strings.Replace(before, "less", "evil", 1), "core.pager", "[core]\n\tbare = false\n[alias]\n\tst = status\n"},
+		{"continued line", before + "[core]\n\tsshCommand = a \\\n b\n\tx = y\n", "core.sshcommand", before + "[core]\n\tx = y\n"},
+		{"quoted", before + "[core]\n\t\"x\n", "", before},
+		{"quoted value", before + "[core]\n\thooksPath = \"a # b\" ; c\n", "core.hookspath", before + "[core]\n"},
+		{"alias", before + "[alias]\n\tx = \"!sh\"\n\ty = log\n\tz = -c core.pager=x log\n", "alias.x alias.z", before + "[alias]\n\ty = log\n"},
+		{"filter", before + "[filter \"a.b\"]\n\tclean = evil\n\tsmudge=evil\n\trequired\n", "filter.a.b.clean filter.a.b.smudge", before + "[filter \"a.b\"]\n\trequired\n"},
+		{"old subsection", before + "[diff.x]\n\ttextconv = evil\n", "diff.x.textconv", before + "[diff.x]\n"},
+		{"include", before + "[include]\n\tpath = ../evil\n[includeIf \"gitdir:/\"]\n\tpath = evil\n", "include.path includeif.gitdir:/.path", before + "[include]\n[includeIf \"gitdir:/\"]\n"},
+		{"credential of a host", before + "[credential \"https://x.y\"]\n\thelper = !evil\n", "credential.https://x.y.helper", before + "[credential \"https://x.y\"]\n"},
+		{"pager of a command", before + "[pager]\n\tlog = evil\n\tdiff = false\n", "pager.log", before + "[pager]\n\tdiff = false\n"},
+		{"remote", before + "[remote \"o\"]\n\turl = ext::sh -c evil\n\tuploadpack = evil\n", "remote.o.url remote.o.uploadpack", before + "[remote \"o\"]\n"},
+		{"worktree configuration", before + "[extensions]\n\tworktreeConfig = true\n", "", ""}, // its file is cleaned too
+		{"submodule", before + "[submodule \"s\"]\n\tupdate = !evil\n\tupdate = merge\n", "submodule.s.update", before + "[submodule \"s\"]\n\tupdate = merge\n"},
+		{"lfs", before + "[lfs \"extension.x\"]\n\tclean = evil\n", "lfs.extension.x.clean", before + "[lfs \"extension.x\"]\n"},
+		{"no value", before + "[core]\n\tfsmonitor\n", "", ""},
+		{"comments", before + "# fsmonitor = x\n; [core]\n", "", ""},
+		{"not understood", before + "[core\n\tfsmonitor = evil\n", "", before},
+		{"no end", before + "[core]\n\tfsmonitor = evil", "core.fsmonitor", before + "[core]\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, ".git", "config")
+			write(t, path, before)
+			g, err := NewGitConfigGuard(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, c.after)
+			removed, err := g.Clean()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var keys []string
+			for _, r := range removed {
+				if r.Key != "" {
+					keys = append(keys, r.Key)
+				}
+			}
+			if got := strings.Join(keys, " "); got != c.removed {
+				t.Errorf("removed %q, want %q", got, c.removed)
+			}
+			want := c.left
+			if want == "" {
+				want = c.after
+			}
+			if got, _ := os.ReadFile(path); string(got) != want {
+				t.Errorf("left %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files that make git look elsewhere, links in their place, and new ones.
+func TestGitConfigGuardFiles(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "config")
+	write(t, outside, "[core]\n\tfsmonitor = evil\n")
+	write(t, dir+"/.git/config", "[core]\n\tbare = false\n")
+	g, err := NewGitConfigGuard(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(dir + "/.git/config")
+	if err := os.Symlink(outside, dir+"/.git/config"); err != nil {
+		t.Fatal(err)
+	}
+	evil := "[core]\n\tfsmonitor = evil\n"
+	write(t, dir+"/.git/config.worktree", evil)
+	write(t, dir+"/.git/modules/sub/deep/config", evil)
+	write(t, dir+"/.git/worktrees/w/config.worktree", evil)
+	removed, err := g.Clean()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(removed) != 4 {
+		t.Errorf("removed %+v", removed)
+	}
+	if b, err := os.ReadFile(dir + "/.git/config"); err != nil || string(b) != "[core]\n\tbare = false\n" {
+		t.Errorf("configuration: %q, %v", b, err)
+	}
+	if b, _ := os.ReadFile(outside); string(b) != evil {
+		t.Errorf("outside was changed: %q", b)
+	}
+	for _, name := range []string{".git/config.worktree", ".git/modules/sub/deep/config", ".git/worktrees/w/config.worktree"} {
+		if b, _ := os.ReadFile(filepath.Join(dir, name)); strings.Contains(string(b), "evil") {
+			t.Errorf("%s: %q", name, b)
+		}
+	}
+	if again, err := g.Clean(); again != nil || err != nil {
+		t.Errorf("again: %v, %v", again, err)
+	}
+}
+
+// Whatever we accept git reads in the same way.
+func FuzzGitConfig(f *testing.F) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		f.Skip("no git to compare with")
+	}
+	for _, s := range []string{
+		"[a]\nb=c\n", "[a \"B.c\"]\n\tD = \"x\\n\" y ; z\n", "[a]b\n", "[a.B]\nc = 1 \\\n 2\n", "\xef\xbb\xbf[a]\nb=\n",
+		"[a]\nb = x \\\\\n", "[a]\r\nb = c\r\n", "[a \"\\\"\"]\nb=\"#\"#c\n", "[a]\nb = c \"  \" d  \n", "[a]\nb=c\\",
+	} {
+		f.Add(s)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		settings, err := parseGitConfig([]byte(text))
+		if err != nil {
+			return
+		}
+		path := filepath.Join(dir, "config")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(git, "config", "-f", path, "--no-includes", "--null", "--name-only", "--list").Output()
+		if err != nil {
+			return // stricter than we are: git executes nothing of it
+		}
+		var got, want []string
+		for _, s := range settings {
+			got = append(got, s.key)
+		}
+		if len(out) > 0 {
+			want = strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, git has %q", text, got, want)
+		}
+	})
+}
