@@ -20,7 +20,7 @@ const (
 	// gives a model 10,000 characters of a hook.
 	maxText = 10_000
 
-	// maxLabel bounds how much of a command stands in a message, in bytes.
+	// maxLabel bounds the name of a hook in a message, in bytes.
 	maxLabel = 120
 )
 

@@ -16,16 +16,19 @@ type chosen struct {
 	err  error  // why it cannot run
 }
 
-// label names the hook in a message. Queries of URLs are left out: they may hold
-// a secret.
+// label names the hook in a message. Arguments and queries are left out: they may
+// hold a secret, and the message is for a model.
 func (h chosen) label() string {
-	switch {
-	case h.Command != "":
-		return fmt.Sprintf("%q (%s)", clip(h.Command, maxLabel), h.from)
-	case h.URL != "":
-		return fmt.Sprintf("%q (%s)", clip(bareURL(h.URL), maxLabel), h.from)
+	name := ""
+	if h.Type == "http" {
+		name = bareURL(h.URL)
+	} else if words := strings.Fields(h.Command); len(words) > 0 && !strings.Contains(words[0], "=") {
+		name = words[0]
 	}
-	return "at " + h.from
+	if name == "" {
+		return "at " + h.from
+	}
+	return fmt.Sprintf("%q (%s)", clip(name, maxLabel), h.from)
 }
 
 // choose returns the hooks of set that apply to the call, each once. A group

@@ -156,7 +156,8 @@ func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call, on
 
 // Request runs the PermissionRequest hooks of a call that a person would be asked
 // about, for the reason given. Allow and Deny answer for the person, None leaves
-// it to them; Ask is never returned. A hook that fails answers nothing.
+// it to them; Ask is never returned. A hook that fails answers nothing; a context
+// that ends meanwhile refuses.
 func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.PermissionRequest)
 	e.Reason = reason

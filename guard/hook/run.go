@@ -68,7 +68,7 @@ func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte
 func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
 	switch h.Type {
 	case "command":
-		return r.command(ctx, h.Command, event, body)
+		return r.command(ctx, h, event, body)
 	case "http":
 		return r.post(ctx, h.Hook, event, body)
 	}
@@ -76,21 +76,21 @@ func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (
 }
 
 // command runs a command and reads its answer.
-func (r *Runner) command(ctx context.Context, command, event string, body []byte) (answer, error) {
-	if command == "" {
+func (r *Runner) command(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+	if h.Command == "" {
 		return answer{}, errors.New("it names no command")
 	}
 	shell, err := findShell(r.shell)
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := r.launch(Spec{Argv: []string{shell, "-c", command}, Dir: r.dir, Env: r.env})
+	p, err := r.launch(Spec{Argv: []string{shell, "-c", h.Command}, Dir: r.dir, Env: r.env})
 	if err != nil {
 		return answer{}, fmt.Errorf("it could not be started: %w", err)
 	}
 	code, err := p.finish(ctx, body)
 	if p.left != nil {
-		r.log.Warn("processes of a hook could not be ended", "command", clip(command, maxLabel), "error", p.left)
+		r.log.Warn("processes of a hook could not be ended", "event", event, "hook", h.label(), "error", p.left)
 	}
 	if err != nil {
 		return answer{}, err
