@@ -138,14 +138,14 @@ func TestNewestFirst(t *testing.T) {
 // counts are those of the whole.
 func TestPages(t *testing.T) {
 	files := map[string]string{}
-	for i := range 200 {
+	for i := range 60 {
 		files[fmt.Sprintf("d%d/f%d.txt", i%7, i)] = strings.Repeat("hit\nmiss\n", i%5)
 	}
 	root := tree(t, files)
 	for _, mode := range []Mode{Content, Count, FilesWithMatches} {
 		whole := mustGrep(t, quiet(Config{Workers: 1}), root, GrepQuery{Pattern: "hit", Mode: mode})
 		e := quiet(Config{Workers: 4})
-		for _, size := range []int{1, 7, 100} {
+		for _, size := range []int{1, 7, 50} {
 			var text strings.Builder
 			for at, more := 0, true; more; more = at > 0 {
 				r := mustGrep(t, e, root, GrepQuery{Pattern: "hit", Mode: mode, Limit: size, Offset: at})
@@ -268,7 +268,7 @@ func TestHostilePatterns(t *testing.T) {
 		`(?i)` + strings.Repeat("ſk", 2000), strings.Repeat("é", 5000), `a{4294967296}`, `(a{0,9}){0,9}{0,9}{0,9}{0,9}`,
 	} {
 		for _, multiline := range []bool{false, true} {
-			q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: p, Multiline: multiline, Mode: Count, Timeout: 2 * time.Second}
+			q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: p, Multiline: multiline, Mode: Count, Timeout: time.Second / 2}
 			_, err := e.Grep(context.Background(), q)
 			var bad *PatternError
 			if err != nil && !errors.As(err, &bad) {

@@ -23,6 +23,7 @@ type dfa struct {
 	lines bool
 	crlf  bool
 	stop  *atomic.Bool
+	loops bool // a match under way can be where a new one starts, and so looks like none
 
 	trans  []uint32
 	wide   []uint32
@@ -72,6 +73,12 @@ func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
 	d := &dfa{prog: p.Prog, lines: p.Lines, crlf: p.CRLF, stop: stop}
 	d.class.prog = p.Prog
 	d.mark = make([]uint32, len(d.prog.Inst))
+	for _, in := range d.prog.Inst {
+		switch in.Op {
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			d.loops = d.loops || in.Out == uint32(d.prog.Start)
+		}
+	}
 	d.reset()
 	return d
 }
@@ -270,33 +277,44 @@ func (d *dfa) ends(s uint32) bool { return d.step(s, runeEnd)&matched != 0 }
 // find returns the position by which some match of b has ended, or -1; the
 // text starts after a rune of kind prev.
 func (d *dfa) find(b []byte, prev kind) int {
-	end, _, _ := d.findFrom(b, 0, prev, len(b))
+	end, _ := d.findFrom(b, 0, prev, len(b), nil)
 	return end
 }
 
-// findFresh is find; besides it tells where to look for the match: every match
-// starts at fresh or after, the last position where none was under way.
-func (d *dfa) findFresh(b []byte, prev kind) (end, fresh int) {
-	end, at, before := d.findFrom(b, 0, prev, stride)
+// findFresh finds a match that starts at from or after: the position by which
+// it has ended, or -1. Every match starts at fresh or after, the last position
+// where none was under way. Where none is under way, jump, unless nil, returns
+// the next position where one may start, or -1.
+func (d *dfa) findFresh(b []byte, from int, jump func(int) int) (end, fresh int) {
+	end, at := d.findFrom(b, from, d.kindBefore(b, from), stride, jump)
 	if end < 0 {
 		return -1, 0
 	}
-	_, fresh, _ = d.findFrom(b, at, before, 1)
+	_, fresh = d.findFrom(b, at, d.kindBefore(b, at), 1, nil)
 	return end, fresh
 }
 
 // stride is how often, in bytes, findFresh looks whether no match is under way.
-const stride = 128
+const stride = 64
 
 // findFrom starts at b[from], after a rune of kind prev. Every step bytes, or
-// somewhat more, it notes the position if no match is under way there: fresh,
-// which comes after a rune of kind before.
-func (d *dfa) findFrom(b []byte, from int, prev kind, step int) (end, fresh int, before kind) {
+// somewhat more, it looks whether no match is under way, and notes that
+// position: fresh.
+func (d *dfa) findFrom(b []byte, from int, prev kind, step int, jump func(int) int) (end, fresh int) {
 	s := d.start[prev]
-	fresh, before = from, prev
+	fresh = from
 	for i := from; i < len(b); {
-		if s <= lastStart {
-			fresh, before = i, kind(s>>8-1)
+		if s <= lastStart && !d.loops {
+			fresh = i
+			if jump != nil {
+				if fresh = jump(i); fresh < 0 {
+					return -1, 0
+				}
+				if fresh > i {
+					i = fresh
+					s = d.start[d.kindBefore(b, i)]
+				}
+			}
 		}
 		for stop := min(i+step, len(b)); i < stop; {
 			t := d.trans[s|uint32(b[i])]
@@ -310,7 +328,7 @@ func (d *dfa) findFrom(b []byte, from int, prev kind, step int) (end, fresh int,
 				t, size = d.advance(s, b, i)
 			}
 			if t&matched != 0 {
-				return i, fresh, before
+				return i, fresh
 			}
 			s = t
 			i += size
@@ -320,9 +338,9 @@ func (d *dfa) findFrom(b []byte, from int, prev kind, step int) (end, fresh int,
 		}
 	}
 	if d.ends(s) {
-		return len(b), fresh, before
+		return len(b), fresh
 	}
-	return -1, fresh, before
+	return -1, fresh
 }
 
 // lastStart is the number of the last of the states in which no match is under

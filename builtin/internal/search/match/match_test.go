@@ -71,6 +71,42 @@ func TestRoadsAgree(t *testing.T) {
 	}
 }
 
+// TestSpansAgree compares what finds matches that span lines with the
+// simulation alone.
+func TestSpansAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	words := []string{"a", "b", "foo", "bar", "K", "\u212a", "é", " ", "\n", "\n", "\r\n", "\xff", "1"}
+	for range 500 {
+		src := []string{"foo", `\bfoo`, "a", "", "bar|foo", "(?i)k"}[r.IntN(6)]
+		for range 1 + r.IntN(4) {
+			src += append(atoms, `\n`, "(?s:.)")[r.IntN(len(atoms)+2)] + []string{"", "", "*", "+?", "?"}[r.IntN(5)]
+		}
+		p, err := pattern.Compile(src, pattern.Options{Multiline: true})
+		if err != nil || p.Lines {
+			continue
+		}
+		var text strings.Builder
+		for range r.IntN(600) {
+			text.WriteString(words[r.IntN(len(words))])
+		}
+		m := New(p, new(atomic.Bool))
+		m.Reset([]byte(text.String()))
+		vm := newMachine(p, new(atomic.Bool))
+		for from := 0; from <= text.Len(); {
+			want, ok := vm.find([]byte(text.String()), from)
+			if got, found := m.NextMatch(from); found != ok || got != want {
+				t.Fatalf("%q from %d: %v, %v; simulation %v, %v\n%.300q", src, from, got, found, want, ok, text.String())
+			}
+			if !ok {
+				break
+			}
+			if from = want.End; want.End == want.Start {
+				from++
+			}
+		}
+	}
+}
+
 // TestFullAutomaton makes the automaton start anew, again and again.
 func TestFullAutomaton(t *testing.T) {
 	p, err := pattern.Compile(`[ab]*a[ab]{14}c`, pattern.Options{})

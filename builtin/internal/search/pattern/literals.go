@@ -14,6 +14,8 @@ type Literals struct {
 	// Texts with a k or an s then also match with their partners outside of
 	// ASCII, the Kelvin sign and the long s.
 	Fold bool
+	// Prefix says that every match starts with one of the texts.
+	Prefix bool
 	// Exact says that a line matches if it contains one of the texts.
 	Exact bool
 }
@@ -36,7 +38,24 @@ func literals(re *syntax.Regexp) *Literals {
 	if e := exact(re); e != nil && !asserts(re) && !e.mixed && e.fold == best.Fold && slices.Equal(e.normal(), best.Texts) {
 		best.Exact = true
 	}
+	best.Prefix = best.Exact || slices.Equal(prefix(re), best.Texts)
 	return best
+}
+
+// prefix returns the texts that a sequence starts with, nil when not known.
+func prefix(re *syntax.Regexp) []string {
+	if re.Op != syntax.OpConcat {
+		return nil
+	}
+	run := &texts{all: []string{""}}
+	for _, s := range re.Sub {
+		next := run.cross(exact(s))
+		if next == nil {
+			break
+		}
+		run = next
+	}
+	return run.normal()
 }
 
 // texts are all that a node can match; nil: not known, or too many.

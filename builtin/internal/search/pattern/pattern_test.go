@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestErrors(t *testing.T) {
@@ -92,8 +93,18 @@ func TestLiterals(t *testing.T) {
 			t.Errorf("Compile(%q): %v", tt.pattern, err)
 			continue
 		}
-		if d := cmp.Diff(tt.want, p.Literals); d != "" {
+		if d := cmp.Diff(tt.want, p.Literals, cmpopts.IgnoreFields(Literals{}, "Prefix")); d != "" {
 			t.Errorf("%q (-want +got)\n%s", tt.pattern, d)
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for p, want := range map[string]bool{
+		`func \w+`: true, `\bfoo`: true, `(foo|bar)\d`: true, `foo`: true, `\w+foo`: false, `x?foo\d`: true, `a\d*foobar`: false, `(?i)fo\d`: true,
+	} {
+		if c, err := Compile(p, Options{}); err != nil || c.Literals == nil || c.Literals.Prefix != want {
+			t.Errorf("%q: %+v, %v; want %v", p, c.Literals, err, want)
 		}
 	}
 }
