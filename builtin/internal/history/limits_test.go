@@ -107,7 +107,7 @@ func TestQuotaIsEnforcedMeanwhile(t *testing.T) {
 			cfg := Config{Dir: filepath.Join(dir, name), Quota: int64(tt.quota), MaxAge: time.Hour}
 			s := open(t, cfg)
 			most := 0
-			for i := range 2 * tidyAfter {
+			for i := range tidyAfter + 100 {
 				change(t, s, Change{Path: filepath.Join(files, "f")}, fmt.Sprintf("%*d", tt.size, i))
 				time.Sleep(youngest)
 				most = max(most, len(stored(t, s, blobsName)))

@@ -71,10 +71,10 @@ func read(t fataler, path string) string {
 // put gives a file a content, absent removes it.
 func put(t fataler, path, content string) {
 	t.Helper()
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // ext4 flushes a file that is truncated, not a new one
+		t.Fatalf("%v", err)
+	}
 	if content == absent {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%v", err)
-		}
 		return
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
