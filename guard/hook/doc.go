@@ -45,5 +45,7 @@
 //
 // With its answer, its time-out, or the call's context, whichever is first, and
 // with everything it has started. How far that goes depends on Config.Start.
-// There is no grace time: it is killed.
+// There is no grace time: it is killed. What a command leaves running has a tenth
+// of a second after the shell's end to finish its output; what it would say later
+// is not waited for.
 package hook

@@ -19,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"toolhost/guard/settings"
 )
 
@@ -141,8 +143,8 @@ func TestCancel(t *testing.T) {
 	}()
 	hook := "exec 5>" + life.path + "; echo begun >&5; sleep 1000"
 	got := newRunner(t, Config{}).Pre(ctx, commands(hook, "true"), bashCall("ls"), settings.OnFailureAllow)
-	if got.Action != Deny || !strings.Contains(got.Reason, "cancelled") {
-		t.Errorf("got %+v, want a refusal", got)
+	if want := (Decision{Action: Deny, Reason: "The call was cancelled while its hooks ran."}); !cmp.Equal(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	life.rest(t)
 }
@@ -153,6 +155,10 @@ func TestCancelledBefore(t *testing.T) {
 	cancel()
 	if got := newRunner(t, Config{}).Pre(ctx, commands("true"), bashCall("ls"), settings.OnFailureAllow); got.Action != Deny {
 		t.Errorf("got %+v, want a refusal", got)
+	}
+	after := newRunner(t, Config{}).Post(ctx, commands("true"), bashCall("ls"), nil, 0)
+	if len(after.Context) != 1 || !strings.Contains(after.Context[0], "because the call was cancelled") {
+		t.Errorf("got %+v, want context", after)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 // A hook need not read its input.
 func TestUnreadInput(t *testing.T) {
 	t.Parallel()
-	input, _ := json.Marshal(map[string]string{"content": strings.Repeat("x", 4<<20)})
+	input, _ := json.Marshal(map[string]string{"content": strings.Repeat("x", 1<<20)}) // more than a pipe holds
 	got := newRunner(t, Config{}).Pre(t.Context(), commands("true", "head -c 10 > /dev/null"), Call{Input: input}, "")
 	if diff := cmp.Diff(Decision{}, got); diff != "" {
 		t.Error(diff)

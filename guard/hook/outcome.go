@@ -61,8 +61,12 @@ func (d *Decision) take(action Action, reason, from string) {
 }
 
 // decide puts together what the hooks of an event before the call said. With
-// strict, a hook that failed refuses.
+// strict, a hook that failed refuses. What hooks said of a call that is cancelled
+// meanwhile is not known as a whole.
 func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict bool) Decision {
+	if len(outcomes) > 0 && ctx.Err() != nil {
+		return Decision{Action: Deny, Reason: "The call was cancelled while its hooks ran."}
+	}
 	var d Decision
 	var rewriters []outcome
 	for _, o := range outcomes {
@@ -79,9 +83,6 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 			d.Context = append(d.Context, r.failed(e.Name, o))
 		}
 	}
-	if len(outcomes) > 0 && ctx.Err() != nil {
-		d.take(Deny, "The call was cancelled while its hooks ran.", "")
-	}
 	input, conflict := rewritten(e.Input, rewriters)
 	if conflict != "" {
 		d.take(Deny, conflict, "")
@@ -93,24 +94,25 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 }
 
 // remedy ends the refusal of a call whose hook failed.
-const remedy = `. The call was refused, because a hook that fails guards nothing: mend the hook, or set "hooks": {"onFailure": "` +
-	settings.OnFailureAllow + `"} in the user settings to let such calls through.`
+const remedy = "\nThe call was refused, because a hook that fails guards nothing: mend the hook, or set " +
+	`"hooks": {"onFailure": "` + settings.OnFailureAllow + `"} in the user settings to let such calls through.`
 
 // rewritten returns the input that hooks put in the place of was, or nil. Hooks
 // that leave it as it was do not count. What cannot both hold is a conflict.
 func rewritten(was json.RawMessage, by []outcome) (input json.RawMessage, conflict string) {
+	if len(by) == 0 {
+		return nil, ""
+	}
 	if before, err := canonical(was); err == nil {
 		by = slices.DeleteFunc(by, func(o outcome) bool { return bytes.Equal(o.input, before) })
 	}
 	for _, o := range by {
-		if !bytes.Equal(o.input, by[0].input) {
+		if input != nil && !bytes.Equal(o.input, input) {
 			return nil, fmt.Sprintf("Two hooks rewrote the input in different ways, %s and %s: let only one of them do so.", by[0].label(), o.label())
 		}
+		input = o.input
 	}
-	if len(by) == 0 {
-		return nil, ""
-	}
-	return by[0].input, ""
+	return input, ""
 }
 
 // review puts together what the hooks of an event after the call said.

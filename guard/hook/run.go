@@ -55,14 +55,18 @@ func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte
 	if timeout <= 0 {
 		timeout = settings.DefaultHookTimeout
 	}
-	late := fmt.Errorf("it gave no answer within %v and was ended", timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	a, err := r.ask(ctx, h, event, body)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	a, err := r.ask(limited, h, event, body)
+	switch {
+	case err == nil:
+		return a, nil
+	case ctx.Err() != nil:
+		return answer{}, errors.New("it was ended because the call was cancelled")
+	case limited.Err() != nil:
+		return answer{}, fmt.Errorf("it gave no answer within %v and was ended", timeout)
 	}
-	return a, err
+	return answer{}, err
 }
 
 func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
