@@ -151,7 +151,6 @@ func (s *search) result() *GrepResult {
 // entry is one entry of a result: where its text ends in its chunk's.
 type entry struct {
 	end   int
-	match bool // not a line of context
 	first bool // the first of its file
 	apart bool // not the line after the entry before it
 	count int  // matches it stands for

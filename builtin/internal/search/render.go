@@ -214,7 +214,7 @@ func (o *output) emit(s match.Span, matches bool) {
 		c.text = append(c.text, line...)
 	}
 	c.text = append(c.text, '\n')
-	e := entry{match: matches, first: o.entries == 0, apart: o.printed < 0 || s.Start != o.printed+1}
+	e := entry{first: o.entries == 0, apart: o.printed < 0 || s.Start != o.printed+1}
 	if matches {
 		e.count = 1
 	}
@@ -227,7 +227,7 @@ var newline, carriageReturn = []byte{'\n'}, []byte{'\r'}
 // emitPath prints an entry of the modes that print one a file.
 func (o *output) emitPath(e entry, more string) {
 	o.chunk.text = append(append(append(o.chunk.text, o.name()...), more...), '\n')
-	e.match, e.first = true, true
+	e.first = true
 	o.add(e)
 }
 

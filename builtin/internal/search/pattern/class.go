@@ -108,7 +108,7 @@ func (p *parser) member() []rune {
 		}
 		p.pos = start
 	}
-	lo := p.member1()
+	lo := p.memberRune()
 	p.blanks()
 	if p.peek() != '-' || strings.HasPrefix(p.text[p.pos:], "-]") || strings.HasPrefix(p.text[p.pos:], "--") {
 		return []rune{lo, lo}
@@ -125,15 +125,15 @@ func (p *parser) member() []rune {
 		}
 		p.pos = at
 	}
-	hi := p.member1()
+	hi := p.memberRune()
 	if lo > hi {
 		p.fail(start, `For a hyphen write \-.`, "character range %c-%c runs backwards", lo, hi)
 	}
 	return []rune{lo, hi}
 }
 
-// member1 parses one character of a class.
-func (p *parser) member1() rune {
+// memberRune parses one character of a class.
+func (p *parser) memberRune() rune {
 	if p.peek() == '\\' {
 		start := p.pos
 		if strings.HasPrefix(p.text[p.pos:], `\b`) {

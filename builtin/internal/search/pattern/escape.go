@@ -34,9 +34,9 @@ func (p *parser) escape() *syntax.Regexp {
 	}
 	switch p.next() {
 	case 'A':
-		return p.anchor2(syntax.OpBeginLine, syntax.OpBeginText)
+		return p.textAnchor(syntax.OpBeginLine, syntax.OpBeginText)
 	case 'z':
-		return p.anchor2(syntax.OpEndLine, syntax.OpEndText)
+		return p.textAnchor(syntax.OpEndLine, syntax.OpEndText)
 	case 'b':
 		return p.boundary(start)
 	case 'B':
@@ -50,8 +50,8 @@ func (p *parser) escape() *syntax.Regexp {
 	return p.literal(start, p.escapedRune())
 }
 
-// anchor2 is for \A and \z, which no flag changes.
-func (p *parser) anchor2(line, text syntax.Op) *syntax.Regexp {
+// textAnchor is for \A and \z, which no flag changes.
+func (p *parser) textAnchor(line, text syntax.Op) *syntax.Regexp {
 	if p.lines {
 		return &syntax.Regexp{Op: line}
 	}
