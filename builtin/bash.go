@@ -15,6 +15,7 @@ import (
 
 	"toolhost/builtin/internal/shell"
 	"toolhost/guard"
+	"toolhost/guard/sandbox"
 )
 
 // Limits of one Bash call.
@@ -32,6 +33,7 @@ type BashInput struct {
 	Command     string `json:"command" jsonschema:"the command line"`
 	Timeout     int    `json:"timeout,omitempty" jsonschema:"milliseconds after which the command is ended (default 120000, at most 600000)"`
 	Description string `json:"description,omitempty" jsonschema:"what the command does, in 5 to 10 words"`
+	Unsandboxed bool   `json:"dangerouslyDisableSandbox,omitempty" jsonschema:"run outside the sandbox; a person is always asked"`
 }
 
 // BashOutput is what programs learn from a [Bash].
@@ -62,7 +64,7 @@ var Bash = declare(Tool[BashInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Command: &guard.Command{Text: in.Command, Dir: dir}},
+			Intent: guard.Intent{Command: &guard.Command{Text: in.Command, Dir: dir}, Unsandboxed: in.Unsandboxed},
 			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, dir, note) },
 		}, nil
 	},
@@ -97,22 +99,77 @@ func inside(p *guard.Policy, dir string) bool {
 
 func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
 	timeout, clamped := clampTimeout(in.Timeout)
-	r, err := env.Box.shell.Run(ctx, shell.Command{
-		Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env),
-	})
+	where, leave, err := place(ctx, env, in)
 	if err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), explain(in.Command, r))
-	env.Box.admitted.Do(func() { remarks = append(remarks, uncontained) })
+	defer leave()
+	r, err := where.runner.Run(ctx, shell.Command{
+		Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env),
+	})
+	if errors.Is(err, sandbox.ErrClosed) {
+		env.Box.cells.drop(env.Principal, where.cell)
+		return Result{}, errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	}
+	quiet := explain(in.Command, r)
+	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet)
+	remarks = append(append(remarks, where.remarks()...), outcomeNotes(r)...)
 	return Result{
-		Text:    bashText(r, timeout, append(remarks, outcomeNotes(r)...)),
-		IsError: r.TimedOut || r.Cancelled || r.ExitCode != 0 && explain(in.Command, r) == "",
+		Text:    bashText(r, timeout, remarks),
+		IsError: r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == "",
 		Kept:    r.Spilled,
 		Structured: BashOutput{
 			ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
 		},
 	}, nil
+}
+
+// A spot is where a command runs: in a cell, or on the host.
+type spot struct {
+	runner *shell.Runner
+	cell   *cell
+	box    *Toolbox
+	excuse string // why it is not in a cell, when that was asked for
+}
+
+// place finds where a command runs. It was judged for exactly that place.
+func place(ctx context.Context, env *Env, in BashInput) (s spot, leave func(), err error) {
+	host := spot{runner: env.Box.shell, box: env.Box}
+	switch {
+	case !env.Policy.Containment().Writes:
+		return host, func() {}, nil
+	case in.Unsandboxed:
+		host.excuse = "The command ran outside the sandbox, as it was allowed to."
+		return host, func() {}, nil
+	case env.Policy.Excluded(in.Command):
+		host.excuse = "The command ran outside the sandbox, as sandbox.excludedCommands says."
+		return host, func() {}, nil
+	}
+	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
+	if err != nil {
+		return spot{}, nil, fmt.Errorf("its sandbox could not be started: %w", err)
+	}
+	return spot{runner: c.runner, cell: c, box: env.Box}, func() { env.Box.cells.leave(c) }, nil
+}
+
+// remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
+func (s spot) remarks() []string {
+	if s.cell == nil {
+		if s.excuse != "" {
+			return []string{s.excuse}
+		}
+		var all []string
+		s.box.admitted.Do(func() { all = append(all, uncontained) })
+		return all
+	}
+	var all []string
+	for _, r := range s.cell.box.Refused() {
+		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s A person can allow it in sandbox.network.allowedDomains.", r.Host, r.Why))
+	}
+	return all
 }
 
 // uncontained is said once: what holds a command, and what does not.

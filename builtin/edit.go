@@ -84,12 +84,14 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
 	after := before.With(content)
-	if err := t.replace(env, content); err != nil {
+	note, err := t.replace(env, content)
+	if err != nil {
 		return Result{}, err
 	}
 	n := len(match.Spans)
 	return Result{
-		Text:       changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")), notes(match.How.Note()), path, before.String(), after.String()),
+		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
+			notes(match.How.Note(), note), path, before.String(), after.String()),
 		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: len(content)},
 	}, nil
 }

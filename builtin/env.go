@@ -12,6 +12,10 @@ import (
 type Env struct {
 	// Box holds what all calls of this host share.
 	Box *Toolbox
+	// Principal is on whose behalf the call is made.
+	Principal string
+	// Scope and Tool name the conversation and the tool, for the history.
+	Scope, Tool string
 	// Policy is the snapshot of the rules that this call sees.
 	Policy *guard.Policy
 	// Seen is what the scope has read.
@@ -24,6 +28,8 @@ type Env struct {
 	Durable bool
 	// Progress tells the client how a long call goes; nil when nobody asked.
 	Progress func(lastLines string)
+
+	undoOf []string // the changes that the change at hand undoes
 }
 
 // A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.

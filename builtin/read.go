@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -29,8 +30,9 @@ const (
 // ReadInput is the input of [Read].
 type ReadInput struct {
 	FilePath string `json:"file_path" jsonschema:"the file to read: absolute, ~/… or relative to the first root"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines to show"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1; of a notebook the first cell"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines, or cells, to show"`
+	Pages    string `json:"pages,omitempty" jsonschema:"which pages of a PDF to show, such as 3 or 1-5; 20 at most"`
 }
 
 // ReadOutput is what programs learn from a [Read].
@@ -84,8 +86,12 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
-	if err := refuseBinary(path, head, info); err != nil {
-		return Result{}, err
+	kind, what := document.Detect(head, path.Real())
+	if kind != document.TextFile {
+		return readDocument(ctx, env, opened{path, f, info, kind, what}, in)
+	}
+	if in.Pages != "" {
+		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
 	page, err := text.ReadPage(&cancelled{ctx, src}, text.PageOptions{Offset: in.Offset, Limit: in.Limit})
 	if err != nil {
@@ -97,15 +103,12 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	return showPage(path, page, in)
 }
 
-// sniffed is how much of a file tells what it is, in bytes.
-const sniffed = 64 << 10
-
 // headOf is the beginning of a file, and leaves src at its start.
 func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
 	if whole != nil {
-		return whole[:min(len(whole), sniffed)], nil
+		return whole[:min(len(whole), document.DetectBytes)], nil
 	}
-	head := make([]byte, sniffed)
+	head := make([]byte, document.DetectBytes)
 	n, err := io.ReadFull(src, head)
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		_, err = src.Seek(0, io.SeekStart)

@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/agnivade/levenshtein"
-	"github.com/gabriel-vasile/mimetype"
 
 	"toolhost/builtin/internal/search"
-	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 )
 
@@ -80,15 +78,6 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 		return fmt.Errorf("%s is an empty directory", path)
 	}
 	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path, strings.Join(names, "\n"), more)
-}
-
-// refuseBinary refuses content that is not text, whatever the file is called.
-func refuseBinary(path guard.Path, head []byte, info fs.FileInfo) error {
-	if !text.IsBinary(head) {
-		return nil
-	}
-	return fmt.Errorf("%s is no text but %s, %d bytes: it cannot be shown. Use Bash with a program that understands it",
-		path, mimetype.Detect(head), info.Size())
 }
 
 // Limits of the search for a name like a missing one.

@@ -4,6 +4,8 @@ package builtin
 type Result struct {
 	// Text is what the model reads.
 	Text string
+	// Images go with the text.
+	Images []Image
 	// Structured is for programs; it does not repeat the text. Nil: none.
 	Structured any
 	// IsError marks a call that did not do what was asked. The text says why and what to do next.
@@ -14,3 +16,9 @@ type Result struct {
 
 // failed is an answer that says what went wrong, in the words of the error.
 func failed(err error) Result { return Result{Text: err.Error(), IsError: true} }
+
+// An Image is a picture that a model can take.
+type Image struct {
+	Data []byte
+	MIME string
+}

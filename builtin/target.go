@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -151,16 +152,33 @@ func (t *target) saw(env *Env, content []byte) {
 	env.Seen.SawWhole(t.path.Real(), v, content)
 }
 
-// replace gives the file new content.
-func (t *target) replace(env *Env, content []byte) error {
-	_, err := atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
+// replace gives the file new content. The note says when the change cannot be undone.
+func (t *target) replace(env *Env, content []byte) (note string, err error) {
+	before := t.content
+	if t.missing {
+		before = nil
+	} else if before == nil {
+		before = []byte{}
+	}
+	entry, err := env.Box.history.Begin(history.Change{
+		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf,
+	}, before, content)
+	if err != nil {
+		note = fmt.Sprintf("this change cannot be undone: %v", err)
+	} else if err := entry.Undoable(); err != nil {
+		note = fmt.Sprintf("this change cannot be undone: %v", err)
+	}
+	_, err = atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal,
 	})
 	if err != nil {
-		return fmt.Errorf("%s was not changed: %w", t.path, err)
+		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
 	}
 	t.saw(env, content)
-	return nil
+	if err := entry.Done(); err != nil {
+		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
+	}
+	return note, nil
 }
 
 // fill gives content to a file that was missing or empty.
@@ -169,15 +187,17 @@ func (t *target) fill(env *Env, content string) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not written: %w", t.path, err)
 	}
-	if err := t.replace(env, raw); err != nil {
+	note, err := t.replace(env, raw)
+	if err != nil {
 		return Result{}, err
 	}
 	verb := "Created"
 	if !t.missing {
 		verb = "Filled the empty file"
 	}
+	head := fmt.Sprintf("%s %s (%s, %d bytes)", verb, t.path, count(lineCount(content), "line"), len(raw))
 	return Result{
-		Text:       fmt.Sprintf("%s %s (%s, %d bytes)", verb, t.path, count(lineCount(content), "line"), len(raw)),
+		Text:       changeText(head, notes(note), t.path, "", ""),
 		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
 	}, nil
 }
@@ -218,8 +238,11 @@ func notes(all ...string) []string {
 }
 
 func count(n int, what string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

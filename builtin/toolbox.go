@@ -6,21 +6,36 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/document"
+	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/search"
 	"toolhost/builtin/internal/shell"
+	"toolhost/guard"
+	"toolhost/guard/sandbox"
 )
 
 // A Toolbox holds what the tools of one host share: the search engine, the shells, and the journal of files
 // that are being written in place. Use [OpenToolbox], and close it: what its shells run ends with it.
 type Toolbox struct {
-	search *search.Engine
-	shell  *shell.Runner
-	locks  atomicfile.Locks
+	search  *search.Engine
+	shell   *shell.Runner
+	locks   atomicfile.Locks
+	history *history.Store
+	log     *slog.Logger
+	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
+	cache string
 	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
 	journal string
+	// cells contain commands, where this machine can.
+	cells cells
+	// probed is closed when it is known what this machine can contain; then report says it.
+	probed chan struct{}
+	report sandbox.Report
 	// admitted is where it is said once that Bash is not contained.
 	admitted sync.Once
 }
@@ -29,13 +44,19 @@ type Toolbox struct {
 type ToolboxConfig struct {
 	// StateDir is the host's state directory; "" when nothing can be kept.
 	StateDir string
+	// Scratch is the directory for the temporary files and caches of contained commands; "": nothing is
+	// contained.
+	Scratch string
 	// Log receives what was mended after a crash. It must not be nil.
 	Log *slog.Logger
 }
 
 // OpenToolbox mends what a killed host left half done, and starts the first shells.
 func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
-	box := &Toolbox{search: search.New(search.Config{})}
+	box := &Toolbox{
+		search: search.New(search.Config{}), probed: make(chan struct{}), log: cfg.Log,
+		cells: cells{scratch: cfg.Scratch, log: cfg.Log, open: map[string]*cell{}},
+	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, "journal")
 		if err := os.MkdirAll(box.journal, 0o700); err != nil {
@@ -43,13 +64,70 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 		} else {
 			box.recover(cfg.Log)
 		}
+		box.cache = filepath.Join(cfg.StateDir, "cache")
+	}
+	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been mended: it looks at files
+		return nil, errors.Join(err, box.search.Close())
 	}
 	runner, err := shell.New(shell.Config{})
 	if err != nil {
-		return nil, errors.Join(err, box.search.Close())
+		return nil, errors.Join(err, box.history.Close(), box.search.Close())
 	}
 	box.shell = runner
+	go box.probe(cfg.Scratch)
 	return box, nil
+}
+
+// openHistory opens the journal of changes. Without a directory, or with one that cannot be used, nothing is
+// journalled, and each change says so.
+func (b *Toolbox) openHistory(state string) (err error) {
+	cfg := history.Config{Log: b.log}
+	if state != "" {
+		cfg.Dir = filepath.Join(state, "history")
+	}
+	if b.history, err = history.Open(cfg); err != nil && state != "" {
+		b.log.Warn("changes are not journalled", "error", err)
+		cfg.Dir = ""
+		b.history, err = history.Open(cfg)
+	}
+	return err
+}
+
+// probeTime bounds the look at what this machine can contain, which takes some 20 ms.
+const probeTime = 10 * time.Second
+
+func (b *Toolbox) probe(scratch string) {
+	defer close(b.probed)
+	if scratch == "" {
+		b.report.Why = []string{"there is no directory for temporary files"}
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	b.report = sandbox.Probe(ctx)
+}
+
+// Containment says what holds the commands of this host. The first call waits until that is known.
+func (b *Toolbox) Containment() guard.Containment {
+	<-b.probed
+	r := b.report
+	return guard.Containment{
+		Writes: r.Enforces.Writes && r.Enforces.Processes, Denies: r.Enforces.Denies && r.Enforces.Processes,
+		Name: string(r.Backend), Why: strings.Join(r.Why, " "),
+	}
+}
+
+// Warm starts the sandbox and the shells of a principal ahead of its first command.
+func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
+	if !policy.Containment().Writes {
+		return nil
+	}
+	c, err := b.cells.enter(ctx, principal, policy)
+	if err != nil {
+		return err
+	}
+	b.cells.leave(c)
+	return nil
 }
 
 // recover mends what a host that was killed left behind, and says what it did.
@@ -68,9 +146,14 @@ func (b *Toolbox) recover(log *slog.Logger) {
 
 // Close ends every command that runs and everything it started.
 func (b *Toolbox) Close() error {
-	return errors.Join(b.shell.Close(), b.search.Close())
+	<-b.probed
+	return errors.Join(b.cells.close(), b.shell.Close(), b.history.Close(), b.search.Close())
 }
 
 // Reexec turns this process into a part of a host when its arguments say so, and then does not return. A
 // program that opens a toolbox calls it first in main.
-func Reexec(args []string) { shell.RunSupervisor(args) }
+func Reexec(args []string) {
+	sandbox.Init(args)
+	document.Reexec(args)
+	shell.RunSupervisor(args)
+}

@@ -66,7 +66,8 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		t.saw(env, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
 	}
-	if err := t.replace(env, raw); err != nil {
+	note, err := t.replace(env, raw)
+	if err != nil {
 		return Result{}, err
 	}
 	after := content
@@ -74,5 +75,5 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		after = like.With(raw).String()
 	}
 	head := fmt.Sprintf("Updated %s (%s, %d bytes)", path, count(lineCount(content), "line"), len(raw))
-	return Result{Text: changeText(head, kept, path, before, after), Structured: out}, nil
+	return Result{Text: changeText(head, append(kept, notes(note)...), path, before, after), Structured: out}, nil
 }

@@ -1,0 +1,221 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"toolhost/builtin/internal/shell"
+	"toolhost/guard"
+	"toolhost/guard/sandbox"
+)
+
+// A cell is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
+// shells that are warm in it.
+type cell struct {
+	policy  *guard.Policy
+	paths   guard.SandboxPaths
+	looked  time.Time
+	covered map[string]os.FileInfo // denied files as they were when they were covered
+	box     *sandbox.Sandbox
+	runner  *shell.Runner
+
+	users   int
+	retired bool // closed by whoever leaves last
+}
+
+// cells holds the cell of each principal.
+type cells struct {
+	scratch string
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	open   map[string]*cell
+	closed bool
+}
+
+// lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
+const lookAgain = 10 * time.Second
+
+// enter returns the principal's cell, started or renewed as the rules and files now demand. The caller
+// leaves it when its command has ended.
+func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Policy) (*cell, error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		return nil, shell.ErrClosed
+	}
+	c := cs.open[principal]
+	if c != nil && (!c.policy.SameRules(policy) || !c.current(policy)) {
+		cs.retire(principal)
+		c = nil
+	}
+	if c == nil {
+		var err error
+		if c, err = cs.start(ctx, policy); err != nil {
+			return nil, err
+		}
+		cs.open[principal] = c
+	}
+	c.users++
+	return c, nil
+}
+
+// leave gives a cell up.
+func (cs *cells) leave(c *cell) {
+	cs.mu.Lock()
+	c.users--
+	last := c.retired && c.users == 0
+	cs.mu.Unlock()
+	if last {
+		cs.end(c)
+	}
+}
+
+// drop takes a cell out of use that has died.
+func (cs *cells) drop(principal string, c *cell) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c != nil && cs.open[principal] == c {
+		cs.retire(principal)
+	}
+}
+
+// retire takes a cell out of use; it ends with its last command. The caller holds the lock.
+func (cs *cells) retire(principal string) {
+	c := cs.open[principal]
+	delete(cs.open, principal)
+	c.retired = true
+	if c.users == 0 {
+		go cs.end(c)
+	}
+}
+
+func (cs *cells) end(c *cell) {
+	if err := c.close(); err != nil {
+		cs.log.Warn("a sandbox could not be ended cleanly", "error", err)
+	}
+}
+
+func (c *cell) close() error { return errors.Join(c.runner.Close(), c.box.Close()) }
+
+// close ends all cells and what runs in them.
+func (cs *cells) close() error {
+	cs.mu.Lock()
+	cs.closed = true
+	open := cs.open
+	cs.open = nil
+	cs.mu.Unlock()
+	var errs []error
+	for _, c := range open {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+// start makes a sandbox for what the rules say now, and shells in it.
+func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error) {
+	env, err := makeScratch(cs.scratch)
+	if err != nil {
+		return nil, fmt.Errorf("the directory for temporary files: %w", err)
+	}
+	c := &cell{policy: policy, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{}}
+	rules := policy.Network()
+	c.box, err = sandbox.Start(ctx, sandbox.Policy{
+		Writable: c.paths.Writable, ReadOnly: c.paths.ReadOnly, Denied: c.paths.Denied,
+		Masked: c.paths.Masked, Shown: c.paths.Shown,
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied}, Sockets: rules.Sockets,
+	}, sandbox.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c.note(c.paths.Denied)
+	c.runner, err = shell.New(shell.Config{
+		Start: c.spawn, Env: slices.Concat(os.Environ(), env, c.box.Env()),
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.box.Close())
+	}
+	return c, nil
+}
+
+// current makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
+// when that takes a new sandbox, or when this one has died.
+func (c *cell) current(policy *guard.Policy) bool {
+	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {
+		return true
+	}
+	now := policy.SandboxPaths()
+	c.looked = time.Now()
+	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) {
+		return false
+	}
+	var fresh []string
+	for _, path := range now.Denied {
+		info, err := os.Lstat(path)
+		if old := c.covered[path]; err == nil && (old == nil || !os.SameFile(old, info)) {
+			fresh = append(fresh, path)
+		}
+	}
+	if len(fresh) == 0 {
+		return true
+	}
+	if err := c.box.Deny(fresh...); err != nil {
+		return false
+	}
+	c.note(fresh)
+	return true
+}
+
+// note remembers which files are covered.
+func (c *cell) note(paths []string) {
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil {
+			c.covered[path] = info
+		}
+	}
+}
+
+// spawn starts a process in the sandbox, as the runner of shells asks for it.
+func (c *cell) spawn(spec shell.Spec) (shell.Process, error) {
+	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files})
+	if err != nil {
+		return nil, err
+	}
+	return contained{p}, nil
+}
+
+// A contained process is one of the sandbox as the runner of shells knows it.
+type contained struct{ sandbox.Process }
+
+// Wait tells how the process ended.
+func (p contained) Wait() (shell.Status, error) {
+	s, err := p.Process.Wait()
+	return shell.Status(s), err
+}
+
+// caches are the variables that point programs to their caches, and the directory of each below the scratch
+// directory. What a build leaves there cannot reach what the user runs outside.
+var caches = [][2]string{
+	{"TMPDIR", "tmp"}, {"XDG_CACHE_HOME", "cache"}, {"GOCACHE", "cache/go-build"}, {"npm_config_cache", "cache/npm"},
+	{"YARN_CACHE_FOLDER", "cache/yarn"}, {"PIP_CACHE_DIR", "cache/pip"}, {"CCACHE_DIR", "cache/ccache"},
+}
+
+// makeScratch makes the scratch directory, the user's alone, and returns the variables that point into it.
+func makeScratch(dir string) ([]string, error) {
+	var env []string
+	for _, c := range caches {
+		path := filepath.Join(dir, filepath.FromSlash(c[1]))
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, err
+		}
+		env = append(env, c[0]+"="+path)
+	}
+	return env, nil
+}

@@ -1,0 +1,102 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin/internal/document"
+	"toolhost/guard"
+)
+
+// NotebookEditInput is the input of [NotebookEdit].
+type NotebookEditInput struct {
+	NotebookPath string `json:"notebook_path" jsonschema:"the .ipynb file: absolute, ~/… or relative to the first root"`
+	CellID       string `json:"cell_id,omitempty" jsonschema:"the cell, as Read names it; to insert: the one before, or none for the start"`
+	NewSource    string `json:"new_source" jsonschema:"the new text of the cell; empty to delete it"`
+	CellType     string `json:"cell_type,omitempty" jsonschema:"what the cell is; needed to insert"`
+	EditMode     string `json:"edit_mode,omitempty" jsonschema:"what to do (default: replace)"`
+}
+
+// NotebookEditOutput is what programs learn from a [NotebookEdit].
+type NotebookEditOutput struct {
+	Path     string `json:"path"`
+	CellID   string `json:"cell_id"`
+	CellType string `json:"cell_type"`
+	EditMode string `json:"edit_mode"`
+	Bytes    int    `json:"bytes"`
+}
+
+// NotebookEdit changes one cell of a Jupyter notebook.
+var NotebookEdit = declare(Tool[NotebookEditInput]{
+	Name:     "NotebookEdit",
+	Title:    "Edit a notebook",
+	Hints:    Hints{Closed: true},
+	Limit:    changeLimit,
+	Finishes: true,
+	Refine: func(s *jsonschema.Schema) {
+		s.Properties["cell_type"].Enum = []any{"code", "markdown", "raw"}
+		s.Properties["edit_mode"].Enum = []any{"replace", "insert", "delete"}
+	},
+	Plan: func(_ context.Context, env *Env, in NotebookEditInput) (Plan, error) {
+		path, err := env.Policy.Resolve(in.NotebookPath)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Run:    func(ctx context.Context) (Result, error) { return editNotebook(ctx, env, path, in) },
+		}, nil
+	},
+})
+
+func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEditInput) (Result, error) {
+	t, err := openTarget(ctx, env, path, false)
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if t.missing {
+		return Result{}, missing(ctx, env, path)
+	}
+	if _, err := t.standing(env); err != nil {
+		return Result{}, err
+	}
+	mode := document.EditMode(in.EditMode)
+	if mode == "" {
+		mode = document.ReplaceCell
+	}
+	if mode == document.InsertCell && in.CellType == "" {
+		return Result{}, errors.New("cell_type is needed to insert a cell: code, markdown or raw")
+	}
+	content, changed, err := document.EditNotebook(t.content, document.NotebookEdit{
+		Mode: mode, CellID: in.CellID, CellType: in.CellType, Source: in.NewSource,
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
+	}
+	note, err := t.replace(env, content)
+	if err != nil {
+		return Result{}, err
+	}
+	cleared := ""
+	if changed.Cleared {
+		cleared = "the outputs of the cell were removed, because they belonged to its old source"
+	}
+	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted", document.DeleteCell: "Deleted"}[mode]
+	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
+	return Result{
+		Text:       changeText(head, notes(cleared, note), path, ended(changed.OldSource), ended(changed.NewSource)),
+		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), len(content)},
+	}, nil
+}
+
+// ended makes a text that is not empty end in a newline.
+func ended(s string) string {
+	if s == "" || s[len(s)-1] == '\n' {
+		return s
+	}
+	return s + "\n"
+}
