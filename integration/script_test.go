@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ func TestScripts(t *testing.T) {
 						return s.transport == name, nil
 					case "modern":
 						return s.era == client.Modern, nil
+					case "contained":
+						return contained(t), nil
 					case "root":
 						return os.Geteuid() == 0, nil
 					}
@@ -46,6 +49,15 @@ func TestScripts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// contained reports whether this machine can contain commands.
+func contained(t *testing.T) bool {
+	t.Helper()
+	cmd := exec.Command(binary, "check", "Bash", `{"command":"make"}`, "--root", t.TempDir())
+	cmd.Env = cleanEnv(t.TempDir())
+	out, _ := cmd.Output() // a command that would not run is told by the exit status
+	return strings.Contains(string(out), "The sandbox")
 }
 
 // A play is what a running script holds.
