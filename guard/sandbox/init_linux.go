@@ -224,6 +224,9 @@ func (g *guardian) handle(buf []byte, files []int) error {
 		return send(g.conn, m.buf)
 	case msgProbe:
 		return g.probe(id, d)
+	case msgDial:
+		go g.dial(id, d) // a full backlog makes it wait
+		return nil
 	default:
 		return fmt.Errorf("request %q: %w", k, errMalformed)
 	}

@@ -25,6 +25,8 @@ type namespaces struct {
 	policy   Policy
 	looked   socketLook
 
+	proxyPort int // of the proxy's socket inside, or 0
+
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
 	waiting  map[uint64]chan reply // requests without an answer
@@ -60,6 +62,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, l
 		n.close()
 		return nil, nil, err
 	}
+	n.proxyPort = listener.Addr().(*net.TCPAddr).Port
 	return n, listener, nil
 }
 

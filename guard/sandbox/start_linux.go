@@ -19,7 +19,7 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 		}
 		s := &Sandbox{engine: n, report: Report{
 			Backend:  Namespaces,
-			Enforces: Enforcement{Writes: true, Denies: true, Network: true, Processes: true},
+			Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
 		}}
 		if listener != nil {
 			s.proxy = newProxy(listener, p.Network, o)
@@ -33,7 +33,7 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 		}
 		s := &Sandbox{engine: w, report: Report{
 			Backend:  Bubblewrap,
-			Enforces: Enforcement{Writes: true, Denies: true, Network: true, Processes: true},
+			Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
 		}}
 		if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
 			s.report.Why = []string{"bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole."}

@@ -20,7 +20,7 @@ const (
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
 	msgProbe  kind = 'P' // canary
-	msgDial   kind = 'L' // loopback port
+	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 
 	msgReady   kind = 'r' // error; descriptor: the proxy's listener
 	msgSpawned kind = 's' // error

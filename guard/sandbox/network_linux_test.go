@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// From inside, an allowed host is reached and a refused one is named.
+func TestNetwork(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("no curl here")
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "the web: "+r.Host) }))
+	defer web.Close()
+	f := newFixture(t)
+	p := f.policy()
+	p.Network.AllowedDomains = []string{"*.allowed.test"}
+	s, err := Start(context.Background(), p, Options{
+		Backends: []Backend{Namespaces},
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, web.Listener.Addr().String())
+		},
+		Resolve: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("1.2.3.4")}, nil
+		},
+	})
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	env := append(f.env, s.Env()...)
+	r := runIn(t, s, f.ws, env, "/bin/bash", "-c", `
+		curl -sS -m 5 http://www.allowed.test/; echo
+		curl -sS -m 5 http://evil.test/
+		curl -sS -m 5 https://evil2.test/
+		curl -sS -m 5 --noproxy '*' http://www.allowed.test/
+		curl -sS -m 5 --noproxy '*' http://1.1.1.1/`)
+	for _, want := range []string{"the web: www.allowed.test", "evil.test:80 is refused", "403", "resolve host", "Failed to connect"} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("%q is missing in\n%s", want, r.output)
+		}
+	}
+	refused := s.Refused()
+	if len(refused) != 2 || refused[0].Host != "evil.test:80" || refused[1].Host != "evil2.test:443" {
+		t.Errorf("refused %+v", refused)
+	}
+}
+
+// A server in the sandbox can be reached from the host, and only by Dial.
+func TestDial(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3 here")
+	}
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	if ports, err := s.Listening(); len(ports) != 0 || err != nil {
+		t.Fatalf("Listening() = %v, %v before anything listens", ports, err)
+	}
+	p, err := s.Spawn(Spec{Argv: []string{"python3", "-c", `
+import socket
+four, six = socket.create_server(("127.0.0.1", 4567)), socket.create_server(("::1", 4568), family=socket.AF_INET6)
+open("up", "w")
+for s in four, six:
+    c, _ = s.accept(); c.send(b"inside"); c.close()
+`}, Dir: f.ws, Env: f.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	waitFor(t, "the server", func() bool { _, err := os.Stat(f.ws + "/up"); return err == nil })
+	if ports, err := s.Listening(); !slices.Equal(ports, []int{4567, 4568}) || err != nil {
+		t.Errorf("Listening() = %v, %v", ports, err)
+	}
+	for _, port := range []int{4567, 4568} {
+		c, err := s.Dial(context.Background(), port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(c)
+		c.Close()
+		if string(b) != "inside" {
+			t.Errorf("got %q", b)
+		}
+	}
+	for _, port := range []int{4569, 0, -1, 70000} {
+		if _, err := s.Dial(context.Background(), port); err == nil {
+			t.Errorf("Dial(%d) succeeded", port)
+		}
+	}
+}
+
+// With the host's network, loopback is reachable, sockets and abstract sockets
+// are not.
+func TestUnrestricted(t *testing.T) {
+	f := newFixture(t)
+	f.serve(t)
+	p := f.policy()
+	p.Network.Unrestricted = true
+	s := start1(t, p)
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/$PORT; cat <&3`); !strings.Contains(r.output, breach) {
+		t.Errorf("loopback is out of reach: %s", r.output)
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
+		t.Errorf("reached a socket: %s", r.output)
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && landlockVersion() >= landlockScope {
+		t.Errorf("reached an abstract socket: %s", r.output)
+	}
+	if s.Report().Enforces.Network {
+		t.Error("claims to hold the network")
+	}
+}
