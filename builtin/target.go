@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"toolhost/builtin/internal/atomicfile"
-	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -160,9 +159,7 @@ func (t *target) replace(env *Env, content []byte) (note string, err error) {
 	} else if before == nil {
 		before = []byte{}
 	}
-	entry, err := env.Box.history.Begin(history.Change{
-		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf,
-	}, before, content)
+	entry, err := env.Box.history.Begin(t.change(env), before, content)
 	if err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	} else if err := entry.Undoable(); err != nil {

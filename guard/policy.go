@@ -26,6 +26,9 @@ type Config struct {
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
 	StateDir string
+	// Scratch is the host's directory for what commands leave behind: temporary files
+	// and caches. It belongs to the boundary. Empty: there is none.
+	Scratch string
 	// RuleFiles are further files and directories that settings come from, such
 	// as the user's configuration directory. No tool can write them.
 	RuleFiles []string
@@ -81,7 +84,7 @@ func New(cfg Config) (*Policy, error) {
 	if set == nil {
 		set = &settings.Settings{}
 	}
-	for _, path := range append([]string{cfg.StateDir, cfg.Home}, cfg.RuleFiles...) {
+	for _, path := range append([]string{cfg.StateDir, cfg.Home, cfg.Scratch}, cfg.RuleFiles...) {
 		if path != "" && !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
 		}
@@ -100,6 +103,9 @@ func New(cfg Config) (*Policy, error) {
 		return nil, errors.New("no workspace root: name the directories that the tools may work in")
 	}
 	c.bounds = append(slices.Clone(c.roots), c.additional(set.AdditionalDirectories)...)
+	if cfg.Scratch != "" {
+		c.bounds = append(c.bounds, c.place(cfg.Scratch))
+	}
 	tight, loose := c.spellings()
 	k := &core{
 		roots: c.roots, bounds: c.bounds, home: c.home,

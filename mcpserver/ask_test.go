@@ -151,7 +151,7 @@ func TestNobodyToAsk(t *testing.T) {
 
 func askBeforeCommands(c *Config) {
 	file := filepath.Join(c.StateDir, "..", "ask.json")
-	if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"default"}}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"default"},"sandbox":{"autoAllowBashIfSandboxed":false}}`), 0o600); err != nil {
 		panic(err)
 	}
 	c.Settings = []string{file}

@@ -1,6 +1,8 @@
 package mcpserver
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -139,4 +141,19 @@ func pointers(all []string) []*string {
 		out = append(out, &all[i])
 	}
 	return out
+}
+
+// scratchDir is the directory for the temporary files and caches of commands that work on these roots, in
+// the user's cache directory; "" where there is none.
+func scratchDir(roots []string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(roots, "\x00")))
+	dir := filepath.Join(cache, "toolhost", hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
 }

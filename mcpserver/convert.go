@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 
@@ -34,15 +35,29 @@ func toResult(r Reply) *mcp.CallToolResult {
 		StructuredContent: r.Structured,
 		IsError:           r.IsError,
 	}
+	for _, image := range r.Images {
+		result.Content = append(result.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(image.Data), image.MIME))
+	}
 	if r.Kept != "" {
 		result.Content = append(result.Content, mcp.NewResourceLink(
 			"file://"+r.Kept, "the whole result", "Read or Grep this path for what was cut.", "text/plain"))
 	}
 	if r.Session != "" {
 		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaHandle: r.Session}}
-		if result.StructuredContent == nil {
-			result.StructuredContent = map[string]any{"session": r.Session}
-		}
+		result.StructuredContent = withSession(r.Structured, r.Session)
 	}
 	return result
+}
+
+// withSession adds the handle of a new session to what programs learn from a result.
+func withSession(structured any, handle string) any {
+	fields := map[string]any{}
+	if raw, err := json.Marshal(structured); err == nil {
+		_ = json.Unmarshal(raw, &fields) // what is no object gives way to the handle
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields["session"] = handle
+	return fields
 }

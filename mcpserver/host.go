@@ -3,6 +3,7 @@
 package mcpserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,7 @@ type Host struct {
 	log       *slog.Logger
 	tools     []*builtin.Def // ordered by name
 	where     settings.Config
+	scratch   string
 	settings  *settings.Watcher
 	seen      *readstate.Store
 	results   *resultstore.Store
@@ -81,7 +83,8 @@ func (h *Host) open() error {
 	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
 		return err
 	}
-	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Log: h.log}); err != nil {
+	h.scratch = scratchDir(h.cfg.Roots)
+	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Log: h.log}); err != nil {
 		return err
 	}
 	key, err := keptSecret(state, "secret")
@@ -89,8 +92,16 @@ func (h *Host) open() error {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = newScopeTable(h.seen, key, h.gateOptions)
-	_, err = h.currentRules()
+	// The rules are compiled again when it is known what contains commands; here it shows what cannot be served.
+	_, err = guard.New(h.guardConfig(h.settings.Current(), guard.Containment{}))
 	return err
+}
+
+// Warm starts ahead of the first command what a principal's commands run in. It may take a moment.
+func (h *Host) Warm(principal string) {
+	if err := h.box.Warm(context.Background(), principal, h.policy(principal)); err != nil {
+		h.log.Warn("the sandbox could not be started ahead", "error", err)
+	}
 }
 
 // Close ends everything the host started: commands first, then the stores.
@@ -159,7 +170,7 @@ func (h *Host) currentRules() (*guard.Policy, error) {
 	if now == h.compiled {
 		return h.rules, nil
 	}
-	rules, err := guard.New(h.guardConfig(now))
+	rules, err := guard.New(h.guardConfig(now, h.containment(now)))
 	if err != nil {
 		return h.rules, err
 	}
@@ -184,8 +195,16 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	}, nil
 }
 
+// containment is what holds commands under these settings.
+func (h *Host) containment(s *settings.Settings) guard.Containment {
+	if !s.Sandbox.Enabled {
+		return guard.Containment{Why: "sandbox.enabled is false"}
+	}
+	return h.box.Containment()
+}
+
 // guardConfig is what the rules are made of.
-func (h *Host) guardConfig(s *settings.Settings) guard.Config {
+func (h *Host) guardConfig(s *settings.Settings, held guard.Containment) guard.Config {
 	cfg := h.where
 	files := slices.Clone(cfg.Files)
 	if cfg.UserConfigDir != "" {
@@ -193,7 +212,7 @@ func (h *Host) guardConfig(s *settings.Settings) guard.Config {
 	}
 	return guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: cfg.StateDir,
-		RuleFiles: files, Settings: s,
+		RuleFiles: files, Settings: s, Containment: held, Scratch: h.scratch,
 	}
 }
 

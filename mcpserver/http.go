@@ -65,6 +65,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: quietLog(s.host.log),
 	}
+	go s.host.Warm(cfg.Principal)
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	select {

@@ -60,7 +60,7 @@ func (hooks) after(_ context.Context, _ *builtin.Def, _ *builtin.Call, result bu
 // env is what the call may use.
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	return &builtin.Env{
-		Box: h.box, Policy: policy, Seen: a.scope.seen, Dir: a.scope.dir,
+		Box: h.box, Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Policy: policy, Seen: a.scope.seen, Dir: a.scope.dir,
 		Shelf: h.results.For(a.principal), Progress: req.Progress,
 		Durable: h.settings.Current().Write.Fsync,
 	}

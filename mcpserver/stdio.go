@@ -36,6 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	}
 	defer s.mcp.UnregisterSession(running, c.session.SessionID())
 	c.ctx = s.mcp.WithContext(running, c.session)
+	go s.host.Warm(LocalPrincipal)
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 

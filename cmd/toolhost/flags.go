@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"toolhost/mcpserver"
 )
@@ -32,9 +33,14 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
-	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state and journals (default: $XDG_STATE_HOME/toolhost)")
+	f.addState(flags)
 	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be recorded")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr")
+}
+
+// addState adds the flag of what outlives the process.
+func (f *hostFlags) addState(flags *pflag.FlagSet) {
+	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state, history and journals (default: $XDG_STATE_HOME/toolhost)")
 }
 
 // config makes the host's configuration of the flags; names are further roots, given after the flags.

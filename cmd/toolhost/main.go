@@ -71,7 +71,8 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), trustCommand(), versionCommand())
+	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), trustCommand(),
+		historyCommand(), undoCommand(), versionCommand())
 	return root
 }
 

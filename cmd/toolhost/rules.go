@@ -139,7 +139,7 @@ Trust holds for exactly that content: when a pull brings a new rule or hook, it 
 			return eachRoot(where, func(root string) error { return trust(cmd, where, root, yes) })
 		},
 	}
-	cmd.Flags().StringVar(&flags.stateDir, "state-dir", "", "the `DIR` that keeps what is trusted (default: $XDG_STATE_HOME/toolhost)")
+	flags.addState(cmd.Flags())
 	cmd.Flags().BoolVar(&list, "list", false, "list the workspaces that are trusted")
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "no longer trust the workspace")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")

@@ -40,3 +40,34 @@ func (k *core) excludes(a *command.Analysis) bool {
 	}
 	return true
 }
+
+// Containment is what holds the commands that this policy judges.
+func (p *Policy) Containment() Containment { return p.core.containment }
+
+// SameRules reports whether q is the same snapshot of the rules, whoever its caller is.
+func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core }
+
+// DeniesFiles reports whether any rule denies reading or writing files.
+func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() }
+
+// A Network is what the settings say of the hosts that commands may reach.
+type Network struct {
+	// Allowed and Denied are domains; "*.example.com" stands for those below one.
+	Allowed, Denied []string
+	// Sockets are Unix sockets of host programs that stay reachable.
+	Sockets []string
+}
+
+// Network returns what commands may reach.
+func (p *Policy) Network() Network {
+	n := p.core.sandbox.Network
+	return Network{Allowed: texts(n.AllowedDomains), Denied: texts(n.DeniedDomains), Sockets: texts(n.AllowUnixSockets)}
+}
+
+func texts(entries []settings.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Text)
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver"
+)
+
+func historyCommand() *cobra.Command {
+	var flags hostFlags
+	var filter builtin.ChangeFilter
+	var since string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "history [flags]", Short: "List what the tools changed, the newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.with(func(host *mcpserver.Host) (err error) {
+				if filter.Since, err = sinceTime(since); err != nil {
+					return err
+				}
+				if filter.Path, err = absolute(filter.Path); err != nil {
+					return err
+				}
+				changes, err := host.Changes(filter)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(changes)
+				}
+				return printChanges(cmd.OutOrStdout(), changes)
+			})
+		},
+	}
+	show := &cobra.Command{
+		Use: "show ID", Short: "Show the diff of one change", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(func(host *mcpserver.Host) error {
+				change, diff, err := host.ShowChange(args[0])
+				if err != nil {
+					return err
+				}
+				if err := printChanges(cmd.OutOrStdout(), []builtin.Change{change}); err != nil {
+					return err
+				}
+				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(diff))
+				return err
+			})
+		},
+	}
+	flags.addState(cmd.PersistentFlags())
+	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
+	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(show)
+	return cmd
+}
+
+func undoCommand() *cobra.Command {
+	var flags hostFlags
+	var sel builtin.UndoSelection
+	var since string
+	cmd := &cobra.Command{
+		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an argument the last one",
+		Long: `Undo changes of files; without an argument the last one. A file that has changed since is left as it is, unless
+--force. An undo is a change too, and can be undone. Files that no tool changed are never touched. The exit status
+is 1 when a file was left as it is.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(func(host *mcpserver.Host) (err error) {
+				sel.IDs = args
+				if sel.Since, err = sinceTime(since); err != nil {
+					return err
+				}
+				if sel.Path, err = absolute(sel.Path); err != nil {
+					return err
+				}
+				if len(args) == 0 && since == "" && sel.Scope == "" && sel.Path == "" {
+					sel.Last = 1
+				}
+				done, err := host.Undo(cmd.Context(), sel)
+				if err != nil {
+					return err
+				}
+				return printUndone(cmd.OutOrStdout(), done)
+			})
+		},
+	}
+	flags.addState(cmd.Flags())
+	cmd.Flags().StringVar(&sel.Path, "path", "", "changes of this `FILE`, or below this directory")
+	cmd.Flags().StringVar(&sel.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
+	cmd.Flags().StringVar(&since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
+	cmd.Flags().BoolVar(&sel.Force, "force", false, "also where that loses later changes")
+	return cmd
+}
+
+// with opens a host on the whole machine: its owner looks at what was changed anywhere. Rules apply.
+func (f *hostFlags) with(do func(*mcpserver.Host) error) (err error) {
+	host, err := f.open([]string{string(filepath.Separator)}, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	return do(host)
+}
+
+// sinceTime reads a time, or how long ago it was. Empty is the zero time.
+func sinceTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m", text)
+}
+
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
+}
+
+func printChanges(w io.Writer, changes []builtin.Change) error {
+	for _, c := range changes {
+		what := "changed"
+		switch {
+		case c.Created:
+			what = "created"
+		case c.Deleted:
+			what = "removed"
+		}
+		state := ""
+		switch {
+		case c.UndoneBy != "":
+			state = "  (undone)"
+		case c.State != "done":
+			state = "  (" + string(c.State) + ")"
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s %s  %s%s\n",
+			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Tool, what, c.Path, c.Scope, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printUndone(w io.Writer, all []builtin.Undone) error {
+	left := false
+	for _, u := range all {
+		line := "restored " + u.Path
+		switch {
+		case u.Err != nil:
+			line = fmt.Sprintf("left %s: %v", u.Path, u.Err)
+			left = true
+		case u.Removed:
+			line = "removed " + u.Path
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(w, "there is nothing to undo")
+	}
+	if left {
+		return errReported
+	}
+	return nil
+}
