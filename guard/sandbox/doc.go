@@ -23,6 +23,22 @@
 // every process inside. It ends when its socket to the host closes, thus also
 // when the host is killed.
 //
+// Root in a sandbox is an owner of files like any other: without capabilities it
+// can neither read nor change what only root's power opens.
+//
+// Two conditions on the host: it must be dumpable (PR_SET_DUMPABLE) when a
+// sandbox starts, or the kernel does not let it set up the user namespace; and
+// it must call [Init] before it reads its arguments.
+//
+// # The other means
+//
+// Bubblewrap makes the same view with a program that must be installed, for
+// every command anew; some systems let it, and not us, make user namespaces.
+// Landlock keeps writes out of everything but the writable paths and hides
+// files outside of those, but can neither hide nor protect anything inside
+// them; the report says so. On macOS a profile for sandbox-exec is generated;
+// processes can be left behind there. Elsewhere there is nothing.
+//
 // # What is not held
 //
 //   - A copy of a denied file, or a hard link to it outside the writable paths.
@@ -33,6 +49,8 @@
 //     very command until [Sandbox.Deny] covered it (about a millisecond).
 //   - A protected path that does not exist at the start cannot be covered;
 //     [Sandbox.Expel] moves away what was created there.
+//   - With bubblewrap, which resolves names anew for every command: a directory
+//     that a command running at that moment exchanges.
 //   - An allowed host is a way out for data.
 //   - What a command writes into the writable paths may be executed later by
 //     somebody outside: a build script, an edited package.json.

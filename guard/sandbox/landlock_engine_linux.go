@@ -196,10 +196,10 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 		allowed = append(allowed, unix.AF_UNIX)
 	}
 	g.spawn, err = newSpawner(false, func() error {
-		if os.Geteuid() == 0 {
-			if err := dropPowers(); err != nil {
-				return err
-			}
+		// Who may not drop them for programs to come need not: under
+		// no_new_privs nothing is gained that is not held.
+		if err := dropPowers(); err != nil && !errors.Is(err, unix.EPERM) {
+			return err
 		}
 		if err := keepOnly(0); err != nil {
 			return err

@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		host(os.Args[2], os.Args[3])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == probeArg {
+		printProbe()
+		return
+	}
 	os.Exit(m.Run())
 }
 

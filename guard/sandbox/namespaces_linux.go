@@ -249,7 +249,7 @@ func namespaceRemedy(err error) string {
 		return "Linux 5.12 or later is needed"
 	}
 	if inContainer() {
-		return "Inside a container, start it with: docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined …"
+		return "A container has to be started with: --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
 	}
 	return ""
 }

@@ -18,10 +18,10 @@ func Probe(ctx context.Context) Report {
 	var why []string
 	for _, b := range platformBackends {
 		r, err := probe(ctx, b)
-		var cannot *unavailableError
+		var none *noBackendError
 		switch {
-		case errors.As(err, &cannot):
-			why = append(why, cannot.Error())
+		case errors.As(err, &none):
+			why = append(why, none.why...)
 			continue
 		case err != nil:
 			why = append(why, fmt.Sprintf("%s: %v.", b, err))

@@ -117,8 +117,17 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 	if len(why) == 0 {
 		why = platformWhy()
 	}
-	return nil, fmt.Errorf("%w. %s", ErrUnavailable, strings.Join(why, " "))
+	return nil, &noBackendError{why}
 }
+
+// noBackendError is ErrUnavailable with the reasons.
+type noBackendError struct{ why []string }
+
+func (e *noBackendError) Error() string {
+	return ErrUnavailable.Error() + ". " + strings.Join(e.why, " ")
+}
+
+func (e *noBackendError) Is(target error) bool { return target == ErrUnavailable }
 
 // unavailableError says why one backend does not work on this machine, as
 // opposed to a policy that no backend could follow.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"os"
 )
 
 // platformBackends are the backends to try, best first.
@@ -13,32 +14,9 @@ func platformWhy() []string { return nil }
 func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error) {
 	switch b {
 	case Namespaces:
-		n, listener, err := startNamespaces(ctx, p, o)
-		if err != nil {
-			return nil, err
-		}
-		s := &Sandbox{engine: n, report: Report{
-			Backend:  Namespaces,
-			Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
-		}}
-		if listener != nil {
-			s.proxy = newProxy(listener, p.Network, o)
-			s.env = s.proxy.env()
-		}
-		return s, nil
+		return withNamespaces(ctx, p, o)
 	case Bubblewrap:
-		w, err := startBubblewrap(ctx, p, o)
-		if err != nil {
-			return nil, err
-		}
-		s := &Sandbox{engine: w, report: Report{
-			Backend:  Bubblewrap,
-			Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
-		}}
-		if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
-			s.report.Why = []string{"bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole."}
-		}
-		return s, nil
+		return withBubblewrap(ctx, p, o)
 	case Landlock:
 		l, report, err := startLandlock(ctx, p, o)
 		if err != nil {
@@ -48,4 +26,46 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 	default:
 		return nil, &unavailableError{backend: b, cause: "is not a backend of this system"}
 	}
+}
+
+func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
+	n, listener, err := startNamespaces(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(Namespaces, p)}
+	if listener != nil {
+		s.proxy = newProxy(listener, p.Network, o)
+		s.env = append(s.env, s.proxy.env()...)
+	}
+	return s, nil
+}
+
+func withBubblewrap(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
+	w, err := startBubblewrap(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{engine: w, env: rootEnv(), report: namespaceReport(Bubblewrap, p)}
+	if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
+		s.report.Why = append(s.report.Why, "bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole.")
+	}
+	return s, nil
+}
+
+// namespaceReport is what a sandbox with namespaces holds.
+func namespaceReport(b Backend, p Policy) Report {
+	return Report{
+		Backend:  b,
+		Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
+	}
+}
+
+// rootEnv helps programs that take user 0 for all-powerful: tar would try to
+// give files to the owners in the archive.
+func rootEnv() []string {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return []string{"TAR_OPTIONS=--no-same-owner"}
 }

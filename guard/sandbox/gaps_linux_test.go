@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The gaps the package documentation names. A test that fails here is good
+// news, and the documentation wants changing.
+func TestKnownGaps(t *testing.T) {
+	f := newFixture(t)
+	if err := os.Link(f.ws+"/.env", f.out+"/other-name"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.ws+"/copy", []byte(secret), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("git"); err == nil {
+		os.RemoveAll(f.ws + "/.git")
+		cmd := exec.Command("bash", "-c", "git init -q && git add -f .env && git -c user.name=x -c user.email=x@example.com commit -qm x")
+		cmd.Dir, cmd.Env = f.ws, f.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	s := start1(t, f.policy())
+	for name, script := range map[string]string{
+		"hard link outside of the writable paths": `cat "$OUT/other-name"`,
+		"copy":              `cat copy`,
+		"version control":   `git show HEAD:.env`,
+		"deferred commands": `echo "echo ` + secret + `" > build.sh; cat build.sh`,
+	} {
+		if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", script); !strings.Contains(r.output, secret) {
+			t.Errorf("%s: no gap any more: %q", name, r.output)
+		}
+	}
+}
+
+// A descriptor that was opened before stays open.
+func TestKnownGapOpenDescriptor(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	late := f.ws + "/late"
+	if err := os.WriteFile(late, []byte(secret), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "exec 3< late; touch up; until [ -e go ]; do :; done; cat <&3"}, Dir: f.ws, Env: f.env, Files: []*os.File{nil, w, w}})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the command", func() bool { _, err := os.Stat(f.ws + "/up"); return err == nil })
+	if err := s.Deny(late); err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(f.ws+"/go", nil, 0o644)
+	buf := make([]byte, 100)
+	n, _ := r.Read(buf)
+	p.Wait()
+	p.Kill()
+	if !strings.Contains(string(buf[:n]), secret) {
+		t.Errorf("no gap any more: %q", buf[:n])
+	}
+}
+
+// Places inside each other: the deeper one decides, and denied always wins.
+func TestNesting(t *testing.T) {
+	f := newFixture(t)
+	for path, text := range map[string]string{
+		"state/tmp/x": "", "state/tmp/hidden/k": secret, "state/tmp/hidden/open/k": "open\n", "ws/src/denied/deep/k": secret,
+		"home/file-secret": secret,
+	} {
+		write(t, f.base+"/"+path, text)
+	}
+	p := f.policy()
+	p.Writable = append(p.Writable, f.base+"/state/tmp", f.ws+"/src")
+	p.Masked = append(p.Masked, f.base+"/state/tmp/hidden", f.home+"/file-secret", f.home+"/missing")
+	p.Shown = append(p.Shown, f.base+"/state/tmp/hidden/open")
+	p.Denied = append(p.Denied, f.ws+"/src/denied", f.ws+"/src/denied/deep")
+	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+		s, err := Start(context.Background(), p, Options{Backends: []Backend{backend}})
+		if errors.Is(err, ErrUnavailable) {
+			t.Logf("skipping: %v", err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `
+			echo y > "$STATE/tmp/y" && cat "$STATE/tmp/y" "$STATE/tmp/hidden/open/k" "$STATE/results/own/1"
+			echo no > "$STATE/tmp/hidden/open/k" || echo read-only
+			echo no > "$STATE/new" || echo closed
+			cat "$STATE/tmp/hidden/k" src/denied/deep/k "$HOME/file-secret"; ls "$STATE/tmp/hidden" "$STATE"
+			rm -rf "$STATE/tmp/hidden" src/denied; mv src/denied src/d; mv "$STATE/tmp/hidden" "$STATE/tmp/h"; cat src/d/deep/k "$STATE/tmp/h/k"`)
+		for _, want := range []string{"y\n", "open\n", "my own result\n", "read-only\n", "closed\n"} {
+			if !strings.Contains(r.output, want) {
+				t.Errorf("%s: %q is missing in\n%s", backend, want, r.output)
+			}
+		}
+		if strings.Contains(r.output, secret) {
+			t.Errorf("%s: got through:\n%s", backend, r.output)
+		}
+		s.Close()
+	}
+}
+
+// probeArg makes the test binary print what it finds out about the machine.
+const probeArg = "__probe"
+
+// Where namespaces are refused, which is what the inside of a sandbox is like,
+// the next best means is used and the reason given.
+func TestFallBack(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	r := runIn(t, s, f.ws, f.env, os.Args[0], probeArg)
+	t.Log(r.output)
+	want := "backend: " + string(Landlock) + "\n"
+	if landlockVersion() < landlockMinimum {
+		want = "backend: \n"
+	}
+	for _, want := range []string{want, "namespaces: ", "bubblewrap: "} {
+		if !strings.Contains(r.output, want) {
+			t.Errorf("%q is missing in\n%s", want, r.output)
+		}
+	}
+}
+
+func printProbe() {
+	r := Probe(context.Background())
+	fmt.Printf("backend: %s\n%s\n", r.Backend, strings.Join(r.Why, "\n"))
+}
