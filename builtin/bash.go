@@ -18,31 +18,26 @@ import (
 	"toolhost/guard/sandbox"
 )
 
-// Limits of one Bash call.
-const (
-	// DefaultTimeout is how long a command may run when the call does not say.
-	DefaultTimeout = 120 * time.Second
-	// MaxTimeout is the longest time a call may ask for; more is cut to it.
-	MaxTimeout = 600 * time.Second
-	// bashLimit is the longest result, in characters.
-	bashLimit = 30_000
-)
+// bashLimit is the longest result of Bash, in characters.
+const bashLimit = 30_000
 
 // BashInput is the input of [Bash].
 type BashInput struct {
 	Command     string `json:"command" jsonschema:"the command line"`
 	Timeout     int    `json:"timeout,omitempty" jsonschema:"milliseconds after which the command is ended (default 120000, at most 600000)"`
 	Description string `json:"description,omitempty" jsonschema:"what the command does, in 5 to 10 words"`
+	Background  bool   `json:"run_in_background,omitempty" jsonschema:"start the command as a task and return its id at once"`
 	Unsandboxed bool   `json:"dangerouslyDisableSandbox,omitempty" jsonschema:"run outside the sandbox; a person is always asked"`
 }
 
 // BashOutput is what programs learn from a [Bash].
 type BashOutput struct {
-	ExitCode   int    `json:"exit_code"`
+	ExitCode   *int   `json:"exit_code,omitempty"` // of a command that has ended
 	Signal     string `json:"signal,omitempty"`
 	TimedOut   bool   `json:"timed_out"`
 	Cwd        string `json:"cwd"`
 	OutputPath string `json:"output_path,omitempty"`
+	TaskID     string `json:"task_id,omitempty"`
 }
 
 // Bash runs a command.
@@ -98,21 +93,29 @@ func inside(p *guard.Policy, dir string) bool {
 }
 
 func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
-	timeout, clamped := clampTimeout(in.Timeout)
-	where, leave, err := place(ctx, env, in)
+	timeout, clamped := clampTimeout(in.Timeout, env.Shell)
+	where, err := place(ctx, env, in)
 	if err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	defer leave()
-	r, err := where.runner.Run(ctx, shell.Command{
-		Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env),
-	})
-	if errors.Is(err, sandbox.ErrClosed) {
-		env.Box.cells.drop(env.Principal, where.cell)
-		return Result{}, errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
+	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
+	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Ended: where.leave}
+	if in.Background {
+		if in.Timeout == 0 {
+			command.Timeout = 0 // a task may run as long as tasks may
+		}
+		started, err := env.Box.tasks.Start(ctx, spot, command)
+		if err != nil {
+			return Result{}, where.failed(env, err)
+		}
+		return taskStarted(started, "The command runs as the background task", notes(note, clamped)), nil
 	}
-	if err != nil {
-		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	r, started, err := env.Box.tasks.Run(ctx, spot, command, env.Shell.Window)
+	switch {
+	case err != nil:
+		return Result{}, where.failed(env, err)
+	case started != nil:
+		return taskStarted(*started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", env.Shell.Window), notes(note, clamped)), nil
 	}
 	quiet := explain(in.Command, r)
 	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet)
@@ -122,9 +125,18 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		IsError: r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == "",
 		Kept:    r.Spilled,
 		Structured: BashOutput{
-			ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
+			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
 		},
 	}, nil
+}
+
+// failed says why a command was not run. A cell that has died is not used again.
+func (s spot) failed(env *Env, err error) error {
+	if s.cell != nil && errors.Is(err, sandbox.ErrClosed) {
+		env.Box.cells.drop(env.Principal, s.cell)
+		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
+	}
+	return fmt.Errorf("the command was not run: %w", err)
 }
 
 // A spot is where a command runs: in a cell, or on the host.
@@ -133,26 +145,27 @@ type spot struct {
 	cell   *cell
 	box    *Toolbox
 	excuse string // why it is not in a cell, when that was asked for
+	leave  func() // gives the place up when the command has ended
 }
 
 // place finds where a command runs. It was judged for exactly that place.
-func place(ctx context.Context, env *Env, in BashInput) (s spot, leave func(), err error) {
-	host := spot{runner: env.Box.shell, box: env.Box}
+func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
+	host := spot{runner: env.Box.shell, box: env.Box, leave: func() {}}
 	switch {
 	case !env.Policy.Containment().Writes:
-		return host, func() {}, nil
+		return host, nil
 	case in.Unsandboxed:
 		host.excuse = "The command ran outside the sandbox, as it was allowed to."
-		return host, func() {}, nil
+		return host, nil
 	case env.Policy.Excluded(in.Command):
 		host.excuse = "The command ran outside the sandbox, as sandbox.excludedCommands says."
-		return host, func() {}, nil
+		return host, nil
 	}
 	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
 	if err != nil {
-		return spot{}, nil, fmt.Errorf("its sandbox could not be started: %w", err)
+		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
-	return spot{runner: c.runner, cell: c, box: env.Box}, func() { env.Box.cells.leave(c) }, nil
+	return spot{runner: c.runner, cell: c, box: env.Box, leave: func() { env.Box.cells.leave(c) }}, nil
 }
 
 // remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
@@ -176,17 +189,16 @@ func (s spot) remarks() []string {
 const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
 
 // clampTimeout makes the asked time fit, and says so.
-func clampTimeout(millis int) (time.Duration, string) {
-	d := time.Duration(millis) * time.Millisecond
+func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 	switch {
 	case millis == 0:
-		return DefaultTimeout, ""
+		return limits.Timeout, ""
 	case millis < 0:
-		return DefaultTimeout, fmt.Sprintf("timeout %d is not a time; the default of %s was used.", millis, DefaultTimeout)
-	case millis > int(MaxTimeout/time.Millisecond):
-		return MaxTimeout, fmt.Sprintf("timeout %d is more than the most that can be asked for; %s was used.", millis, MaxTimeout)
+		return limits.Timeout, fmt.Sprintf("timeout %d is not a time; the default of %s was used.", millis, limits.Timeout)
+	case int64(millis) > limits.MaxTimeout.Milliseconds():
+		return limits.MaxTimeout, fmt.Sprintf("timeout %d is more than the most that can be asked for; %s was used.", millis, limits.MaxTimeout)
 	}
-	return d, ""
+	return time.Duration(millis) * time.Millisecond, ""
 }
 
 // spill keeps the whole output of a command on the caller's shelf once it outgrows memory.

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"sync"
+	"time"
 
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -24,12 +25,23 @@ type Env struct {
 	Shelf *resultstore.Shelf
 	// Dir is the scope's working directory, used by Bash.
 	Dir *WorkDir
+	// Shell bounds commands.
+	Shell ShellLimits
 	// Durable asks for writes that survive a power loss.
 	Durable bool
 	// Progress tells the client how a long call goes; nil when nobody asked.
 	Progress func(lastLines string)
 
 	undoOf []string // the changes that the change at hand undoes
+}
+
+// ShellLimits bound how long commands run, as the settings bash.* say.
+type ShellLimits struct {
+	// Timeout is how long a command may run when the call does not say, and MaxTimeout the longest time a
+	// call may ask for.
+	Timeout, MaxTimeout time.Duration
+	// Window is how long a call is held before its command becomes a background task.
+	Window time.Duration
 }
 
 // A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.

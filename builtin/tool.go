@@ -50,6 +50,8 @@ type Tool[In any] struct {
 	Limit int
 	// Finishes marks a tool whose run is short and atomic: a cancelled call completes it and reports.
 	Finishes bool
+	// Ungated lets calls pass beside the gate: they neither wait nor make others wait.
+	Ungated bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Toolbox) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
@@ -73,6 +75,7 @@ type Def struct {
 	Hints            Hints
 	Limit            int
 	Finishes         bool
+	Ungated          bool
 	Schema           *jsonschema.Schema
 
 	bind    func(json.RawMessage) (*Call, error)
@@ -143,7 +146,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints,
-		Limit: t.Limit, Finishes: t.Finishes, Schema: schema, enabled: t.Enabled,
+		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {

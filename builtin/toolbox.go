@@ -24,6 +24,7 @@ import (
 type Toolbox struct {
 	search  *search.Engine
 	shell   *shell.Runner
+	tasks   *shell.Tasks
 	locks   atomicfile.Locks
 	history *history.Store
 	log     *slog.Logger
@@ -73,7 +74,7 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	if err != nil {
 		return nil, errors.Join(err, box.history.Close(), box.search.Close())
 	}
-	box.shell = runner
+	box.shell, box.tasks = runner, shell.NewTasks(shell.TaskLimits{})
 	go box.probe(cfg.Scratch)
 	return box, nil
 }

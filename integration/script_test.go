@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -169,6 +170,12 @@ func await(ts *testscript.TestScript, name string, neg bool) {
 	}
 	ts.Check(err)
 	p.last = result
+	var task struct {
+		ID string `json:"task_id"`
+	}
+	if err := json.Unmarshal(result.Structured, &task); err == nil && task.ID != "" {
+		ts.Setenv("TASK", task.ID)
+	}
 	fmt.Fprint(ts.Stdout(), result.Text())
 	if result.IsError != neg {
 		ts.Fatalf("isError is %v:\n%s", result.IsError, result.Text())

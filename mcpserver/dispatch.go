@@ -76,9 +76,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	call, err := tool.Bind(req.Args)                // bind
-	beside := err == nil && call.Beside             // what cannot be bound waits alone
-	if e := a.ticket.Enter(ctx, beside); e != nil { // wait for its turn
+	call, err := tool.Bind(req.Args)                    // bind
+	if e := turn(ctx, a.ticket, tool, call); e != nil { // wait for its turn
 		return reply.with(refused(e))
 	}
 	if err != nil {
@@ -128,6 +127,15 @@ func (r Reply) with(result builtin.Result) Reply {
 // refused is the answer to a call that did not run, or failed: text that a model can act on.
 func refused(err error) builtin.Result {
 	return builtin.Result{Text: err.Error(), IsError: true}
+}
+
+// turn waits for a call's turn at the gate. A call that could not be bound waits alone.
+func turn(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
+	if tool.Ungated {
+		ticket.Leave()
+		return nil
+	}
+	return ticket.Enter(ctx, call != nil && call.Beside)
 }
 
 // runContext lets a tool that finishes what it began run on when its client cancels.

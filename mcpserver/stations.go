@@ -59,10 +59,12 @@ func (hooks) after(_ context.Context, _ *builtin.Def, _ *builtin.Call, result bu
 
 // env is what the call may use.
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
+	set := h.settings.Current()
 	return &builtin.Env{
-		Box: h.box, Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Policy: policy, Seen: a.scope.seen, Dir: a.scope.dir,
-		Shelf: h.results.For(a.principal), Progress: req.Progress,
-		Durable: h.settings.Current().Write.Fsync,
+		Box: h.box, Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Policy: policy,
+		Seen: a.scope.seen, Dir: a.scope.dir, Shelf: h.results.For(a.principal),
+		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow},
+		Durable: set.Write.Fsync, Progress: req.Progress,
 	}
 }
 

@@ -3,7 +3,13 @@ package document
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 )
+
+// staleAge is how old a half-written file must be to be removed: no worker lives
+// so long.
+const staleAge = time.Hour
 
 // cacheDir makes the directory for compiled programs, and returns it if only
 // the user can write there.
@@ -24,5 +30,20 @@ func cacheDir(dir string) (string, error) {
 	if err := private(dir, info); err != nil {
 		return "", err
 	}
+	removeStale(dir)
 	return dir, nil
+}
+
+// removeStale removes what workers that were killed while they wrote have left:
+// files of 20 MB, named so by wazero. One that cannot be removed does no harm.
+func removeStale(dir string) {
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*.tmp"))
+	if err != nil {
+		return // dir has characters that mean something to Glob
+	}
+	for _, name := range left {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > staleAge {
+			os.Remove(name)
+		}
+	}
 }

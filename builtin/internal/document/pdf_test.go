@@ -299,6 +299,34 @@ func TestCacheDir(t *testing.T) {
 	}
 }
 
+// TestCacheDirStale removes what a killed worker left, not what a live one writes.
+func TestCacheDirStale(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Join(dir, "wazero-v1")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{"a.1.tmp": 2 * staleAge, "b.2.tmp": 0, "c": 2 * staleAge} {
+		path := filepath.Join(sub, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := cacheDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(sub, "*"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
 func TestCleanText(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\r\nb":              "a\nb",

@@ -13,7 +13,7 @@ import (
 
 // maxData bounds the memory of a worker beside that of PDFium: compiling takes
 // 300 MB.
-const maxData = 2 << 30
+const maxData = 1 << 30
 
 // limitProcess has the system end this process when it runs or grows for too
 // long, also when whoever started it is gone. A worker that is killed leaves no

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"toolhost/builtin/internal/text"
 )
 
@@ -179,7 +177,7 @@ func (r *renderer) output(o output) {
 	switch o.Type {
 	case "stream":
 		s, _ := multiline(o.Text)
-		r.block(o.Name, overwritten(s))
+		r.block(o.Name, s)
 	case "error":
 		s := strings.Join(o.Traceback, "\n")
 		if s == "" {
@@ -197,7 +195,7 @@ func (r *renderer) block(kind, s string) {
 		return
 	}
 	fmt.Fprintf(&r.text, "<output type=%q>\n", kind)
-	r.clipped(ansi.Strip(s), r.maxOutput, "outputs")
+	r.clipped(plain(s), r.maxOutput, "outputs")
 	r.text.WriteString("</output>\n")
 }
 
@@ -264,18 +262,4 @@ func (r *renderer) picture(kind string, value json.RawMessage) {
 	pic.Note = fmt.Sprintf("output of cell %d; %s", r.number, pic.Note)
 	r.out.Pictures = append(r.out.Pictures, pic)
 	say("[picture %d: %d×%d pixels]", len(r.out.Pictures), pic.Width, pic.Height)
-}
-
-// overwritten leaves of each line what a terminal shows at the end: progress
-// bars return to its start and write again.
-func overwritten(s string) string {
-	if !strings.Contains(s, "\r") {
-		return s
-	}
-	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		line = strings.TrimRight(line, "\r")
-		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
-	}
-	return strings.Join(lines, "\n")
 }

@@ -52,11 +52,19 @@ var (
 // whoever may see a task: the string is compared and not interpreted. A handle is
 // random (128 bits and more), and is good for its principal alone.
 type Tasks struct {
-	runner *Runner
 	limits TaskLimits
 
 	mu    sync.Mutex
 	tasks map[string]*task
+}
+
+// A Place says where a command runs and for whom.
+type Place struct {
+	Runner    *Runner
+	Principal string
+	// Ended, if not nil, is called once the command and everything it started has
+	// ended, or when it could not be started.
+	Ended func()
 }
 
 // A task is a command that runs, or ran, in the background.
@@ -73,15 +81,16 @@ type task struct {
 	ended  time.Time
 }
 
-// NewTasks returns an empty set of tasks that run on r; r.Close ends them.
-func NewTasks(r *Runner, limits TaskLimits) *Tasks {
+// NewTasks returns an empty set of tasks. Closing the runner that a task runs on
+// ends it.
+func NewTasks(limits TaskLimits) *Tasks {
 	limits.Running = orDefault(limits.Running, DefaultTaskRunning)
 	limits.Kept = orDefault(limits.Kept, DefaultTaskKept)
 	limits.Output = min(orDefault(limits.Output, DefaultTaskOutput), DefaultTaskOutput)
 	limits.Age = orDefault(limits.Age, DefaultTaskAge)
 	limits.Keep = orDefault(limits.Keep, DefaultTaskKeep)
 	limits.Log = orDefault(limits.Log, DefaultTaskLog)
-	return &Tasks{runner: r, limits: limits, tasks: map[string]*task{}}
+	return &Tasks{limits: limits, tasks: map[string]*task{}}
 }
 
 // A Started tells of a command that became a task.
@@ -93,9 +102,9 @@ type Started struct {
 
 // Start runs a command in the background. A command without a timeout may run for
 // TaskLimits.Age. The context is for the start alone.
-func (s *Tasks) Start(ctx context.Context, principal string, c Command) (Started, error) {
+func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, error) {
 	c.Timeout = orDefault(c.Timeout, s.limits.Age)
-	t, err := s.launch(ctx, principal, c)
+	t, err := s.launch(ctx, where, c)
 	if err != nil {
 		return Started{}, err
 	}
@@ -111,8 +120,8 @@ func (s *Tasks) Start(ctx context.Context, principal string, c Command) (Started
 // Run runs a command like [Runner.Run], but if it still runs after window, it
 // becomes a task: then Run returns a Started and no Result. The command's timeout
 // goes on. If too many tasks run already, Run waits for the end of the command.
-func (s *Tasks) Run(ctx context.Context, principal string, c Command, window time.Duration) (*Result, *Started, error) {
-	t, err := s.launch(ctx, principal, c)
+func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Duration) (*Result, *Started, error) {
+	t, err := s.launch(ctx, where, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,21 +142,27 @@ func (s *Tasks) Run(ctx context.Context, principal string, c Command, window tim
 }
 
 // launch starts a command that nobody but the caller knows of yet.
-func (s *Tasks) launch(ctx context.Context, principal string, c Command) (*task, error) {
-	run, err := s.runner.start(ctx, c)
+func (s *Tasks) launch(ctx context.Context, where Place, c Command) (*task, error) {
+	if where.Ended == nil {
+		where.Ended = func() {}
+	}
+	runner := where.Runner
+	run, err := runner.start(ctx, c)
 	if err != nil {
+		where.Ended()
 		return nil, err
 	}
 	life, cancel := context.WithCancelCause(context.Background())
 	t := &task{
-		id: "task_" + rand.Text(), principal: principal, text: c.Text,
+		id: "task_" + rand.Text(), principal: where.Principal, text: c.Text,
 		run: run, cancel: cancel, done: make(chan struct{}),
 	}
 	// The caller of start counts as the runner's work until the command's end.
 	go func() {
-		defer s.runner.work.Done()
-		defer s.runner.refill()
-		why := run.wait(life, s.runner.ctx)
+		defer where.Ended() // after the runner's work: whoever hears it may close the runner
+		defer runner.work.Done()
+		defer runner.refill()
+		why := run.wait(life, runner.ctx)
 		t.result, t.err = run.finish(why)
 		t.cause, t.ended = context.Cause(life), time.Now()
 		if why == closing {

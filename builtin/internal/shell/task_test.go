@@ -41,12 +41,22 @@ func fifo(t *testing.T) (path string, release func(line string)) {
 	}
 }
 
-func newTasks(t *testing.T, limits TaskLimits) *Tasks {
-	return NewTasks(newRunner(t, Config{InheritPath: true, Grace: 100 * time.Millisecond}), limits)
+// runnerTasks are tasks that run on one runner.
+type runnerTasks struct {
+	*Tasks
+	runner *Runner
+}
+
+func (s *runnerTasks) place(principal string) Place {
+	return Place{Runner: s.runner, Principal: principal}
+}
+
+func newTasks(t *testing.T, limits TaskLimits) *runnerTasks {
+	return &runnerTasks{NewTasks(limits), newRunner(t, Config{InheritPath: true, Grace: 100 * time.Millisecond})}
 }
 
 // readTo reads a task's output until it has more than n bytes or the task is done.
-func readTo(t *testing.T, s *Tasks, id string, offset int64, want string) Chunk {
+func readTo(t *testing.T, s *runnerTasks, id string, offset int64, want string) Chunk {
 	t.Helper()
 	var text strings.Builder
 	for {
@@ -66,7 +76,7 @@ func readTo(t *testing.T, s *Tasks, id string, offset int64, want string) Chunk 
 func TestTaskOutput(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	path, release := fifo(t)
-	task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "mkfifo " + path + "; exec 3<>" + path +
+	task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "mkfifo " + path + "; exec 3<>" + path +
 		"; echo one; printf 'two'; read x <&3; echo $x; read x <&3; echo $x; cd /usr; exit 4"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +115,7 @@ func TestTaskOutput(t *testing.T) {
 
 func TestTaskBelongsToItsPrincipal(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
-	task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "sleep 1000"})
+	task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "sleep 1000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +138,7 @@ func TestTaskBelongsToItsPrincipal(t *testing.T) {
 func TestTaskStop(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	tag := newTag()
-	task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: tree(tag) + "wait"})
+	task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: tree(tag) + "wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +164,7 @@ func TestTaskAdopted(t *testing.T) {
 	text := "mkfifo " + path + "; exec 3<>" + path + "; echo one; printf 'par'; read x <&3; echo tial; echo two"
 	// The window ends when the command waits: 100 ms are nothing it depends on,
 	// since what was not in time for the Started comes by offset.
-	res, task, err := s.Run(ctx, me, Command{Dir: "/", Text: text, Output: func(string) {}}, 100*time.Millisecond)
+	res, task, err := s.Run(ctx, s.place(me), Command{Dir: "/", Text: text, Output: func(string) {}}, 100*time.Millisecond)
 	if err != nil || res != nil || task == nil {
 		t.Fatalf("got %+v, %+v, %v", res, task, err)
 	}
@@ -163,14 +173,14 @@ func TestTaskAdopted(t *testing.T) {
 		t.Errorf("so far: %q", task.Text)
 	}
 	// No room for a second one: it stays in the foreground.
-	res, second, err := s.Run(t.Context(), me, Command{Dir: "/", Text: "sleep 0.05; echo done"}, time.Millisecond)
+	res, second, err := s.Run(t.Context(), s.place(me), Command{Dir: "/", Text: "sleep 0.05; echo done"}, time.Millisecond)
 	if err != nil || second != nil || res == nil || res.Text != "done\n" {
 		t.Errorf("without room: %+v, %+v, %v", res, second, err)
 	}
-	if _, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "true"}); !errors.Is(err, ErrTooManyTasks) {
+	if _, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "true"}); !errors.Is(err, ErrTooManyTasks) {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := s.Start(t.Context(), other, Command{Dir: "/", Text: "true"}); err != nil {
+	if _, err := s.Start(t.Context(), s.place(other), Command{Dir: "/", Text: "true"}); err != nil {
 		t.Errorf("another principal: %v", err)
 	}
 	release("go")
@@ -189,15 +199,15 @@ func TestTaskAdopted(t *testing.T) {
 
 func TestTaskWithinWindow(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
-	res, task, err := s.Run(t.Context(), me, Command{Dir: "/", Text: "echo hi; exit 2"}, time.Minute)
+	res, task, err := s.Run(t.Context(), s.place(me), Command{Dir: "/", Text: "echo hi; exit 2"}, time.Minute)
 	if err != nil || task != nil || res.Text != "hi\n" || res.ExitCode != 2 {
 		t.Errorf("got %+v, %+v, %v", res, task, err)
 	}
-	if _, _, err := s.Run(t.Context(), me, Command{Dir: "/none", Text: "true"}, time.Minute); err == nil {
+	if _, _, err := s.Run(t.Context(), s.place(me), Command{Dir: "/none", Text: "true"}, time.Minute); err == nil {
 		t.Error("a missing directory gave no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	res, task, err = s.Run(ctx, me, Command{Dir: "/", Text: "echo hi; sleep 1000", Output: func(string) { cancel() }}, time.Minute)
+	res, task, err = s.Run(ctx, s.place(me), Command{Dir: "/", Text: "echo hi; sleep 1000", Output: func(string) { cancel() }}, time.Minute)
 	if err != nil || task != nil || !res.Cancelled {
 		t.Errorf("cancelled: %+v, %+v, %v", res, task, err)
 	}
@@ -208,7 +218,7 @@ func TestTaskWithinWindow(t *testing.T) {
 
 func TestTaskFlood(t *testing.T) {
 	s := newTasks(t, TaskLimits{Output: 1 << 20, Log: 1000})
-	task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "yes"})
+	task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "yes"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +240,7 @@ func TestTaskForgotten(t *testing.T) {
 	s := newTasks(t, TaskLimits{Kept: 2})
 	var ids []string
 	for range 4 {
-		task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "true"})
+		task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "true"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +262,7 @@ func TestTaskForgotten(t *testing.T) {
 func TestTaskEndsWithRunner(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	tag := newTag()
-	task, err := s.Start(t.Context(), me, Command{Dir: "/", Text: tree(tag) + "wait"})
+	task, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: tree(tag) + "wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +272,7 @@ func TestTaskEndsWithRunner(t *testing.T) {
 	if c, err := s.Output(t.Context(), me, task.ID, 0, 0); err != nil || !c.Done || c.Cause != ErrClosed.Error() {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if _, err := s.Start(t.Context(), me, Command{Dir: "/", Text: "true"}); !errors.Is(err, ErrClosed) {
+	if _, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "true"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Start after the end: %v", err)
 	}
 }
