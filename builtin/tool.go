@@ -95,6 +95,8 @@ type Call struct {
 	Beside bool
 	// Args are the scalar arguments at the top level, for rules on a parameter.
 	Args map[string]any
+	// Input is the whole bound input as JSON, in the names and types of the schema.
+	Input func() (json.RawMessage, error)
 
 	plan func(context.Context, *Env) (Plan, error)
 }
@@ -158,6 +160,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 		return &Call{
 			Beside: t.Beside != nil && t.Beside(in),
 			Args:   args,
+			Input:  func() (json.RawMessage, error) { return json.Marshal(in) },
 			plan: func(ctx context.Context, env *Env) (Plan, error) {
 				p, err := t.Plan(ctx, env, in)
 				p.Intent.Tool = t.Name

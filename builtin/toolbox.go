@@ -16,6 +16,7 @@ import (
 	"toolhost/builtin/internal/search"
 	"toolhost/builtin/internal/shell"
 	"toolhost/guard"
+	"toolhost/guard/hook"
 	"toolhost/guard/sandbox"
 )
 
@@ -149,6 +150,30 @@ func (b *Toolbox) recover(log *slog.Logger) {
 func (b *Toolbox) Close() error {
 	<-b.probed
 	return errors.Join(b.cells.close(), b.shell.Close(), b.history.Close(), b.search.Close())
+}
+
+// StartHook starts a hook's process under a supervisor, which ends with it everything that it started.
+func StartHook(s hook.Spec) (hook.Process, error) {
+	p, err := shell.StartSupervised(shell.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
+	if err != nil {
+		return nil, err
+	}
+	return supervised{p}, nil
+}
+
+// A supervised process is one of the shell's as hooks know it.
+type supervised struct{ shell.Process }
+
+// Wait tells how the process ended.
+func (p supervised) Wait() (exitCode int, err error) {
+	s, err := p.Process.Wait()
+	return s.ExitCode, err
+}
+
+// Kill ends the process and everything it started.
+func (p supervised) Kill() error {
+	_, err := p.Process.Kill()
+	return err
 }
 
 // Reexec turns this process into a part of a host when its arguments say so, and then does not return. A

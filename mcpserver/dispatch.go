@@ -87,8 +87,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(err))
 	}
 	policy := h.policy(a.principal)
-	call, err = h.hooks.before(ctx, tool, call) // pre-hooks
+	hooks, call, err := h.preHooks(ctx, a, policy, tool, call) // pre-hooks
 	if err != nil {
+		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))
 	}
 	env := h.env(a, policy, req)
@@ -97,14 +98,15 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	verdict := policy.Judge(plan.Intent)        // judge
-	verdict, question := h.ask(a, req, verdict) // ask if need be
+	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
+	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
 	if question != nil {
 		reply.Question = question
 		return reply.with(refused(verdict))
 	}
 	if verdict.Action != guard.Allow {
+		hooks.denied(ctx, verdict)
 		return reply.with(refused(verdict))
 	}
 	result, err := plan.Run(runContext(ctx, tool)) // run
@@ -114,9 +116,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
 	}
-	result = fit(env.Shelf, tool, result)           // fit
-	result = h.hooks.after(ctx, tool, call, result) // post-hooks
-	return reply.with(result)                       // format and audit, on the way out
+	result = fit(env.Shelf, tool, result) // fit
+	result = hooks.after(ctx, result)     // post-hooks
+	return reply.with(result)             // format and audit, on the way out
 }
 
 func (r Reply) with(result builtin.Result) Reply {

@@ -16,6 +16,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/guard/hook"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/internal/gate"
@@ -35,7 +36,7 @@ type Host struct {
 	results   *resultstore.Store
 	box       *builtin.Toolbox
 	scopes    *scopeTable
-	hooks     hooks
+	hooks     *hook.Runner
 	questions *questions
 	audit     *audit.Log
 
@@ -87,6 +88,7 @@ func (h *Host) open() error {
 	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Log: h.log}); err != nil {
 		return err
 	}
+	h.hooks = h.newHookRunner()
 	key, err := keptSecret(state, "secret")
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)

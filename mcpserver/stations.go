@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -43,18 +42,6 @@ func (h *Host) ready() error {
 		return nil
 	}
 	return fmt.Errorf("refused: every call must be recorded, and the record cannot be written. %w", err)
-}
-
-// hooks are the places before and after a tool where commands of the user take part. None are configured
-// yet; the seam keeps their stations in place.
-type hooks struct{}
-
-func (hooks) before(_ context.Context, _ *builtin.Def, call *builtin.Call) (*builtin.Call, error) {
-	return call, nil
-}
-
-func (hooks) after(_ context.Context, _ *builtin.Def, _ *builtin.Call, result builtin.Result) builtin.Result {
-	return result
 }
 
 // env is what the call may use.

@@ -72,6 +72,12 @@ func TestPDFPages(t *testing.T) {
 		{"empty page", []pdfPage{{}, textPage("b")}, 1, 2, []string{"", "b"}, nil, []string{"Page 1 is empty."}},
 		{"no text layer", []pdfPage{drawnPage()}, 1, 1, []string{""}, []string{"page 1, 934×1209 pixels"},
 			[]string{"Page 1 has no text layer: it is shown as a picture."}},
+		{"form field", []pdfPage{withAnnots(textPage("Name:"), "<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada) /Rect [100 700 200 720] >>")}, 1, 1,
+			[]string{"Name:"}, []string{"page 1, 934×1209 pixels"},
+			[]string{"Page 1 has form fields or annotations, which are not in its text: it is shown as a picture too."}},
+		{"link", []pdfPage{withAnnots(textPage("here"), "<< /Type /Annot /Subtype /Link /Rect [72 700 200 720] >>")}, 1, 1, []string{"here"}, nil, nil},
+		{"comment alone", []pdfPage{withAnnots(pdfPage{}, "<< /Type /Annot /Subtype /Square /Rect [72 700 200 720] >>")}, 1, 1, []string{""},
+			[]string{"page 1, 934×1209 pixels"}, []string{"Page 1 has no text layer: it is shown as a picture."}},
 		{"huge page", []pdfPage{{content: "0 0 9 9 re f", box: "0 0 14400 7200"}}, 1, 1, []string{""}, []string{"page 1, 2000×1000 pixels"},
 			[]string{"Page 1 has no text layer: it is shown as a picture."}},
 	}

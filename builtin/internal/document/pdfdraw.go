@@ -13,6 +13,31 @@ import (
 // pointsPerInch is the unit of PDF (ISO 32000-1, 8.3.2.3).
 const pointsPerInch = 72
 
+// maxAnnotations is how many annotations of a page are looked at.
+const maxAnnotations = 1000
+
+// annotated reports whether a page has form fields or annotations that can be
+// seen: what people fill in or remark is not in the text of a page. Links and
+// the windows of comments do not count.
+func (r *reader) annotated(page requests.Page) bool {
+	count, err := r.lib.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil {
+		return false
+	}
+	for i := range min(count.Count, maxAnnotations) {
+		got, err := r.lib.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: page, Index: i})
+		if err != nil {
+			continue
+		}
+		kind, err := r.lib.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: got.Annotation})
+		r.lib.FPDFPage_CloseAnnot(&requests.FPDFPage_CloseAnnot{Annotation: got.Annotation})
+		if err == nil && kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_LINK && kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_POPUP {
+			return true
+		}
+	}
+	return false
+}
+
 // picture draws a page at [DPI], or smaller if it then fits [MaxSide].
 func (r *reader) picture(page requests.Page) ([]byte, error) {
 	width, err := r.lib.FPDF_GetPageWidth(&requests.FPDF_GetPageWidth{Page: page})
@@ -28,7 +53,7 @@ func (r *reader) picture(page requests.Page) ([]byte, error) {
 		return nil, errors.New("it has no size")
 	}
 	drawn, err := r.lib.RenderPageInPixels(&requests.RenderPageInPixels{
-		Page: page, Width: w, Height: h, RenderFlags: enums.FPDF_RENDER_FLAG_ANNOT,
+		Page: page, Width: w, Height: h, RenderFlags: enums.FPDF_RENDER_FLAG_ANNOT, RenderForm: true, Document: &r.doc,
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 type pdfPage struct {
 	content string
 	box     string // "0 0 612 792" if empty
+	annots  string // annotations, as direct objects
 }
 
 // textPage is a page that shows lines.
@@ -23,6 +24,11 @@ func textPage(lines ...string) pdfPage {
 	}
 	b.WriteString("ET")
 	return pdfPage{content: b.String()}
+}
+
+func withAnnots(p pdfPage, annots string) pdfPage {
+	p.annots = annots
+	return p
 }
 
 // drawnPage is a page with a filled square and no text.
@@ -48,7 +54,8 @@ func makePDF(trailer string, pages ...pdfPage) []byte {
 		if p.box == "" {
 			p.box = "0 0 612 792"
 		}
-		object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [ %s ] /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>", p.box, 5+2*i))
+		object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [ %s ] /Annots [ %s ] /Contents %d 0 R "+
+			"/Resources << /Font << /F1 3 0 R >> >> >>", p.box, p.annots, 5+2*i))
 		object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(p.content), p.content))
 	}
 	start := out.Len()

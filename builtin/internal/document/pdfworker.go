@@ -177,11 +177,12 @@ func (r *reader) page(index int) (a answer) {
 	defer r.lib.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 	page := requests.Page{ByReference: &loaded.Page}
 	a.Text, a.Note = r.text(page)
-	if strings.TrimSpace(a.Text) != "" && !r.draw {
+	noted := a.Note == "" && r.annotated(page)
+	if a.Text != "" && !noted && !r.draw {
 		return a
 	}
 	objects, err := r.lib.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: page})
-	if err == nil && objects.Count == 0 && a.Text == "" && !r.draw {
+	if err == nil && objects.Count == 0 && a.Text == "" && !noted && !r.draw {
 		a.Note = "is empty"
 		return a
 	}
@@ -191,6 +192,8 @@ func (r *reader) page(index int) (a answer) {
 		a.Note = fmt.Sprintf("could not be drawn: %v", err)
 	case a.Text == "":
 		a.Note = "has no text layer: it is shown as a picture"
+	case noted:
+		a.Note = "has form fields or annotations, which are not in its text: it is shown as a picture too"
 	}
 	return a
 }

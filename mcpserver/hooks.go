@@ -1,0 +1,172 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/hook"
+	"toolhost/guard/settings"
+)
+
+// A hooked call is one that hooks take part in: before it is planned, when it would be asked, and after it ran.
+type hookedCall struct {
+	host   *Host
+	set    *settings.Settings
+	call   hook.Call
+	before hook.Decision
+	began  time.Time
+}
+
+// newHookRunner runs the commands of hooks in the first root.
+func (h *Host) newHookRunner() *hook.Runner {
+	return hook.New(hook.Config{Start: builtin.StartHook, Dir: h.cfg.Roots[0], Match: h.concerns, Log: h.log})
+}
+
+// concerns reports whether a permission rule, as it stands in the "if" of a hook, speaks of a call. When that
+// cannot be found out the hook runs.
+func (h *Host) concerns(rule string, c hook.Call) bool {
+	asked := &settings.Settings{Ask: []settings.Entry{{Text: rule}}, DefaultMode: settings.ModeBypass}
+	policy, err := guard.New(h.guardConfig(asked, guard.Containment{Writes: true, Denies: true}))
+	if err != nil || len(policy.Warnings()) > 0 {
+		return true
+	}
+	tool, err := h.lookUp(c.Tool)
+	if err != nil {
+		return true
+	}
+	call, err := tool.Bind(c.Input)
+	if err != nil {
+		return true
+	}
+	dir := &builtin.WorkDir{}
+	dir.Set(c.Cwd)
+	plan, err := call.Plan(context.Background(), &builtin.Env{Policy: policy, Dir: dir})
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(policy.Judge(plan.Intent).Parts, func(p guard.Part) bool { return p.Rule == rule })
+}
+
+// preHooks runs the PreToolUse hooks. The call they return may have another input, bound from the start; the
+// error refuses the call.
+func (h *Host) preHooks(ctx context.Context, a *Arrival, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
+	set := h.settings.Current()
+	if len(set.Hooks) == 0 {
+		return nil, call, nil
+	}
+	input, err := call.Input()
+	if err != nil {
+		return nil, nil, err
+	}
+	cwd := a.scope.dir.Get()
+	if cwd == "" {
+		cwd = h.cfg.Roots[0]
+	}
+	hc := &hookedCall{host: h, set: set, began: time.Now(), call: hook.Call{
+		SessionID: a.scope.key.label(), Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: input,
+	}}
+	hc.before = h.hooks.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
+	if hc.before.Action == hook.Deny {
+		return nil, nil, hookVerdict(guard.Verdict{}, guard.Deny, hc.before)
+	}
+	if hc.before.UpdatedInput == nil {
+		return hc, call, nil
+	}
+	if call, err = tool.Bind(hc.before.UpdatedInput); err != nil {
+		return nil, nil, fmt.Errorf("a hook (%s) changed the input of this call, and the new one cannot be used. %w", hc.before.From, err)
+	}
+	hc.call.Input = hc.before.UpdatedInput
+	return hc, call, nil
+}
+
+// hookRule is how verdicts and records name a hook.
+const hookRule = "hook"
+
+func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Verdict {
+	v.Action, v.Rule, v.Source, v.Reason = action, hookRule, d.From, d.Reason
+	if v.Reason == "" {
+		v.Reason = fmt.Sprintf("A hook decided: %s.", action)
+	}
+	if action == guard.Deny {
+		v.Remedy = "Do what the hook asks for, or tell the user."
+	}
+	return v
+}
+
+// judged lets hooks take part in a verdict. They can make it stricter; they can answer what would be asked, but
+// not what a rule keeps asking for. A nil call has no hooks.
+func (c *hookedCall) judged(ctx context.Context, v guard.Verdict) guard.Verdict {
+	if c == nil {
+		return v
+	}
+	switch {
+	case c.before.Action == hook.Ask && v.Action == guard.Allow:
+		v = hookVerdict(v, guard.Ask, c.before)
+		v.Firm = true
+	case c.before.Action == hook.Allow && v.Action == guard.Ask && !v.Firm:
+		v = hookVerdict(v, guard.Allow, c.before)
+	}
+	if v.Action != guard.Ask || v.Firm {
+		return v
+	}
+	switch d := c.host.hooks.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
+	case hook.Allow:
+		return hookVerdict(v, guard.Allow, d)
+	case hook.Deny:
+		return hookVerdict(v, guard.Deny, d)
+	}
+	return v
+}
+
+// denied tells the PermissionDenied hooks of a refusal.
+func (c *hookedCall) denied(ctx context.Context, v guard.Verdict) {
+	if c != nil {
+		c.host.hooks.Denied(ctx, c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
+	}
+}
+
+// after runs the hooks that follow a call, and puts what they say into its result.
+func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result {
+	if c == nil {
+		return r
+	}
+	ctx = context.WithoutCancel(ctx) // the call has run, and its hooks hear of it
+	var said hook.After
+	if r.IsError {
+		said = c.host.hooks.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
+	} else {
+		response, err := json.Marshal(map[string]any{"text": r.Text, "structured": r.Structured})
+		if err != nil {
+			return r
+		}
+		said = c.host.hooks.Post(ctx, c.set.Hooks[settings.PostToolUse], c.call, response, time.Since(c.began))
+	}
+	if said.Output != nil {
+		r.Text, r.Images = outputText(said.Output), nil
+	}
+	var notes []string
+	if said.Block {
+		notes = append(notes, fmt.Sprintf("A hook (%s) objects: %s", said.From, said.Reason))
+	}
+	notes = append(append(notes, c.before.Context...), said.Context...)
+	if len(notes) > 0 {
+		r.Text = strings.TrimRight(r.Text, "\n") + "\n\n[" + strings.Join(notes, "\n") + "]\n"
+	}
+	return r
+}
+
+// outputText is the output that a hook put in place of a tool's: a text, or whatever JSON it is.
+func outputText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
