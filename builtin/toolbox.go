@@ -146,6 +146,27 @@ func (b *Toolbox) recover(log *slog.Logger) {
 	}
 }
 
+// SandboxReport says what this machine can contain. The first call waits until that is known.
+func (b *Toolbox) SandboxReport() sandbox.Report {
+	<-b.probed
+	return b.report
+}
+
+// TryShell runs a command where a principal's commands run, and returns the shell's version and PATH.
+func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.Policy) (version, path string, err error) {
+	where, err := place(ctx, &Env{Box: b, Principal: principal, Policy: policy}, BashInput{})
+	if err != nil {
+		return "", "", err
+	}
+	defer where.leave()
+	r, err := where.runner.Run(ctx, shell.Command{Text: `echo "$BASH_VERSION"; echo "$PATH"`, Dir: policy.Roots()[0]})
+	if err != nil {
+		return "", "", err
+	}
+	version, path, _ = strings.Cut(strings.TrimSpace(r.Text), "\n")
+	return version, path, nil
+}
+
 // Close ends every command that runs and everything it started.
 func (b *Toolbox) Close() error {
 	<-b.probed

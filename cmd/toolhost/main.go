@@ -72,7 +72,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), trustCommand(),
-		historyCommand(), undoCommand(), versionCommand())
+		historyCommand(), undoCommand(), doctorCommand(), versionCommand())
 	return root
 }
 

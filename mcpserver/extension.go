@@ -1,0 +1,127 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/builtin"
+)
+
+// An Extension is what a program serves beside the tools of this host, in the words of the MCP library. The
+// official conformance suite's fixtures come in through it.
+type Extension struct {
+	// Tools take the same road as the host's own: the door, a scope, the gate, the rules, hooks, the record.
+	Tools []ExtraTool
+	// Prompts, resources and what Options adds pass the door only: no rule speaks of them.
+	Prompts   []server.ServerPrompt
+	Resources []server.ServerResource
+	Templates []server.ServerResourceTemplate
+	Options   []server.ServerOption
+}
+
+// An ExtraTool is a tool of an [Extension].
+type ExtraTool struct {
+	// Tool is what clients see of it. Its schema must be a JSON Schema; it is not used to check arguments.
+	Tool mcp.Tool
+	// Needs are the client capabilities, such as "sampling", without which a modern call is refused.
+	Needs []string
+	// Rounds says that the tool asks its client in rounds of its own, and checks what comes back itself.
+	Rounds bool
+	// Run is called at the call's turn. Its error is told to the model.
+	Run func(context.Context, ExtraCall) (*mcp.CallToolResult, error)
+}
+
+// An ExtraCall is one call of an [ExtraTool].
+type ExtraCall struct {
+	mcp.CallToolRequest
+	// Args are the arguments as they went through the pipeline: one JSON object.
+	Args json.RawMessage
+	// Progress tells the client how the call goes; nil when it did not ask.
+	Progress func(lastLines string)
+	// Notify sends a notification that belongs to the call, in order before its answer.
+	Notify func(ctx context.Context, method string, params map[string]any)
+}
+
+// A turn carries a call of an extra tool through the pipeline, which knows neither the library's requests nor
+// its results. It travels in the context.
+type turn struct {
+	call   ExtraCall
+	result *mcp.CallToolResult
+}
+
+type turnKey struct{}
+
+// def describes the tool to the pipeline. It counts as the worst case but for what its annotations promise.
+func (t ExtraTool) def() (*builtin.Def, error) {
+	var shown struct {
+		InputSchema *jsonschema.Schema `json:"inputSchema"`
+	}
+	raw, err := json.Marshal(t.Tool)
+	if err == nil {
+		err = json.Unmarshal(raw, &shown)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the schema of %s: %w", t.Tool.Name, err)
+	}
+	d := builtin.Def{Name: t.Tool.Name, Title: t.Tool.Title, Doc: t.Tool.Description, Schema: shown.InputSchema}
+	return builtin.Foreign(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
+		now, ok := ctx.Value(turnKey{}).(*turn)
+		if !ok {
+			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)
+		}
+		now.call.Args, now.call.Progress = args, env.Progress
+		result, err := t.Run(ctx, now.call)
+		if err != nil {
+			return builtin.Result{}, err
+		}
+		now.result = result
+		return builtin.Result{Text: textIn(result), IsError: result.IsError}, nil
+	}), nil
+}
+
+// answer is the tool's own result, unless a station of the pipeline has refused the call or changed its text.
+func (t *turn) answer(r Reply) *mcp.CallToolResult {
+	if t.result == nil || r.Text != textIn(t.result) || r.IsError != t.result.IsError {
+		return toResult(r)
+	}
+	return t.result
+}
+
+func textIn(r *mcp.CallToolResult) string {
+	var all []string
+	for _, c := range r.Content {
+		if text, ok := c.(mcp.TextContent); ok {
+			all = append(all, text.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// extra finds the tool of the extension with this name; nil when it is none.
+func (h *Host) extra(name string) *ExtraTool {
+	for i, t := range h.cfg.Extension.Tools {
+		if t.Tool.Name == name {
+			return &h.cfg.Extension.Tools[i]
+		}
+	}
+	return nil
+}
+
+// extend registers what does not go through the pipeline.
+func (s *Server) extend(e Extension) {
+	if len(e.Prompts) > 0 {
+		s.mcp.AddPrompts(e.Prompts...)
+	}
+	if len(e.Resources) > 0 {
+		s.mcp.AddResources(e.Resources...)
+	}
+	if len(e.Templates) > 0 {
+		s.mcp.AddResourceTemplates(e.Templates...)
+	}
+}
