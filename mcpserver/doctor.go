@@ -95,7 +95,7 @@ func (h *Host) examineSandbox() []Finding {
 	}
 	why := strings.Join(report.Why, " ")
 	if report.Backend == "" {
-		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, "see profiles/README.md for containers and Ubuntu"}}
+		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, "see guard/sandbox/profiles/README.md for containers and Ubuntu"}}
 	}
 	f := Finding{LevelOK, "sandbox", fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", ")), ""}
 	if len(lacks) > 0 {
