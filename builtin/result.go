@@ -14,9 +14,6 @@ type Result struct {
 	Kept string
 }
 
-// failed is an answer that says what went wrong, in the words of the error.
-func failed(err error) Result { return Result{Text: err.Error(), IsError: true} }
-
 // An Image is a picture that a model can take.
 type Image struct {
 	Data []byte
