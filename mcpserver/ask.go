@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,9 +163,11 @@ func (q *questions) digest(key scopeKey, req Request, v guard.Verdict) []byte {
 	return h.Sum(nil)
 }
 
+// nonceSize is the length of what makes each question its own, in bytes.
 const nonceSize = 16
 
-// pose opens a question about a call and returns its state.
+// pose opens a question about a call and returns its state: a nonce, the digest of the call, and a signature
+// of both.
 func (q *questions) pose(call []byte) string {
 	now := time.Now()
 	nonce := make([]byte, nonceSize)
@@ -177,17 +180,32 @@ func (q *questions) pose(call []byte) string {
 		}
 	}
 	q.open[string(nonce)] = now.Add(AskTime)
-	return base64.RawURLEncoding.EncodeToString(append(nonce, q.sign(nonce, call)...))
+	return base64.RawURLEncoding.EncodeToString(slices.Concat(nonce, call, q.sign(nonce, call)))
+}
+
+// errForged answers a state that is not one of this process, or was changed on its way.
+var errForged = errors.New("the requestState is not one of this host: send it back as it came, or call again without it")
+
+// parse takes a state apart whose signature is ours.
+func (q *questions) parse(state string) (nonce, call []byte, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil || len(raw) != nonceSize+2*sha256.Size {
+		return nil, nil, errForged
+	}
+	nonce, call, mac := raw[:nonceSize], raw[nonceSize:nonceSize+sha256.Size], raw[nonceSize+sha256.Size:]
+	if !hmac.Equal(mac, q.sign(nonce, call)) {
+		return nil, nil, errForged
+	}
+	return nonce, call, nil
 }
 
 // settle closes a question. The error says why its answer does not count.
 func (q *questions) settle(state string, call []byte) error {
-	raw, err := base64.RawURLEncoding.DecodeString(state)
-	if err != nil || len(raw) != nonceSize+sha256.Size {
-		return errors.New("the answer does not belong to a question of this host")
+	nonce, asked, err := q.parse(state)
+	if err != nil {
+		return err
 	}
-	nonce, mac := raw[:nonceSize], raw[nonceSize:]
-	if !hmac.Equal(mac, q.sign(nonce, call)) {
+	if !hmac.Equal(asked, call) {
 		return errors.New("the answer was given to another call, or what the call would do has changed since")
 	}
 	q.mu.Lock()

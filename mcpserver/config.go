@@ -48,6 +48,8 @@ type Config struct {
 	AuditLog string
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
+	// Extension is what a program serves beside the tools of this host.
+	Extension Extension
 	// Version is reported to clients.
 	Version string
 	// Log receives the host's own messages. Nil: none.

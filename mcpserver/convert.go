@@ -42,9 +42,14 @@ func toResult(r Reply) *mcp.CallToolResult {
 		result.Content = append(result.Content, mcp.NewResourceLink(
 			"file://"+r.Kept, "the whole result", "Read or Grep this path for what was cut.", "text/plain"))
 	}
-	if r.Session != "" {
-		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaHandle: r.Session}}
-		result.StructuredContent = withSession(r.Structured, r.Session)
+	return handing(result, r.Session)
+}
+
+// handing tells in a result the handle of the session that was made for its call, if one was.
+func handing(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
+	if session != "" {
+		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaHandle: session}}
+		result.StructuredContent = withSession(result.StructuredContent, session)
 	}
 	return result
 }

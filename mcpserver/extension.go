@@ -48,14 +48,14 @@ type ExtraCall struct {
 	Notify func(ctx context.Context, method string, params map[string]any)
 }
 
-// A turn carries a call of an extra tool through the pipeline, which knows neither the library's requests nor
+// An extraTurn carries a call of an extra tool through the pipeline, which knows neither the library's requests nor
 // its results. It travels in the context.
-type turn struct {
+type extraTurn struct {
 	call   ExtraCall
 	result *mcp.CallToolResult
 }
 
-type turnKey struct{}
+type extraKey struct{}
 
 // def describes the tool to the pipeline. It counts as the worst case but for what its annotations promise.
 func (t ExtraTool) def() (*builtin.Def, error) {
@@ -71,7 +71,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 	}
 	d := builtin.Def{Name: t.Tool.Name, Title: t.Tool.Title, Doc: t.Tool.Description, Schema: shown.InputSchema}
 	return builtin.Foreign(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
-		now, ok := ctx.Value(turnKey{}).(*turn)
+		now, ok := ctx.Value(extraKey{}).(*extraTurn)
 		if !ok {
 			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)
 		}
@@ -86,11 +86,11 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 }
 
 // answer is the tool's own result, unless a station of the pipeline has refused the call or changed its text.
-func (t *turn) answer(r Reply) *mcp.CallToolResult {
+func (t *extraTurn) answer(r Reply) *mcp.CallToolResult {
 	if t.result == nil || r.Text != textIn(t.result) || r.IsError != t.result.IsError {
 		return toResult(r)
 	}
-	return t.result
+	return handing(t.result, r.Session)
 }
 
 func textIn(r *mcp.CallToolResult) string {

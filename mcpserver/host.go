@@ -54,7 +54,11 @@ func Open(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Log, tools: served(cfg.Tools), questions: newQuestions()}
+	tools, err := served(cfg)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: newQuestions()}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -242,13 +246,21 @@ func (h *Host) openAudit(state string) error {
 	return err
 }
 
-// served are the tools of the given names, or all.
-func served(names []string) []*builtin.Def {
-	all := builtin.All()
-	if len(names) == 0 {
-		return all
+// served are the tools that were asked for by name, or all, and those of the extension; ordered by name.
+func served(cfg Config) ([]*builtin.Def, error) {
+	tools := builtin.All()
+	if len(cfg.Tools) > 0 {
+		tools = slices.DeleteFunc(tools, func(d *builtin.Def) bool { return !slices.Contains(cfg.Tools, d.Name) })
 	}
-	return slices.DeleteFunc(all, func(d *builtin.Def) bool { return !slices.Contains(names, d.Name) })
+	for _, t := range cfg.Extension.Tools {
+		d, err := t.def()
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, d)
+	}
+	slices.SortFunc(tools, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
+	return tools, nil
 }
 
 func below(dir, name string) string {

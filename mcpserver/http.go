@@ -1,14 +1,11 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,6 +25,10 @@ const (
 	SessionIdle = time.Hour
 	// headerTime bounds how long a client may take to send its headers.
 	headerTime = 10 * time.Second
+	// bodyTime bounds how long a client may take to send a message: [MaxMessage] at some 300 KB a second.
+	bodyTime = 2 * time.Minute
+	// writeTime bounds how long a client may leave what was sent to it unread.
+	writeTime = time.Minute
 	// idleTime is how long a connection without a request is kept.
 	idleTime = 2 * time.Minute
 	// maxHeader bounds the headers of a request, in bytes.
@@ -58,7 +59,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		server.WithSessionIdleTTL(SessionIdle),
 		server.WithStreamableHTTPLogger(s.host.log),
 	)
-	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, base: base}
+	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, running: runningTable{ids: map[string]bool{}}, base: base}
 	web := &http.Server{
 		Handler:           door.routes(),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -94,6 +95,7 @@ type door struct {
 	cfg      HTTPConfig
 	next     http.Handler
 	sessions *sessionTable
+	running  runningTable
 	base     context.Context
 }
 
@@ -124,27 +126,30 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		d.next.ServeHTTP(w, r)
+		d.next.ServeHTTP(&countingWriter{ResponseWriter: w}, r)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		deny(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes long", MaxMessage))
+	body, status, text := readBody(w, r)
+	if status != 0 {
+		deny(w, status, text)
 		return
 	}
-	if err != nil {
-		deny(w, http.StatusBadRequest, "the body could not be read: "+err.Error())
+	m, wrong := openEnvelope(body)
+	if wrong == nil {
+		wrong = d.server.misuse(m)
+	}
+	if version := r.Header.Get(mcp.HeaderProtocolVersion); wrong == nil && m.Method != string(mcp.MethodInitialize) {
+		wrong = unknownVersion(m, version)
+	}
+	if wrong != nil {
+		answer(w, http.StatusBadRequest, wrong)
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	d.post(w, r, body)
+	d.post(w, r, m)
 }
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
-func (d *door) post(w http.ResponseWriter, r *http.Request, body []byte) {
-	var m envelope
-	_ = json.Unmarshal(body, &m) // the library answers what cannot be parsed
+func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 	modern := mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == methodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
@@ -163,13 +168,19 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, body []byte) {
 		defer cancel(nil)
 		defer context.AfterFunc(d.base, func() { cancel(errClosed) })()
 	}
+	session := ""
+	if !modern {
+		session = r.Header.Get(server.HeaderKeySessionID)
+	}
+	leave, status, wrong := d.running.enter(session, m)
+	if wrong != nil {
+		answer(w, status, wrong)
+		return
+	}
+	defer leave()
 	stream := &countingWriter{ResponseWriter: w}
 	c := &client{principal: d.cfg.Principal, notify: stream.notify(d.server.mcp), flush: stream.await}
 	if m.Method == methodCall {
-		session := ""
-		if !modern {
-			session = r.Header.Get(server.HeaderKeySessionID)
-		}
 		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us
 	}
@@ -213,13 +224,4 @@ func (d *door) authorised(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	given, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(d.cfg.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
-}
-
-func deny(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // a client that is gone needs no answer
-		"jsonrpc": mcp.JSONRPC_VERSION, "id": nil,
-		"error": map[string]any{"code": mcp.INVALID_REQUEST, "message": text},
-	})
 }

@@ -35,7 +35,9 @@ func (w *countingWriter) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that is gone needs no flush
 }
 
+// Write implements io.Writer. A client that does not read loses its connection.
 func (w *countingWriter) Write(p []byte) (int, error) {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // see readBody
 	n, err := w.ResponseWriter.Write(p)
 	if bytes.HasPrefix(p, []byte("event: message")) {
 		w.mu.Lock()

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,13 +26,15 @@ func NewServer(h *Host) (*Server, error) {
 	s := &Server{host: h}
 	listed := &server.Hooks{}
 	listed.AddAfterListTools(s.leaveOutDenied)
-	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version,
+	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
 		server.WithInstructions(instructions(h.cfg.Roots)),
 		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
 		server.WithRecovery(),
 		server.WithHooks(listed),
-	)
+	}
+	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
+	s.extend(h.cfg.Extension)
 	for _, d := range h.tools {
 		if !d.Enabled(h.box) {
 			continue
@@ -96,6 +97,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: canAsk(ctx), Answer: answerIn(req.Params.MultiRoundTripParams),
 	}
+	var own *extraTurn // of an extra tool, which answers in the library's words
+	if s.host.extra(req.Params.Name) != nil {
+		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.notify}}
+		ctx = context.WithValue(ctx, extraKey{}, own)
+	}
 	reply := s.host.Call(ctx, c.arrival, call)
 	for n := 0; reply.Question != nil && !modern && n < maxQuestions; n++ {
 		call.Answer = s.put(ctx, reply.Question)
@@ -106,6 +112,9 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	if c.flush != nil {
 		c.flush(ctx)
+	}
+	if own != nil {
+		return own.answer(reply), nil
 	}
 	return toResult(reply), nil
 }
@@ -135,21 +144,3 @@ func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequ
 		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
 	})
 }
-
-// An envelope is what must be known of a message before the library handles it.
-type envelope struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Meta      map[string]any  `json:"_meta"`
-		RequestID json.RawMessage `json:"requestId"`
-	} `json:"params"`
-	// Of a response to a request of ours.
-	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
-}
-
-const (
-	methodCall      = "tools/call"
-	methodCancelled = "notifications/cancelled"
-)

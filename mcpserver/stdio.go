@@ -87,7 +87,7 @@ func (c *stdioConn) read(in io.Reader) error {
 		line, long, err := readLine(r, MaxMessage)
 		switch {
 		case long:
-			c.refuse(nil, mcp.INVALID_REQUEST, fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage))
+			c.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
 		case len(bytes.TrimSpace(line)) > 0:
 			c.receive(line)
 		}
@@ -118,37 +118,21 @@ func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
 
 // receive takes one message. It never waits for a call.
 func (c *stdioConn) receive(line []byte) {
-	var m envelope
-	if err := json.Unmarshal(line, &m); err != nil {
-		c.malformed(line)
-		return
+	m, wrong := openEnvelope(line)
+	if wrong == nil {
+		wrong = c.server.misuse(m)
 	}
 	switch {
+	case wrong != nil:
+		c.refuse(wrong)
 	case m.Method == methodCancelled:
 		c.cancel(m.Params.RequestID)
 	case m.Method == "":
 		c.session.answered(m)
 	case m.ID == nil:
 		c.server.mcp.HandleMessage(c.ctx, line)
-	case string(m.ID) == "null":
-		c.refuse(nil, mcp.INVALID_REQUEST, "the id of a request cannot be null")
 	default:
 		c.request(m, line)
-	}
-}
-
-func (c *stdioConn) malformed(line []byte) {
-	switch {
-	case !json.Valid(line):
-		c.refuse(nil, mcp.PARSE_ERROR, "this line is not valid JSON")
-	case bytes.TrimSpace(line)[0] == '[':
-		c.refuse(nil, mcp.INVALID_REQUEST, "batches are not part of the protocol: send one message a line")
-	default:
-		var m struct {
-			ID json.RawMessage `json:"id"`
-		}
-		_ = json.Unmarshal(line, &m) // without an id the answer's is null
-		c.refuse(m.ID, mcp.INVALID_REQUEST, "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects")
 	}
 }
 
@@ -158,7 +142,7 @@ func (c *stdioConn) request(m envelope, line []byte) {
 	call := &stdioCall{cancel: cancel}
 	if err := c.admit(string(m.ID), call); err != nil {
 		cancel(err)
-		c.refuse(m.ID, mcp.INVALID_REQUEST, err.Error())
+		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
 		return
 	}
 	cl := &client{principal: LocalPrincipal, notify: c.notify}
@@ -242,15 +226,9 @@ func (c *stdioConn) notify(_ context.Context, method string, params map[string]a
 	})
 }
 
-// refuse answers a message that the library never sees. Without an id, the answer's is null. It does not wait
-// for the client, because the reader calls it.
-func (c *stdioConn) refuse(id json.RawMessage, code int, text string) {
-	var value any
-	if id != nil {
-		value = id
-	}
-	go c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, text, nil))
-}
+// refuse answers a message that the library never sees. It does not wait for the client, because the reader
+// calls it.
+func (c *stdioConn) refuse(f *fault) { go c.send(f.response()) }
 
 func (c *stdioConn) send(message any) {
 	line, err := encode(message)

@@ -1,0 +1,104 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// An envelope is what must be known of a message before the library handles it.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name         string          `json:"name"`
+		RequestState string          `json:"requestState"`
+		Meta         map[string]any  `json:"_meta"`
+		RequestID    json.RawMessage `json:"requestId"`
+	} `json:"params"`
+	// Of a response to a request of ours.
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+const (
+	methodCall      = "tools/call"
+	methodCancelled = "notifications/cancelled"
+)
+
+// A fault is why a message is answered with a JSON-RPC error before the library sees it.
+type fault struct {
+	id   json.RawMessage // nil: unknown, the answer's is null
+	code int
+	text string
+	data any
+}
+
+func (f *fault) response() mcp.JSONRPCError {
+	var id any
+	if f.id != nil {
+		id = f.id
+	}
+	return mcp.NewJSONRPCError(mcp.NewRequestId(id), f.code, f.text, f.data)
+}
+
+// openEnvelope reads the envelope of a message; the fault tells what is wrong with one that has none.
+func openEnvelope(message []byte) (m envelope, f *fault) {
+	err := json.Unmarshal(message, &m)
+	switch trimmed := bytes.TrimSpace(message); {
+	case err == nil && m.Method != "" && !usableID(m.ID):
+		return m, &fault{code: mcp.INVALID_REQUEST, text: "the id of a request must be a string or a number"}
+	case err == nil:
+		return m, nil
+	case !json.Valid(message):
+		return m, &fault{code: mcp.PARSE_ERROR, text: "the message is not valid JSON"}
+	case trimmed[0] == '[':
+		return m, &fault{code: mcp.INVALID_REQUEST, text: "batches are not part of the protocol: send one message at a time"}
+	}
+	var loose struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.Unmarshal(message, &loose) // without an id the answer's is null
+	return m, &fault{
+		id: loose.ID, code: mcp.INVALID_REQUEST,
+		text: "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects",
+	}
+}
+
+// usableID reports whether a request may have this id; a notification has none.
+func usableID(id json.RawMessage) bool {
+	return id == nil || id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
+}
+
+// misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
+// fitting error: a requestState that was tampered with, and a capability that its client did not declare.
+func (s *Server) misuse(m envelope) *fault {
+	if m.Method != methodCall {
+		return nil
+	}
+	extra := s.host.extra(m.Params.Name)
+	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
+		if _, _, err := s.host.questions.parse(state); err != nil {
+			return &fault{id: m.ID, code: mcp.INVALID_PARAMS, text: err.Error()}
+		}
+	}
+	declared, modern := m.Params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	if extra == nil || !modern {
+		return nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(extra.Needs), func(name string) bool { return declared[name] != nil })
+	if len(missing) == 0 {
+		return nil
+	}
+	needed := map[string]any{}
+	for _, name := range missing {
+		needed[name] = struct{}{}
+	}
+	return &fault{
+		id: m.ID, code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY,
+		text: mcp.MissingRequiredClientCapabilityError{Capability: missing[0]}.Error(),
+		data: map[string]any{"requiredCapabilities": needed},
+	}
+}
