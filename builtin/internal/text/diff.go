@@ -122,36 +122,51 @@ func (w *diffWriter) line(prefix, s string) {
 	w.b.WriteByte('\n')
 }
 
+// edits writes a hunk. Of a change, each line that went stands against the one that came in its place.
 func (w *diffWriter) edits(edits []textdiff.Edit[string]) {
-	var deleted []string // lines of the current change, for pairing long ones
-	paired := 0
-	for i, e := range edits {
-		from := 0
-		switch e.Op {
-		case diff.Match:
-			deleted, paired = nil, 0
-		case diff.Delete:
-			deleted = append(deleted, e.Line)
-			if j := i + len(deletes(edits[i:])); j < len(edits) && edits[j].Op == diff.Insert {
-				from = prefixLen(e.Line, edits[j].Line)
-			}
-		case diff.Insert:
-			if paired < len(deleted) {
-				from = prefixLen(deleted[paired], e.Line)
-				paired++
-			}
+	for len(edits) > 0 {
+		gone := run(edits, diff.Delete)
+		came := run(edits[gone:], diff.Insert)
+		if gone+came == 0 {
+			w.edit(edits[0], 0)
+			edits = edits[1:]
+			continue
 		}
-		w.edit(e, from)
+		if w.written >= w.limit {
+			w.omitted += gone + came
+			w.complete = false
+		} else {
+			w.change(edits[:gone], edits[gone:gone+came])
+		}
+		edits = edits[gone+came:]
 	}
 }
 
-// deletes returns the deletions that edits begins with.
-func deletes(edits []textdiff.Edit[string]) []textdiff.Edit[string] {
+// change writes lines that went and those that came in their place.
+func (w *diffWriter) change(gone, came []textdiff.Edit[string]) {
+	for i, e := range gone {
+		w.edit(e, sameUntil(e, came, i))
+	}
+	for i, e := range came {
+		w.edit(e, sameUntil(e, gone, i))
+	}
+}
+
+// sameUntil returns how much a line has in common with the one of the other side that has its place.
+func sameUntil(e textdiff.Edit[string], other []textdiff.Edit[string], i int) int {
+	if i >= len(other) {
+		return 0
+	}
+	return prefixLen(e.Line, other[i].Line)
+}
+
+// run returns how many edits of a kind come first.
+func run(edits []textdiff.Edit[string], op diff.Op) int {
 	n := 0
-	for n < len(edits) && edits[n].Op == diff.Delete {
+	for n < len(edits) && edits[n].Op == op {
 		n++
 	}
-	return edits[:n]
+	return n
 }
 
 // edit writes one line; what it shows of a long one is around offset from.

@@ -42,6 +42,12 @@ func TestDiff(t *testing.T) {
 			"--- f\n+++ f\n@@ -1 +1 @@\n" +
 				"-… (4800 bytes) " + strings.Repeat("x", 200) + "old" + strings.Repeat("x", 797) + " … (4203 bytes)\n" +
 				"+… (4800 bytes) " + strings.Repeat("x", 200) + "new" + strings.Repeat("x", 797) + " … (4203 bytes)\n", false},
+		{"two long lines", long + "a\nx" + long + "c\n", long + "b\nx" + long + "d\n", 50,
+			"--- f\n+++ f\n@@ -1,2 +1,2 @@\n" +
+				"-… (4001 bytes) " + strings.Repeat("x", 999) + "a\n-… (4002 bytes) " + strings.Repeat("x", 999) + "c\n" +
+				"+… (4001 bytes) " + strings.Repeat("x", 999) + "b\n+… (4002 bytes) " + strings.Repeat("x", 999) + "d\n", false},
+		{"more went than came", long + "a\nb\nc\n", long + "d\n", 3,
+			"--- f\n+++ f\n@@ -1,3 +1 @@\n(4 more lines of the diff are not shown)\n", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,6 +59,15 @@ func TestDiff(t *testing.T) {
 				t.Errorf("complete = %v", complete)
 			}
 		})
+	}
+}
+
+// BenchmarkDiffRewritten compares texts that have no line in common, of which only the first ones are shown.
+func BenchmarkDiffRewritten(b *testing.B) {
+	old := numbered(100_000)
+	now := strings.ReplaceAll(old, "line", "row")
+	for b.Loop() {
+		Diff("f", old, now, 3, 300)
 	}
 }
 
