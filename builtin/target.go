@@ -166,7 +166,7 @@ func (t *target) replace(env *Env, content []byte) (note string, err error) {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	}
 	_, err = atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
-		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal,
+		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
 	})
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())

@@ -27,6 +27,7 @@ type Toolbox struct {
 	shell   *shell.Runner
 	tasks   *shell.Tasks
 	locks   atomicfile.Locks
+	temps   atomicfile.Temps
 	history *history.Store
 	log     *slog.Logger
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
@@ -170,6 +171,7 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 // Close ends every command that runs and everything it started.
 func (b *Toolbox) Close() error {
 	<-b.probed
+	defer b.temps.Close()
 	return errors.Join(b.cells.close(), b.shell.Close(), b.history.Close(), b.search.Close())
 }
 

@@ -36,6 +36,9 @@ type Options struct {
 	// JournalDir is the directory of the journal. It is created, for the owner
 	// alone, when first needed.
 	JournalDir string
+
+	// Temps, if set, spares most of what the journal costs.
+	Temps *Temps
 }
 
 // Outcome says what [Replace] did.
@@ -324,6 +327,10 @@ type temp struct {
 	file   *os.File // nil once closed
 	intent *entry   // nil without a journal
 	gone   bool     // not yet created, renamed or removed
+
+	// Where the name goes back to.
+	temps *Temps
+	path  string
 }
 
 // newTemp chooses the name of a temporary file, which cannot be guessed, and
@@ -333,8 +340,13 @@ func (r *replacement) newTemp() (*temp, error) {
 	if r.JournalDir == "" {
 		return t, nil
 	}
+	t.temps, t.path = r.Temps, dirPath(r.handle)
+	if kept, ok := r.Temps.take(t.path); ok {
+		t.name, t.intent = kept.name, kept.intent
+		return t, nil
+	}
 	var err error
-	if t.intent, err = recordTemp(r.JournalDir, dirPath(r.handle), t.name); err != nil {
+	if t.intent, err = recordTemp(r.JournalDir, t.path, t.name); err != nil {
 		return nil, fmt.Errorf("record the write in the journal %s: %w", r.JournalDir, bare(err))
 	}
 	return t, nil
@@ -344,6 +356,9 @@ func (r *replacement) newTemp() (*temp, error) {
 // its name. If it cannot be created t.file stays nil.
 func (t *temp) write(content []byte, mode fs.FileMode) error {
 	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		t.temps = nil // somebody else's now; it is not used again
+	}
 	if err != nil {
 		return err
 	}
@@ -379,5 +394,8 @@ func (t *temp) discard() {
 		}
 		t.gone = true
 	}
-	t.intent.done()
+	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {
+		t.intent.done()
+	}
+	t.intent = nil
 }
