@@ -17,7 +17,7 @@ import (
 // Root is an open directory. Its methods may be called at the same time.
 type Root struct {
 	fd    int
-	dev   uint64
+	id    ID
 	local bool // see Buffer.Local
 	steps bool // openat2 is refused (a kernel before 5.6, or a seccomp filter): open element by element
 }
@@ -46,12 +46,28 @@ func (r *Root) inspect() {
 	if unix.Fstat(r.fd, &st) != nil || unix.Fstatfs(r.fd, &fs) != nil {
 		return
 	}
-	r.dev = st.Dev
+	r.id = ID{st.Dev, st.Ino}
 	switch fs.Type {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
 		r.local = true
 	}
 }
+
+// Sub opens the directory rel as a root of its own.
+func (r *Root) Sub(rel string) (*Root, error) {
+	fd, err := r.open(rel, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	return &Root{fd: fd, steps: r.steps}, nil
+}
+
+// ID is of the directory that OpenRoot opened.
+func (r *Root) ID() ID { return r.id }
+
+// Local says that the root is on a file system of this machine, where every
+// change is one that its kernel makes.
+func (r *Root) Local() bool { return r.local }
 
 // Close closes the directory.
 func (r *Root) Close() error { return unix.Close(r.fd) }
@@ -63,6 +79,11 @@ type Buffer struct {
 	// Local says that the listed directory is on a file system where a read that
 	// returns less than was asked for has reached the end of the file.
 	Local bool
+	// ID is of the listed directory.
+	ID ID
+	// Opened, unless nil, is called with the descriptor of the directory before
+	// its entries are read.
+	Opened func(fd int)
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
@@ -75,7 +96,14 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	buf.Local = r.local && unix.Fstat(fd, &st) == nil && st.Dev == r.dev
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	buf.ID = ID{st.Dev, st.Ino}
+	buf.Local = r.local && st.Dev == r.id.Device
+	if buf.Opened != nil {
+		buf.Opened(fd)
+	}
 	buf.entries = buf.entries[:0]
 	for {
 		n, err := unix.Getdents(fd, buf.raw[:])
@@ -168,13 +196,6 @@ func (h Handle) Read(p []byte) (int, error) {
 // Close closes the file.
 func (h Handle) Close() error { return unix.Close(h.fd) }
 
-// Info is what the search needs to know of a file.
-type Info struct {
-	Kind  Kind
-	Size  int64 // bytes
-	MTime time.Time
-}
-
 // Stat describes the open file.
 func (h Handle) Stat() (Info, error) {
 	var st unix.Stat_t
@@ -202,7 +223,10 @@ func (r *Root) Stat(rel string) (Info, error) {
 }
 
 func infoOf(st *unix.Stat_t) Info {
-	i := Info{Size: st.Size, MTime: time.Unix(st.Mtim.Unix())}
+	i := Info{
+		MTime: time.Unix(st.Mtim.Unix()),
+		Stamp: Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)},
+	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		i.Kind = File

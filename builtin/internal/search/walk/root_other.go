@@ -5,7 +5,6 @@ package walk
 import (
 	"io/fs"
 	"os"
-	"time"
 )
 
 // Root is an open directory. Its methods may be called at the same time.
@@ -24,6 +23,25 @@ func OpenRoot(path string) (*Root, error) {
 	return &Root{root}, nil
 }
 
+// Sub opens the directory rel as a root of its own.
+func (r *Root) Sub(rel string) (*Root, error) {
+	if err := r.want(rel, Dir); err != nil {
+		return nil, err
+	}
+	root, err := r.root.OpenRoot(rel)
+	if err != nil {
+		return nil, err
+	}
+	return &Root{root}, nil
+}
+
+// ID is not known here.
+func (r *Root) ID() ID { return ID{} }
+
+// Local says that every change of a file is one that the kernel of this machine
+// makes: not known here.
+func (r *Root) Local() bool { return false }
+
 // Close closes the directory.
 func (r *Root) Close() error { return r.root.Close() }
 
@@ -34,6 +52,11 @@ type Buffer struct {
 	// returns less than was asked for has reached the end of the file: not known
 	// here.
 	Local bool
+	// ID is of the listed directory: not known here.
+	ID ID
+	// Opened, unless nil, is called with the descriptor of the directory before
+	// its entries are read: not here.
+	Opened func(fd int)
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
@@ -110,13 +133,6 @@ func (h Handle) Read(p []byte) (int, error) { return h.f.Read(p) }
 // Close closes the file.
 func (h Handle) Close() error { return h.f.Close() }
 
-// Info is what the search needs to know of a file.
-type Info struct {
-	Kind  Kind
-	Size  int64 // bytes
-	MTime time.Time
-}
-
 // Stat describes the open file.
 func (h Handle) Stat() (Info, error) { return infoOf(h.f.Stat()) }
 
@@ -127,5 +143,6 @@ func infoOf(info fs.FileInfo, err error) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{kindOf(info.Mode()), info.Size(), info.ModTime()}, nil
+	m := info.ModTime()
+	return Info{kindOf(info.Mode()), m, Stamp{Size: info.Size(), Change: m.UnixNano()}}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Kind is what a directory entry is. Everything that is neither a regular
@@ -27,6 +28,27 @@ type Entry struct {
 	Name string
 	Kind Kind
 }
+
+// Info is what the search needs to know of a file.
+type Info struct {
+	Kind  Kind
+	MTime time.Time
+	Stamp
+}
+
+// Stamp tells one state of a file from another, as far as the file system
+// does: after a change within the granularity of its clock it is the same.
+type Stamp struct {
+	Size   int64  // bytes
+	Change int64  // time of the last change of content, in nanoseconds since 1970
+	Status int64  // time of the last change of content or metadata, likewise
+	Inode  uint64 // 0 where it is not known
+	Device uint64
+	Links  uint64 // names of the file
+}
+
+// ID tells directories apart. The zero ID is of none.
+type ID struct{ Device, Inode uint64 }
 
 // ErrNotRegular is returned when a path turns out not to be a regular file.
 var ErrNotRegular = errors.New("not a regular file")
