@@ -16,35 +16,36 @@ import (
 	"time"
 )
 
-// workerOptions returns options with a worker without race detector and a cache
-// of compiled programs that all tests share.
-var workerOptions = sync.OnceValues(func() (PDFOptions, error) {
-	dir, err := os.MkdirTemp("", "document")
-	if err != nil {
-		return PDFOptions{}, err
-	}
-	o := PDFOptions{CacheDir: filepath.Join(dir, "cache"), program: filepath.Join(dir, "pdfworker.exe")}
-	out, err := exec.Command("go", "build", "-o", o.program, "./testdata/pdfworker").CombinedOutput()
-	if err != nil {
-		return o, fmt.Errorf("%w: %s", err, out)
-	}
-	return o, nil
-})
+// worker is a worker without race detector, and a cache of compiled programs that
+// all tests share.
+var worker struct {
+	once sync.Once
+	dir  string
+	err  error
+}
 
-// removeWorker removes what workerOptions made.
+// removeWorker removes what testOptions made.
 func removeWorker() {
-	if o, err := workerOptions(); err == nil {
-		os.RemoveAll(filepath.Dir(o.program))
+	if worker.dir != "" {
+		os.RemoveAll(worker.dir)
 	}
 }
 
 func testOptions(tb testing.TB) PDFOptions {
 	tb.Helper()
-	o, err := workerOptions()
-	if err != nil {
-		tb.Fatal(err)
+	worker.once.Do(func() {
+		if worker.dir, worker.err = os.MkdirTemp("", "document"); worker.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", filepath.Join(worker.dir, "pdfworker.exe"), "./testdata/pdfworker").CombinedOutput()
+		if err != nil {
+			worker.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	if worker.err != nil {
+		tb.Fatal(worker.err)
 	}
-	return o
+	return PDFOptions{CacheDir: filepath.Join(worker.dir, "cache"), program: filepath.Join(worker.dir, "pdfworker.exe")}
 }
 
 func readPDF(tb testing.TB, content []byte, from, to int) (*Pages, error) {
