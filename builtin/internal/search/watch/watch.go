@@ -1,0 +1,47 @@
+// Package watch tells what has changed in directories, exactly: a change whose
+// system call has returned is among the events that the next Drain yields.
+//
+// That holds on Linux, where the kernel queues an event before the call that
+// caused it returns, and where this package reads the queue itself instead of
+// leaving that to a goroutine. Elsewhere there is no such promise to build on,
+// and Open says so.
+//
+// What no event tells of, in the kernel's words: stores through a shared
+// mapping, until the file is closed; writes through another name of the file (a
+// hard link) in a directory that is not watched.
+package watch
+
+import "errors"
+
+// ErrUnsupported is returned by Open where changes cannot be known exactly.
+var ErrUnsupported = errors.New("this system does not tell of changes before they are done")
+
+// ErrTooMany is returned by Add when the budget or the system's limit of
+// watches is spent.
+var ErrTooMany = errors.New("no watches are left")
+
+// Kind is what an event tells.
+type Kind uint8
+
+const (
+	// Overflow: events were lost; anything may have changed.
+	Overflow Kind = iota
+	// Content: the entry's content or metadata has changed.
+	Content
+	// Name: the entry has come, gone, or become another file.
+	Name
+	// Self: the watched directory has moved, is deleted or unmounted, or its
+	// watch has ended.
+	Self
+)
+
+// Event is one change.
+type Event struct {
+	Kind Kind
+	// Watch is the directory's, as Add returned it. Not set on Overflow.
+	Watch int32
+	// Entry is the name in the directory (Content, Name); Dir says that it is a
+	// directory.
+	Entry string
+	Dir   bool
+}
