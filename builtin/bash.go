@@ -139,52 +139,6 @@ func (s spot) failed(env *Env, err error) error {
 	return fmt.Errorf("the command was not run: %w", err)
 }
 
-// A spot is where a command runs: in a cell, or on the host.
-type spot struct {
-	runner *shell.Runner
-	cell   *cell
-	box    *Toolbox
-	excuse string // why it is not in a cell, when that was asked for
-	leave  func() // gives the place up when the command has ended
-}
-
-// place finds where a command runs. It was judged for exactly that place.
-func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
-	host := spot{runner: env.Box.shell, box: env.Box, leave: func() {}}
-	switch {
-	case !env.Policy.Containment().Writes:
-		return host, nil
-	case in.Unsandboxed:
-		host.excuse = "The command ran outside the sandbox, as it was allowed to."
-		return host, nil
-	case env.Policy.Excluded(in.Command):
-		host.excuse = "The command ran outside the sandbox, as sandbox.excludedCommands says."
-		return host, nil
-	}
-	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
-	if err != nil {
-		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
-	}
-	return spot{runner: c.runner, cell: c, box: env.Box, leave: func() { env.Box.cells.leave(c) }}, nil
-}
-
-// remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
-func (s spot) remarks() []string {
-	if s.cell == nil {
-		if s.excuse != "" {
-			return []string{s.excuse}
-		}
-		var all []string
-		s.box.admitted.Do(func() { all = append(all, uncontained) })
-		return all
-	}
-	var all []string
-	for _, r := range s.cell.box.Refused() {
-		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s A person can allow it in sandbox.network.allowedDomains.", r.Host, r.Why))
-	}
-	return all
-}
-
 // uncontained is said once: what holds a command, and what does not.
 const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
 

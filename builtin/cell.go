@@ -23,6 +23,7 @@ type cell struct {
 	paths   guard.SandboxPaths
 	looked  time.Time
 	covered map[string]os.FileInfo // denied files as they were when they were covered
+	absent  []string               // protected paths that did not exist, which no mount holds
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
 
@@ -136,6 +137,11 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 		return nil, err
 	}
 	c.note(c.paths.Denied)
+	for _, path := range c.paths.ReadOnly {
+		if _, err := os.Lstat(path); err != nil {
+			c.absent = append(c.absent, path)
+		}
+	}
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: slices.Concat(os.Environ(), env, c.box.Env()),
 	})
@@ -148,6 +154,11 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 // current makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.
 func (c *cell) current(policy *guard.Policy) bool {
+	for _, path := range c.absent {
+		if _, err := os.Lstat(path); err == nil {
+			return false // somebody outside has made it; from now on a mount holds it
+		}
+	}
 	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {
 		return true
 	}

@@ -1,0 +1,102 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"toolhost/builtin/internal/shell"
+	"toolhost/guard/sandbox"
+)
+
+// A spot is where a command runs: in a cell, or on the host.
+type spot struct {
+	runner *shell.Runner
+	cell   *cell
+	box    *Toolbox
+	excuse string // why it is not in a cell, when that was asked for
+	leave  func() // gives the place up when the command has ended
+	// settle takes away what the command must not leave behind, and tells it the first time it is called.
+	settle func() []string
+}
+
+// place finds where a command runs. It was judged for exactly that place.
+func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
+	host := spot{runner: env.Box.shell, box: env.Box, leave: func() {}}
+	switch {
+	case !env.Policy.Containment().Writes:
+		return host, nil
+	case in.Unsandboxed:
+		host.excuse = "The command ran outside the sandbox, as it was allowed to."
+		return host, nil
+	case env.Policy.Excluded(in.Command):
+		host.excuse = "The command ran outside the sandbox, as sandbox.excludedCommands says."
+		return host, nil
+	}
+	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
+	if err != nil {
+		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
+	}
+	s := spot{runner: c.runner, cell: c, box: env.Box}
+	clean, once := settler(c, env.Policy.Roots()), sync.Once{}
+	s.settle = func() (notes []string) {
+		once.Do(func() { notes = clean() })
+		return notes
+	}
+	s.leave = func() {
+		for _, note := range s.settle() { // of a task: a command in the foreground has told it
+			env.Box.log.Warn(note)
+		}
+		env.Box.cells.leave(c)
+	}
+	return s, nil
+}
+
+// settler notes what a command must not leave behind, and returns what takes it away again and says so: a
+// protected path that did not exist before, and git settings that execute something.
+func settler(c *cell, roots []string) func() []string {
+	var git []*sandbox.GitConfigGuard
+	for _, root := range roots {
+		if g, err := sandbox.NewGitConfigGuard(root); err == nil { // what cannot be read cannot be obeyed either
+			git = append(git, g)
+		}
+	}
+	return func() []string {
+		var notes []string
+		found, err := c.box.Expel()
+		for _, f := range found {
+			notes = append(notes, fmt.Sprintf("%s is protected: what the command put there was moved to %s.", f.Path, f.Moved))
+		}
+		if err != nil {
+			notes = append(notes, err.Error())
+		}
+		for _, g := range git {
+			removed, err := g.Clean()
+			for _, r := range removed {
+				notes = append(notes, fmt.Sprintf("The setting %s was taken out of %s: %s.", r.Key, r.File, strings.TrimSuffix(r.Why, ".")))
+			}
+			if err != nil {
+				notes = append(notes, err.Error())
+			}
+		}
+		return notes
+	}
+}
+
+// remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
+func (s spot) remarks() []string {
+	if s.cell == nil {
+		if s.excuse != "" {
+			return []string{s.excuse}
+		}
+		var all []string
+		s.box.admitted.Do(func() { all = append(all, uncontained) })
+		return all
+	}
+	all := s.settle()
+	for _, r := range s.cell.box.Refused() {
+		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s A person can allow it in sandbox.network.allowedDomains.", r.Host, r.Why))
+	}
+	return all
+}
