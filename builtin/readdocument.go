@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"toolhost/builtin/internal/document"
+	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
 )
@@ -27,19 +29,19 @@ type opened struct {
 // readDocument shows what is not plain text.
 func readDocument(ctx context.Context, env *Env, f opened, in ReadInput) (Result, error) {
 	if in.Pages != "" && f.kind != document.PDFFile {
-		return Result{}, fmt.Errorf("pages is for PDF files, and %s is a %s", f.path, f.what)
+		return Result{}, fmt.Errorf("pages is for PDF files, and %s is none (%s)", f.path, f.what)
 	}
 	var r Result
 	var err error
 	switch f.kind {
 	case document.ImageFile:
-		r, err = f.image(env)
+		r, err = f.image(ctx, env)
 	case document.PDFFile:
 		r, err = f.pdf(ctx, env, in)
 	case document.NotebookFile:
 		r, err = f.notebook(env, in)
 	default:
-		return Result{}, fmt.Errorf("%s is no text but a %s, %d bytes: it cannot be shown. Use Bash with a program that understands it",
+		return Result{}, fmt.Errorf("%s is no text (%s, %d bytes): it cannot be shown. Use Bash with a program that understands it",
 			f.path, f.what, f.info.Size())
 	}
 	if err != nil {
@@ -51,7 +53,7 @@ func readDocument(ctx context.Context, env *Env, f opened, in ReadInput) (Result
 // content reads the whole file, up to a limit, and remembers that it was seen.
 func (f opened) content(env *Env, limit int64) ([]byte, error) {
 	if f.info.Size() > limit {
-		return nil, fmt.Errorf("it is a %s of %d bytes; at most %d are read", f.what, f.info.Size(), limit)
+		return nil, fmt.Errorf("it has %d bytes (%s); at most %d are read", f.info.Size(), f.what, limit)
 	}
 	if _, err := f.file.Seek(0, 0); err != nil {
 		return nil, err
@@ -66,11 +68,15 @@ func (f opened) content(env *Env, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-func (f opened) image(env *Env) (Result, error) {
+func (f opened) image(ctx context.Context, env *Env) (Result, error) {
 	raw, err := f.content(env, MaxImage)
 	if err != nil {
 		return Result{}, err
 	}
+	if err := env.Box.decoding.Acquire(ctx, 1); err != nil {
+		return Result{}, err
+	}
+	defer env.Box.decoding.Release(1)
 	picture, err := document.Image(raw)
 	if err != nil {
 		return Result{}, err
@@ -94,9 +100,7 @@ func (f opened) pdf(ctx context.Context, env *Env, in ReadInput) (Result, error)
 	for i, page := range pages.Text {
 		fmt.Fprintf(&out, "--- page %d of %d ---\n%s\n", pages.First+i, pages.Total, strings.TrimRight(page, "\n"))
 	}
-	if len(pages.Notes) > 0 {
-		fmt.Fprintf(&out, "\n[%s]\n", strings.Join(pages.Notes, " "))
-	}
+	writeNotes(&out, pages.Notes, pages.Pictures)
 	return Result{Text: out.String(), Images: images(pages.Pictures)}, nil
 }
 
@@ -106,15 +110,30 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 		return Result{}, err
 	}
 	n, err := document.ParseNotebook(raw)
-	if err != nil {
-		return Result{}, err
+	if err != nil { // shown as the text that it is, so that it can be mended
+		page, readErr := text.ReadPage(bytes.NewReader(raw), text.PageOptions{Offset: in.Offset, Limit: in.Limit})
+		if readErr != nil {
+			return Result{}, err
+		}
+		r, readErr := showPage(f.path, page, in)
+		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
+		return r, readErr
 	}
 	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit})
-	out := shown.Text
-	if len(shown.Notes) > 0 {
-		out += "\n[" + strings.Join(shown.Notes, " ") + "]\n"
+	var out strings.Builder
+	out.WriteString(shown.Text)
+	writeNotes(&out, shown.Notes, shown.Pictures)
+	return Result{Text: out.String(), Images: images(shown.Pictures)}, nil
+}
+
+// writeNotes ends a text with what a reader must know besides, and with what the pictures beside it show.
+func writeNotes(out *strings.Builder, notes []string, pictures []document.Picture) {
+	for i, p := range pictures {
+		notes = append(notes, fmt.Sprintf("Picture %d: %s.", i+1, strings.TrimSuffix(p.Note, ".")))
 	}
-	return Result{Text: out, Images: images(shown.Pictures)}, nil
+	if len(notes) > 0 {
+		fmt.Fprintf(out, "\n[%s]\n", strings.Join(notes, " "))
+	}
 }
 
 func images(pictures []document.Picture) []Image {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/history"
@@ -30,6 +32,8 @@ type Toolbox struct {
 	temps   atomicfile.Temps
 	history *history.Store
 	log     *slog.Logger
+	// decoding bounds how many images are decoded at once: each may take up to document.MaxDecoded bytes.
+	decoding *semaphore.Weighted
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
 	cache string
 	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
@@ -54,11 +58,15 @@ type ToolboxConfig struct {
 	Log *slog.Logger
 }
 
+// imagesAtOnce is how many images are decoded at once.
+const imagesAtOnce = 2
+
 // OpenToolbox mends what a killed host left half done, and starts the first shells.
 func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
 		search: search.New(search.Config{}), probed: make(chan struct{}), log: cfg.Log,
-		cells: cells{scratch: cfg.Scratch, log: cfg.Log, open: map[string]*cell{}},
+		decoding: semaphore.NewWeighted(imagesAtOnce),
+		cells:    cells{scratch: cfg.Scratch, log: cfg.Log, open: map[string]*cell{}},
 	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, "journal")
@@ -122,6 +130,11 @@ func (b *Toolbox) Containment() guard.Containment {
 
 // Warm starts the sandbox and the shells of a principal ahead of its first command.
 func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
+	if b.SandboxReport().Backend != sandbox.Namespaces {
+		if err := shell.Harden(); err != nil { // namespaces need no such help, and would not start any more
+			b.log.Warn("commands could reach into this process", "error", err)
+		}
+	}
 	if !policy.Containment().Writes {
 		return nil
 	}
@@ -206,3 +219,7 @@ func Reexec(args []string) {
 	document.Reexec(args)
 	shell.RunSupervisor(args)
 }
+
+// CloseInherited keeps what a launcher left open from the commands. A program that opens a toolbox calls it in
+// main, after [Reexec].
+func CloseInherited() error { return shell.CloseInherited() }

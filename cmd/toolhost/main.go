@@ -26,6 +26,10 @@ var version = ""
 
 func main() {
 	builtin.Reexec(os.Args)
+	if err := builtin.CloseInherited(); err != nil {
+		fmt.Fprintln(os.Stderr, "toolhost:", err)
+		os.Exit(1)
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

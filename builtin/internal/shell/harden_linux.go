@@ -9,25 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Harden keeps commands that run as the same user away from this process:
-//
-//   - Descriptors from 3 on are closed in every program started from now on. A
-//     launcher's descriptors would else reach the commands.
-//   - The process is not dumpable: its /proc entries belong to root, so that an
-//     ordinary user's command cannot write protocol messages to
-//     /proc/PPID/fd/1, read the server's environment and memory, or trace it.
-//     Root's commands still can; only the sandbox keeps those out.
-//
-// The cost: no core dumps and no debugger for an ordinary user; and a process
-// that is not dumpable cannot start a child in a new user namespace, because it
-// may not write the child's uid_map. So a sandbox that uses namespaces must be
-// started before Harden, and the caller chooses the moment.
-func Harden() error {
+// CloseInherited closes the descriptors from 3 on in every program started from
+// now on. A launcher's descriptors would else reach the commands. It comes first
+// thing in main.
+func CloseInherited() error {
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		if err := closeOnExecAll(); err != nil {
 			return fmt.Errorf("inherited descriptors could not be kept from commands: %w", err)
 		}
 	}
+	return nil
+}
+
+// Harden makes the process undumpable: its /proc entries belong to root, so that
+// an ordinary user's command cannot write protocol messages to /proc/PPID/fd/1,
+// read the server's environment and memory, or trace it. Root's commands still
+// can; only the sandbox keeps those out.
+//
+// The cost: no core dumps and no debugger for an ordinary user; and a process
+// that is not dumpable cannot start a child in a new user namespace, because it
+// may not write the child's uid_map. So it is for hosts whose commands run
+// without one.
+func Harden() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("the server could not be made undumpable: %w", err)
 	}
