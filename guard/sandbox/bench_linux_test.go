@@ -19,7 +19,7 @@ func BenchmarkSpawn(b *testing.B) {
 			}
 		}
 	})
-	for _, backend := range platformBackends {
+	for _, backend := range backendsUnderTest() {
 		s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{backend}})
 		if err != nil {
 			b.Logf("skipping %s: %v", backend, err)

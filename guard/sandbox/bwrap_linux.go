@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -205,26 +206,25 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	w.cmd.Env = s.Env
 	w.cmd.Dir = "/"
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	files := slices.Clone(s.Files)
-	for len(files) < 3 {
-		files = append(files, nil)
-	}
-	for i := range files {
-		if files[i] == nil {
-			if files[i], err = in.null(); err != nil {
-				return err
-			}
-		}
+	files, err := in.fill(s.Files)
+	if err != nil {
+		statusRead.Close()
+		statusWrite.Close()
+		return err
 	}
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = files[0], files[1], files[2]
 	next := len(files)
 	w.cmd.ExtraFiles = append(files[3:], statusWrite)
 	args, err := bwrapArgs(pl, in, next+1)
 	if err != nil {
+		statusRead.Close()
+		statusWrite.Close()
 		return err
 	}
 	enter, err := enterArgs(pl, in, next)
 	if err != nil {
+		statusRead.Close()
+		statusWrite.Close()
 		return err
 	}
 	args = append(args, "--json-status-fd", strconv.Itoa(next), "--chdir", orRoot(s.Dir), "--")
@@ -236,18 +236,24 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 		statusRead.Close()
 		return err
 	}
+	w.identify()
+	go w.wait()
+	return nil
+}
+
+// identify reads which process the namespace is. bwrap says it before it runs
+// the command, or ends without a word if it cannot.
+func (w *wrapped) identify() {
 	var status struct {
 		ChildPID int `json:"child-pid"`
 	}
 	w.pidfd = -1
-	if json.NewDecoder(statusRead).Decode(&status) == nil && status.ChildPID > 0 {
+	if json.NewDecoder(w.report).Decode(&status) == nil && status.ChildPID > 0 {
 		w.inner = status.ChildPID
 		if fd, err := unix.PidfdOpen(w.inner, 0); err == nil {
 			w.pidfd = fd
 		}
 	}
-	go w.wait()
-	return nil
 }
 
 func orRoot(dir string) string {
@@ -341,13 +347,24 @@ func waitPidfd(fd int) error {
 // runs.
 type inputs struct{ files, others []*os.File }
 
-// null returns /dev/null for a descriptor of the command.
-func (in *inputs) null() (*os.File, error) {
-	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil {
-		in.others = append(in.others, f)
+// fill returns a command's files with /dev/null for those that are missing.
+func (in *inputs) fill(files []*os.File) ([]*os.File, error) {
+	files = slices.Clone(files)
+	for len(files) < 3 {
+		files = append(files, nil)
 	}
-	return f, err
+	for i := range files {
+		if files[i] != nil {
+			continue
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		in.others = append(in.others, null)
+		files[i] = null
+	}
+	return files, nil
 }
 
 // add passes a file on, as the descriptor first+len(in.files).
@@ -430,12 +447,41 @@ func mountsOf(pl *plan) []place {
 	add("--ro-bind", pl.readOnly)
 	add("--ro-bind", pl.shown)
 	for _, t := range pl.masked {
+		if !reachable(t.path) {
+			continue // for bwrap too, which would fail
+		}
 		leads := slices.ContainsFunc(slices.Concat(pl.writable, pl.shown), func(e target) bool { return below(e.path, t.path) })
 		list = append(list, place{target: t, leads: leads})
 	}
 	slices.SortStableFunc(list, func(a, b place) int { return strings.Compare(a.path, b.path) })
 	add("", pl.denied)
 	return list
+}
+
+// reachable reports whether root without root's powers, which is what it is in
+// a sandbox, may pass the directories above path. Other users cannot even name
+// what they cannot reach.
+func reachable(path string) bool {
+	if os.Geteuid() != 0 {
+		return true
+	}
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) != nil {
+			return false
+		}
+		search := uint32(unix.S_IXOTH)
+		switch {
+		case st.Uid == 0:
+			search = unix.S_IXUSR
+		case st.Gid == uint32(os.Getegid()):
+			search = unix.S_IXGRP
+		}
+		if st.Mode&search == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func bwrapMount(m place, in *inputs, first int) ([]string, error) {

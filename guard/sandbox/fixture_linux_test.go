@@ -83,7 +83,7 @@ func newFixture(t testing.TB) *fixture {
 	f.env = []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + f.home, "TMPDIR=" + f.tmp,
 		"BASE=" + f.base, "WS=" + f.ws, "OUT=" + f.out, "STATE=" + f.base + "/state",
-		"HOST=" + strconv.Itoa(os.Getpid()), "ATTACK=" + os.Args[0] + " " + attackArg, "LC_ALL=C",
+		"HOST=" + strconv.Itoa(os.Getpid()), "ATTACK=" + os.Args[0] + " " + attackArg, "LC_ALL=C", "GORACE=atexit_sleep_ms=0",
 	}
 	return f
 }

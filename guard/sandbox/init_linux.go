@@ -55,9 +55,9 @@ func Init(args []string) (ran bool) {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
-		os.Exit(exitInit)
+		unix.Exit(exitInit)
 	}
-	os.Exit(0)
+	unix.Exit(0)
 	return true
 }
 
@@ -182,7 +182,7 @@ func (g *guardian) serve() error {
 			if g.view == nil { // no namespace that would end with us
 				sweep(descends)
 			}
-			os.Exit(0) // the host has ended; with us everything here does
+			unix.Exit(0) // the host has ended; with us, at once, everything here does
 		}
 		if err := g.handle(buf, files); err != nil {
 			return err

@@ -170,7 +170,7 @@ func (s *sweeper) look() (found int, err error) {
 		}
 		if time.Now().After(s.deadline) {
 			fmt.Fprintln(os.Stderr, "a command started processes faster than they could be ended; the sandbox was ended instead")
-			os.Exit(exitInit)
+			unix.Exit(exitInit)
 		}
 		if s.kill(pid) {
 			found++

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,10 +72,10 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+var durations atomic.Int64
+
 // duration returns a number of seconds that nobody else sleeps.
-func duration() string {
-	return strconv.Itoa(1_000_000 + os.Getpid()*100 + int(time.Now().UnixNano()%97))
-}
+func duration() string { return fmt.Sprintf("%d%04d", 1_000_000+os.Getpid(), durations.Add(1)) }
 
 func start1(t testing.TB, p Policy) *Sandbox {
 	t.Helper()

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		printProbe()
 		return
 	}
+	// The race detector makes a program wait a second at its end.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 

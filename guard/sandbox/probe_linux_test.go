@@ -11,7 +11,7 @@ func TestProbe(t *testing.T) {
 	if r.Backend == None && len(r.Why) == 0 {
 		t.Error("nothing works, and no reason is given")
 	}
-	for _, b := range platformBackends {
+	for _, b := range backendsUnderTest() {
 		r, err := probe(context.Background(), b)
 		t.Logf("%s: %v %v", b, r, err)
 		if err == nil && !r.Enforces.Writes {

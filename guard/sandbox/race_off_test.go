@@ -1,0 +1,6 @@
+//go:build !race
+
+package sandbox
+
+// raceEnabled says that programs start slowly.
+const raceEnabled = false
