@@ -18,7 +18,8 @@ type hiddenDir struct {
 // Hidden reports whether the file or directory at real, an absolute path without
 // symbolic links, does not exist for searches: it is denied by a Read rule, one
 // of its other names is, or it is in the host's state or among the home
-// directory's secrets. It touches no disk.
+// directory's secrets. It touches no disk, but that it looks, at most once a minute
+// and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
 	k := p.core
 	path := slashed(real)
@@ -27,7 +28,7 @@ func (p *Policy) Hidden(real string, dir bool) bool {
 	} else if (above.masked || k.masks[k.state.spelling.of(path)]) && p.masked(path) {
 		return true
 	}
-	return k.blind || k.deny.read.matchLeaf(path, dir) != nil || !dir && k.links.denied(path)
+	return k.blind || k.deny.read.matchLeaf(path, dir) != nil || !dir && k.links.denied(k, path)
 }
 
 // above returns what is known of the directory that holds path.
@@ -56,8 +57,6 @@ func (p *Policy) masked(path string) bool {
 
 // HiddenTag returns a key for everything that decides [Policy.Hidden] for this
 // caller, so that what was computed under one policy is not used under another.
-// Where Read rules deny files it also looks, at most once a minute, for other
-// names of denied files.
 func (p *Policy) HiddenTag() string {
 	k := p.core
 	names := k.links.tag(k)

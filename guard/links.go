@@ -2,6 +2,7 @@ package guard
 
 import (
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,29 +52,26 @@ type linkScan struct {
 // wanted.
 var secretRule = &rule{text: RuleSecret, source: builtIn}
 
-// denied reports whether path is another name of a denied file, as far as the
-// last scan knows.
-func (l *links) denied(path string) bool {
-	s := l.last.Load()
-	return s != nil && s.aliases[path]
+// denied reports whether path is another name of a denied file, as far as a scan
+// not older than scanAge knows.
+func (l *links) denied(k *core, path string) bool {
+	return !k.deny.read.empty() && l.recent(k).aliases[path]
 }
 
-// tag makes sure that a scan not older than scanAge is at hand, if files are
-// denied at all, and returns the names it found.
+// tag returns the other names of denied files, if files are denied at all.
 func (l *links) tag(k *core) string {
 	if k.deny.read.empty() {
 		return ""
 	}
-	s := l.last.Load()
-	if s == nil || time.Since(s.at) > scanAge {
-		s = l.scan(k, time.Now().Add(-scanAge))
+	return strings.Join(slices.Sorted(maps.Keys(l.recent(k).aliases)), "\x00")
+}
+
+// recent returns a scan not older than scanAge.
+func (l *links) recent(k *core) *linkScan {
+	if s := l.last.Load(); s != nil && time.Since(s.at) <= scanAge {
+		return s
 	}
-	names := make([]string, 0, len(s.aliases))
-	for name := range s.aliases {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, "\x00")
+	return l.scan(k, time.Now().Add(-scanAge))
 }
 
 // scan walks the boundary and what is denied outside of it, unless a walk that
