@@ -1,0 +1,58 @@
+package integration
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A threat is a class of attacks that must be held.
+type threat struct {
+	class string
+	tests []func(*testing.T) // beside the rows of testdata/attacks
+}
+
+func (c threat) names() []string {
+	var all []string
+	for _, f := range c.tests {
+		name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
+		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
+	}
+	return all
+}
+
+// threats are all classes.
+var threats = []threat{
+	{class: "path prefix twins"},
+	{class: "symlinks"},
+	{class: "hard links"},
+	{class: "spelling"},
+	{class: "special files"},
+	{class: "hostile names"},
+	{class: "broken settings"},
+	{class: "shell reads by any program"},
+	{class: "process escapes"},
+	{class: "grouping and substitution"},
+	{class: "words that hold a name"},
+	{class: "search parameters"},
+	{class: "search bombs"},
+	{class: "chaining"},
+	{class: "line continuation"},
+	{class: "quotes and escapes"},
+	{class: "binaries elsewhere"},
+	{class: "wrappers"},
+	{class: "env prefixes"},
+	{class: "flag order"},
+	{class: "eval"},
+	{class: "poisoned names"},
+	{class: "long commands"},
+	{class: "options that execute"},
+	{class: "redirection"},
+	{class: "cd into the rules"},
+	{class: "own rules"},
+	{class: "sandbox opt-out"},
+	{class: "sandbox silently off"},
+	{class: "predictable temporary names"},
+	{class: "benign"},
+}
