@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -104,9 +105,17 @@ func readAll(f io.Reader, size, limit int64) ([]byte, error) {
 	return content.Bytes(), err
 }
 
+// largeTarget is the size from which the memory that a change took is given back at once, in bytes: two such
+// changes one after the other would else take twice what one takes.
+const largeTarget = 64 << 20
+
 func (t *target) close() {
 	t.unlock()
 	t.dir.Close()
+	if len(t.content) >= largeTarget {
+		t.content = nil
+		go debug.FreeOSMemory()
+	}
 }
 
 // driftLines bounds the diff that shows a change by somebody else. One that does not fit is not counted as seen.

@@ -43,7 +43,11 @@ func (e EOL) sequence() string {
 
 // eolOf finds the line ending of s by counting.
 func eolOf(s string) EOL {
-	return eolCount{strings.Count(s, "\n"), strings.Count(s, "\r"), strings.Count(s, "\r\n")}.kind()
+	c := eolCount{lf: strings.Count(s, "\n"), cr: strings.Count(s, "\r")}
+	if c.cr > 0 { // most files have none, and a pass over a large one is not free
+		c.crlf = strings.Count(s, "\r\n")
+	}
+	return c.kind()
 }
 
 // eolCount counts line feeds, carriage returns, and the pairs of both.

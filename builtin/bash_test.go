@@ -1,0 +1,112 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toolhost/builtin/internal/shell"
+)
+
+func TestClampTimeout(t *testing.T) {
+	limits := ShellLimits{Timeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute}
+	tests := []struct {
+		millis int
+		want   time.Duration
+		says   string
+	}{
+		{0, 2 * time.Minute, ""},
+		{1500, 1500 * time.Millisecond, ""},
+		{600_000, 10 * time.Minute, ""},
+		{600_001, 10 * time.Minute, "more than the most"},
+		{1 << 52, 10 * time.Minute, "more than the most"},
+		{-5, 2 * time.Minute, "is not a time"},
+	}
+	for _, test := range tests {
+		got, note := clampTimeout(test.millis, limits)
+		if got != test.want || !strings.Contains(note, test.says) || (test.says == "") != (note == "") {
+			t.Errorf("%d: %s, %q", test.millis, got, note)
+		}
+	}
+}
+
+func TestExplainExitCode(t *testing.T) {
+	tests := []struct {
+		command string
+		code    int
+		quiet   bool
+	}{
+		{"grep x f", 1, true},
+		{"cd d && grep -r x .", 1, true},
+		{"cat f | grep x", 1, true},
+		{"/usr/bin/diff a b", 1, true},
+		{"[ -e f ]", 1, true},
+		{"grep x f", 2, false},
+		{"grep x f | wc -l; make", 1, false},
+		{"make", 1, false},
+		{"grep x f\nfalse", 1, false},
+		{"", 1, false},
+	}
+	for _, test := range tests {
+		if got := explain(test.command, &shell.Result{ExitCode: test.code}) != ""; got != test.quiet {
+			t.Errorf("%q, exit code %d: explained %v", test.command, test.code, got)
+		}
+	}
+	if explain("grep x f", &shell.Result{ExitCode: 1, TimedOut: true}) != "" {
+		t.Error("a timeout was explained away")
+	}
+}
+
+func TestBashText(t *testing.T) {
+	tests := []struct {
+		name    string
+		result  shell.Result
+		remarks []string
+		want    string
+	}{
+		{"output alone", shell.Result{Text: "hi\n", Bytes: 3}, nil, "hi\n"},
+		{"nothing", shell.Result{}, nil, "(no output)\n"},
+		{"a failure comes first", shell.Result{Text: "no\n", Bytes: 3, ExitCode: 2}, nil, "Exit code 2\nno\n"},
+		{"a signal is named", shell.Result{ExitCode: 137, Signal: "SIGKILL"}, nil, "Exit code 137 (ended by SIGKILL)\n"},
+		{"a timeout", shell.Result{TimedOut: true, Text: "so far", Bytes: 6}, nil, "The command was ended after its timeout of 1s.\nso far"},
+		{"remarks come last", shell.Result{Text: "hi", Bytes: 2}, []string{"One.", "Two."}, "hi\n\n[One. Two.]\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, bashText(&test.result, time.Second, test.remarks)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	tests := []struct {
+		value string
+		want  []string
+	}{
+		{"", nil},
+		{"*.go", []string{"*.go"}},
+		{"*.go,*.md", []string{"*.go", "*.md"}},
+		{"*.go *.md", []string{"*.go", "*.md"}},
+		{"*.{ts,tsx}", []string{"*.{ts,tsx}"}},
+		{"src/**/*.{a,b}, !*_test.go ", []string{"src/**/*.{a,b}", "!*_test.go"}},
+	}
+	for _, test := range tests {
+		if diff := cmp.Diff(test.want, list(test.value)); diff != "" {
+			t.Errorf("%q: %s", test.value, diff)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{
+		"1 line": count(1, "line"), "0 lines": count(0, "line"), "2 processes": count(2, "process"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
