@@ -34,7 +34,9 @@ type Options struct {
 	Expect func(current *os.File) error
 
 	// JournalDir is the directory of the journal. It is created, for the owner
-	// alone, when first needed.
+	// alone, when first needed. Where it cannot be written, files that need no
+	// more than a rename are replaced all the same: what a process that is
+	// killed then leaves is at most a temporary file that nobody removes.
 	JournalDir string
 
 	// Temps, if set, spares most of what the journal costs.
@@ -155,12 +157,10 @@ func (r *replacement) create() (Outcome, error) {
 	if mode == 0 {
 		mode = DefaultMode
 	}
-	t, err := r.newTemp()
-	if err != nil {
-		return Outcome{}, r.failed("create", err)
-	}
+	t := r.newTemp()
 	defer t.discard()
-	if err = t.write(r.content, mode); err == nil {
+	err := t.write(r.content, mode)
+	if err == nil {
 		err = t.close(r.Sync)
 	}
 	if err == nil && r.MustNotExist {
@@ -213,10 +213,7 @@ func (r *replacement) update() (Outcome, error) {
 // byRename replaces the current file by a rename, unless there is a reason
 // why that cannot be, or would lose something. Then nothing is left of it.
 func (r *replacement) byRename() (why string, err error) {
-	t, err := r.newTemp()
-	if err != nil {
-		return "", err
-	}
+	t := r.newTemp()
 	defer t.discard()
 	err = t.write(r.content, tempMode)
 	if t.file == nil && isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
@@ -334,22 +331,22 @@ type temp struct {
 }
 
 // newTemp chooses the name of a temporary file, which cannot be guessed, and
-// records it.
-func (r *replacement) newTemp() (*temp, error) {
+// records it if it can.
+func (r *replacement) newTemp() *temp {
 	t := &temp{dir: r.dir, name: tempPrefix + rand.Text() + tempSuffix, gone: true}
 	if r.JournalDir == "" {
-		return t, nil
+		return t
 	}
 	t.temps, t.path = r.Temps, dirPath(r.handle)
 	if kept, ok := r.Temps.take(t.path); ok {
-		t.name, t.intent = kept.name, kept.intent
-		return t, nil
+		if isAt(kept.intent.file, kept.intent.path) {
+			t.name, t.intent = kept.name, kept.intent
+			return t
+		}
+		kept.intent.abandon() // somebody removed the journal
 	}
-	var err error
-	if t.intent, err = recordTemp(r.JournalDir, t.path, t.name); err != nil {
-		return nil, fmt.Errorf("record the write in the journal %s: %w", r.JournalDir, bare(err))
-	}
-	return t, nil
+	t.intent, _ = recordTemp(r.JournalDir, t.path, t.name) // nil on an error, see Options
+	return t
 }
 
 // write creates the file. O_EXCL refuses whatever might be there in spite of

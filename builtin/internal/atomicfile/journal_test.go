@@ -78,6 +78,46 @@ func TestRecoverWhenTheFileIsGone(t *testing.T) {
 	}
 }
 
+// TestNoJournal spoils the journal: a rename needs none, writing in place does.
+func TestNoJournal(t *testing.T) {
+	dir, path, journal := room(t)
+	if err := os.WriteFile(journal, nil, 0o600); err != nil { // where a directory should be
+		t.Fatal(err)
+	}
+	for _, want := range []string{"new", "newer"} {
+		if _, err := Replace(dir, "f", []byte(want), Options{JournalDir: journal}); err != nil || content(t, filepath.Join(path, "f")) != want {
+			t.Errorf("a rename: %v", err)
+		}
+	}
+	if err := os.Link(filepath.Join(path, "f"), filepath.Join(path, "g")); err != nil {
+		t.Skip("no hard links here:", err)
+	}
+	if _, err := Replace(dir, "f", []byte("newest"), Options{JournalDir: journal}); err == nil || content(t, filepath.Join(path, "f")) != "newer" {
+		t.Errorf("in place: %v, want it refused", err)
+	}
+	if names := list(t, path); len(names) != 2 {
+		t.Errorf("left: %q", names)
+	}
+}
+
+// TestJournalRemoved removes the journal between two writes, as a user does who clears the state directory under a running host.
+func TestJournalRemoved(t *testing.T) {
+	dir, _, journal := room(t)
+	var temps Temps
+	defer temps.Close()
+	for range 2 {
+		if _, err := Replace(dir, "f", []byte("x"), Options{JournalDir: journal, Temps: &temps}); err != nil {
+			t.Fatal(err)
+		}
+		if len(list(t, journal)) != 1 {
+			t.Error("the name kept for the next write is not in the journal")
+		}
+		if err := os.RemoveAll(journal); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 	dir, path, journal := room(t)
 	handle, err := dir.Open(".")
@@ -86,11 +126,8 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 	}
 	defer handle.Close()
 	r := &replacement{dir: dir, handle: handle, base: "f", content: []byte("x"), Options: Options{JournalDir: journal}}
-	temp, err := r.newTemp()
-	if err == nil {
-		err = temp.write(r.content, tempMode)
-	}
-	if err != nil {
+	temp := r.newTemp()
+	if err := temp.write(r.content, tempMode); err != nil {
 		t.Fatal(err)
 	}
 	if report, err := Recover(context.Background(), journal); err != nil || len(report.Removed) > 0 {
