@@ -154,8 +154,9 @@ func fileName(name string) string {
 	return fmt.Sprintf("%.*s-%s.txt", longest, plain, rand.Text())
 }
 
-// Write stores p as far as it may and counts the rest. What cannot be stored, be it for the limit or the disk, is no error to the
-// writer, whose command must not stop for it: Kept tells. After Close or Discard it returns os.ErrClosed.
+// Write stores p as far as it may and counts the rest, for Kept to tell. The error says why not all of it was stored, be it the limit, the
+// quota or the disk; the writer's command need not stop for it: what is written after it is only counted. After Close or Discard it
+// returns os.ErrClosed.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,6 +166,7 @@ func (f *File) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	before := f.kept.Stored
 	if f.kept.Err == nil {
 		f.put(p)
 	}
@@ -174,7 +176,7 @@ func (f *File) Write(p []byte) (int, error) {
 	f.kept.Lines += bytes.Count(p[:len(p)-1], []byte("\n"))
 	f.last = p[len(p)-1]
 	f.kept.Bytes += int64(len(p))
-	return len(p), nil
+	return int(f.kept.Stored - before), f.kept.Err
 }
 
 // put stores p, or as much of it as it can, in which case it notes the reason.

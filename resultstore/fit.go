@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -39,13 +40,23 @@ func (sh *Shelf) Fit(text string, limit int) (Fitted, error) {
 		return cut(text, text, whole, limit), err
 	}
 	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
-	_, err = io.Copy(f, struct{ io.Reader }{strings.NewReader(text)})
+	_, err = io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {
 		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
 	}
 	err = errors.Join(err, f.Close())
 	kept := f.Kept()
 	return cut(text, text, kept, limit), errors.Join(err, kept.Err)
+}
+
+// counted writes to a file on and on: what cannot be stored is counted.
+type counted struct{ *File }
+
+func (c counted) Write(p []byte) (int, error) {
+	if _, err := c.File.Write(p); errors.Is(err, os.ErrClosed) {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // FitKept is Fit for a result that was streamed into a File: head and tail are its first and last bytes as they were written, at least

@@ -76,7 +76,8 @@ func TestFile(t *testing.T) {
 	}
 	write := func(text string, want Kept) {
 		t.Helper()
-		if n, err := f.Write([]byte(text)); n != len(text) || err != nil {
+		before := f.Kept().Stored
+		if n, err := f.Write([]byte(text)); int64(n) != want.Stored-before || !errors.Is(err, want.Err) {
 			t.Errorf("Write(%q) = %d, %v", text, n, err)
 		}
 		want.Path = f.Path()
@@ -152,8 +153,8 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%s exists: %v, want %v", path, got, want)
 		}
 	}
-	if _, err := f.Write(make([]byte, 60)); err != nil {
-		t.Fatal(err)
+	if n, err := f.Write(make([]byte, 60)); n != 40 || !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Write = %d, %v, want 40 and ErrTooLarge", n, err)
 	}
 	if k := f.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrTooLarge) {
 		t.Errorf("stored %d, %v, want 40 and ErrTooLarge", k.Stored, k.Err)
@@ -175,8 +176,8 @@ func TestQuotaOfYoungAndUnfinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := partly.Write(make([]byte, 60)); err != nil {
-		t.Fatal(err)
+	if n, err := partly.Write(make([]byte, 60)); n != 40 || !errors.Is(err, ErrQuota) {
+		t.Errorf("Write = %d, %v, want 40 and ErrQuota", n, err)
 	}
 	if k := partly.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrQuota) {
 		t.Errorf("stored %d, %v, want the 40 that were left and ErrQuota", k.Stored, k.Err)

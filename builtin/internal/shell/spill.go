@@ -39,8 +39,9 @@ func (s *spill) write(p []byte) {
 		return
 	}
 	n := min(s.left, int64(len(p)))
-	s.left -= n
-	if _, err := s.w.Write(p[:n]); err != nil {
+	written, err := s.w.Write(p[:n])
+	s.left -= int64(written)
+	if err != nil {
 		s.fail(err)
 		return
 	}
