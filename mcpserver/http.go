@@ -126,7 +126,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		d.next.ServeHTTP(&countingWriter{ResponseWriter: w}, r)
+		d.next.ServeHTTP(newCallStream(w), r)
 		return
 	}
 	body, status, text := readBody(w, r)
@@ -178,8 +178,9 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 		return
 	}
 	defer leave()
-	stream := &countingWriter{ResponseWriter: w}
-	c := &client{principal: d.cfg.Principal, notify: stream.notify(d.server.mcp), flush: stream.await}
+	stream := newCallStream(w)
+	defer stream.end()
+	c := &client{principal: d.cfg.Principal, notify: stream.notify}
 	if m.Method == methodCall {
 		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us

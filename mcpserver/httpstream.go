@@ -3,89 +3,128 @@ package mcpserver
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log"
 	"log/slog"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/server"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// flushTime bounds how long an answer waits for the progress sent before it. It passes only when the
-// client does not read, or when its notifications go to another stream of its session.
-const flushTime = 250 * time.Millisecond
+// A callStream is the response to one POST. Notifications that belong to the request are written to it at
+// once, which makes it a stream of events; the library's answer becomes its last one. The library itself
+// would queue them per session, where they are lost when the answer is faster, and can leave on the stream of
+// another request of the session.
+type callStream struct {
+	w      http.ResponseWriter
+	header http.Header // the library's
 
-// A countingWriter counts the events written to a stream. The library takes a notification off its queue
-// before it takes the lock that its answer needs too, and drops it when the answer is faster: about one in
-// eight of those sent just before a return. So an answer waits until as many events are out as were sent.
-type countingWriter struct {
-	http.ResponseWriter
+	mu      sync.Mutex
+	begun   bool // the headers were sent
+	streams bool // they announced a stream of events
+	single  bool // and yet the library answers with a single JSON message, which is kept in body
+	ended   bool
+	body    bytes.Buffer
+}
 
-	mu            sync.Mutex
-	sent, written int
-	caughtUp      chan struct{} // closed when written reaches sent; nil when nobody waits
+func newCallStream(w http.ResponseWriter) *callStream {
+	return &callStream{w: w, header: w.Header().Clone()}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (s *callStream) Unwrap() http.ResponseWriter { return s.w }
+
+// Header implements http.ResponseWriter.
+func (s *callStream) Header() http.Header { return s.header }
 
 // Flush implements http.Flusher, by which the library decides whether it can stream.
-func (w *countingWriter) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that is gone needs no flush
+func (s *callStream) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
 }
 
-// Write implements io.Writer. A client that does not read loses its connection.
-func (w *countingWriter) Write(p []byte) (int, error) {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // see readBody
-	n, err := w.ResponseWriter.Write(p)
-	if bytes.HasPrefix(p, []byte("event: message")) {
-		w.mu.Lock()
-		w.written++
-		if w.written >= w.sent && w.caughtUp != nil {
-			close(w.caughtUp)
-			w.caughtUp = nil
-		}
-		w.mu.Unlock()
-	}
-	return n, err
+func (s *callStream) flush() {
+	_ = http.NewResponseController(s.w).Flush() // a client that is gone needs no flush
 }
 
-// notify sends notifications through the library, and counts them.
-func (w *countingWriter) notify(m *server.MCPServer) func(context.Context, string, map[string]any) {
-	return func(ctx context.Context, method string, params map[string]any) {
-		if session := server.ClientSessionFromContext(ctx); session != nil && !session.Initialized() {
-			session.Initialize() // a request's own session starts without the handshake that came before it
-		}
-		w.mu.Lock()
-		w.sent++
-		w.mu.Unlock()
-		if err := m.SendNotificationToClient(ctx, method, params); err != nil {
-			w.mu.Lock()
-			w.sent--
-			w.mu.Unlock()
-		}
-	}
+// WriteHeader implements http.ResponseWriter.
+func (s *callStream) WriteHeader(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(status)
 }
 
-// await waits until what was sent is written.
-func (w *countingWriter) await(ctx context.Context) {
-	w.mu.Lock()
-	if w.written >= w.sent {
-		w.mu.Unlock()
+// begin sends the library's headers, unless a notification was faster.
+func (s *callStream) begin(status int) {
+	streams := strings.HasPrefix(s.header.Get("Content-Type"), "text/event-stream")
+	if s.begun {
+		s.single = s.streams && !streams
 		return
 	}
-	if w.caughtUp == nil {
-		w.caughtUp = make(chan struct{})
+	maps.Copy(s.w.Header(), s.header)
+	s.begun, s.streams = true, streams
+	s.w.WriteHeader(status)
+}
+
+// Write implements io.Writer. The library writes an event, or the single message, whole.
+func (s *callStream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.begin(http.StatusOK)
 	}
-	caughtUp := w.caughtUp
-	w.mu.Unlock()
-	timer := time.NewTimer(flushTime)
-	defer timer.Stop()
-	select {
-	case <-caughtUp:
-	case <-timer.C:
-	case <-ctx.Done():
+	if s.single {
+		return s.body.Write(p)
+	}
+	return s.write(p)
+}
+
+// write sends bytes. A client that does not read loses its connection.
+func (s *callStream) write(p []byte) (int, error) {
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(writeTime)) // see readBody
+	return s.w.Write(p)
+}
+
+// notify sends a notification. After the answer it does nothing.
+func (s *callStream) notify(_ context.Context, method string, params map[string]any) {
+	data, err := json.Marshal(mcp.JSONRPCNotification{
+		JSONRPC:      mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
+	})
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.begun && (s.single || !s.streams) {
+		return
+	}
+	if !s.begun {
+		s.w.Header().Set("Content-Type", "text/event-stream")
+		s.w.WriteHeader(http.StatusOK)
+		s.begun, s.streams = true, true
+	}
+	s.event(data)
+}
+
+// event sends one message of the stream.
+func (s *callStream) event(data []byte) {
+	_, _ = s.write(append(append([]byte("event: message\ndata: "), data...), "\n\n"...)) // a client that is gone needs no event
+	s.flush()
+}
+
+// end sends the answer that was kept. It is called when the library is done.
+func (s *callStream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
+		s.event(data)
 	}
 }
 

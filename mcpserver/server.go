@@ -64,10 +64,8 @@ func instructions(roots []string) string {
 type client struct {
 	principal string
 	arrival   *Arrival
-	// notify sends a notification that belongs to the request, in order before its response. flush waits
-	// until what was sent has been written.
+	// notify sends a notification that belongs to the request, in order before its response.
 	notify func(ctx context.Context, method string, params map[string]any)
-	flush  func(ctx context.Context)
 }
 
 type clientKey struct{}
@@ -109,9 +107,6 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	if reply.Question != nil && modern {
 		return toQuestion(reply.Question), nil
-	}
-	if c.flush != nil {
-		c.flush(ctx)
 	}
 	if own != nil {
 		return own.answer(reply), nil
