@@ -27,21 +27,21 @@ func TestTempsKeepEntries(t *testing.T) {
 	defer dir.Close()
 	var temps Temps
 	o := Options{JournalDir: journal, Temps: &temps}
-	write := func() {
+	write := func(name string) {
 		t.Helper()
-		if _, err := Replace(dir, "f", []byte("x"), o); err != nil {
-			t.Fatal(err)
+		if _, err := Replace(dir, name, []byte("x"), o); err != nil {
+			t.Error(err)
 		}
 	}
 	for range 3 {
-		write()
+		write("f")
 	}
 	if n := entries(t, journal); n != 1 {
 		t.Errorf("%d entries after writes one after the other, want 1", n)
 	}
 	var all sync.WaitGroup
-	for range 4 {
-		all.Go(write)
+	for _, name := range []string{"f", "g", "h", "i"} { // writers of one file lock it
+		all.Go(func() { write(name) })
 	}
 	all.Wait()
 	if n := entries(t, journal); n < 1 || n > 4 {
@@ -51,11 +51,11 @@ func TestTempsKeepEntries(t *testing.T) {
 	if n := entries(t, journal); n != 0 {
 		t.Errorf("%d entries after Close", n)
 	}
-	write() // as before, without the help
+	write("f") // as before, without the help
 	if n := entries(t, journal); n != 0 {
 		t.Errorf("%d entries after a write behind Close", n)
 	}
-	if list, _ := os.ReadDir(path); len(list) != 1 {
+	if list, _ := os.ReadDir(path); len(list) != 4 {
 		t.Errorf("the directory holds %v", list)
 	}
 }
