@@ -173,6 +173,9 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 
 func TestAttacks(t *testing.T) {
 	for _, backend := range backendsUnderTest() {
+		if raceEnabled && backend != Namespaces {
+			continue
+		}
 		f := newFixture(t)
 		f.serve(t)
 		f.env = append(f.env, "HANDLE="+handleOf(t, f.ws+"/.env"))

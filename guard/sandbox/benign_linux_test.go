@@ -28,6 +28,9 @@ func TestBenign(t *testing.T) {
 		}
 	}
 	for backend, s := range available(t, f) {
+		if raceEnabled && backend != Namespaces {
+			continue
+		}
 		for _, c := range []struct{ name, needs, script, want string }{
 			{"ls", "", `ls`, "src"},
 			{"new file", "", `echo n > new && cat new && rm new`, "n"},
@@ -76,7 +79,7 @@ s = socket.create_server(("::1", 0), family=socket.AF_INET6); print("six")'`, "l
 				if _, err := exec.LookPath(c.needs); c.needs != "" && err != nil {
 					t.Skipf("no %s here", c.needs)
 				}
-				if c.needs == "go" && testing.Short() {
+				if c.needs == "go" && (testing.Short() || raceEnabled) {
 					t.Skip("building with an empty cache takes a while")
 				}
 				if why := knownLosses[backend][c.name]; why != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -200,70 +199,6 @@ func (n *namespaces) ready() ([]int, error) {
 	return files, nil
 }
 
-// startFailure says why process 1 did not get ready.
-func (n *namespaces) startFailure(err error) error {
-	if strings.Contains(err.Error(), errChanged.Error()) {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	if text := n.complaint(); errors.Is(err, io.EOF) && text != "" {
-		err = errors.New(text)
-	}
-	return n.unavailable(err)
-}
-
-// complaint is the end of what process 1 wrote to its standard error.
-func (n *namespaces) complaint() string {
-	const enough = 2 << 10
-	st, err := n.complain.Stat()
-	if err != nil {
-		return ""
-	}
-	buf := make([]byte, min(st.Size(), enough))
-	k, _ := n.complain.ReadAt(buf, st.Size()-int64(len(buf)))
-	return strings.TrimSpace(string(buf[:k]))
-}
-
-// unavailable explains why the backend does not work here.
-func (n *namespaces) unavailable(err error) error {
-	if n.backend != Namespaces {
-		return &unavailableError{n.backend, err.Error(), ""}
-	}
-	return &unavailableError{n.backend, err.Error(), namespaceRemedy(err)}
-}
-
-// namespaceRemedy finds the setting that is most likely in the way.
-func namespaceRemedy(err error) string {
-	for _, s := range []struct{ file, bad, remedy string }{
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-			"This system (Ubuntu 23.10 or later) forbids ordinary programs user namespaces. Install bubblewrap (sudo apt install bubblewrap), or allow them: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0",
-			"Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/user/max_user_namespaces", "0",
-			"Allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000"},
-	} {
-		if value, readErr := os.ReadFile(s.file); readErr == nil && strings.TrimSpace(string(value)) == s.bad {
-			return s.remedy
-		}
-	}
-	if errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()) {
-		return "Linux 5.12 or later is needed"
-	}
-	if inContainer() {
-		return "A container has to be started with: --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
-	}
-	return ""
-}
-
-// inContainer reports whether a container engine left its mark.
-func inContainer() bool {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // request sends a request and waits for its answer. fields appends what the
 // request carries.
 func (n *namespaces) request(k kind, fields func(*encoder), files ...int) (reply, error) {
@@ -407,50 +342,6 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 	return c, nil
 }
 
-// descriptors returns the numbers of files, with /dev/null for nil. release
-// must be called when they are not used any more.
-func descriptors(files []*os.File) (fds []int, release func(), err error) {
-	if len(files) >= maxFiles {
-		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))
-	}
-	var null *os.File
-	release = func() {
-		if null != nil {
-			null.Close()
-		}
-	}
-	for _, f := range files {
-		if f == nil && null == nil {
-			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-				return nil, nil, fmt.Errorf("sandbox: %w", err)
-			}
-		}
-		if f == nil {
-			f = null
-		}
-		fd, err := rawFD(f)
-		if err != nil {
-			release()
-			return nil, nil, err
-		}
-		fds = append(fds, fd)
-	}
-	return fds, release, nil
-}
-
-// rawFD returns the number of f without making f blocking, as f.Fd would.
-func rawFD(f *os.File) (int, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("sandbox: %w", err)
-	}
-	number := -1
-	if err := raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
-		return 0, fmt.Errorf("sandbox: %w", err)
-	}
-	return number, nil
-}
-
 // deny covers what exists of paths now, under all its names.
 func (n *namespaces) deny(paths []string) error {
 	pl := &plan{}
@@ -491,51 +382,4 @@ func (n *namespaces) close() error {
 	n.cmd.Process.Kill()
 	<-n.dead
 	return nil
-}
-
-// confined is a command in a namespace sandbox.
-type confined struct {
-	host   *namespaces
-	id     uint64
-	ended  chan struct{}
-	status Status
-	err    error
-}
-
-func (c *confined) end(s Status, err error) {
-	c.status, c.err = s, err
-	close(c.ended)
-}
-
-// Wait implements Process.
-func (c *confined) Wait() (Status, error) {
-	<-c.ended
-	return c.status, c.err
-}
-
-// Signal implements Process.
-func (c *confined) Signal(sig os.Signal) error {
-	number, ok := sig.(syscall.Signal)
-	if !ok {
-		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
-	}
-	m := newMessage(msgSignal, c.id)
-	m.uint(uint64(number))
-	if err := send(c.host.conn, m.buf); err != nil {
-		return nil // the sandbox has ended; nothing is left to receive it
-	}
-	return nil
-}
-
-// Kill implements Process.
-func (c *confined) Kill() (ended int, err error) {
-	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
-	if errors.Is(err, ErrClosed) {
-		<-c.host.dead
-		return 0, nil // everything inside has been killed
-	}
-	if err != nil {
-		return 0, fmt.Errorf("sandbox: ending a command: %w", err)
-	}
-	return int(r.n), nil
 }

@@ -107,22 +107,8 @@ func validatePath(path string) error {
 	return nil
 }
 
-// within reports whether path is dir or lies below it, element by element.
-func within(path, dir string) bool {
-	return path == dir || below(path, dir)
-}
-
 // below reports whether path lies strictly below dir.
 func below(path, dir string) bool {
 	return strings.HasPrefix(path, dir) && len(path) > len(dir) &&
 		(path[len(dir)] == filepath.Separator || strings.HasSuffix(dir, string(filepath.Separator)))
-}
-
-func withinAny(path string, dirs []string) bool {
-	for _, d := range dirs {
-		if within(path, d) {
-			return true
-		}
-	}
-	return false
 }

@@ -315,3 +315,17 @@ func decodeTargets(d *decoder) []target {
 	}
 	return list
 }
+
+// within reports whether path is dir or lies below it, element by element.
+func within(path, dir string) bool {
+	return path == dir || below(path, dir)
+}
+
+func withinAny(path string, dirs []string) bool {
+	for _, d := range dirs {
+		if within(path, d) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inputs are files bwrap reads from descriptors, and others to close once it
+// runs.
+type inputs struct{ files, others []*os.File }
+
+// fill returns a command's files with /dev/null for those that are missing.
+func (in *inputs) fill(files []*os.File) ([]*os.File, error) {
+	files = slices.Clone(files)
+	for len(files) < 3 {
+		files = append(files, nil)
+	}
+	for i := range files {
+		if files[i] != nil {
+			continue
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		in.others = append(in.others, null)
+		files[i] = null
+	}
+	return files, nil
+}
+
+// add passes a file on, as the descriptor first+len(in.files).
+func (in *inputs) add(f *os.File, first int) string {
+	in.files = append(in.files, f)
+	return strconv.Itoa(first + len(in.files) - 1)
+}
+
+func (in *inputs) close() {
+	for _, f := range slices.Concat(in.files, in.others) {
+		f.Close()
+	}
+}
+
+// bwrapArgs translates a plan. Descriptors from first on are in.files.
+func bwrapArgs(pl *plan, in *inputs, first int) ([]string, error) {
+	args := []string{
+		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--new-session", "--die-with-parent", "--cap-drop", "ALL",
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+	}
+	if !pl.network {
+		args = append(args, "--unshare-net")
+	}
+	var remount []string
+	for _, m := range mountsOf(pl) {
+		more, err := bwrapMount(m, in, first)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, more...)
+		if m.leads {
+			remount = append(remount, "--remount-ro", m.path)
+		}
+	}
+	return append(args, remount...), nil
+}
+
+// enterArgs is the command bwrap runs: ourselves, to put the thread that
+// becomes the command under Landlock and the system call filter. bwrap could
+// install the filter, but its own process 1, which commands could trace, would
+// be free of both. files is the number of the command's descriptors.
+func enterArgs(pl *plan, in *inputs, files int) ([]string, error) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	selfFD := in.add(self, files+1)
+	e := &encoder{}
+	pl.encode(e)
+	fd, err := memoryFile("plan", e.buf)
+	if err != nil {
+		return nil, err
+	}
+	planFD := in.add(os.NewFile(uintptr(fd), "plan"), files+1)
+	return []string{"/proc/self/fd/" + selfFD, initArg, roleEnter, strconv.Itoa(files), planFD}, nil
+}
+
+// place is one mount of a plan.
+type place struct {
+	target
+	option string // --bind or --ro-bind; empty is a mask
+	leads  bool   // a mask with exceptions inside
+}
+
+// mountsOf lists what is mounted, parents first and masks of denied paths last.
+// Pins are binds here: unlike those of process 1 they are visible as borders
+// across which a file is moved by copying.
+func mountsOf(pl *plan) []place {
+	var list []place
+	add := func(option string, targets []target) {
+		for _, t := range targets {
+			list = append(list, place{target: t, option: option})
+		}
+	}
+	add("--bind", pl.writable)
+	for _, dir := range pl.pins {
+		list = append(list, place{target: target{path: dir, dir: true}, option: "--bind"})
+	}
+	add("--ro-bind", pl.readOnly)
+	add("--ro-bind", pl.shown)
+	for _, t := range pl.masked {
+		if !reachable(t.path) {
+			continue // for bwrap too, which would fail
+		}
+		leads := slices.ContainsFunc(slices.Concat(pl.writable, pl.shown), func(e target) bool { return below(e.path, t.path) })
+		list = append(list, place{target: t, leads: leads})
+	}
+	slices.SortStableFunc(list, func(a, b place) int { return strings.Compare(a.path, b.path) })
+	add("", pl.denied)
+	return list
+}
+
+// reachable reports whether root without root's powers, which is what it is in
+// a sandbox, may pass the directories above path. Other users cannot even name
+// what they cannot reach.
+func reachable(path string) bool {
+	if os.Geteuid() != 0 {
+		return true
+	}
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) != nil {
+			return false
+		}
+		search := uint32(unix.S_IXOTH)
+		switch {
+		case st.Uid == 0:
+			search = unix.S_IXUSR
+		case st.Gid == uint32(os.Getegid()):
+			search = unix.S_IXGRP
+		}
+		if st.Mode&search == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func bwrapMount(m place, in *inputs, first int) ([]string, error) {
+	switch {
+	case m.option != "":
+		return []string{m.option, m.path, m.path}, nil
+	case m.leads:
+		return []string{"--perms", "0755", "--tmpfs", m.path}, nil
+	case m.dir:
+		return []string{"--perms", "0000", "--tmpfs", m.path, "--remount-ro", m.path}, nil
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--perms", "0000", "--ro-bind-data", in.add(null, first), m.path}, nil
+}

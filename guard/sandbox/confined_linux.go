@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// confined is a command in a namespace sandbox.
+type confined struct {
+	host   *namespaces
+	id     uint64
+	ended  chan struct{}
+	status Status
+	err    error
+}
+
+func (c *confined) end(s Status, err error) {
+	c.status, c.err = s, err
+	close(c.ended)
+}
+
+// Wait implements Process.
+func (c *confined) Wait() (Status, error) {
+	<-c.ended
+	return c.status, c.err
+}
+
+// Signal implements Process.
+func (c *confined) Signal(sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
+	}
+	m := newMessage(msgSignal, c.id)
+	m.uint(uint64(number))
+	if err := send(c.host.conn, m.buf); err != nil {
+		return nil // the sandbox has ended; nothing is left to receive it
+	}
+	return nil
+}
+
+// Kill implements Process.
+func (c *confined) Kill() (ended int, err error) {
+	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
+	if errors.Is(err, ErrClosed) {
+		<-c.host.dead
+		return 0, nil // everything inside has been killed
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: ending a command: %w", err)
+	}
+	return int(r.n), nil
+}
+
+// descriptors returns the numbers of files, with /dev/null for nil. release
+// must be called when they are not used any more.
+func descriptors(files []*os.File) (fds []int, release func(), err error) {
+	if len(files) >= maxFiles {
+		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))
+	}
+	var null *os.File
+	release = func() {
+		if null != nil {
+			null.Close()
+		}
+	}
+	for _, f := range files {
+		if f == nil && null == nil {
+			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				return nil, nil, fmt.Errorf("sandbox: %w", err)
+			}
+		}
+		if f == nil {
+			f = null
+		}
+		fd, err := rawFD(f)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, release, nil
+}
+
+// rawFD returns the number of f without making f blocking, as f.Fd would.
+func rawFD(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: %w", err)
+	}
+	number := -1
+	if err := raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+		return 0, fmt.Errorf("sandbox: %w", err)
+	}
+	return number, nil
+}
