@@ -129,7 +129,11 @@ func (s *Store) Close() error {
 	if s.disk == nil {
 		return nil
 	}
-	return errors.Join(s.flush(), s.disk.close())
+	err := s.flush()
+	if err != nil {
+		err = fmt.Errorf("what was read in this session could not be kept in %s: %w", s.cfg.Dir, err)
+	}
+	return errors.Join(err, s.disk.close())
 }
 
 // Scope returns the scope of a key, such as "principal\x00kind\x00value". Scopes begin to exist when they are first used. An exact
