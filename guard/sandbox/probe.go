@@ -61,26 +61,46 @@ type canary struct {
 // attempt is what came of it: true is bad.
 type attempt struct{ read, wrote, connected bool }
 
-// probe starts a sandbox of one backend, lets its inside try what the policy
-// forbids, and takes from the report what did not hold.
-func probe(ctx context.Context, b Backend) (Report, error) {
-	dir, err := os.MkdirTemp("", "toolhost-probe-")
+// placeCanary makes the files of a trial. They are the same every time and stay
+// in the user's cache directory, since a host that is killed during a trial
+// cannot clean up; only without such a directory they are temporary.
+func placeCanary() (c canary, remove func(), err error) {
+	remove = func() {}
+	dir, err := os.UserCacheDir()
+	if err == nil {
+		dir = filepath.Join(dir, "toolhost", "probe")
+		err = os.MkdirAll(filepath.Join(dir, "open"), 0o700)
+	}
 	if err != nil {
-		return Report{}, err
+		if dir, err = os.MkdirTemp("", "toolhost-probe-"); err != nil {
+			return c, remove, err
+		}
+		temporary := dir
+		remove = func() { os.RemoveAll(temporary) }
 	}
-	defer os.RemoveAll(dir)
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return Report{}, err
+		return c, remove, err
 	}
-	c := canary{read: filepath.Join(dir, "open", "secret"), write: filepath.Join(dir, "outside")}
-	if err := os.Mkdir(filepath.Dir(c.read), 0o700); err != nil {
-		return Report{}, err
+	c = canary{read: filepath.Join(dir, "open", "secret"), write: filepath.Join(dir, "outside")}
+	if err := os.MkdirAll(filepath.Dir(c.read), 0o700); err != nil {
+		return c, remove, err
 	}
 	for _, path := range []string{c.read, c.write} {
 		if err := os.WriteFile(path, []byte("canary\n"), 0o600); err != nil {
-			return Report{}, err
+			return c, remove, err
 		}
 	}
+	return c, remove, nil
+}
+
+// probe starts a sandbox of one backend, lets its inside try what the policy
+// forbids, and takes from the report what did not hold.
+func probe(ctx context.Context, b Backend) (Report, error) {
+	c, remove, err := placeCanary()
+	if err != nil {
+		return Report{}, err
+	}
+	defer remove()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return Report{}, err
