@@ -176,6 +176,7 @@ func (t *target) replace(env *Env, content []byte) (note string, err error) {
 	}
 	_, err = atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
+		Expect: t.expect,
 	})
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
@@ -185,6 +186,28 @@ func (t *target) replace(env *Env, content []byte) (note string, err error) {
 		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
 	}
 	return note, nil
+}
+
+// errOvertaken is what [target.expect] finds.
+var errOvertaken = errors.New("something else changed or replaced it while this call ran; Read it again and repeat the call")
+
+// expect makes sure that what is replaced is what was judged and read: another program does not take our lock,
+// and a file that is written in place could by now be another name of one that must not be.
+func (t *target) expect(current *os.File) error {
+	if current == nil || t.missing {
+		if current == nil && t.missing {
+			return nil
+		}
+		return errOvertaken
+	}
+	info, err := current.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
+		return errOvertaken
+	}
+	return nil
 }
 
 // fill gives content to a file that was missing or empty.
