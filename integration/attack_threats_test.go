@@ -25,8 +25,9 @@ func (c threat) names() []string {
 // threats are all classes.
 var threats = []threat{
 	{class: "path prefix twins"},
-	{class: "symlinks"},
-	{class: "hard links"},
+	{class: "symlinks", tests: []func(*testing.T){TestAttackRaces}},
+	{class: "swap between check and open", tests: []func(*testing.T){TestAttackRaces, TestAttackReplacedWhileRead}},
+	{class: "hard links", tests: []func(*testing.T){TestAttackRaces}},
 	{class: "spelling"},
 	{class: "special files"},
 	{class: "hostile names"},
@@ -50,9 +51,14 @@ var threats = []threat{
 	{class: "options that execute"},
 	{class: "redirection"},
 	{class: "cd into the rules"},
-	{class: "own rules"},
+	{class: "own rules", tests: []func(*testing.T){TestAttackLeftBehind}},
+	{class: "shipped by a repository", tests: []func(*testing.T){TestAttackHostileRepository}},
 	{class: "sandbox opt-out"},
 	{class: "sandbox silently off"},
 	{class: "predictable temporary names"},
+	{class: "background tasks"},
+	{class: "arguments", tests: []func(*testing.T){TestAttackArguments}},
+	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
+	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "benign"},
 }
