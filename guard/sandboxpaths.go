@@ -74,9 +74,7 @@ func (c *SandboxPaths) walk(k *core, root string) {
 		case dir && d.Name() == ".git":
 			// Git must work: its hooks are what others run. What a command adds to
 			// its configuration is looked at afterwards.
-			if hooks := filepath.Join(path, "hooks"); exists(hooks) {
-				c.ReadOnly = append(c.ReadOnly, hooks)
-			}
+			c.ReadOnly = append(c.ReadOnly, hooksIn(path)...)
 			return fs.SkipDir
 		case k.deny.edit.matchLeaf(name, dir) != nil:
 			c.ReadOnly = append(c.ReadOnly, path)
@@ -116,4 +114,26 @@ func named(m *matcher) []string {
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
+}
+
+// hooksIn returns the directories of hooks that exist in a .git directory, those of submodules included.
+func hooksIn(git string) []string {
+	var found []string
+	if hooks := filepath.Join(git, "hooks"); exists(hooks) {
+		found = append(found, hooks)
+	}
+	// What cannot be listed cannot be written by a command either.
+	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case d.IsDir() && d.Name() == "objects":
+			return fs.SkipDir
+		case d.IsDir() && d.Name() == "hooks":
+			found = append(found, path)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found
 }

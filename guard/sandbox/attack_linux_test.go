@@ -287,7 +287,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.Chown(dir, ordinaryUser, ordinaryUser); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=2m",
+	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=8m",
 		"-test.skip=Profile$|AreReal|Network|Proxy|PolicyErrors") // some need files beside the source, others no second time
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), backendsVariable+"="+userBackends(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+dir+"/cache")
