@@ -136,6 +136,15 @@ func (c *commandRules) addFlags(spec string, r *rule) {
 
 // text returns the rule that matches one text.
 func (c *commandRules) text(text string) *rule {
+	if r := c.naming(text); r != nil {
+		return r
+	}
+	return matchGlobs(c.globs[""], text)
+}
+
+// naming returns the rule that matches one text and names its program: one
+// whose first word has no wildcard.
+func (c *commandRules) naming(text string) *rule {
 	if r := c.exact[text]; r != nil {
 		return r
 	}
@@ -147,12 +156,11 @@ func (c *commandRules) text(text string) *rule {
 			return r
 		}
 	}
-	if first, _, _ := strings.Cut(text, " "); first != "" {
-		if r := matchGlobs(c.globs[first], text); r != nil {
-			return r
-		}
+	first, _, _ := strings.Cut(text, " ")
+	if first == "" {
+		return nil
 	}
-	return matchGlobs(c.globs[""], text)
+	return matchGlobs(c.globs[first], text)
 }
 
 func matchGlobs(globs []globRule, text string) *rule {
@@ -211,7 +219,10 @@ func (c *commandRules) allows(s command.Simple) *rule {
 		if r := c.exact[s.Text]; r != nil {
 			return r
 		}
-		return c.exact[s.Source]
+		if r := c.exact[s.Source]; r != nil || !s.Interprets() {
+			return r
+		}
+		return c.naming(s.Text)
 	}
 	if r := c.text(s.Text); r != nil {
 		return r

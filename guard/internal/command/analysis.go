@@ -119,6 +119,26 @@ func (c Simple) Forms() []string {
 	return forms
 }
 
+// Interprets reports whether all that is undecidable about the command is that
+// its program runs text or a file of its own, or starts other commands, as it
+// is made to: what an allow rule that names this program accepts.
+func (c Simple) Interprets() bool {
+	for _, reason := range c.Undecidable {
+		what, ok := strings.CutPrefix(reason, c.Name+" ")
+		if !ok || what != interprets && what != startsOthers && !strings.HasPrefix(what, runsFile) {
+			return false
+		}
+	}
+	return len(c.Undecidable) > 0
+}
+
+// The reasons, after the name of the program, that lie in what it is for.
+const (
+	interprets   = "is an interpreter"
+	startsOthers = "starts commands of its own"
+	runsFile     = "runs a file: "
+)
+
 // Dynamic reports whether any argument is unknown before the command runs, so
 // that a rule about arguments may miss what it looks for.
 func (c Simple) Dynamic() bool {

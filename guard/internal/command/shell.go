@@ -29,7 +29,7 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 		}
 	case i < len(c.Args) && !strings.Contains(flags, "s"):
 		w.out.Reads = append(w.out.Reads, c.Args[i])
-		w.undecided(true, c.Name+" runs a file: "+c.Args[i].Text)
+		w.undecided(true, c.Name+" "+runsFile+c.Args[i].Text)
 	default:
 		if script, ok := w.here(stdin); ok {
 			w.out.Commands[w.current].transparent = true

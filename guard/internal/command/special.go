@@ -47,11 +47,11 @@ func (w *walker) executes(c Simple) {
 	switch {
 	case isInterpreter(c.Name):
 		if !asksVersion(c) {
-			w.undecided(true, c.Name+" is an interpreter")
+			w.undecided(true, c.Name+" "+interprets)
 		}
 		return
 	case startsCommands(c.Name):
-		w.undecided(true, c.Name+" starts commands of its own")
+		w.undecided(true, c.Name+" "+startsOthers)
 		return
 	}
 	if first := runner(c); first > 0 {
