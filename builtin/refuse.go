@@ -23,12 +23,13 @@ import (
 // open files.
 var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|map_files|maps|root|cwd|exe|auxv|stack)(/|$)`)
 
-// refuseSpecial refuses before anything is opened: opening a device can already do something.
+// refuseSpecial refuses before anything is opened: opening a device can already do something. It is a look
+// by name; what is opened then is looked at again.
 func refuseSpecial(path guard.Path) error {
 	if processSecrets.MatchString(path.Real()) {
 		return fmt.Errorf("%s belongs to a running process and is not shown", path)
 	}
-	info, err := path.Stat()
+	info, err := os.Lstat(path.Real())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
 		return nil // what cannot be described is told when it is opened
 	}

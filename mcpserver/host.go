@@ -40,7 +40,7 @@ type Host struct {
 	questions *questions
 	audit     *audit.Log
 
-	shelves sync.Map // principal → []string, see own
+	bound sync.Map // principal → *guard.Policy, the rules bound to it
 
 	mu       sync.Mutex
 	compiled *settings.Settings // what rules was made from
@@ -145,27 +145,26 @@ func (h *Host) arriveIn(s *scope) *Arrival {
 	return &Arrival{principal: s.key.principal, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
 }
 
-// Policy is the snapshot of the rules in force for a principal.
+// policy is the snapshot of the rules in force for a principal.
 func (h *Host) policy(principal string) *guard.Policy {
 	rules, err := h.currentRules()
 	if err != nil {
 		h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
 	}
-	return rules.For(guard.Caller{Principal: principal, Remote: h.cfg.Remote, Own: h.own(principal)})
-}
-
-// own are the directories below the state directory that a principal may read: its kept results. The path
-// stays the same, so it is asked for once; a result that is kept makes the directory again if it is gone.
-func (h *Host) own(principal string) []string {
-	if dir, ok := h.shelves.Load(principal); ok {
-		return dir.([]string)
+	if p, ok := h.bound.Load(principal); ok && p.(*guard.Policy).SameRules(rules) {
+		return p.(*guard.Policy)
 	}
+	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
+	// again if it is gone. Without one there is nothing to read, and the next call asks again.
+	caller := guard.Caller{Principal: principal, Remote: h.cfg.Remote}
 	dir := h.results.For(principal).Dir()
 	if dir == "" {
-		return nil
+		return rules.For(caller)
 	}
-	h.shelves.Store(principal, []string{dir})
-	return []string{dir}
+	caller.Own = []string{dir}
+	p := rules.For(caller)
+	h.bound.Store(principal, p)
+	return p
 }
 
 // currentRules compiles the settings when they have changed since the last call.

@@ -47,8 +47,12 @@ type Log struct {
 
 	mu       sync.Mutex
 	file     *os.File
-	reserved int64 // bytes of reserved room not used yet
+	reserved int64     // bytes of reserved room not used yet
+	looked   time.Time // when the path was last seen to name the file
 }
+
+// lookAgain is how long a log is believed to be still where it was. A rotation is noticed this much later.
+const lookAgain = time.Second
 
 // Open opens or creates the log file, readable by its owner only. Missing parent directories are created.
 func Open(path string) (*Log, error) {
@@ -84,11 +88,14 @@ func (l *Log) Ready() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil || l.moved() {
-		l.close()
-		if err := l.open(); err != nil {
-			return err
+	if now := time.Now(); l.file == nil || now.Sub(l.looked) > lookAgain {
+		if l.file == nil || l.moved() {
+			l.close()
+			if err := l.open(); err != nil {
+				return err
+			}
 		}
+		l.looked = now
 	}
 	if l.reserved >= MaxText*4 {
 		return nil
