@@ -76,6 +76,10 @@ func hasCells(head []byte) bool {
 
 // textWords names markup that files of other kinds turn out to be.
 func textWords(head []byte) string {
+	start := bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), " \t\r\n")
+	if len(start) == 0 || !strings.ContainsRune("<{[", rune(start[0])) {
+		return "text" // a closer look costs more than all the rest of showing a small file
+	}
 	switch mimetype.Detect(head).String() {
 	case "text/html; charset=utf-8":
 		return "HTML text"
