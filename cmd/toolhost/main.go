@@ -75,7 +75,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), trustCommand(),
+	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
 		historyCommand(), undoCommand(), doctorCommand(), versionCommand())
 	return root
 }

@@ -53,6 +53,20 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 	return cmd
 }
 
+func schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of settings files", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			raw, err := json.MarshalIndent(settings.Schema(), "", "  ")
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
+			return err
+		},
+	}
+}
+
 // A listedRule is one rule as it is listed.
 type listedRule struct {
 	Action string `json:"action"`
