@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 )
@@ -199,6 +200,15 @@ func (c *Conn) Cancel(ctx context.Context, p *Pending) error {
 		"jsonrpc": "2.0", "method": "notifications/cancelled",
 		"params": map[string]any{"requestId": p.ID, "reason": "the test says so"},
 	})
+}
+
+// CloseInput tells a host on stdio that no more will come, without waiting for its end.
+func (c *Conn) CloseInput() error {
+	t, ok := c.t.(*stdio)
+	if !ok {
+		return errors.New("only a host on stdio has an input to close")
+	}
+	return t.closeInput()
 }
 
 // Close ends the connection.

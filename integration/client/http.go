@@ -56,7 +56,9 @@ func (t *web) notify(ctx context.Context, notification map[string]any) error {
 		id := notification["params"].(map[string]any)["requestId"].(int64)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.running[id]() // closing the stream cancels in this era
+		if cancel, ok := t.running[id]; ok { // else it has been answered
+			cancel() // closing the stream cancels in this era
+		}
 		return nil
 	}
 	_, err := t.post(ctx, notification)

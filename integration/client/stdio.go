@@ -111,6 +111,8 @@ func (t *stdio) receive(line []byte, c *Conn) {
 	}
 }
 
+func (t *stdio) closeInput() error { return t.in.Close() }
+
 func (t *stdio) close() error {
 	closed := t.in.Close()
 	<-t.ended

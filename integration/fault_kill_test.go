@@ -1,0 +1,361 @@
+//go:build linux
+
+package integration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"toolhost/integration/client"
+)
+
+// A victim is a file that is changed while its host is killed. Its content tells how many changes it has seen, and is torn if it
+// cannot: every content is made of its number alone.
+type victim struct {
+	name    string
+	tool    string
+	inPlace bool // it is written in place, so that only the next start makes it whole
+	content func(n int) string
+	change  func(path string, n int) args // makes content n of content n-1
+
+	acked, tried int
+}
+
+// bulk makes contents so long that a kill can come in the middle of writing one.
+func bulk(n, size int) string {
+	line := strings.Repeat(fmt.Sprintf("words of %d ", n), 100) + "\n"
+	return strings.Repeat(line, size/len(line))
+}
+
+func victims() []*victim {
+	edited := func(n int) string { return fmt.Sprintf("number %d\n%s", n, bulk(0, 200_000)) }
+	edit := func(path string, n int) args {
+		return args{"file_path": path, "old_string": fmt.Sprintf("number %d\n", n-1), "new_string": fmt.Sprintf("number %d\n", n)}
+	}
+	written := func(n int) string { return fmt.Sprintf("number %d\n%s", n, bulk(n, 100_000+n%7*150_000)) }
+	write := func(path string, n int) args { return args{"file_path": path, "content": written(n)} }
+	notebook := func(n int) string {
+		return fmt.Sprintf(`{"cells":[{"cell_type":"code","execution_count":null,"id":"a","metadata":{},"outputs":[],"source":["number %d"]}],`+
+			`"metadata":{"note":%q},"nbformat":4,"nbformat_minor":5}`+"\n", n, bulk(0, 100_000))
+	}
+	cell := func(path string, n int) args {
+		return args{"notebook_path": path, "cell_id": "a", "new_source": fmt.Sprintf("number %d", n)}
+	}
+	return []*victim{
+		{name: "renamed/edited.txt", tool: "Edit", content: edited, change: edit},
+		{name: "renamed/written.txt", tool: "Write", content: written, change: write},
+		{name: "linked/written.txt", tool: "Write", content: written, change: write, inPlace: true},
+		{name: "linked/edited.txt", tool: "Edit", content: edited, change: edit, inPlace: true},
+		{name: "renamed/book.ipynb", tool: "NotebookEdit", content: notebook, change: cell},
+	}
+}
+
+var numbered = regexp.MustCompile(`number (\d+)`)
+
+// number tells which content it is.
+func (v *victim) number(content string) (int, error) {
+	m := numbered.FindStringSubmatch(content)
+	if m == nil {
+		return 0, fmt.Errorf("%s is torn: %.60q… of %d bytes", v.name, content, len(content))
+	}
+	n, err := strconv.Atoi(m[1])
+	if v.tool == "NotebookEdit" {
+		if !json.Valid([]byte(content)) {
+			err = fmt.Errorf("%s is torn: no JSON, %d bytes", v.name, len(content))
+		}
+	} else if content != v.content(n) {
+		err = fmt.Errorf("%s is torn: it begins with number %d, and has %d bytes", v.name, n, len(content))
+	}
+	return n, err
+}
+
+// check holds that the file is what the last acknowledged change made of it, or the one under way.
+func (v *victim) check(t *testing.T, path string) {
+	t.Helper()
+	n, err := v.number(get(t, path))
+	switch {
+	case err != nil:
+		t.Error(err)
+	case n != v.acked && n != v.tried:
+		t.Errorf("%s holds number %d; %d was acknowledged and %d under way", v.name, n, v.acked, v.tried)
+	}
+	v.acked, v.tried = n, n
+}
+
+// batter changes the file until the host is gone.
+func (v *victim) batter(s *session, path string, acked chan<- struct{}) error {
+	meta := conversation(v.name)
+	for first := true; ; first = false {
+		tool, a := v.tool, v.change(path, v.tried+1)
+		if first {
+			tool, a = "Read", args{"file_path": path}
+		} else {
+			v.tried++
+		}
+		p, err := s.Start(s.ctx, tool, a.String(), meta)
+		if err != nil {
+			return nil
+		}
+		var r *client.Result
+		if r, err = p.Result(s.ctx); err != nil {
+			return nil
+		}
+		if r.IsError {
+			return fmt.Errorf("%s of %s: %s", tool, v.name, r.Text())
+		}
+		if !first {
+			v.acked = v.tried
+			acked <- struct{}{}
+		}
+	}
+}
+
+// TestFaultKill kills the host while it changes files, each in a conversation of its own.
+func TestFaultKill(t *testing.T) {
+	g := newGround(t)
+	all := victims()
+	for _, v := range all {
+		path := g.put(v.name, v.content(0))
+		if v.inPlace {
+			if err := os.Link(path, path+".other"); err != nil {
+				t.Skip("no hard links here:", err)
+			}
+		}
+	}
+	rounds, total := often(10, 300), 0
+	for range rounds {
+		total += killedRound(t, g, all)
+		if t.Failed() {
+			break
+		}
+	}
+	g.checkHistory(t, g.ws)
+	t.Logf("%d kills, %d acknowledged changes", rounds, total)
+}
+
+// killedRound starts a host, changes files, kills it and looks. It returns how many changes were acknowledged.
+func killedRound(t *testing.T, g *ground, all []*victim) int {
+	s := g.start(stdioModern)
+	acked := make(chan struct{})
+	var batter sync.WaitGroup
+	for _, v := range all {
+		batter.Go(func() {
+			if err := v.batter(s, g.path(v.name), acked); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { batter.Wait(); close(ended) }()
+	count, last := 0, 1+rand.IntN(25)
+	for alive := true; alive; {
+		select {
+		case <-acked:
+			if count++; count == last {
+				time.AfterFunc(time.Duration(rand.IntN(4000))*time.Microsecond, func() { _ = s.cmd.Process.Kill() })
+			}
+		case <-ended:
+			alive = false
+		}
+	}
+	s.kill()
+	for _, v := range all {
+		if !v.inPlace {
+			v.check(t, g.path(v.name))
+		}
+	}
+	g.checkHistory(t, g.path("renamed")) // of the others it takes longer, see there
+	for _, v := range all {
+		if v.inPlace {
+			v.check(t, g.path(v.name))
+		}
+	}
+	g.tidy()
+	return count
+}
+
+// A change is one line of the history.
+type change struct {
+	ID, Path, State string
+	Deleted         bool
+	Before, After   struct{ Sum string }
+}
+
+// history lists the changes of a file, or of all, oldest last.
+func (g *ground) history(flags ...string) []change {
+	g.t.Helper()
+	raw, err := g.run("history", append([]string{"--json", "--limit", "100000"}, flags...)...)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	var all []change
+	if err := json.Unmarshal(raw, &all); err != nil {
+		g.t.Fatal(err)
+	}
+	return all
+}
+
+// checkHistory holds that every change below a path has ended, that those of a file are a chain, and that its end is what the file
+// holds. Being a start like any other, it makes whole first what was torn. Where a file has several names the command looks through the
+// whole machine for them.
+func (g *ground) checkHistory(t *testing.T, below string) {
+	t.Helper()
+	next := map[string]string{} // what the next newer change of a file found
+	for _, c := range g.history("--path", below) {
+		switch c.State {
+		case "done":
+		case "failed":
+			continue
+		default:
+			t.Errorf("change %s of %s is %s", c.ID, c.Path, c.State)
+			continue
+		}
+		want, ok := next[c.Path]
+		if !ok {
+			want = digest(t, c.Path)
+		}
+		if c.After.Sum != want {
+			t.Errorf("change %s of %s made %.8q, which became %.8q", c.ID, c.Path, c.After.Sum, want)
+		}
+		next[c.Path] = c.Before.Sum
+	}
+}
+
+// digest is the hash of a file, "" if there is none.
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// TestFaultKillUndo kills undo, which is a process of its own.
+func TestFaultKillUndo(t *testing.T) {
+	g := newGround(t)
+	v := victims()[1]
+	path := g.put(v.name, v.content(0))
+	s := g.start(stdioModern)
+	s.call("Read", args{"file_path": path})
+	s.call(v.tool, v.change(path, 1))
+	s.end()
+	took, _ := g.undoLast(t, path, time.Hour)
+	killed := 0
+	for range often(12, 300) {
+		if _, dead := g.undoLast(t, path, took/4+rand.N(took)); dead {
+			killed++
+		}
+		g.checkHistory(t, path)
+		if n, err := v.number(get(t, path)); err != nil || n > 1 {
+			t.Errorf("%s holds number %d, %v", v.name, n, err)
+		}
+		g.tidy()
+	}
+	t.Logf("%d undos were killed; one takes %v", killed, took)
+}
+
+// undoLast undoes the last change of a file, kills that after a time, and returns how long it took and whether it was killed.
+func (g *ground) undoLast(t *testing.T, path string, after time.Duration) (took time.Duration, killed bool) {
+	t.Helper()
+	last := ""
+	for _, c := range g.history("--path", path) {
+		if c.State == "done" {
+			last = c.ID
+			break
+		}
+	}
+	cmd := exec.Command(binary, "undo", last, "--state-dir", g.state)
+	cmd.Dir, cmd.Env = g.ws, cleanEnv(g.home)
+	var out lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(after, func() { _ = cmd.Process.Kill() }).Stop()
+	err := cmd.Wait()
+	killed = cmd.ProcessState.ExitCode() == -1
+	if err != nil && !killed {
+		t.Errorf("undo: %v\n%s", err, &out)
+	}
+	return time.Since(start), killed
+}
+
+// TestFaultKillSpill kills the host while results go to the disk. A result that was told of stays whole, and of the others nothing is left.
+func TestFaultKillSpill(t *testing.T) {
+	g := newGround(t)
+	g.put("many.txt", bulk(7, 300_000))
+	kept, total := map[string]int{}, 0 // path of an acknowledged result → its lines
+	for range often(6, 100) {
+		s := g.start(stdioModern)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for i := range 3 {
+			wg.Go(func() {
+				lines := 100_000 * (i + 1)
+				for {
+					p, err := s.Start(s.ctx, "Bash", args{"command": fmt.Sprintf("seq %d", lines)}.String(), conversation(fmt.Sprint("spill ", i)))
+					if err != nil {
+						return
+					}
+					r, err := p.Result(s.ctx)
+					if err != nil {
+						return
+					}
+					var out struct {
+						OutputPath string `json:"output_path"`
+					}
+					if err := json.Unmarshal(r.Structured, &out); err != nil || out.OutputPath == "" {
+						t.Errorf("no result was kept: %v: %.300s", err, r.Text())
+						return
+					}
+					mu.Lock()
+					kept[out.OutputPath] = lines
+					mu.Unlock()
+				}
+			})
+		}
+		time.AfterFunc(150*time.Millisecond+rand.N(250*time.Millisecond), func() { _ = s.cmd.Process.Kill() })
+		wg.Wait()
+		s.kill()
+		g.start(stdioModern).end() // the next start tidies up
+		for path, lines := range kept {
+			if n := strings.Count(get(t, path), "\n"); n != lines {
+				t.Errorf("the kept result %s has %d lines, want %d", path, n, lines)
+			}
+		}
+		total += len(kept)
+		clear(kept)
+		files, err := filepath.Glob(filepath.Join(g.state, "results", "*", "bash-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files { // one more in each conversation can be whole: its answer got lost
+			if n := strings.Count(get(t, path), "\n"); n == 0 || n%100_000 != 0 {
+				t.Errorf("the result %s has %d lines and was kept", path, n)
+			}
+			if err := os.Remove(path); err != nil { // makes room in the quota
+				t.Error(err)
+			}
+		}
+		g.tidy()
+	}
+	t.Logf("%d results were kept whole", total)
+}

@@ -1,0 +1,117 @@
+//go:build linux
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"toolhost/integration/client"
+)
+
+// TestFaultSettings swaps the settings in a loop while calls run. What every version denies is denied at every moment, by every way
+// there is, and what none denies works: while they cannot be parsed the last good ones stay in force.
+func TestFaultSettings(t *testing.T) {
+	g := newGround(t)
+	secret := newTag()
+	g.put("secret.txt", secret+"\n")
+	g.put("open.txt", "number 0\n")
+	file := g.put(".claude/settings.json", "{}")
+	rules := func(more string) string {
+		return `{"permissions": {"deny": ["Read(secret.txt)", "Edit(secret.txt)"` + more + `]}}`
+	}
+	versions := []string{rules(""), rules(`, "Read(other.txt)"`), rules(`, "Bash(rm:*)", "Write(x/**)"`), `{"permissions": {"deny": [`}
+	for _, sandboxed := range []bool{true, false} {
+		if sandboxed && !contained(t) {
+			continue
+		}
+		must(t, os.WriteFile(file, []byte(versions[0]), 0o644))
+		s := g.start(stdioModern, g.settings(sandboxed)...)
+		s.call("Read", args{"file_path": "open.txt"}) // the settings have been read once: an empty file is then one that is being written
+		done := make(chan struct{})
+		var swapper, callers sync.WaitGroup
+		swaps := 0
+		swapper.Go(func() {
+			for ; ; swaps++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := swapSettings(file, versions[swaps%len(versions)], swaps%2 == 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		rounds := often(12, 500)
+		for i, a := range settingsCalls(sandboxed) {
+			callers.Go(func() {
+				for range rounds {
+					p, err := s.Start(s.ctx, a.tool, a.args.String(), conversation(fmt.Sprint("settings ", i)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					var r *client.Result
+					if r, err = p.Result(s.ctx); err != nil {
+						t.Error(err)
+						return
+					}
+					text := r.Text()
+					if strings.Contains(text, secret) || a.tool == "Glob" && strings.Contains(text, "secret.txt") {
+						t.Errorf("contained=%v: %s %s shows what is denied: %s", sandboxed, a.tool, a.args, text)
+					}
+					busy := strings.Contains(text, "sandbox could not be started") // the file that it covers was just replaced
+					if r.IsError == a.works && !busy {
+						t.Errorf("contained=%v: %s %s: error %v: %s", sandboxed, a.tool, a.args, r.IsError, text)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		close(done)
+		swapper.Wait()
+		t.Logf("contained=%v: %d swaps", sandboxed, swaps)
+		must(t, swapSettings(file, versions[0], true))
+		s.call("Read", args{"file_path": "open.txt"})
+		s.end()
+	}
+}
+
+// A settingsCall is a call that works or does not under every version of the settings.
+type settingsCall struct {
+	tool  string
+	args  args
+	works bool
+}
+
+func settingsCalls(sandboxed bool) []settingsCall {
+	all := []settingsCall{
+		{"Read", args{"file_path": "secret.txt"}, false},
+		{"Grep", args{"pattern": "toolhost-tag", "output_mode": "content"}, true},
+		{"Bash", args{"command": "cat secret.txt; cat s*.txt; true"}, false},
+		{"Glob", args{"pattern": "*.txt"}, true},
+		{"Read", args{"file_path": "open.txt"}, true},
+	}
+	if *long && sandboxed { // no rule on the text finds this one; the sandbox has to hold it
+		all = append(all, settingsCall{"Bash", args{"command": "f=secr; cat ${f}et.txt; true"}, true})
+	}
+	return all
+}
+
+// swapSettings replaces a file by a rename or, as many editors do, in place.
+func swapSettings(file, content string, byRename bool) error {
+	if !byRename {
+		return os.WriteFile(file, []byte(content), 0o644)
+	}
+	temp := filepath.Join(filepath.Dir(file), "new")
+	if err := os.WriteFile(temp, []byte(content), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temp, file)
+}
