@@ -24,6 +24,9 @@ func (l *line) reads(s command.Simple) bool {
 	if !l.placed || !s.ReadOnly() {
 		return false
 	}
+	if s.Name == "git" && slices.ContainsFunc(l.dirs, func(dir Path) bool { return !gitOnlyLooks(dir.real) }) {
+		return false
+	}
 	files, writes := s.Paths()
 	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w) })
 }

@@ -179,3 +179,38 @@ func TestAttackLeftBehind(t *testing.T) {
 	}
 	w.end(t, h)
 }
+
+// TestAttackGitConfiguration opens a repository whose configuration runs programs, which an archive can bring
+// along, on a host without a sandbox: a command that only looks would run them unasked.
+func TestAttackGitConfiguration(t *testing.T) {
+	for _, mode := range []string{"default", "plan", "dontAsk"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			if err := os.RemoveAll(filepath.Join(w.ws, ".claude")); err != nil { // where files are denied nothing runs
+				t.Fatal(err)
+			}
+			file := filepath.Join(w.root, "mode.json")
+			if err := os.WriteFile(file, fmt.Appendf(nil, `{"sandbox":{"enabled":false},"permissions":{"defaultMode":%q}}`, mode), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h := w.host(t, setting{"stdio", client.Modern}, "--root", w.ws, "--settings", file)
+			if said := h.call(t, "Bash", `{"command":"git status"}`, "before"); !said.ok {
+				t.Errorf("git status of a plain repository is refused: %s", said.text)
+			}
+			config := filepath.Join(w.ws, ".git/config")
+			hostile := fmt.Sprintf("[core]\n\tfsmonitor = touch %[1]s/pwned-fsmonitor; false\n[diff]\n\texternal = touch %[1]s/pwned-diff\n", w.root)
+			if err := os.WriteFile(config, []byte(hostile), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"git status", "git diff", "cd src && git status", "git -C src status", "git log -p -1", "timeout 5 git status", "echo $(git status)"} {
+				if said := h.call(t, "Bash", fmt.Sprintf(`{"command":%q}`, command), command); said.ok {
+					t.Errorf("%s: it was done: %s", command, said.text)
+				}
+				w.notRun(t, command)
+			}
+			if err := h.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -52,7 +52,7 @@ var threats = []threat{
 	{class: "redirection"},
 	{class: "cd into the rules"},
 	{class: "own rules", tests: []func(*testing.T){TestAttackLeftBehind}},
-	{class: "shipped by a repository", tests: []func(*testing.T){TestAttackHostileRepository}},
+	{class: "shipped by a repository", tests: []func(*testing.T){TestAttackHostileRepository, TestAttackGitConfiguration}},
 	{class: "sandbox opt-out"},
 	{class: "sandbox silently off"},
 	{class: "predictable temporary names"},

@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// gitRuns are the words of a git configuration that make git run a program, or
+// look somewhere else, even when it only looks: names of settings (git-config(1))
+// in lower case. A pager is not among them: there is no terminal.
+var gitRuns = []string{
+	"fsmonitor", "external", "textconv", "command", "filter", "program", "include", "hookspath",
+	"worktree", "partialclone", "promisor", "alternaterefs",
+}
+
+// maxGitConfig is the most that is read of a git configuration, in bytes. Real
+// ones have a few KiB.
+const maxGitConfig = 1 << 20
+
+// gitOnlyLooks reports whether git, told to look at the repository that dir is
+// in, runs nothing but itself: neither its configuration nor a hook names a
+// program. The configuration does not come with a clone, but with an archive, or
+// from whoever could write it before. What cannot be read does not count as
+// harmless. Without a repository there is nothing to run.
+func gitOnlyLooks(dir string) bool {
+	for {
+		git := filepath.Join(dir, ".git")
+		if info, err := os.Lstat(git); err == nil {
+			return info.IsDir() && gitDirIsPlain(git)
+		} else if !os.IsNotExist(err) {
+			return false
+		}
+		if bare(dir) {
+			return gitDirIsPlain(dir)
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return true
+		}
+		dir = parent
+	}
+}
+
+// bare reports whether git would take dir itself for a repository.
+func bare(dir string) bool {
+	for _, name := range []string{"HEAD", "objects"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func gitDirIsPlain(git string) bool {
+	// git runs this hook when it refreshes the index, which `git status` does.
+	if _, err := os.Lstat(filepath.Join(git, "hooks", "post-index-change")); err == nil {
+		return false
+	}
+	f, err := openFile(filepath.Join(git, "config"), os.O_RDONLY)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxGitConfig {
+		return false
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxGitConfig))
+	if err != nil {
+		return false
+	}
+	text := strings.ToLower(string(raw))
+	for _, word := range gitRuns {
+		if strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A repository that came as an archive has a configuration of its maker: `git
+// status` would run what core.fsmonitor names, in every mode and unasked.
+func TestGitOnlyLooks(t *testing.T) {
+	tests := []struct {
+		name, file, text string
+		want             bool
+	}{
+		{"no repository", "README", "", true},
+		{"plain", ".git/config", "[core]\n\tbare = false\n[user]\n\tname = x\n[alias]\n\tst = !sh\n[core]\n\tpager = x\n", true},
+		{"no configuration", ".git/HEAD", "", true},
+		{"fsmonitor", ".git/config", "[core]\n\tFSMonitor = touch x\n", false},
+		{"external diff", ".git/config", "[diff]\n\texternal = x\n", false},
+		{"diff driver", ".git/config", "[diff \"a\"]\n\ttextconv = x\n", false},
+		{"filter", ".git/config", "[filter \"a\"]\n\tclean = x\n", false},
+		{"signatures", ".git/config", "[log]\n\tshowSignature\n[gpg]\n\tprogram = x\n", false},
+		{"include", ".git/config", "[include]\n\tpath = ../x\n", false},
+		{"another work tree", ".git/config", "[core]\n\tworktree = /x\n", false},
+		{"hooks elsewhere", ".git/config", "[core]\n\thooksPath = x\n", false},
+		{"lazy fetch", ".git/config", "[extensions]\n\tpartialClone = x\n", false},
+		{"hook", ".git/hooks/post-index-change", "", false},
+		{"other hooks do not run", ".git/hooks/pre-commit", "", true},
+		{"pointer to another directory", ".git", "gitdir: /x\n", false},
+		{"too long to be one", ".git/config", strings.Repeat("#", maxGitConfig+1), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			name := filepath.Join(dir, tt.file)
+			if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(tt.text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []string{dir, filepath.Join(dir, "sub")} {
+				if got := gitOnlyLooks(at); got != tt.want {
+					t.Errorf("gitOnlyLooks(%s) = %v, want %v", at, got, tt.want)
+				}
+			}
+		})
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, ".git", "config"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if gitOnlyLooks(dir) { // and must not wait for a writer
+		t.Error("a FIFO counts as harmless")
+	}
+	dir = t.TempDir()
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "[core]\n\tfsmonitor = x\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if gitOnlyLooks(dir) {
+		t.Error("a directory that is itself a repository counts as harmless")
+	}
+}
