@@ -2,13 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/mcpserver"
 )
@@ -31,25 +31,21 @@ func callCommand() *cobra.Command {
 
 Calls with the same --session share what was read, so that an Edit can follow a Read.`,
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := argument(cmd, args[1])
 			if err != nil {
 				return err
 			}
-			host, err := flags.open(args[2:], false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			reply := host.Call(cmd.Context(), host.ArriveNamed(session), mcpserver.Request{Tool: args[0], Args: input})
-			out := cmd.OutOrStdout()
-			if _, err := io.WriteString(out, ended(reply.Text)); err != nil {
-				return err
-			}
-			if reply.IsError {
-				return errReported
-			}
-			return nil
+			return flags.with(args[2:], func(host *mcpserver.Host) error {
+				reply := host.Call(cmd.Context(), host.ArriveNamed(session), mcpserver.Request{Tool: args[0], Args: input})
+				if _, err := io.WriteString(cmd.OutOrStdout(), ended(reply.Text)); err != nil {
+					return err
+				}
+				if reply.IsError {
+					return errReported
+				}
+				return nil
+			})
 		},
 	}
 	flags.add(cmd)
@@ -62,33 +58,33 @@ func toolsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "tools [flags] [ROOT]...", Short: "List the tools that are served",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			host, err := flags.open(args, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			out := cmd.OutOrStdout()
-			if asJSON {
-				list, err := mcpserver.ToolsJSON(host.Tools(mcpserver.LocalPrincipal))
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(out, "%s\n", list)
-				return err
-			}
-			for _, d := range host.Tools(mcpserver.LocalPrincipal) {
-				summary, _, _ := strings.Cut(d.Doc, "\n")
-				if _, err := fmt.Fprintf(out, "%-14s %s\n", d.Name, summary); err != nil {
-					return err
-				}
-			}
-			return nil
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(args, func(host *mcpserver.Host) error {
+				return printTools(cmd.OutOrStdout(), host.Tools(mcpserver.LocalPrincipal), asJSON)
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as clients get it")
 	return cmd
+}
+
+func printTools(w io.Writer, tools []*builtin.Def, asJSON bool) error {
+	if asJSON {
+		list, err := mcpserver.ToolsJSON(tools)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", list)
+		return err
+	}
+	for _, d := range tools {
+		summary, _, _ := strings.Cut(d.Doc, "\n")
+		if _, err := fmt.Fprintf(w, "%-14s %s\n", d.Name, summary); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkCommand() *cobra.Command {
@@ -99,30 +95,26 @@ func checkCommand() *cobra.Command {
 		Long: `Tell what the rules say of a call, without running it: the verdict, the rule and where it stands, and each
 command or path it was found for. The exit status is 1 when the call would not run unasked.`,
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := argument(cmd, args[1])
 			if err != nil {
 				return err
 			}
-			host, err := flags.open(args[2:], false)
-			if err != nil {
+			return flags.with(args[2:], func(host *mcpserver.Host) error {
+				verdict, err := host.Check(cmd.Context(), mcpserver.LocalPrincipal, args[0], input)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(verdict)
+				} else {
+					_, err = io.WriteString(cmd.OutOrStdout(), mcpserver.Explain(verdict))
+				}
+				if err == nil && verdict.Action != guard.Allow {
+					err = errReported
+				}
 				return err
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			verdict, err := host.Check(cmd.Context(), mcpserver.LocalPrincipal, args[0], input)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				err = json.NewEncoder(out).Encode(verdict)
-			} else {
-				_, err = io.WriteString(out, mcpserver.Explain(verdict))
-			}
-			if err == nil && verdict.Action != guard.Allow {
-				err = errReported
-			}
-			return err
+			})
 		},
 	}
 	flags.add(cmd)

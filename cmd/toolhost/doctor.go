@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,24 +18,21 @@ func doctorCommand() *cobra.Command {
 		Use: "doctor [flags] [ROOT]...", Short: "Say what this host works with, what it enforces, and what would make it better",
 		Long: `Say what this host works with, what it enforces, and what would make it better: a line each for the roots, the
 rules, the sandbox, the shell, the state directory, the audit log and the tools. The exit status is 1 when a line fails.`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			host, err := flags.open(args, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			findings := host.Examine(cmd.Context())
-			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(findings)
-			} else {
-				err = printFindings(cmd.OutOrStdout(), findings)
-			}
-			for _, f := range findings {
-				if err == nil && f.Level == mcpserver.LevelFail {
-					err = errReported
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(args, func(host *mcpserver.Host) (err error) {
+				findings := host.Examine(cmd.Context())
+				if asJSON {
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(findings)
+				} else {
+					err = printFindings(cmd.OutOrStdout(), findings)
 				}
-			}
-			return err
+				for _, f := range findings {
+					if err == nil && f.Level == mcpserver.LevelFail {
+						err = errReported
+					}
+				}
+				return err
+			})
 		},
 	}
 	flags.add(cmd)

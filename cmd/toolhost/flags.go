@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -62,13 +63,17 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}, nil
 }
 
-// open opens a host; the caller closes it.
-func (f *hostFlags) open(names []string, remote bool) (*mcpserver.Host, error) {
-	cfg, err := f.config(names, remote)
+// with opens a host for as long as do runs; names are further roots.
+func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
+	cfg, err := f.config(names, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return mcpserver.Open(cfg)
+	host, err := mcpserver.Open(cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(host), host.Close())
 }
 
 // argument reads a command's JSON argument; "-" takes it from the standard input.

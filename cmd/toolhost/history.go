@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -22,7 +21,7 @@ func historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history [flags]", Short: "List what the tools changed, the newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.with(func(host *mcpserver.Host) (err error) {
+			return flags.onMachine(func(host *mcpserver.Host) (err error) {
 				if filter.Since, err = sinceTime(since); err != nil {
 					return err
 				}
@@ -43,7 +42,7 @@ func historyCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show the diff of one change", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(func(host *mcpserver.Host) error {
+			return flags.onMachine(func(host *mcpserver.Host) error {
 				change, diff, err := host.ShowChange(args[0])
 				if err != nil {
 					return err
@@ -76,7 +75,7 @@ func undoCommand() *cobra.Command {
 --force. An undo is a change too, and can be undone. Files that no tool changed are never touched. The exit status
 is 1 when a file was left as it is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(func(host *mcpserver.Host) (err error) {
+			return flags.onMachine(func(host *mcpserver.Host) (err error) {
 				sel.IDs = args
 				if sel.Since, err = sinceTime(since); err != nil {
 					return err
@@ -103,14 +102,9 @@ is 1 when a file was left as it is.`,
 	return cmd
 }
 
-// with opens a host on the whole machine: its owner looks at what was changed anywhere. Rules apply.
-func (f *hostFlags) with(do func(*mcpserver.Host) error) (err error) {
-	host, err := f.open([]string{string(filepath.Separator)}, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, host.Close()) }()
-	return do(host)
+// onMachine opens a host on the whole machine: its owner looks at what was changed anywhere. Rules apply.
+func (f *hostFlags) onMachine(do func(*mcpserver.Host) error) error {
+	return f.with([]string{string(filepath.Separator)}, do)
 }
 
 // sinceTime reads a time, or how long ago it was. Empty is the zero time.

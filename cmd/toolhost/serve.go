@@ -16,17 +16,14 @@ func stdioCommand() *cobra.Command {
 	var flags hostFlags
 	cmd := &cobra.Command{
 		Use: "stdio [flags] [ROOT]...", Short: "Serve one client over stdin and stdout",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			host, err := flags.open(args, false)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			server, err := mcpserver.NewServer(host)
-			if err != nil {
-				return err
-			}
-			return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(args, func(host *mcpserver.Host) error {
+				server, err := mcpserver.NewServer(host)
+				if err != nil {
+					return err
+				}
+				return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
+			})
 		},
 	}
 	flags.add(cmd)
