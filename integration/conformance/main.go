@@ -1,0 +1,111 @@
+// Command conformance serves the official MCP conformance suite: a toolhost with the suite's fixtures beside
+// its own tools. The suite sends no token, so a proxy in front of the guarded endpoint adds it and passes on
+// everything else as it came. It is for tests only: whoever reaches the proxy is let in.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver"
+)
+
+func main() {
+	builtin.Reexec(os.Args)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // whoever started this ends it by closing its input
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx is done. The first line on stdout is the address for the suite.
+func run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "toolhost-conformance-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	host, err := openHost(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	server, err := mcpserver.NewServer(host)
+	if err != nil {
+		return err
+	}
+	guarded, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	token := rand.Text()
+	proxy := &http.Server{Handler: withToken("http://"+guarded.Addr().String(), token)}
+	failed := make(chan error, 1)
+	go func() { failed <- proxy.Serve(open) }()
+	fmt.Printf("http://%s%s\n", open.Addr(), mcpserver.Endpoint)
+	err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Token: token, Principal: mcpserver.TokenPrincipal})
+	err = errors.Join(err, proxy.Close())
+	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// openHost opens a host below dir that asks a person about one fixture, so that the suite meets our own
+// questions, and serves the others beside its own tools.
+func openHost(dir string) (*mcpserver.Host, error) {
+	root, rules := filepath.Join(dir, "root"), filepath.Join(dir, "rules.json")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return nil, err
+	}
+	asked := `{"permissions":{"ask":["` + askedTool + `"]}}`
+	if err := os.WriteFile(rules, []byte(asked), 0o600); err != nil {
+		return nil, err
+	}
+	return mcpserver.Open(mcpserver.Config{
+		Roots: []string{root}, StateDir: filepath.Join(dir, "state"), Settings: []string{rules}, Remote: true,
+		Extension: fixtures(), Version: "conformance", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+}
+
+// withToken passes requests on to target with the token and with everything else untouched, the Host header
+// included: what the guard makes of them is what is tested.
+func withToken(target, token string) http.Handler {
+	to, err := url.Parse(target)
+	if err != nil {
+		panic(err) // it was made of a listener's address
+	}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = r.In.Host
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// An answer that begins before the request was read to its end would cut the connection.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		proxy.ServeHTTP(w, r)
+	})
+}
