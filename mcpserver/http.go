@@ -179,8 +179,8 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 	}
 	defer leave()
 	stream := newCallStream(w)
-	defer stream.end()
-	c := &client{principal: d.cfg.Principal, notify: stream.notify}
+	defer stream.end(m)
+	c := &client{principal: d.cfg.Principal, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
 		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us

@@ -29,10 +29,12 @@ type callStream struct {
 	single  bool // and yet the library answers with a single JSON message, which is kept in body
 	ended   bool
 	body    bytes.Buffer
+	event1  chan struct{} // closed when the first event was written
+	wrote   bool          // it is closed
 }
 
 func newCallStream(w http.ResponseWriter) *callStream {
-	return &callStream{w: w, header: w.Header().Clone()}
+	return &callStream{w: w, header: w.Header().Clone(), event1: make(chan struct{})}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -87,7 +89,21 @@ func (s *callStream) Write(p []byte) (int, error) {
 // write sends bytes. A client that does not read loses its connection.
 func (s *callStream) write(p []byte) (int, error) {
 	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(writeTime)) // see readBody
-	return s.w.Write(p)
+	n, err := s.w.Write(p)
+	if s.streams && !s.wrote {
+		s.wrote = true
+		close(s.event1)
+	}
+	return n, err
+}
+
+// acknowledged waits for the first event, which the library queues: it would lose the acknowledgement of a
+// subscription that ends at once.
+func (s *callStream) acknowledged(ctx context.Context, _ any) {
+	select {
+	case <-s.event1:
+	case <-ctx.Done():
+	}
 }
 
 // notify sends a notification. After the answer it does nothing.
@@ -118,11 +134,19 @@ func (s *callStream) event(data []byte) {
 	s.flush()
 }
 
-// end sends the answer that was kept. It is called when the library is done.
-func (s *callStream) end() {
+// end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
+// of the client, and to a request that the host's end cut off.
+func (s *callStream) end(m envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	switch {
+	case s.begun:
+	case m.Method == "" || m.ID == nil:
+		s.begin(http.StatusAccepted)
+	default:
+		answer(s.w, http.StatusServiceUnavailable, &fault{id: m.ID, code: mcp.INTERNAL_ERROR, text: errClosed.Error()})
+	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
 		s.event(data)
 	}

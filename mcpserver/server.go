@@ -24,14 +24,15 @@ type Server struct {
 // NewServer makes the MCP face of a host.
 func NewServer(h *Host) (*Server, error) {
 	s := &Server{host: h}
-	listed := &server.Hooks{}
-	listed.AddAfterListTools(s.leaveOutDenied)
+	hooks := &server.Hooks{}
+	hooks.AddAfterListTools(s.leaveOutDenied)
+	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
 		server.WithInstructions(instructions(h.cfg.Roots)),
 		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
 		server.WithRecovery(),
-		server.WithHooks(listed),
+		server.WithHooks(hooks),
 	}
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
@@ -66,6 +67,8 @@ type client struct {
 	arrival   *Arrival
 	// notify sends a notification that belongs to the request, in order before its response.
 	notify func(ctx context.Context, method string, params map[string]any)
+	// acknowledged waits until the acknowledgement of the subscription with this id has been written.
+	acknowledged func(ctx context.Context, id any)
 }
 
 type clientKey struct{}
@@ -125,6 +128,13 @@ func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
 		c.notify(ctx, "notifications/progress", map[string]any{
 			"progressToken": meta.ProgressToken, "progress": n, "message": lastLines,
 		})
+	}
+}
+
+// awaitAcknowledgement holds the end of a subscription until its beginning was written.
+func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
+	if c, ok := clientOf(ctx); ok && c.acknowledged != nil {
+		c.acknowledged(ctx, id)
 	}
 }
 

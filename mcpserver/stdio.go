@@ -145,7 +145,7 @@ func (c *stdioConn) request(m envelope, line []byte) {
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
 		return
 	}
-	cl := &client{principal: LocalPrincipal, notify: c.notify}
+	cl := &client{principal: LocalPrincipal, notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
 		cl.arrival = c.server.host.Arrive(LocalPrincipal, m.Params.Meta, "", true)
 	}

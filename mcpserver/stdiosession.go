@@ -26,11 +26,12 @@ type stdioSession struct {
 	mu    sync.Mutex
 	asked map[string]chan envelope // requests of ours that wait for an answer, by the JSON of their id
 	next  int
+	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
 }
 
 func newStdioSession() *stdioSession {
 	const queued = 16 // the library broadcasts next to nothing: the tool list does not change
-	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan envelope{}}
+	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan envelope{}, acks: map[any]chan struct{}{}}
 }
 
 func (*stdioSession) SessionID() string   { return "stdio" }
@@ -64,10 +65,34 @@ func (s *stdioSession) forward(ctx context.Context, out *lineWriter) {
 			if line, err := json.Marshal(n); err == nil {
 				out.write(append(line, '\n'))
 			}
+			if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
+				close(s.ack(n.Params.Meta[mcp.MetaKeySubscriptionID]))
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+func (s *stdioSession) ack(id any) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.acks[id] == nil {
+		s.acks[id] = make(chan struct{})
+	}
+	return s.acks[id]
+}
+
+// acknowledged waits until the acknowledgement of a subscription has been written. The library queues it,
+// where the end of the subscription would overtake it.
+func (s *stdioSession) acknowledged(ctx context.Context, id any) {
+	select {
+	case <-s.ack(id):
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.acks, id)
 }
 
 // RequestElicitation asks the client to put a question to its person, and waits for the answer.
