@@ -2,7 +2,9 @@ package guard
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
@@ -55,10 +57,32 @@ func (l *line) through(t target, stations ...func(target) (Part, bool)) {
 
 // exposed is protected for what the containment does not hold.
 func (l *line) exposed(t target) (Part, bool) {
-	if l.contained() {
+	if l.contained() && l.k.pinned(t.path.real) {
 		return Part{}, false
 	}
 	return l.protected(t)
+}
+
+// pinned reports whether the containment keeps a protected path as it is: one
+// that exists and is a directory or lies right in a root (see
+// [Policy.SandboxPaths]), or one in .git, where commands must be able to write.
+func (k *core) pinned(path string) bool {
+	isRoot := func(dir string) bool {
+		return slices.ContainsFunc(k.bounds, func(b place) bool { return b.real == dir })
+	}
+	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
+		name := folded.of(filepath.Base(at))
+		if name == ".git" {
+			return true
+		}
+		if !k.shielded[name] {
+			continue
+		}
+		if info, err := os.Lstat(at); err == nil && (info.IsDir() || isRoot(filepath.Dir(at))) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaving is bounded for commands that would otherwise run unasked with nothing
