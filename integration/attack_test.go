@@ -121,6 +121,8 @@ func profileFlags(w *world, profile string) []string {
 		return append(flags, denials...)
 	case "uncontained": // rules on files, and nothing to hold them
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "uncontained.json"))
+	case "late": // rules on files that do not exist yet
+		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
 	case "flags":
 		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)")
 	case "broken":
@@ -193,7 +195,7 @@ func (w *world) attack(t *testing.T, h *witness, a attack, held bool) {
 }
 
 // attackTime is how long the command of an attack may run, in milliseconds: some read from what never ends.
-const attackTime = 3000
+const attackTime = 1000
 
 // expand puts the places of this world into the arguments. Commands have the variables of the shell.
 func (w *world) expand(a attack) string {

@@ -57,6 +57,8 @@ var threats = []threat{
 	{class: "sandbox silently off"},
 	{class: "predictable temporary names"},
 	{class: "background tasks"},
+	{class: "protected paths that are absent"},
+	{class: "late files"},
 	{class: "arguments", tests: []func(*testing.T){TestAttackArguments}},
 	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},

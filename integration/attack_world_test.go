@@ -205,6 +205,7 @@ func (w *world) leaks(text, args string) string {
 var protectedPaths = []string{
 	"ws/.env", "ws/secrets", "ws/locked", "ws/keep.txt", "ws/.claude/settings.json", "ws/.claude/settings.local.json", "ws/.toolhost",
 	"ws/.mcp.json", "ws/.git/hooks", "ws-evil", "outside", "home/.ssh", "home/.bashrc", "home/.claude", "home/config",
+	"ws/.envrc", "ws/src/.envrc", "ws/.vscode", "ws/.husky", "ws/new.lock", "ws/generated",
 	"ws/pwned", "pwned", "home/pwned", "x2", "moved", "uncontained.json",
 }
 
