@@ -66,14 +66,7 @@ func TestFaultFull(t *testing.T) {
 	g := newGround(t)
 	tmpfs(t, g.ws, "size=4m")
 	all := victims()
-	for _, v := range all {
-		path := g.put(v.name, v.content(0))
-		if v.inPlace {
-			if err := os.Link(path, path+".other"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	g.lay(all)
 	s := g.start(stdioModern)
 	for _, v := range all {
 		s.call("Read", args{"file_path": v.name, "limit": 1})
@@ -133,14 +126,7 @@ func TestFaultStateFull(t *testing.T) {
 	}
 	tmpfs(t, g.state, "size=1m")
 	all := victims()
-	for _, v := range all {
-		path := g.put(v.name, v.content(0))
-		if v.inPlace {
-			if err := os.Link(path, path+".other"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	g.lay(all)
 	s := g.start(stdioModern)
 	for _, v := range all {
 		s.call("Read", args{"file_path": v.name, "limit": 1})

@@ -81,6 +81,20 @@ func (v *victim) number(content string) (int, error) {
 	return n, err
 }
 
+// lay makes the files of victims.
+func (g *ground) lay(all []*victim) {
+	g.t.Helper()
+	for _, v := range all {
+		path := g.put(v.name, v.content(0))
+		if !v.inPlace {
+			continue
+		}
+		if err := os.Link(path, path+".other"); err != nil {
+			g.t.Skip("no hard links here:", err)
+		}
+	}
+}
+
 // check holds that the file is what the last acknowledged change made of it, or the one under way.
 func (v *victim) check(t *testing.T, path string) {
 	t.Helper()
@@ -126,14 +140,7 @@ func (v *victim) batter(s *session, path string, acked chan<- struct{}) error {
 func TestFaultKill(t *testing.T) {
 	g := newGround(t)
 	all := victims()
-	for _, v := range all {
-		path := g.put(v.name, v.content(0))
-		if v.inPlace {
-			if err := os.Link(path, path+".other"); err != nil {
-				t.Skip("no hard links here:", err)
-			}
-		}
-	}
+	g.lay(all)
 	rounds, total := often(10, 300), 0
 	for range rounds {
 		total += killedRound(t, g, all)
@@ -301,61 +308,74 @@ func (g *ground) undoLast(t *testing.T, path string, after time.Duration) (took 
 // TestFaultKillSpill kills the host while results go to the disk. A result that was told of stays whole, and of the others nothing is left.
 func TestFaultKillSpill(t *testing.T) {
 	g := newGround(t)
-	g.put("many.txt", bulk(7, 300_000))
-	kept, total := map[string]int{}, 0 // path of an acknowledged result → its lines
+	total := 0
 	for range often(6, 100) {
 		s := g.start(stdioModern)
-		var wg sync.WaitGroup
 		var mu sync.Mutex
+		kept := map[string]int{} // path of an acknowledged result → its lines
+		var callers sync.WaitGroup
 		for i := range 3 {
-			wg.Go(func() {
-				lines := 100_000 * (i + 1)
-				for {
-					p, err := s.Start(s.ctx, "Bash", args{"command": fmt.Sprintf("seq %d", lines)}.String(), conversation(fmt.Sprint("spill ", i)))
-					if err != nil {
-						return
-					}
-					r, err := p.Result(s.ctx)
-					if err != nil {
-						return
-					}
-					var out struct {
-						OutputPath string `json:"output_path"`
-					}
-					if err := json.Unmarshal(r.Structured, &out); err != nil || out.OutputPath == "" {
-						t.Errorf("no result was kept: %v: %.300s", err, r.Text())
-						return
-					}
+			callers.Go(func() {
+				lines := spillLines * (i + 1)
+				err := s.spill(fmt.Sprint("spill ", i), lines, func(path string) {
 					mu.Lock()
-					kept[out.OutputPath] = lines
-					mu.Unlock()
+					defer mu.Unlock()
+					kept[path] = lines
+				})
+				if err != nil {
+					t.Error(err)
 				}
 			})
 		}
 		time.AfterFunc(150*time.Millisecond+rand.N(250*time.Millisecond), func() { _ = s.cmd.Process.Kill() })
-		wg.Wait()
+		callers.Wait()
 		s.kill()
 		g.start(stdioModern).end() // the next start tidies up
-		for path, lines := range kept {
-			if n := strings.Count(get(t, path), "\n"); n != lines {
-				t.Errorf("the kept result %s has %d lines, want %d", path, n, lines)
-			}
-		}
-		total += len(kept)
-		clear(kept)
-		files, err := filepath.Glob(filepath.Join(g.state, "results", "*", "bash-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range files { // one more in each conversation can be whole: its answer got lost
-			if n := strings.Count(get(t, path), "\n"); n == 0 || n%100_000 != 0 {
-				t.Errorf("the result %s has %d lines and was kept", path, n)
-			}
-			if err := os.Remove(path); err != nil { // makes room in the quota
-				t.Error(err)
-			}
-		}
+		g.checkSpilled(t, kept)
 		g.tidy()
+		total += len(kept)
 	}
 	t.Logf("%d results were kept whole", total)
+}
+
+// spillLines is what the lengths of long results are multiples of.
+const spillLines = 100_000
+
+// spill makes long results until the host is gone, and tells where each is.
+func (s *session) spill(name string, lines int, told func(path string)) error {
+	for {
+		p, err := s.Start(s.ctx, "Bash", args{"command": fmt.Sprintf("seq %d", lines)}.String(), conversation(name))
+		if err != nil {
+			return nil
+		}
+		r, err := p.Result(s.ctx)
+		if err != nil {
+			return nil
+		}
+		var out struct {
+			OutputPath string `json:"output_path"`
+		}
+		if err := json.Unmarshal(r.Structured, &out); err != nil || out.OutputPath == "" {
+			return fmt.Errorf("no result was kept: %w: %.300s", err, r.Text())
+		}
+		told(out.OutputPath)
+	}
+}
+
+// checkSpilled holds that the kept results are whole, and takes them away to make room in the quota.
+func (g *ground) checkSpilled(t *testing.T, kept map[string]int) {
+	t.Helper()
+	for path, lines := range kept {
+		if n := strings.Count(get(t, path), "\n"); n != lines {
+			t.Errorf("the kept result %s has %d lines, want %d", path, n, lines)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(g.state, "results", "*", "bash-*"))
+	must(t, err)
+	for _, path := range files { // one more in each conversation can be whole: its answer got lost
+		if n := strings.Count(get(t, path), "\n"); n == 0 || n%spillLines != 0 {
+			t.Errorf("the result %s has %d lines and was kept", path, n)
+		}
+		must(t, os.Remove(path))
+	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"toolhost/integration/client"
 )
 
 // TestFaultSettings swaps the settings in a loop while calls run. What every version denies is denied at every moment, by every way
@@ -52,23 +50,9 @@ func TestFaultSettings(t *testing.T) {
 		for i, a := range settingsCalls(sandboxed) {
 			callers.Go(func() {
 				for range rounds {
-					p, err := s.Start(s.ctx, a.tool, a.args.String(), conversation(fmt.Sprint("settings ", i)))
-					if err != nil {
-						t.Error(err)
+					if err := a.make(s, fmt.Sprint("settings ", i), secret); err != nil {
+						t.Errorf("contained=%v: %v", sandboxed, err)
 						return
-					}
-					var r *client.Result
-					if r, err = p.Result(s.ctx); err != nil {
-						t.Error(err)
-						return
-					}
-					text := r.Text()
-					if strings.Contains(text, secret) || a.tool == "Glob" && strings.Contains(text, "secret.txt") {
-						t.Errorf("contained=%v: %s %s shows what is denied: %s", sandboxed, a.tool, a.args, text)
-					}
-					busy := strings.Contains(text, "sandbox could not be started") // the file that it covers was just replaced
-					if r.IsError == a.works && !busy {
-						t.Errorf("contained=%v: %s %s: error %v: %s", sandboxed, a.tool, a.args, r.IsError, text)
 					}
 				}
 			})
@@ -88,6 +72,27 @@ type settingsCall struct {
 	tool  string
 	args  args
 	works bool
+}
+
+// make makes the call and holds that it works as it should, and shows no secret.
+func (c settingsCall) make(s *session, name, secret string) error {
+	p, err := s.Start(s.ctx, c.tool, c.args.String(), conversation(name))
+	if err != nil {
+		return err
+	}
+	r, err := p.Result(s.ctx)
+	if err != nil {
+		return err
+	}
+	text := r.Text()
+	busy := strings.Contains(text, "sandbox could not be started") // the file that it covers was just replaced
+	switch {
+	case strings.Contains(text, secret), c.tool == "Glob" && strings.Contains(text, "secret.txt"):
+		return fmt.Errorf("%s %s shows what is denied: %s", c.tool, c.args, text)
+	case r.IsError == c.works && !busy:
+		return fmt.Errorf("%s %s: error %v: %s", c.tool, c.args, r.IsError, text)
+	}
+	return nil
 }
 
 func settingsCalls(sandboxed bool) []settingsCall {
