@@ -1,0 +1,111 @@
+package integration
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The official conformance suite judges a server with its fixtures behind our own door and pipeline. It is
+// run when TOOLHOST_CONFORMANCE names the directory in which npm installed it, best with a node of its own:
+//
+//	npm install --prefix DIR node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
+func TestConformance(t *testing.T) {
+	node, suite := conformanceSuite(t)
+	url := startFixtures(t)
+	for _, run := range []struct {
+		name     string
+		args     []string
+		expected string // what may fail, each with its reason
+		passed   int    // at least
+	}{
+		{"2026-07-28", []string{"--requirements", "2026-07-28"}, "expected-2026-07-28.yml", 162},
+		{"2025-11-25", []string{"--requirements", "2025-11-25"}, "expected-2025-11-25.yml", 80},
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			args := append([]string{suite, "server", "--url", url, "-o", t.TempDir(),
+				"--expected-failures", filepath.Join("conformance", run.expected)}, run.args...)
+			out, err := exec.Command(node, args...).CombinedOutput()
+			summary := string(out[max(0, strings.Index(string(out), "=== SUMMARY")):])
+			if err != nil {
+				t.Fatalf("%v\n%s", err, summary)
+			}
+			total := regexp.MustCompile(`Total: (\d+) passed, (\d+) failed`).FindStringSubmatch(summary)
+			if total == nil {
+				t.Fatalf("no total in\n%s", summary)
+			}
+			t.Log(total[0])
+			if n, _ := strconv.Atoi(total[1]); n < run.passed {
+				t.Errorf("%d checks passed, %d are expected\n%s", n, run.passed, summary)
+			}
+		})
+	}
+}
+
+// conformanceSuite finds the suite and a node that can run it.
+func conformanceSuite(t *testing.T) (node, suite string) {
+	t.Helper()
+	dir := os.Getenv("TOOLHOST_CONFORMANCE")
+	if dir == "" {
+		t.Skip("TOOLHOST_CONFORMANCE does not name the directory of the conformance suite")
+	}
+	suite = filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	if _, err := os.Stat(suite); err != nil {
+		t.Fatalf("TOOLHOST_CONFORMANCE: %v", err)
+	}
+	node = filepath.Join(dir, "node_modules", ".bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node"
+	}
+	version, err := exec.Command(node, "--version").Output()
+	if err != nil {
+		t.Skipf("the conformance suite needs node: %v", err)
+	}
+	const oldest = 22
+	major, _, _ := strings.Cut(strings.TrimPrefix(string(version), "v"), ".")
+	if n, _ := strconv.Atoi(major); n < oldest {
+		t.Skipf("the conformance suite needs node %d, this is %s", oldest, version)
+	}
+	return node, suite
+}
+
+// startFixtures serves the suite's fixtures until the test ends.
+func startFixtures(t *testing.T) (url string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "conformance")
+	if out, err := exec.Command("go", "build", "-o", program, "./conformance").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(program)
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
+	stop, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &strings.Builder{}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server did not end well: %v\n%s", err, log)
+		}
+	})
+	url, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server said no address: %v", err)
+	}
+	return strings.TrimSpace(url)
+}
