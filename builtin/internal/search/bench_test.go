@@ -48,7 +48,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 
 func benchmarkPair(b *testing.B, rg, root string, q GrepQuery) {
 	q.Scope = Scope{Base: root, Path: root}
-	e := New(Config{GlobalIgnore: os.DevNull})
+	e := quiet(Config{})
 	args := append([]string{"--no-config", "--hidden", "--no-messages", "--color=never", "--no-heading", "-g", "!.git"}, grepArgs(q)...)
 	if i := slices.Index(args, "--sort"); i >= 0 {
 		args = slices.Delete(args, i, i+2) // it would run on one thread

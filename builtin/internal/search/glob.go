@@ -28,6 +28,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.keeper.gate.enter()
+	defer e.keeper.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
 	scope, err := q.narrow(want)
@@ -40,8 +42,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 		return nil, err
 	}
 	defer l.close()
-	prefix, _ := below(q.Path, strings.TrimSuffix(l.top, "/"))
-	matches := func(f file) bool { return want.Match(prefix + f.rel()) }
+	relative := l.within(q.Path)
+	matches := func(f file) bool { return want.Match(relative(f.rel())) }
 	found := l.pick(limited, e.config.Workers, matches)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -52,8 +54,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	var text strings.Builder
 	for _, f := range found {
-		r.Paths = append(r.Paths, l.path(f.file))
-		text.WriteString(printable(l.path(f.file)) + "\n")
+		r.Paths = append(r.Paths, l.printed(f.file))
+		text.WriteString(printable(l.printed(f.file)) + "\n")
 	}
 	r.Text, r.Shown = strings.ToValidUTF8(text.String(), "\uFFFD"), len(found)
 	nothing := r.Total == 0 && !r.TimedOut
@@ -164,7 +166,7 @@ func (l *listing) date(files []file, match func(file) bool) []dated {
 		info, err := l.root.Stat(f.rel())
 		switch {
 		case err != nil && !walk.IsGone(err):
-			l.troubles.add(l.path(f), err)
+			l.troubles.add(l.printed(f), err)
 		case err == nil && info.Kind == walk.File:
 			out = append(out, dated{f, info.MTime})
 		}

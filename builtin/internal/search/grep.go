@@ -27,6 +27,8 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	}
 	q.Limit, q.Offset = max(q.Limit, 0), max(q.Offset, 0)
 	q.Before, q.After = max(q.Before, 0), max(q.After, 0)
+	e.keeper.gate.enter()
+	defer e.keeper.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
 	l, err := e.list(limited, q.Scope, sel)
@@ -63,7 +65,7 @@ func (q *GrepQuery) selection() (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &selection{overrides: globs, types: types, noIgnore: q.NoIgnore}, nil
+	return &selection{overrides: globs, types: types, noIgnore: q.NoIgnore, globs: q.Globs, typeNames: q.Types}, nil
 }
 
 // search is one query under way: workers take files in path order, chunk by

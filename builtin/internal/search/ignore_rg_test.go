@@ -29,7 +29,7 @@ func TestIgnoreAsRipgrep(t *testing.T) {
 	if long() {
 		n = manyRepositories
 	}
-	e := New(Config{GlobalIgnore: os.DevNull, Workers: 2})
+	es := newEngines(t, Config{Workers: 2})
 	for seed := range uint64(n) {
 		root := t.TempDir()
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -39,25 +39,35 @@ func TestIgnoreAsRipgrep(t *testing.T) {
 			if ee, ok := err.(*exec.ExitError); ok && ee.ExitCode() > 2 { // 2: a rule that is not valid
 				t.Fatalf("rg: %v\n%s", err, ee.Stderr)
 			}
-			scope := Scope{Base: root, Path: dir}
-			l, err := e.list(context.Background(), scope, &selection{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, f := range l.files {
-				got = append(got, l.real(f.rel()))
-			}
-			l.close()
 			want := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
-			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("seed %d in %s (-rg +engine):\n%s\n%s", seed, strings.TrimPrefix(dir, root), d, ignoreFiles(root))
+			for name, e := range es {
+				if name != walking {
+					settle(t, e, root)
+				}
+				if d := cmp.Diff(want, listed(t, e, Scope{Base: root, Path: dir}), cmpopts.EquateEmpty()); d != "" {
+					t.Errorf("%s: seed %d in %s (-rg +engine):\n%s\n%s", name, seed, strings.TrimPrefix(dir, root), d, ignoreFiles(root))
+				}
 			}
 		}
 		if err := os.RemoveAll(root); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// listed returns the real paths of a scope's files.
+func listed(tb testing.TB, e *Engine, scope Scope) []string {
+	tb.Helper()
+	l, err := e.list(context.Background(), scope, &selection{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.close()
+	var got []string
+	for _, f := range l.files {
+		got = append(got, l.real(f.rel()))
+	}
+	return got
 }
 
 // ignoreFiles lists the rules of a repository for a failure's text.

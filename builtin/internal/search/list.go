@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,8 @@ type selection struct {
 	overrides *ignore.Overrides
 	types     *filetype.Set
 	noIgnore  bool
+	// globs and typeNames are what overrides and types were made from.
+	globs, typeNames []string
 }
 
 // wants reports whether a file that no glob speaks of is wanted by its name.
@@ -31,12 +32,19 @@ func (s *selection) wants(name string) bool { return s.types == nil || s.types.M
 // elements, byte by byte, as `rg --sort path` has it.
 type listing struct {
 	root  *walk.Root
+	path  string // the real path of root
 	scope Scope
-	top   string // the real path of root, ending in a slash
+	top   string // path with slashes, ending in one
 	shown string // what leads from a path below root to the printed one
+	start string // what leads from root to the path that is searched, "" or ending in a slash
 	files []file
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
+
+	// kept is where the listing comes from, nil when it was made anew; gen is
+	// the tree's then.
+	kept *keptTree
+	gen  uint64
 
 	troubles troubles
 	mu       sync.Mutex
@@ -50,21 +58,30 @@ type dir struct {
 	chain    *ignore.Chain
 	children []child
 	local    bool // see walk.Buffer.Local
+	kept     *node
 }
 
 // child is an entry of a directory that is part of the listing.
 type child struct {
 	name string
 	dir  *dir // nil for a file
+	kept *dirent
 }
 
 type file struct {
 	dir  *dir
 	name string
+	kept *dirent // nil in a listing that was made anew
 }
 
-func (f file) rel() string                { return f.dir.rel + f.name }
-func (l *listing) path(f file) string     { return l.shown + f.dir.rel + f.name }
+func (f file) rel() string {
+	if f.kept != nil && f.kept.node.rel == f.dir.rel {
+		return f.kept.path
+	}
+	return f.dir.rel + f.name
+}
+
+func (l *listing) printed(f file) string  { return l.shown + f.rel() }
 func (l *listing) real(rel string) string { return filepath.FromSlash(l.top + rel) }
 
 func (l *listing) close() {
@@ -105,11 +122,14 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 	if err != nil || l.direct {
 		return l, err
 	}
-	chain := ignore.NewChain(e.globalLevel(scope))
-	if !sel.noIgnore {
-		chain = above(chain, filepath.Clean(scope.Path))
+	if e.keeper.list(ctx, l, sel) {
+		return l, nil
 	}
-	top := &dir{chain: chain}
+	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(e.global())})
+	if !sel.noIgnore {
+		chain = l.above(chain)
+	}
+	top := &dir{rel: l.start, chain: chain}
 	buffers := make([]walk.Buffer, e.config.Workers)
 	walk.Parallel(ctx, e.config.Workers, top, func(worker int, d *dir) []*dir {
 		return l.visit(d, sel, &buffers[worker])
@@ -139,19 +159,41 @@ func openScope(scope Scope) (*listing, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, path, info.Mode().Type())
 	}
-	if l.root, err = walk.OpenRoot(path); err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
-	}
-	l.top = withSlash(filepath.ToSlash(path))
-	l.shown = l.top
-	if rel, ok := below(scope.Base, path); ok {
-		l.shown = rel
-	}
 	if name != "" {
 		l.direct = true
-		l.files = []file{{&dir{}, name}}
+		l.files = []file{{dir: &dir{}, name: name}}
+	}
+	if err := l.open(path); err != nil {
+		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
 	}
 	return l, nil
+}
+
+// open opens the working root if the directory lies in it, so that all of its
+// directories are searched alike, or else the directory itself.
+func (l *listing) open(path string) (err error) {
+	base := filepath.Clean(l.scope.Base)
+	if rel, ok := below(l.scope.Base, path); ok && !l.direct && rel != "" {
+		if root, err := walk.OpenRoot(base); err == nil {
+			l.root, l.start, l.path = root, rel, base
+			l.top, l.shown = withSlash(filepath.ToSlash(base)), ""
+			sub, err := root.Sub(strings.TrimSuffix(rel, "/"))
+			if err != nil {
+				root.Close()
+				return err
+			}
+			return sub.Close()
+		}
+	}
+	if l.root, err = walk.OpenRoot(path); err != nil {
+		return err
+	}
+	l.path, l.top = path, withSlash(filepath.ToSlash(path))
+	l.shown = l.top
+	if rel, ok := below(l.scope.Base, path); ok {
+		l.shown = rel
+	}
+	return nil
 }
 
 // below returns what leads from base to path: "" or ending in a slash.
@@ -184,11 +226,15 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	}
 	d.local = buf.Local
 	if !sel.noIgnore {
-		d.chain = d.chain.Push(l.level(d, entries))
+		rules, _ := readRules(l.root, d.rel, entries)
+		d.chain = d.chain.Push(rules.level(len(d.rel), ""))
+	}
+	ignored := func(e walk.Entry) bool {
+		return d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored
 	}
 	var dirs []*dir
 	for _, e := range entries {
-		if e.Kind == walk.Other || e.Name == ".git" || !l.chooses(d, e, sel) {
+		if e.Kind == walk.Other || e.Name == ".git" || !l.chooses(d, e, nil, sel, ignored) {
 			continue
 		}
 		c := child{name: e.Name}
@@ -203,8 +249,8 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 }
 
 // chooses decides about one entry: globs before ignore files before types, as
-// in ripgrep.
-func (l *listing) chooses(d *dir, e walk.Entry, sel *selection) bool {
+// in ripgrep. It remembers what ignore files leave out.
+func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
 	rel := d.rel + e.Name
 	isDir := e.Kind == walk.Dir
 	if isDir && l.scope.hides(l.real(rel), true) {
@@ -218,31 +264,43 @@ func (l *listing) chooses(d *dir, e walk.Entry, sel *selection) bool {
 	if !isDir && !sel.wants(e.Name) {
 		return false
 	}
-	if sel.noIgnore || d.chain.Match(rel, isDir) != ignore.Ignored {
+	if sel.noIgnore || !ignored(e) {
 		return true
 	}
-	switch {
-	case isDir && sel.overrides != nil && sel.overrides.Leads(l.names(rel)...):
+	if isDir && sel.overrides != nil && sel.overrides.Leads(l.names(rel)...) {
 		return true
-	case isDir:
-		l.mu.Lock()
-		l.pruned = append(l.pruned, &dir{rel: rel + "/"})
-		l.mu.Unlock()
-	default:
-		l.mu.Lock()
-		l.omitted = append(l.omitted, file{d, e.Name})
-		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if isDir {
+		l.pruned = append(l.pruned, &dir{rel: rel + "/", kept: kept.dir()})
+	} else {
+		l.omitted = append(l.omitted, file{d, e.Name, kept})
 	}
 	return false
 }
 
-// names are the paths by which globs know an entry: relative to Base, and
-// relative to Path where that is not the same.
+// names are the paths by which globs know an entry: relative to Path, and
+// relative to Base where that is not the same.
 func (l *listing) names(rel string) []string {
-	if l.shown == "" {
+	if l.shown == "" && l.start == "" {
 		return []string{rel}
 	}
-	return []string{rel, l.shown + rel}
+	return []string{rel[len(l.start):], l.shown + rel}
+}
+
+// within returns what makes paths below root relative to a directory that all
+// listed files lie in; one of a single file by its name.
+func (l *listing) within(dir string) func(rel string) string {
+	if l.direct {
+		return func(rel string) string { return rel }
+	}
+	top := strings.TrimSuffix(l.top, "/")
+	if prefix, ok := below(dir, filepath.FromSlash(withSlash(top))); ok {
+		return func(rel string) string { return prefix + rel }
+	}
+	cut, _ := below(withSlash(top), dir)
+	return func(rel string) string { return rel[len(cut):] }
 }
 
 // flatten appends the files below d in path order.
@@ -251,101 +309,8 @@ func flatten(files []file, d *dir) []file {
 		if c.dir != nil {
 			files = flatten(files, c.dir)
 		} else {
-			files = append(files, file{d, c.name})
+			files = append(files, file{d, c.name, c.kept})
 		}
 	}
 	return files
-}
-
-// level reads the ignore files that a directory holds.
-func (l *listing) level(d *dir, entries []walk.Entry) *ignore.Level {
-	lv := &ignore.Level{Depth: len(d.rel)}
-	for _, e := range entries {
-		switch e.Name {
-		case ignore.RgIgnore:
-			lv.Rg = readRules(l.root, d.rel+e.Name)
-		case ignore.DotIgnore:
-			lv.Dot = readRules(l.root, d.rel+e.Name)
-		case ignore.GitIgnore:
-			lv.Git = readRules(l.root, d.rel+e.Name)
-		case ".git":
-			lv.Repo = true
-			lv.Excl = readRules(l.root, d.rel+ignore.Exclude)
-		case ".jj":
-			lv.Repo = true
-		}
-	}
-	return lv
-}
-
-// readRules reads an ignore file; one that cannot be read has no rules.
-func readRules(root *walk.Root, rel string) *ignore.Rules {
-	h, err := root.OpenWithin(rel)
-	if err != nil {
-		return nil
-	}
-	defer h.Close()
-	content, err := io.ReadAll(io.LimitReader(h, ignore.MaxFile+1))
-	if err != nil {
-		return nil
-	}
-	return ignore.Parse(content)
-}
-
-// above adds the ignore files of the directories that the path lies in.
-func above(chain *ignore.Chain, path string) *ignore.Chain {
-	var dirs []string
-	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
-		dirs = append(dirs, filepath.Dir(p))
-	}
-	slices.Reverse(dirs) // the nearest is pushed last
-	for _, d := range dirs {
-		root, err := walk.OpenRoot(d)
-		if err != nil {
-			continue
-		}
-		rel, _ := below(d, path)
-		lv := &ignore.Level{
-			Above: rel,
-			Rg:    readRules(root, ignore.RgIgnore),
-			Dot:   readRules(root, ignore.DotIgnore),
-			Git:   readRules(root, ignore.GitIgnore),
-			Excl:  readRules(root, ignore.Exclude),
-		}
-		for _, mark := range []string{".git", ".jj"} {
-			if _, err := root.Stat(mark); err == nil {
-				lv.Repo = true
-			}
-		}
-		root.Close()
-		chain = chain.Push(lv)
-	}
-	return chain
-}
-
-// globalLevel holds the user's global excludes.
-func (e *Engine) globalLevel(scope Scope) *ignore.Level {
-	lv := &ignore.Level{}
-	if rel, ok := below(scope.Base, scope.Path); ok {
-		lv.Above = rel
-	}
-	name := e.config.GlobalIgnore
-	if name == "" {
-		name = globalExcludes()
-	}
-	if name == "" {
-		return lv
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return lv
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return lv
-	}
-	if content, err := io.ReadAll(io.LimitReader(f, ignore.MaxFile+1)); err == nil {
-		lv.Git = ignore.Parse(content)
-	}
-	return lv
 }

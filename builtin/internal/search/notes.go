@@ -24,18 +24,24 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	if !deep {
 		return min(n, most), n > most
 	}
+	visit, done := l.deeper()
+	defer done()
 	var buf walk.Buffer
 	descending := func(a, b *dir) int { return comparePaths(b.rel, a.rel) }
-	slices.SortFunc(l.pruned, descending)
 	free := &selection{overrides: sel.overrides, types: sel.types, noIgnore: true}
-	stack, work := l.pruned, 0
+	var stack []*dir
+	for _, d := range l.pruned { // which other queries may share
+		stack = append(stack, &dir{rel: d.rel, kept: d.kept})
+	}
+	slices.SortFunc(stack, descending)
+	work := 0
 	for len(stack) > 0 && n <= most && work <= most && ctx.Err() == nil {
 		d := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		dirs := l.visit(d, free, &buf)
+		dirs := visit(d, free, &buf)
 		for _, c := range d.children {
 			if c.dir == nil {
-				count(file{d, c.name})
+				count(file{d, c.name, c.kept})
 			}
 		}
 		slices.SortFunc(dirs, descending)

@@ -239,7 +239,7 @@ func (o *output) add(e entry) {
 
 func (o *output) name() []byte {
 	if o.path == nil {
-		o.path = []byte(printable(o.search.list.path(o.file)))
+		o.path = []byte(printable(o.search.list.printed(o.file)))
 	}
 	return o.path
 }

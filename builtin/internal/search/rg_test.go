@@ -113,21 +113,71 @@ func sorted(text string) string {
 }
 
 // compareGrep fails when the engine and ripgrep differ on a query.
-func compareGrep(t *testing.T, e *Engine, rg, root string, q GrepQuery) {
+func compareGrep(t *testing.T, es engines, rg, root string, q GrepQuery) {
 	t.Helper()
 	q.Scope = Scope{Base: root, Path: root}
-	got, err := e.Grep(context.Background(), q)
-	if err != nil {
-		t.Errorf("Grep: %v", err)
-		return
-	}
 	want := normal(runRG(t, rg, root, grepArgs(q)...))
-	have := normal(got.Text)
 	if q.Mode == FilesWithMatches {
-		want, have = sorted(want), sorted(have)
+		want = sorted(want)
 	}
-	if want != have {
-		t.Errorf("%s: rg %q\n%s", filepath.Base(root), grepArgs(q), firstDifference(want, have))
+	for name, e := range es {
+		if name != walking {
+			settle(t, e, root)
+		}
+		got, err := e.Grep(context.Background(), q)
+		if err != nil {
+			t.Errorf("%s: Grep: %v", name, err)
+			return
+		}
+		have := normal(got.Text)
+		if q.Mode == FilesWithMatches {
+			have = sorted(have)
+		}
+		if want != have {
+			t.Errorf("%s: %s: rg %q\n%s", name, filepath.Base(root), grepArgs(q), firstDifference(want, have))
+		}
+	}
+}
+
+// engines are made alike, except for what they keep.
+type engines map[string]*Engine
+
+// walking is the engine that keeps nothing.
+const walking = "walking"
+
+func newEngines(tb testing.TB, c Config) engines {
+	tb.Helper()
+	c.GlobalIgnore = os.DevNull
+	es := engines{"keeping": New(c)}
+	c.MaxKept = -1
+	es[walking] = New(c)
+	for _, e := range es {
+		tb.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+	}
+	return es
+}
+
+// settle waits until all is kept that an engine keeps of a root.
+func settle(tb testing.TB, e *Engine, root string) {
+	tb.Helper()
+	e.Warm(root)
+	p := &e.keeper.hold(root).progress
+	for {
+		p.mu.Lock()
+		if p.now == Ready || p.now == Walking {
+			p.mu.Unlock()
+			return
+		}
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		<-changed
 	}
 }
 
@@ -164,7 +214,7 @@ var noLateBinary = []string{"!{late,far}-binary.dat"}
 
 func TestLinesAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
+	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	generated := t.TempDir()
 	makeTree(t, generated, 7)
 	goTree := goSource(t)
@@ -179,7 +229,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 					continue
 				}
 				q.Pattern = p
-				compareGrep(t, e, rg, root, q)
+				compareGrep(t, es, rg, root, q)
 			}
 		}
 	}
@@ -187,7 +237,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 
 func TestQueriesOnGoTree(t *testing.T) {
 	rg := ripgrep(t)
-	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
+	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := goSource(t)
 	for i, q := range []GrepQuery{
 		{Pattern: `sync\.Mutex`, Mode: Content, LineNumbers: true},
@@ -210,7 +260,7 @@ func TestQueriesOnGoTree(t *testing.T) {
 		{Pattern: `^$\n^$`, Multiline: true, Mode: Count},
 	} {
 		if long() || i%2 == 0 {
-			compareGrep(t, e, rg, root, q)
+			compareGrep(t, es, rg, root, q)
 		}
 	}
 }
@@ -222,7 +272,7 @@ var multilinePatterns = []string{
 
 func TestMultilineAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
+	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := t.TempDir()
 	makeTree(t, root, 11)
 	for i, p := range multilinePatterns {
@@ -236,14 +286,14 @@ func TestMultilineAsRipgrep(t *testing.T) {
 				continue
 			}
 			q.Pattern, q.Multiline = p, true
-			compareGrep(t, e, rg, root, q)
+			compareGrep(t, es, rg, root, q)
 		}
 	}
 }
 
 func TestSelectionAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	e := New(Config{MaxLine: -1, MaxText: 1 << 30, GlobalIgnore: os.DevNull})
+	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := t.TempDir()
 	makeTree(t, root, 3)
 	for _, globs := range [][]string{
@@ -253,11 +303,11 @@ func TestSelectionAsRipgrep(t *testing.T) {
 	} {
 		for _, q := range []GrepQuery{{}, {NoIgnore: true}, {Types: []string{"js"}}} {
 			q.Pattern, q.Globs = "e", globs
-			compareGrep(t, e, rg, root, q)
+			compareGrep(t, es, rg, root, q)
 		}
 	}
 	for _, types := range []string{"js", "ts", "md", "json", "all", "make", "docker", "py"} {
-		compareGrep(t, e, rg, root, GrepQuery{Pattern: ".", Types: []string{types}})
+		compareGrep(t, es, rg, root, GrepQuery{Pattern: ".", Types: []string{types}})
 	}
 }
 

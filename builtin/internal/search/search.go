@@ -42,6 +42,19 @@ type Config struct {
 	// GlobalIgnore is the user's global excludes file. Default: what git uses,
 	// core.excludesFile or git/ignore in the configuration directory.
 	GlobalIgnore string
+	// MaxKept is how many files the kept list of one root may have; a larger
+	// tree is walked in each query. Default 400,000, about 100 MB; negative:
+	// nothing is kept between queries.
+	MaxKept int
+	// MaxRoots is how many roots are kept at once. Default 4.
+	MaxRoots int
+	// MaxWatches is how many directories of one root are watched; the others
+	// are looked at in each query. Default 65,536: a third of what Linux allows
+	// a user with some memory; each takes about 1 KiB of the kernel's.
+	MaxWatches int
+	// Idle is after what time without a query all that is kept of a root is
+	// released. Default 30 minutes.
+	Idle time.Duration
 }
 
 const (
@@ -49,11 +62,16 @@ const (
 	defaultMaxText    = 16 << 20
 	defaultMaxLine    = 500
 	defaultMaxIgnored = 2000
+	defaultMaxKept    = 400_000
+	defaultMaxRoots   = 4
+	defaultMaxWatches = 65_536
+	defaultIdle       = 30 * time.Minute
 )
 
 // Engine answers queries. It may be used by many goroutines at once.
 type Engine struct {
 	config Config
+	keeper *keeper
 }
 
 // New returns an engine; Close it when done.
@@ -63,11 +81,21 @@ func New(c Config) *Engine {
 	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
 	c.MaxLine = cmp.Or(c.MaxLine, defaultMaxLine)
 	c.MaxIgnored = cmp.Or(c.MaxIgnored, defaultMaxIgnored)
-	return &Engine{config: c}
+	c.MaxKept = cmp.Or(c.MaxKept, defaultMaxKept)
+	c.MaxRoots = cmp.Or(max(c.MaxRoots, 0), defaultMaxRoots)
+	c.MaxWatches = cmp.Or(max(c.MaxWatches, 0), defaultMaxWatches)
+	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
+	e := &Engine{config: c}
+	e.keeper = newKeeper(e)
+	return e
 }
 
-// Close releases what the engine keeps. Queries must have ended.
-func (e *Engine) Close() error { return nil }
+// Close releases what the engine keeps: memory, watches, descriptors and the
+// goroutines that work on it. Queries must have ended.
+func (e *Engine) Close() error {
+	e.keeper.close()
+	return nil
+}
 
 // Scope is what may be searched.
 type Scope struct {
@@ -81,6 +109,9 @@ type Scope struct {
 	// neither in results nor in counts nor in errors, and are never opened. It
 	// is called by several goroutines. Nil: everything exists.
 	Hidden func(real string, dir bool) bool
+	// HiddenTag names what Hidden hides: a different tag whenever its answers may
+	// be others. Without one less is kept between queries.
+	HiddenTag string
 }
 
 func (s *Scope) hides(real string, dir bool) bool {

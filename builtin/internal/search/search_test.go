@@ -16,7 +16,16 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// editorVariable makes the test binary the process that edits.
+const editorVariable = "TOOLHOST_TEST_EDITOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(editorVariable) != "" {
+		runEditor(os.Stdin, os.Stdout)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // tree writes files and returns their root.
 func tree(tb testing.TB, files map[string]string) string {
@@ -37,11 +46,14 @@ func tree(tb testing.TB, files map[string]string) string {
 	return root
 }
 
+// quiet makes an engine that keeps nothing and has no global excludes.
 func quiet(c Config) *Engine {
-	c.GlobalIgnore = os.DevNull
+	c.GlobalIgnore, c.MaxKept = os.DevNull, -1
 	return New(c)
 }
 
+// mustGrep answers a query, and sees to it that an engine made alike that
+// keeps what it can gives the same answer.
 func mustGrep(tb testing.TB, e *Engine, root string, q GrepQuery) *GrepResult {
 	tb.Helper()
 	q.Base = root
@@ -51,6 +63,17 @@ func mustGrep(tb testing.TB, e *Engine, root string, q GrepQuery) *GrepResult {
 	r, err := e.Grep(context.Background(), q)
 	if err != nil {
 		tb.Fatalf("Grep(%q): %v", q.Pattern, err)
+	}
+	c := e.config
+	c.MaxKept = 0
+	twin := New(c)
+	settle(tb, twin, root)
+	kept, err := twin.Grep(context.Background(), q)
+	if err := errors.Join(err, twin.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	if d := cmp.Diff(r, kept); d != "" {
+		tb.Errorf("Grep(%q): (-walking +keeping)\n%s", q.Pattern, d)
 	}
 	return r
 }

@@ -42,7 +42,7 @@ func (w *worker) file(f file, c *chunk) {
 	h, err := s.list.root.Open(f.rel())
 	if err != nil {
 		if !walk.IsGone(err) {
-			s.list.troubles.add(s.list.path(f), err)
+			s.list.troubles.add(s.list.printed(f), err)
 		}
 		return
 	}
@@ -57,13 +57,13 @@ func (w *worker) file(f file, c *chunk) {
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
-		s.list.troubles.mention(s.list.path(f))
+		s.list.troubles.mention(s.list.printed(f))
 		return
 	case errors.Is(err, errBinary):
 		s.binary.Add(1)
 		return
 	case err != nil:
-		s.list.troubles.add(s.list.path(f), err)
+		s.list.troubles.add(s.list.printed(f), err)
 		return
 	}
 	w.text(f, h, match.Decode(raw), c)
@@ -138,7 +138,7 @@ func (w *worker) text(f file, h walk.Handle, b []byte, c *chunk) {
 	case FilesWithMatches:
 		info, err := h.Stat()
 		if err != nil {
-			w.search.list.troubles.add(w.search.list.path(f), err)
+			w.search.list.troubles.add(w.search.list.printed(f), err)
 			return
 		}
 		o.emitPath(entry{mtime: info.MTime, count: 1}, "")

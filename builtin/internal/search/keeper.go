@@ -1,0 +1,310 @@
+package search
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"toolhost/builtin/internal/search/walk"
+)
+
+// keeper holds the trees of an engine. A tree is made in the background after
+// the first query of its root, so that no call waits for it, and released when
+// it has not been asked for a while or others need its room.
+type keeper struct {
+	engine *Engine
+	gate   gate
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	trees  []*holding // most recently used first
+}
+
+// holding is a tree, and what works on it.
+type holding struct {
+	path     string
+	tree     *keptTree // nil: this root cannot be kept
+	stop     context.CancelFunc
+	idle     *time.Timer
+	progress progress
+}
+
+func newKeeper(e *Engine) *keeper {
+	k := &keeper{engine: e}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	return k
+}
+
+// close releases everything and waits for what works in the background.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	trees := k.trees
+	k.trees = nil
+	k.mu.Unlock()
+	k.cancel()
+	for _, h := range trees {
+		h.release()
+	}
+	k.work.Wait()
+}
+
+func (h *holding) release() {
+	h.idle.Stop()
+	h.stop()
+	if h.tree != nil {
+		h.tree.close()
+	}
+}
+
+// list fills the listing from a tree; false when there is none to use yet.
+func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
+	if k.engine.config.MaxKept < 0 {
+		return false
+	}
+	h := k.hold(l.path)
+	return h != nil && h.tree != nil && h.tree.list(ctx, l, sel)
+}
+
+// hold finds the tree of a root, or starts to make it.
+func (k *keeper) hold(path string) *holding {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil
+	}
+	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == path })
+	if i >= 0 {
+		h := k.trees[i]
+		if h.tree == nil || !h.tree.dead.Load() {
+			h.idle.Reset(k.engine.config.Idle)
+			k.trees = slices.Insert(slices.Delete(k.trees, i, i+1), 0, h)
+			return h
+		}
+		k.trees = slices.Delete(k.trees, i, i+1)
+		k.work.Go(h.release)
+		if h.tree.overfull() {
+			return k.put(path, nil)
+		}
+	}
+	t, err := newTree(k.engine, path)
+	if err != nil {
+		return k.put(path, nil)
+	}
+	return k.put(path, t)
+}
+
+// put adds a tree, and starts to fill it. It needs mu.
+func (k *keeper) put(path string, t *keptTree) *holding {
+	h := &holding{path: path, tree: t, progress: progress{now: Listing}}
+	var ctx context.Context
+	ctx, h.stop = context.WithCancel(k.ctx)
+	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.drop(h) })
+	k.trees = slices.Insert(k.trees, 0, h)
+	if n := k.engine.config.MaxRoots; len(k.trees) > n {
+		for _, old := range k.trees[n:] {
+			k.work.Go(old.release)
+		}
+		k.trees = k.trees[:n]
+	}
+	if t == nil {
+		h.progress.set(Walking)
+		return h
+	}
+	k.work.Go(func() { h.fill(ctx, &k.gate) })
+	k.work.Go(func() { t.queue.Wait(t.attend) })
+	return h
+}
+
+// drop releases a tree that has been idle.
+func (k *keeper) drop(h *holding) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if i := slices.Index(k.trees, h); i >= 0 {
+		k.trees = slices.Delete(k.trees, i, i+1)
+		k.work.Go(h.release)
+	}
+}
+
+// fill makes the first listing.
+func (h *holding) fill(ctx context.Context, g *gate) {
+	if h.tree.build(ctx, g) {
+		h.progress.set(Ready)
+	} else {
+		h.progress.set(Walking)
+	}
+}
+
+// build lists what a query without globs asks for, while no query runs.
+func (t *keptTree) build(ctx context.Context, g *gate) bool {
+	root, err := walk.OpenRoot(t.path)
+	if err != nil {
+		t.dead.Store(true)
+		return false
+	}
+	defer root.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.id, t.sees = root.ID(), root.Local()
+	t.around()
+	l := &listing{root: root, path: t.path, scope: Scope{Base: t.path, Path: t.path}, top: withSlash(filepath.ToSlash(t.path))}
+	top := &dir{kept: t.top}
+	var buf walk.Buffer
+	walk.Parallel(ctx, 1, top, func(_ int, d *dir) []*dir {
+		if g.pause(ctx) != nil || t.files > t.engine.config.MaxKept {
+			return nil
+		}
+		return t.visit(l, d, &selection{}, &buf)
+	})
+	t.settle()
+	if ctx.Err() != nil || t.dead.Load() {
+		t.dead.Store(true)
+		return false
+	}
+	t.ready.Store(true)
+	return true
+}
+
+// attend empties the queue when something happens between queries, so that it
+// does not overflow.
+func (t *keptTree) attend() {
+	if !t.ready.Load() || t.dead.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drain() != nil {
+		t.dead.Store(true)
+	}
+}
+
+// overfull reports whether the tree was given up because of its size.
+func (t *keptTree) overfull() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.files > t.engine.config.MaxKept
+}
+
+// gate lets work in the background wait while queries run.
+type gate struct {
+	mu      sync.Mutex
+	running int
+	free    chan struct{} // closed when none runs any more; nil: nobody waits
+}
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running++
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running--; g.running == 0 && g.free != nil {
+		close(g.free)
+		g.free = nil
+	}
+}
+
+// pause returns when no query runs.
+func (g *gate) pause(ctx context.Context) error {
+	for {
+		g.mu.Lock()
+		if g.running == 0 {
+			g.mu.Unlock()
+			return ctx.Err()
+		}
+		if g.free == nil {
+			g.free = make(chan struct{})
+		}
+		free := g.free
+		g.mu.Unlock()
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// State is how far an engine is with a root.
+type State string
+
+const (
+	// Walking: nothing is kept; each query walks the tree.
+	Walking State = "walking"
+	// Listing: the first listing is under way; until it is done queries walk.
+	Listing State = "listing"
+	// Ready: the list is kept.
+	Ready State = "ready"
+)
+
+// progress is a state that can be waited for.
+type progress struct {
+	mu      sync.Mutex
+	now     State
+	changed chan struct{} // closed at the next change; nil: nobody waits
+}
+
+func (p *progress) set(s State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = s
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+func (p *progress) get() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// Stats is what an engine keeps of one root.
+type Stats struct {
+	State State
+	// Files and Directories are kept; Watches tells of how many directories the
+	// system announces changes, the others are looked at in each query.
+	Files, Directories, Watches int
+}
+
+// Stats tells what is kept of a root.
+func (e *Engine) Stats(root string) Stats {
+	k := e.keeper
+	k.mu.Lock()
+	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == filepath.Clean(root) })
+	if i < 0 {
+		k.mu.Unlock()
+		return Stats{State: Walking}
+	}
+	h := k.trees[i]
+	k.mu.Unlock()
+	s := Stats{State: h.progress.get()}
+	if s.State == Ready {
+		h.tree.stats(&s)
+	}
+	return s
+}
+
+func (t *keptTree) stats(s *Stats) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Files, s.Watches = t.files, len(t.watched)
+	s.Directories = s.Watches + len(t.blind)
+}
+
+// Warm begins to keep the list of a root before its first query, while none
+// runs. It returns at once.
+func (e *Engine) Warm(root string) {
+	if e.config.MaxKept >= 0 {
+		e.keeper.hold(filepath.Clean(root))
+	}
+}

@@ -1,0 +1,340 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"toolhost/builtin/internal/search/ignore"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// sync brings all that is listed up to date: every change that was finished
+// before the call is known after it. It needs mu. False: the tree is of no use,
+// or ctx has ended.
+func (t *keptTree) sync(ctx context.Context, root *walk.Root, workers int) bool {
+	if t.dead.Load() || root.ID() != t.id || t.drain() != nil || t.dead.Load() {
+		t.dead.Store(true)
+		return false
+	}
+	if t.mounts.Changed() {
+		t.doubt(t.top)
+	}
+	t.around()
+	t.reread(root)
+	nodes := make([]*node, 0, len(t.waiting)+len(t.blind))
+	for n := range t.waiting {
+		nodes = append(nodes, n)
+	}
+	for n := range t.blind {
+		if !t.waiting[n] {
+			nodes = append(nodes, n)
+		}
+	}
+	t.renewAll(ctx, root, nodes, workers)
+	return ctx.Err() == nil && !t.dead.Load()
+}
+
+// around looks at the ignore files outside of the tree, which are few and not
+// watched.
+func (t *keptTree) around() {
+	global, outer := t.engine.global(), ancestors(t.path)
+	same := string(global) == string(t.global) && slices.EqualFunc(outer, t.outer, func(a, b ancestor) bool {
+		return a.above == b.above && a.rules.equal(b.rules)
+	})
+	if same && t.top.chain != nil {
+		return
+	}
+	t.global, t.outer = global, outer
+	t.rechain(t.top)
+}
+
+// outside is the chain of what stands above the tree.
+func (t *keptTree) outside() *ignore.Chain {
+	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(t.global)})
+	for _, a := range t.outer {
+		chain = chain.Push(a.rules.level(0, a.above))
+	}
+	return chain
+}
+
+// rechain judges anew what is ignored in a directory and below.
+func (t *keptTree) rechain(n *node) {
+	chain := n.up.chainOr(t)
+	n.chain = chain.Push(n.rules.level(len(n.rel), ""))
+	for _, e := range n.entries {
+		e.ignored = n.ignores(e)
+		if e.sub != nil {
+			t.rechain(e.sub)
+		}
+	}
+	t.gen++
+}
+
+func (n *node) chainOr(t *keptTree) *ignore.Chain {
+	if n == nil {
+		return t.outside()
+	}
+	return n.chain
+}
+
+func (n *node) ignores(e *dirent) bool {
+	return n.chain.Match(e.path, e.kind == walk.Dir) == ignore.Ignored
+}
+
+// reread looks at the ignore files that no event tells of.
+func (t *keptTree) reread(root *walk.Root) {
+	for n := range t.silent {
+		if rules, _ := readRules(root, n.rel, n.ruleEntries()); !rules.equal(n.rules) {
+			n.rules = rules
+			t.rechain(n)
+		}
+	}
+}
+
+// ruleEntries are the entries of a directory that readRules asks for.
+func (n *node) ruleEntries() []walk.Entry {
+	var out []walk.Entry
+	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
+		if i, ok := n.find(name); ok {
+			out = append(out, walk.Entry{Name: name, Kind: n.entries[i].kind})
+		}
+	}
+	return out
+}
+
+// renewAll looks at directories again and then puts the tree in order.
+func (t *keptTree) renewAll(ctx context.Context, root *walk.Root, nodes []*node, workers int) {
+	buffers := make([]*walk.Buffer, workers)
+	if len(nodes) < fewNodes {
+		workers = 1
+	}
+	walk.Parallel(ctx, workers, nil, func(w int, n *node) []*node {
+		if n == nil {
+			return nodes
+		}
+		if buffers[w] == nil {
+			buffers[w] = new(walk.Buffer)
+		}
+		t.renew(root, n, buffers[w])
+		return nil
+	})
+	t.settle()
+}
+
+// fewNodes are looked at by one worker: starting a second one takes longer.
+const fewNodes = 8
+
+// settle does what must not be done while workers look at directories.
+func (t *keptTree) settle() {
+	for _, n := range t.dropped {
+		t.forget(n)
+	}
+	for _, n := range t.ruled {
+		if !n.gone {
+			t.rechain(n)
+		}
+	}
+	t.dropped, t.ruled = nil, nil
+	if t.files > t.engine.config.MaxKept {
+		t.dead.Store(true)
+	}
+}
+
+// renew looks at a directory: at all of it, or only at what has changed.
+func (t *keptTree) renew(root *walk.Root, n *node, buf *walk.Buffer) {
+	if !n.listed || n.doubted || n.watch == 0 || len(n.again) > manyNames || !t.look(root, n) {
+		t.read(root, n, buf)
+	}
+	n.again, n.doubted = nil, false
+	t.shared.Lock()
+	delete(t.waiting, n)
+	t.shared.Unlock()
+}
+
+// manyNames is from how many names on it is cheaper to list their directory
+// than to ask for each: about 1 µs against 20 µs.
+const manyNames = 32
+
+// look asks for the names that have changed.
+func (t *keptTree) look(root *walk.Root, n *node) bool {
+	if len(n.again) == 0 {
+		return true
+	}
+	dir, err := root.Sub(n.open())
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	entries := slices.Clone(n.entries)
+	rules := false
+	for name := range n.again {
+		rules = rules || isRules(name)
+		info, err := dir.Stat(name)
+		if err != nil && !walk.IsGone(err) {
+			return false
+		}
+		i, ok := slices.BinarySearchFunc(entries, name, func(e *dirent, name string) int { return strings.Compare(e.name, name) })
+		switch {
+		case err != nil && ok:
+			t.remove(entries[i])
+			entries = slices.Delete(entries, i, i+1)
+		case err != nil:
+		case !ok:
+			entries = slices.Insert(entries, i, t.add(n, name, info.Kind))
+		case entries[i].kind != info.Kind:
+			t.remove(entries[i])
+			entries[i] = t.add(n, name, info.Kind)
+		}
+	}
+	n.entries = entries
+	if rules {
+		t.rule(root, n)
+	}
+	return true
+}
+
+// open is the directory's path in the form that walk takes.
+func (n *node) open() string {
+	if n.rel == "" {
+		return "."
+	}
+	return strings.TrimSuffix(n.rel, "/")
+}
+
+// read lists a directory and, if it can, watches it from before on.
+func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
+	before, id := n.watch, n.id
+	buf.Opened = func(fd int) {
+		n.id, n.local = buf.ID, buf.Local
+		t.watch(n, fd)
+	}
+	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
+	buf.Opened = nil
+	if n.err = nil; err != nil {
+		n.fail(t, err)
+	}
+	moved := n.id != id
+	entries := make([]*dirent, 0, len(listed))
+	for _, e := range listed {
+		i, ok := n.find(e.Name)
+		if ok && n.entries[i].kind == e.Kind && !(moved && e.Kind == walk.Dir) {
+			if n.watch != before { // there was a time when no event told of it
+				n.entries[i].version.Add(1)
+			}
+			entries = append(entries, n.entries[i])
+			n.entries[i] = &dirent{name: e.Name} // taken
+			continue
+		}
+		entries = append(entries, t.add(n, e.Name, e.Kind))
+	}
+	for _, e := range n.entries {
+		if e.node != nil {
+			t.remove(e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
+	n.entries, n.listed = entries, true
+	t.rule(root, n)
+	t.shared.Lock()
+	if n.watch == 0 {
+		t.blind[n] = true
+	} else {
+		delete(t.blind, n)
+	}
+	t.shared.Unlock()
+}
+
+// fail remembers why a directory cannot be listed. It is not watched then, and
+// so looked at again each time.
+func (n *node) fail(t *keptTree, err error) {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.unwatch(n)
+	if !walk.IsGone(err) {
+		n.err = err
+	}
+}
+
+// watch watches a directory that is open, if its file system tells of changes.
+func (t *keptTree) watch(n *node, fd int) {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	w := int32(0)
+	if t.sees && n.local {
+		if k, err := t.queue.Add(fd); err == nil {
+			w = k
+		}
+	}
+	if w == n.watch {
+		return
+	}
+	t.unwatch(n)
+	if w == 0 {
+		return
+	}
+	// The directory may be known by another path, under which it has not been
+	// looked at since it moved, or which it has too (a bind mount).
+	if other := t.watched[w]; other != nil {
+		other.watch = 0
+		t.blind[other] = true
+	}
+	n.watch = w
+	t.watched[w] = n
+	t.queue.Held(len(t.watched))
+}
+
+// add makes an entry.
+func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
+	e := &dirent{path: n.rel + name, node: n, kind: kind}
+	e.name = e.path[len(n.rel):]
+	if kind == walk.Dir {
+		e.sub = &node{rel: e.path + "/", up: n}
+	}
+	if n.chain != nil {
+		e.ignored = n.ignores(e)
+	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.gen++
+	if kind != walk.Dir {
+		t.files++
+	}
+	return e
+}
+
+// remove takes an entry out.
+func (t *keptTree) remove(e *dirent) {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.gen++
+	if e.sub != nil {
+		t.dropped = append(t.dropped, e.sub)
+	} else {
+		t.drop(e)
+	}
+}
+
+// rule reads the ignore files of a directory.
+func (t *keptTree) rule(root *walk.Root, n *node) {
+	rules, silent := readRules(root, n.rel, n.ruleEntries())
+	same := rules.equal(n.rules)
+	n.rules = rules
+	first := n.chain == nil // nothing below is listed, and what is above has its chain
+	if first {
+		n.chain = n.up.chainOr(t).Push(rules.level(len(n.rel), ""))
+		for _, e := range n.entries {
+			e.ignored = n.ignores(e)
+		}
+	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	if silent {
+		t.silent[n] = true
+	} else {
+		delete(t.silent, n)
+	}
+	if !first && !same {
+		t.ruled = append(t.ruled, n)
+	}
+}

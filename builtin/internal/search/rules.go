@@ -1,0 +1,159 @@
+package search
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toolhost/builtin/internal/search/ignore"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// ruleFiles are the contents of the ignore files of one directory, nil where
+// there is none or it cannot be read.
+type ruleFiles struct {
+	rg, dot, git, exclude []byte
+	repo                  bool // the directory holds .git or .jj
+}
+
+func (r ruleFiles) equal(o ruleFiles) bool {
+	return r.repo == o.repo && bytes.Equal(r.rg, o.rg) && bytes.Equal(r.dot, o.dot) && bytes.Equal(r.git, o.git) &&
+		bytes.Equal(r.exclude, o.exclude)
+}
+
+// level parses the rules; depth and above are those of ignore.Level.
+func (r ruleFiles) level(depth int, above string) *ignore.Level {
+	return &ignore.Level{
+		Depth: depth, Above: above, Repo: r.repo,
+		Rg: ignore.Parse(r.rg), Dot: ignore.Parse(r.dot), Git: ignore.Parse(r.git), Excl: ignore.Parse(r.exclude),
+	}
+}
+
+// readRules reads the ignore files among the entries of a directory. Silent
+// says that one of them can change without that showing in the directory: it
+// is a link, or lies deeper.
+func readRules(root *walk.Root, dir string, entries []walk.Entry) (r ruleFiles, silent bool) {
+	for _, e := range entries {
+		var to *[]byte
+		name := e.Name
+		switch name {
+		case ignore.RgIgnore:
+			to = &r.rg
+		case ignore.DotIgnore:
+			to = &r.dot
+		case ignore.GitIgnore:
+			to = &r.git
+		case ".git":
+			r.repo = true
+			to, name = &r.exclude, ignore.Exclude
+			silent = silent || e.Kind != walk.File
+		case ".jj":
+			r.repo = true
+			continue
+		default:
+			continue
+		}
+		content, links := readSmall(root, dir+name)
+		*to = content
+		silent = silent || links > 1 || e.Kind == walk.Other
+	}
+	return r, silent
+}
+
+// readSmall reads an ignore file, as far as it is used; nil when it cannot be
+// read.
+func readSmall(root *walk.Root, rel string) (content []byte, links uint64) {
+	h, err := root.OpenWithin(rel)
+	if err != nil {
+		return nil, 0
+	}
+	defer h.Close()
+	info, err := h.Stat()
+	if err != nil || info.Kind != walk.File {
+		return nil, 0
+	}
+	content, err = io.ReadAll(io.LimitReader(h, ignore.MaxFile+1))
+	if err != nil {
+		return nil, 0
+	}
+	return content, info.Links
+}
+
+// ancestor is a directory above the path that is searched.
+type ancestor struct {
+	rules ruleFiles
+	above string // what leads from it to the path
+}
+
+// ancestors reads the ignore files of the directories that a path lies in,
+// the nearest last.
+func ancestors(path string) []ancestor {
+	var out []ancestor
+	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
+		root, err := walk.OpenRoot(filepath.Dir(p))
+		if err != nil {
+			continue
+		}
+		a := ancestor{rules: askRules(root, "")}
+		a.above, _ = below(filepath.Dir(p), path)
+		root.Close()
+		out = append(out, a)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// askRules is readRules for a directory that is not listed: asking for the
+// names costs less.
+func askRules(root *walk.Root, dir string) ruleFiles {
+	var entries []walk.Entry
+	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
+		if info, err := root.Stat(dir + name); err == nil {
+			entries = append(entries, walk.Entry{Name: name, Kind: info.Kind})
+		}
+	}
+	r, _ := readRules(root, dir, entries)
+	return r
+}
+
+// above adds the rules of the directories that the searched one lies in.
+func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
+	for _, a := range ancestors(l.path) {
+		chain = chain.Push(a.rules.level(0, a.above))
+	}
+	for i, c := range l.start {
+		if i == 0 {
+			chain = chain.Push(askRules(l.root, "").level(0, ""))
+		}
+		if c == '/' && i < len(l.start)-1 {
+			chain = chain.Push(askRules(l.root, l.start[:i+1]).level(i+1, ""))
+		}
+	}
+	return chain
+}
+
+// global reads the user's global excludes; nil when there are none.
+func (e *Engine) global() []byte {
+	name := e.config.GlobalIgnore
+	if name == "" {
+		name = globalExcludes()
+	}
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	content, err := io.ReadAll(io.LimitReader(f, ignore.MaxFile+1))
+	if err != nil {
+		return nil
+	}
+	return content
+}

@@ -1,0 +1,176 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"toolhost/builtin/internal/search/walk"
+)
+
+// snapshot is a listing of a tree as it was at one moment, for the next query
+// that asks for the same files while nothing has changed.
+type snapshot struct {
+	key      string
+	gen      uint64
+	files    []file
+	pruned   []*dir
+	omitted  []file
+	troubles []trouble
+}
+
+type trouble struct {
+	path string
+	err  error
+}
+
+// maxSnapshots is how many listings are kept of one tree: of the last queries
+// with different globs, types and paths.
+const maxSnapshots = 8
+
+// list fills the listing with what is known. False: it cannot, and the listing
+// is as it was.
+func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
+	if !t.ready.Load() || t.dead.Load() {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.sync(ctx, l.root, t.engine.config.Workers) {
+		return false
+	}
+	s := t.snapshot(ctx, l, sel, t.engine.config.Workers)
+	if s == nil {
+		return false
+	}
+	l.kept, l.gen = t, s.gen
+	l.files, l.pruned, l.omitted = s.files, s.pruned, s.omitted
+	for _, tr := range s.troubles {
+		l.troubles.add(tr.path, tr.err)
+	}
+	return true
+}
+
+// snapshot returns the files that a selection asks for. It needs mu, and a
+// tree that is in sync.
+func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, workers int) *snapshot {
+	key, keyed := l.key(sel)
+	for i, s := range t.snapshots {
+		if keyed && s.key == key && s.gen == t.gen {
+			t.snapshots = slices.Insert(slices.Delete(t.snapshots, i, i+1), 0, s)
+			return s
+		}
+	}
+	w := &listing{root: l.root, path: l.path, scope: l.scope, top: l.top, shown: l.shown, start: l.start}
+	n := t.node(l.root, l.start)
+	if n == nil {
+		return nil
+	}
+	top := &dir{rel: n.rel, kept: n}
+	buffers := make([]*walk.Buffer, workers)
+	walk.Parallel(ctx, workers, top, func(worker int, d *dir) []*dir {
+		if buffers[worker] == nil {
+			buffers[worker] = new(walk.Buffer)
+		}
+		return t.visit(w, d, sel, buffers[worker])
+	})
+	t.settle()
+	if ctx.Err() != nil || t.dead.Load() {
+		return nil
+	}
+	s := &snapshot{key: key, gen: t.gen, files: flatten(nil, top), pruned: w.pruned, omitted: w.omitted}
+	s.troubles = failures(nil, w, top)
+	if keyed {
+		t.snapshots = slices.Insert(t.snapshots, 0, s)
+		t.snapshots = t.snapshots[:min(len(t.snapshots), maxSnapshots)]
+	}
+	return s
+}
+
+// key tells snapshots apart. Rules about what is hidden that have no tag may
+// be others each time: nothing is kept for them.
+func (l *listing) key(sel *selection) (string, bool) {
+	if l.scope.Hidden != nil && l.scope.HiddenTag == "" {
+		return "", false
+	}
+	return fmt.Sprintf("%q %q %q %v %t %q", l.start, sel.globs, sel.typeNames, sel.noIgnore, l.scope.Hidden != nil, l.scope.HiddenTag), true
+}
+
+// node finds a directory of the tree, and lists what leads there.
+func (t *keptTree) node(root *walk.Root, rel string) *node {
+	n, buf := t.top, new(walk.Buffer)
+	for name := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
+		if rel == "" {
+			break
+		}
+		if !n.listed {
+			t.read(root, n, buf)
+		}
+		i, ok := n.find(name)
+		if !ok || n.entries[i].sub == nil {
+			return nil
+		}
+		n = n.entries[i].sub
+	}
+	return n
+}
+
+// visit is listing.visit for a directory of the tree.
+func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) []*dir {
+	n := d.kept
+	if !n.listed {
+		t.read(l.root, n, buf)
+	}
+	d.local = n.local
+	var dirs []*dir
+	for _, e := range n.entries {
+		ignored := func(walk.Entry) bool { return e.ignored }
+		if e.kind == walk.Other || e.name == ".git" || !l.chooses(d, walk.Entry{Name: e.name, Kind: e.kind}, e, sel, ignored) {
+			continue
+		}
+		c := child{name: e.name, kept: e}
+		if e.sub != nil {
+			c.dir = &dir{rel: e.sub.rel, kept: e.sub}
+			dirs = append(dirs, c.dir)
+		}
+		d.children = append(d.children, c)
+	}
+	return dirs
+}
+
+// failures lists the directories that could not be listed.
+func failures(out []trouble, l *listing, d *dir) []trouble {
+	if d.kept.err != nil {
+		out = append(out, trouble{l.shown + d.rel, d.kept.err})
+	}
+	for _, c := range d.children {
+		if c.dir != nil {
+			out = failures(out, l, c.dir)
+		}
+	}
+	return out
+}
+
+// deeper returns what visits directories that the listing has left out: in the
+// tree, which is locked until done is called, or on disk if the tree has
+// changed since.
+func (l *listing) deeper() (visit func(*dir, *selection, *walk.Buffer) []*dir, done func()) {
+	t := l.kept
+	if t == nil {
+		return l.visit, func() {}
+	}
+	t.mu.Lock()
+	if t.dead.Load() || t.gen != l.gen {
+		t.mu.Unlock()
+		return l.visit, func() {}
+	}
+	visit = func(d *dir, sel *selection, buf *walk.Buffer) []*dir {
+		dirs := t.visit(l, d, sel, buf)
+		if d.kept.err != nil {
+			l.troubles.add(l.shown+d.rel, d.kept.err)
+		}
+		return dirs
+	}
+	return visit, t.mu.Unlock
+}

@@ -1,0 +1,251 @@
+package search
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"toolhost/builtin/internal/search/ignore"
+	"toolhost/builtin/internal/search/walk"
+	"toolhost/builtin/internal/search/watch"
+)
+
+// keptTree is what is kept of the files below one root between queries. It grows
+// as queries need it: a directory is listed when one first leads there, and
+// kept up to date from then on.
+//
+// Events are only marked when they come (event); what they mean is found out
+// when a query asks (renew). So a build that writes much costs little, and an
+// answer rests on what the file system says, not on what events are thought
+// to mean.
+type keptTree struct {
+	path   string // the real path of the root
+	engine *Engine
+	queue  *watch.Queue
+	mounts *watch.Mounts
+	// sees says that events tell of every change; else all is looked at each time.
+	sees bool
+
+	ready atomic.Bool // the first listing is done; until then mu is held by what makes it
+	dead  atomic.Bool // of no use any more
+
+	mu     sync.Mutex
+	id     walk.ID
+	global []byte
+	outer  []ancestor
+	top    *node
+	// gen changes when names or what is ignored do.
+	gen       uint64
+	snapshots []*snapshot // most recently used first
+
+	// shared guards what workers that list directories at the same time touch.
+	// They run only while mu is held.
+	shared  sync.Mutex
+	watched map[int32]*node
+	waiting map[*node]bool // listed, and something is known to have changed
+	blind   map[*node]bool // listed, and no event tells of changes
+	silent  map[*node]bool // see readRules
+	dropped []*node
+	ruled   []*node // whose ignore files have changed
+	files   int
+}
+
+// node is a directory.
+type node struct {
+	rel     string // from the root, ending in a slash unless it is the root
+	up      *node
+	chain   *ignore.Chain // of its entries
+	rules   ruleFiles
+	entries []*dirent // by name
+	listed  bool
+	local   bool
+	id      walk.ID
+	err     error
+	watch   int32           // 0: none
+	again   map[string]bool // entries to look at again
+	doubted bool            // all entries are to be looked at again
+	gone    bool            // no longer part of the tree
+}
+
+// dirent is a name in a directory.
+type dirent struct {
+	path    string // from the root
+	name    string
+	node    *node
+	kind    walk.Kind
+	sub     *node // of a directory
+	ignored bool
+	// version counts the changes that are known of.
+	version atomic.Uint32
+	known   atomic.Pointer[known]
+}
+
+func (e *dirent) dir() *node {
+	if e == nil {
+		return nil
+	}
+	return e.sub
+}
+
+// known is what is known of a file. It is immutable.
+type known struct {
+	version uint32 // of the entry when it was looked at
+	stamp   walk.Stamp
+}
+
+func newTree(e *Engine, path string) (*keptTree, error) {
+	t := &keptTree{
+		path: path, engine: e, top: &node{},
+		watched: map[int32]*node{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
+	}
+	var err error
+	if t.queue, err = watch.Open(e.config.MaxWatches); err != nil {
+		return nil, err
+	}
+	if t.mounts, err = watch.OpenMounts(path); err != nil {
+		t.queue.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// close releases watches and descriptors. It must not be called twice.
+func (t *keptTree) close() {
+	t.dead.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue.Close()
+	t.mounts.Close()
+	t.forget(t.top)
+	t.snapshots = nil
+}
+
+func (n *node) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(n.entries, name, func(e *dirent, name string) int { return strings.Compare(e.name, name) })
+}
+
+// drain marks what has changed. It needs mu.
+func (t *keptTree) drain() error { return t.queue.Drain(t.event) }
+
+// event marks what an event tells of.
+func (t *keptTree) event(ev watch.Event) {
+	if ev.Kind == watch.Overflow {
+		t.doubt(t.top)
+		return
+	}
+	n := t.watched[ev.Watch]
+	switch {
+	case n == nil: // not watched any more
+	case ev.Kind == watch.Self:
+		t.unlist(n)
+	case ev.Entry == "": // the directory's own metadata: who may read it
+		t.doubt(n)
+	default:
+		t.touch(n, ev)
+	}
+}
+
+// touch marks an entry.
+func (t *keptTree) touch(n *node, ev watch.Event) {
+	i, ok := n.find(ev.Entry)
+	if ok {
+		e := n.entries[i]
+		e.version.Add(1)
+		switch {
+		case e.sub == nil:
+		case ev.Kind == watch.Name:
+			t.forget(e.sub)
+			e.sub = &node{rel: e.sub.rel, up: n}
+			t.gen++
+		default:
+			t.doubt(e.sub)
+		}
+	}
+	if ok && ev.Kind == watch.Content && !isRules(ev.Entry) {
+		return
+	}
+	if n.again == nil {
+		n.again = map[string]bool{}
+	}
+	n.again[ev.Entry] = true
+	t.waiting[n] = true
+}
+
+// isRules reports whether an entry takes part in what is ignored.
+func isRules(name string) bool {
+	switch name {
+	case ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj":
+		return true
+	}
+	return false
+}
+
+// doubt marks everything below a directory.
+func (t *keptTree) doubt(n *node) {
+	if !n.listed {
+		return
+	}
+	n.doubted = true
+	t.waiting[n] = true
+	for _, e := range n.entries {
+		e.version.Add(1)
+		if e.sub != nil {
+			t.doubt(e.sub)
+		}
+	}
+}
+
+// unlist forgets what is below a directory that is not where it was, but keeps
+// the directory: its parent tells what has become of it.
+func (t *keptTree) unlist(n *node) {
+	if n == t.top {
+		t.dead.Store(true)
+		return
+	}
+	up := n.up
+	t.forget(n)
+	if i, ok := up.find(path.Base(n.rel)); ok && up.entries[i].sub == n {
+		up.entries[i].sub = &node{rel: n.rel, up: up}
+		up.doubted = true
+		t.waiting[up] = true
+	}
+	t.gen++
+}
+
+// forget takes a directory and all below it out of the tree.
+func (t *keptTree) forget(n *node) {
+	n.gone = true
+	t.unwatch(n)
+	delete(t.waiting, n)
+	delete(t.blind, n)
+	delete(t.silent, n)
+	for _, e := range n.entries {
+		if e.sub != nil {
+			t.forget(e.sub)
+		} else {
+			t.drop(e)
+		}
+	}
+	n.entries, n.listed = nil, false
+}
+
+// drop forgets a file.
+func (t *keptTree) drop(e *dirent) {
+	e.version.Add(1)
+	e.known.Store(nil)
+	t.files--
+}
+
+func (t *keptTree) unwatch(n *node) {
+	if n.watch == 0 {
+		return
+	}
+	if t.watched[n.watch] == n {
+		delete(t.watched, n.watch)
+		t.queue.Remove(n.watch)
+		t.queue.Held(len(t.watched))
+	}
+	n.watch = 0
+}
