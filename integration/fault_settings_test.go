@@ -85,7 +85,8 @@ func (c settingsCall) make(s *session, name, secret string) error {
 		return err
 	}
 	text := r.Text()
-	busy := strings.Contains(text, "sandbox could not be started") // the file that it covers was just replaced
+	// The file that the sandbox covers was just replaced.
+	busy := strings.Contains(text, "sandbox could not be started") || strings.Contains(text, "bwrap: Can't bind mount")
 	switch {
 	case strings.Contains(text, secret), c.tool == "Glob" && strings.Contains(text, "secret.txt"):
 		return fmt.Errorf("%s %s shows what is denied: %s", c.tool, c.args, text)
