@@ -1,0 +1,256 @@
+// Package index tells which of many texts may hold given strings, by the
+// trigrams of both: every three bytes in a row, with ASCII letters in lower
+// case. It errs on one side only: a text that is not selected does not hold the
+// strings.
+package index
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// Trigrams of three bytes each are numbers below 1<<24.
+const trigrams = 1 << 24
+
+// MaxPairs is about how many pairs of text and trigram a segment holds: more
+// pack better, and need more memory while they are gathered, 16 bytes each.
+const MaxPairs = 2 << 20
+
+// Segment is the index of some texts. It is immutable.
+type Segment struct {
+	trigrams []uint32 // ascending
+	starts   []uint32 // of each trigram's postings, and the end of the last
+	postings []byte   // numbers of texts as varints, each less the one before
+}
+
+// Size is the memory that the segment takes, in bytes.
+func (s *Segment) Size() int { return 4*len(s.trigrams) + 4*len(s.starts) + len(s.postings) }
+
+// Builder gathers texts for a segment. The zero value is ready.
+type Builder struct {
+	seen  []uint64 // bit set of trigrams in the current text
+	list  []uint32 // the same as a list
+	pairs []uint64 // trigram in the upper half, text in the lower
+	spare []uint64
+}
+
+// Full reports that it is time for Flush.
+func (b *Builder) Full() bool { return len(b.pairs) >= MaxPairs }
+
+// Add adds a text. Its number must be greater than those before it since the
+// last Flush.
+func (b *Builder) Add(id uint32, text []byte) {
+	if len(text) < 3 {
+		return
+	}
+	if b.seen == nil {
+		b.seen = make([]uint64, trigrams/64)
+	}
+	b.list = b.list[:0]
+	seen := b.seen
+	t := uint32(folded[text[0]])<<8 | uint32(folded[text[1]])
+	for _, c := range text[2:] {
+		t = (t<<8 | uint32(folded[c])) & (trigrams - 1)
+		if bit := uint64(1) << (t & 63); seen[t>>6]&bit == 0 {
+			seen[t>>6] |= bit
+			b.list = append(b.list, t)
+		}
+	}
+	for _, t := range b.list {
+		seen[t>>6] = 0
+		b.pairs = append(b.pairs, uint64(t)<<32|uint64(id))
+	}
+}
+
+// Flush returns the index of what was added, and begins anew.
+func (b *Builder) Flush() *Segment {
+	b.sort()
+	s := &Segment{postings: make([]byte, 0, len(b.pairs)+len(b.pairs)/8)}
+	previous := uint32(0)
+	for i, p := range b.pairs {
+		t, id := uint32(p>>32), uint32(p)
+		if i == 0 || t != uint32(b.pairs[i-1]>>32) {
+			s.trigrams = append(s.trigrams, t)
+			s.starts = append(s.starts, uint32(len(s.postings)))
+			previous = 0
+		}
+		s.postings = binary.AppendUvarint(s.postings, uint64(id-previous))
+		previous = id
+	}
+	s.starts = append(s.starts, uint32(len(s.postings)))
+	s.trigrams, s.starts, s.postings = slices.Clip(s.trigrams), slices.Clip(s.starts), slices.Clip(s.postings)
+	b.pairs = b.pairs[:0]
+	return s
+}
+
+// sort orders the pairs by trigram, in two passes of 12 bits; texts are in
+// order already and stay so.
+func (b *Builder) sort() {
+	const width = 12
+	b.spare = slices.Grow(b.spare[:0], len(b.pairs))[:len(b.pairs)]
+	for shift := 32; shift < 32+2*width; shift += width {
+		var next [1 << width]int
+		for _, p := range b.pairs {
+			next[p>>shift&(1<<width-1)]++
+		}
+		sum := 0
+		for i, n := range next {
+			next[i] = sum
+			sum += n
+		}
+		for _, p := range b.pairs {
+			k := p >> shift & (1<<width - 1)
+			b.spare[next[k]] = p
+			next[k]++
+		}
+		b.pairs, b.spare = b.spare, b.pairs
+	}
+}
+
+// folded maps upper case to lower case.
+var folded = func() (f [256]byte) {
+	for i := range f {
+		f[i] = byte(i)
+		if 'A' <= i && i <= 'Z' {
+			f[i] = byte(i) + 'a' - 'A'
+		}
+	}
+	return f
+}()
+
+// Query is what texts are selected by: they must have all trigrams of one of
+// the strings of each set.
+type Query struct{ sets [][][]uint32 }
+
+// Require adds a set of strings of which a text must hold one, in any case. A
+// set with a string that is too short selects everything, and is left out.
+func (q *Query) Require(texts []string) {
+	var set [][]uint32
+	for _, text := range texts {
+		if len(text) < 3 {
+			return
+		}
+		var list []uint32
+		for i := range len(text) - 2 {
+			list = append(list, uint32(folded[text[i]])<<16|uint32(folded[text[i+1]])<<8|uint32(folded[text[i+2]]))
+		}
+		slices.Sort(list)
+		set = append(set, slices.Compact(list))
+	}
+	if len(set) > 0 {
+		q.sets = append(q.sets, set)
+	}
+}
+
+// Selects reports whether the query selects at all.
+func (q *Query) Selects() bool { return len(q.sets) > 0 }
+
+// Select adds the texts of a segment that may match.
+func (q *Query) Select(s *Segment, to *Set) {
+	var selected, union, list []uint32
+	for i, set := range q.sets {
+		union = union[:0]
+		for _, all := range set {
+			list = s.holding(all, list[:0])
+			union = append(union, list...)
+		}
+		if len(set) > 1 {
+			slices.Sort(union)
+			union = slices.Compact(union)
+		}
+		if i == 0 {
+			selected = append(selected, union...)
+		} else {
+			selected = intersect(selected, union)
+		}
+		if len(selected) == 0 {
+			return
+		}
+	}
+	for _, id := range selected {
+		to.add(id)
+	}
+}
+
+// holding appends the texts that have all the trigrams, or few more.
+func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
+	at := make([]int, 0, len(all))
+	for _, t := range all {
+		i, ok := slices.BinarySearch(s.trigrams, t)
+		if !ok {
+			return out
+		}
+		at = append(at, i)
+	}
+	size := func(i int) int { return int(s.starts[i+1] - s.starts[i]) }
+	slices.SortFunc(at, func(a, b int) int { return size(a) - size(b) })
+	out = s.decode(at[0], out)
+	var other []uint32
+	for _, i := range at[1:] {
+		if len(out) == 0 || size(i) > notWorth*len(out)+notWorth {
+			break
+		}
+		other = s.decode(i, other[:0])
+		out = intersect(out, other)
+	}
+	return out
+}
+
+// notWorth is how many postings are decoded at most to save the look at one
+// text, which takes about 10 µs.
+const notWorth = 512
+
+func (s *Segment) decode(i int, out []uint32) []uint32 {
+	id := uint32(0)
+	for b := s.postings[s.starts[i]:s.starts[i+1]]; len(b) > 0; {
+		if b[0] < 0x80 {
+			id += uint32(b[0])
+			b = b[1:]
+		} else {
+			d, n := binary.Uvarint(b)
+			id += uint32(d)
+			b = b[n:]
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+// intersect keeps in a what is in b; both ascend.
+func intersect(a, b []uint32) []uint32 {
+	out, j := a[:0], 0
+	for _, x := range a {
+		for j < len(b) && b[j] < x {
+			j++
+		}
+		if j < len(b) && b[j] == x {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Set is a set of texts. The zero value is empty.
+type Set struct{ words []uint64 }
+
+func (s *Set) add(id uint32) {
+	if n := int(id/64) + 1; n > len(s.words) {
+		s.words = slices.Grow(s.words, n-len(s.words))[:n]
+	}
+	s.words[id/64] |= 1 << (id % 64)
+}
+
+// Has reports whether a text is in the set.
+func (s *Set) Has(id uint32) bool {
+	return int(id/64) < len(s.words) && s.words[id/64]>>(id%64)&1 != 0
+}
+
+// Len is the number of texts in the set.
+func (s *Set) Len() int {
+	n := 0
+	for _, w := range s.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
