@@ -23,6 +23,13 @@ type envelope struct {
 	Error  json.RawMessage `json:"error"`
 }
 
+// modern reports whether a message is one of the era without sessions: its header or its _meta says so. That
+// they agree is checked later.
+func (m *envelope) modern(header string) bool {
+	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
+	return mcp.IsModernProtocol(header) || mcp.IsModernProtocol(declared)
+}
+
 const (
 	methodCall      = "tools/call"
 	methodCancelled = "notifications/cancelled"

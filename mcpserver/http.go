@@ -150,7 +150,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
 func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
-	modern := mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion))
+	modern := m.modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == methodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
 		w.WriteHeader(http.StatusAccepted)
