@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"toolhost/builtin/internal/search/glob"
 	"toolhost/builtin/internal/search/walk"
 )
@@ -66,7 +68,7 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 }
 
 // compile reads the pattern, relative to Path.
-func (q *GlobQuery) compile() (*glob.Pattern, error) {
+func (q *GlobQuery) compile() (*fileName, error) {
 	if q.Pattern == "" {
 		return nil, fmt.Errorf("%w: the pattern is empty; pass ** for all files", ErrGlob)
 	}
@@ -88,16 +90,31 @@ func (q *GlobQuery) compile() (*glob.Pattern, error) {
 	if slices.Contains(strings.Split(p, "/"), "..") {
 		return nil, fmt.Errorf("%w %q: `..` leads outside; pass the directory as path", ErrGlob, q.Pattern)
 	}
-	want, err := glob.Compile(p, glob.Options{})
+	want, err := glob.Compile(p, glob.Options{}) // says best what is wrong, and bounds what a pattern may stand for
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %w", ErrGlob, q.Pattern, err)
 	}
-	return want, nil
+	return &fileName{Pattern: want, text: p}, nil
+}
+
+// A fileName is what a Glob asks for: a pattern of doublestar. The shapes that nearly all patterns have, such as
+// `**/*.go`, mean the same to the matcher of ignore files, which compares a suffix and is done.
+type fileName struct {
+	*glob.Pattern
+	text string
+}
+
+// Match reports whether the path, with slashes, is asked for.
+func (n *fileName) Match(path string) bool {
+	if n.Simple() {
+		return n.Pattern.Match(path)
+	}
+	return doublestar.MatchUnvalidated(n.text, path) // glob.Compile has validated it
 }
 
 // narrow returns the scope of the literal directory that the pattern starts
 // with; one without a path when there is nothing.
-func (q *GlobQuery) narrow(want *glob.Pattern) (Scope, error) {
+func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	scope := q.Scope
 	info, err := os.Lstat(scope.Path)
 	if err != nil || !info.IsDir() {

@@ -46,6 +46,9 @@ type Pattern struct {
 	ends   []string // general: literal ends, one for each alternative
 }
 
+// Simple reports whether the pattern has one of the shapes that need no automaton.
+func (p *Pattern) Simple() bool { return p.kind != general }
+
 // kind tells the shapes that need no automaton, in practice nearly all.
 type kind uint8
 
