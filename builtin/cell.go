@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"toolhost/builtin/internal/shell"
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
@@ -24,8 +26,13 @@ type cell struct {
 	looked  time.Time
 	covered map[string]os.FileInfo // denied files as they were when they were covered
 	absent  []string               // protected paths that did not exist, which no mount holds
+	torn    bool                   // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
+
+	watch    *fsnotify.Watcher // of where covered files lie; nil where the system gives none
+	watched  map[string]bool
+	followed chan struct{} // closed when nobody follows the watch any more
 
 	users   int
 	retired bool // closed by whoever leaves last
@@ -104,7 +111,14 @@ func (cs *cells) end(c *cell) {
 	}
 }
 
-func (c *cell) close() error { return errors.Join(c.runner.Close(), c.box.Close()) }
+func (c *cell) close() error {
+	err := errors.Join(c.runner.Close(), c.box.Close())
+	if c.watch != nil {
+		err = errors.Join(err, c.watch.Close())
+		<-c.followed
+	}
+	return err
+}
 
 // close ends all cells and what runs in them.
 func (cs *cells) close() error {
@@ -126,17 +140,11 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	if err != nil {
 		return nil, fmt.Errorf("the directory for temporary files: %w", err)
 	}
-	c := &cell{policy: policy, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{}}
-	rules := policy.Network()
-	c.box, err = sandbox.Start(ctx, sandbox.Policy{
-		Writable: c.paths.Writable, ReadOnly: c.paths.ReadOnly, Denied: c.paths.Denied,
-		Masked: c.paths.Masked, Shown: c.paths.Shown,
-		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied}, Sockets: rules.Sockets,
-	}, sandbox.Options{})
-	if err != nil {
+	c := &cell{policy: policy, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{},
+		watched: map[string]bool{}, followed: make(chan struct{})}
+	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
 		return nil, err
 	}
-	c.note(c.paths.Denied)
 	for _, path := range c.paths.ReadOnly {
 		if _, err := os.Lstat(path); err != nil {
 			c.absent = append(c.absent, path)
@@ -148,12 +156,38 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	if err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
+	if c.watch, err = fsnotify.NewWatcher(); err == nil {
+		go cs.follow(c)
+	}
+	c.note(c.paths.Denied)
 	return c, nil
+}
+
+// startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
+// ends in a weaker one.
+func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths) (*sandbox.Sandbox, error) {
+	rules := policy.Network()
+	box, err := sandbox.Start(ctx, sandbox.Policy{
+		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown,
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied}, Sockets: rules.Sockets,
+	}, sandbox.Options{})
+	if err != nil {
+		return nil, err
+	}
+	held := box.Report().Enforces
+	if !held.Writes || !held.Processes || policy.Containment().Denies && !held.Denies {
+		err := errors.New("the sandbox that could be started holds less than the rules count on: repeat the call")
+		return nil, errors.Join(err, box.Close())
+	}
+	return box, nil
 }
 
 // current makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.
 func (c *cell) current(policy *guard.Policy) bool {
+	if c.torn {
+		return false
+	}
 	for _, path := range c.absent {
 		if _, err := os.Lstat(path); err == nil {
 			return false // somebody outside has made it; from now on a mount holds it
@@ -182,15 +216,6 @@ func (c *cell) current(policy *guard.Policy) bool {
 	}
 	c.note(fresh)
 	return true
-}
-
-// note remembers which files are covered.
-func (c *cell) note(paths []string) {
-	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil {
-			c.covered[path] = info
-		}
-	}
 }
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.

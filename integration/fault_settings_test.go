@@ -104,7 +104,7 @@ func settingsCalls(sandboxed bool) []settingsCall {
 		{"Glob", args{"pattern": "*.txt"}, true},
 		{"Read", args{"file_path": "open.txt"}, true},
 	}
-	if *long && sandboxed { // no rule on the text finds this one; the sandbox has to hold it
+	if sandboxed { // no rule on the text finds this one; the sandbox has to hold it
 		all = append(all, settingsCall{"Bash", args{"command": "f=secr; cat ${f}et.txt; true"}, true})
 	}
 	return all
