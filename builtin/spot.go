@@ -17,7 +17,7 @@ type spot struct {
 	box    *Toolbox
 	excuse string // why it is not in a cell, when that was asked for
 	leave  func() // gives the place up when the command has ended
-	// settle takes away what the command must not leave behind, and tells it the first time it is called.
+	// settle takes away what the command must not leave behind, once, and tells it as often as it is called.
 	settle func() []string
 }
 
@@ -39,13 +39,9 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
 	s := spot{runner: c.runner, cell: c, box: env.Box}
-	clean, once := settler(c, env.Policy.Roots()), sync.Once{}
-	s.settle = func() (notes []string) {
-		once.Do(func() { notes = clean() })
-		return notes
-	}
+	s.settle = sync.OnceValue(settler(c, env.Policy.Roots()))
 	s.leave = func() {
-		for _, note := range s.settle() { // of a task: a command in the foreground has told it
+		for _, note := range s.settle() { // the end of a task has no result that could tell it
 			env.Box.log.Warn(note)
 		}
 		env.Box.cells.leave(c)
@@ -96,7 +92,7 @@ func (s spot) remarks() []string {
 	}
 	all := s.settle()
 	for _, r := range s.cell.box.Refused() {
-		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s A person can allow it in sandbox.network.allowedDomains.", r.Host, r.Why))
+		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s. A person can allow it in sandbox.network.allowedDomains.", r.Host, strings.TrimSuffix(r.Why, ".")))
 	}
 	return all
 }
