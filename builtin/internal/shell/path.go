@@ -18,8 +18,9 @@ import (
 //
 // It runs in / (direnv and version managers execute what lies in the working
 // directory), as an interactive login shell (many tools add themselves to PATH
-// in the interactive part of .bashrc or .zshrc only), under the same supervision
-// as a command. If it does not answer in time, it is killed with everything it
+// in the interactive part of .bashrc or .zshrc only), with what is the system's
+// of the inherited PATH (the start-up files call programs by name, and commands
+// may have written to the other directories), under the same supervision as a command. If it does not answer in time, it is killed with everything it
 // started and the inherited PATH stays.
 //
 // Commands wait for the answer only if the inherited PATH is bare, and only during
@@ -63,6 +64,15 @@ func bare(path string) bool {
 
 var systemDirs = append(filepath.SplitList(fallbackPath), "/usr/games", "/usr/local/games", "/snap/bin")
 
+// systemPath is what is the system's of a PATH.
+func systemPath(path string) string {
+	dirs := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !slices.Contains(systemDirs, d) })
+	if len(dirs) == 0 {
+		return fallbackPath
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
 func (p *loginPath) done() { p.once.Do(func() { close(p.known) }) }
 
 // wait waits for the answer, but not beyond PathWait from the start.
@@ -103,7 +113,7 @@ func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
 		// understand it prints no answer.
 		Argv:  []string{loginShell(p.cfg.Env, bash), "-l", "-i", "-c", `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`},
 		Dir:   rootDir,
-		Env:   env,
+		Env:   setVar(slices.Clone(env), "PATH="+systemPath(lookup(env, "PATH"))),
 		Files: []*os.File{null, w, null},
 	})
 	w.Close()
