@@ -82,8 +82,11 @@ func (h *Host) open() error {
 	if err := h.openAudit(state); err != nil {
 		return err
 	}
-	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate")}); err != nil {
-		return err
+	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate"), Logger: h.log}); err != nil {
+		h.log.Warn("what is read is known until this process ends only", "error", err)
+		if h.seen, err = readstate.Open(readstate.Config{Logger: h.log}); err != nil {
+			return err
+		}
 	}
 	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
 		return err
