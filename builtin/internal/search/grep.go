@@ -36,6 +36,9 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 		return nil, err
 	}
 	defer l.close()
+	if l.stocked != 0 {
+		l.files = l.kept.narrow(l, p)
+	}
 	s := newSearch(e.config, &q, p, l)
 	s.run(limited)
 	if err := ctx.Err(); err != nil {

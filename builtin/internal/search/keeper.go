@@ -27,11 +27,17 @@ type keeper struct {
 
 // holding is a tree, and what works on it.
 type holding struct {
-	path     string
-	tree     *keptTree // nil: this root cannot be kept
-	stop     context.CancelFunc
-	idle     *time.Timer
-	progress progress
+	path string
+	tree *keptTree // nil: this root cannot be kept
+	stop context.CancelFunc
+	idle *time.Timer
+}
+
+func (h *holding) state() State {
+	if h.tree == nil {
+		return Walking
+	}
+	return h.tree.progress.get()
 }
 
 func newKeeper(e *Engine) *keeper {
@@ -101,7 +107,7 @@ func (k *keeper) hold(path string) *holding {
 
 // put adds a tree, and starts to fill it. It needs mu.
 func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t, progress: progress{now: Listing}}
+	h := &holding{path: path, tree: t}
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
 	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.drop(h) })
@@ -113,7 +119,6 @@ func (k *keeper) put(path string, t *keptTree) *holding {
 		k.trees = k.trees[:n]
 	}
 	if t == nil {
-		h.progress.set(Walking)
 		return h
 	}
 	k.work.Go(func() { h.fill(ctx, &k.gate) })
@@ -133,11 +138,12 @@ func (k *keeper) drop(h *holding) {
 
 // fill makes the first listing.
 func (h *holding) fill(ctx context.Context, g *gate) {
-	if h.tree.build(ctx, g) {
-		h.progress.set(Ready)
-	} else {
-		h.progress.set(Walking)
+	if !h.tree.build(ctx, g) {
+		h.tree.progress.set(Walking)
+		return
 	}
+	h.tree.progress.set(Ready)
+	h.tree.index(ctx, g)
 }
 
 // build lists what a query without globs asks for, while no query runs.
@@ -241,7 +247,10 @@ const (
 	Walking State = "walking"
 	// Listing: the first listing is under way; until it is done queries walk.
 	Listing State = "listing"
-	// Ready: the list is kept.
+	// Indexing: the list is kept; an index of contents is being made or brought
+	// up to date.
+	Indexing State = "indexing"
+	// Ready: the list is kept, and an index if contents may be kept.
 	Ready State = "ready"
 )
 
@@ -274,6 +283,10 @@ type Stats struct {
 	// Files and Directories are kept; Watches tells of how many directories the
 	// system announces changes, the others are looked at in each query.
 	Files, Directories, Watches int
+	// Index is the size of the index of contents in bytes, Indexed that of the
+	// contents; Memory, what the engine keeps of contents and indexes of all
+	// roots together.
+	Index, Indexed, Memory int64
 }
 
 // Stats tells what is kept of a root.
@@ -287,10 +300,11 @@ func (e *Engine) Stats(root string) Stats {
 	}
 	h := k.trees[i]
 	k.mu.Unlock()
-	s := Stats{State: h.progress.get()}
-	if s.State == Ready {
+	s := Stats{State: h.state()}
+	if s.State == Ready || s.State == Indexing {
 		h.tree.stats(&s)
 	}
+	s.Memory = e.memory.Load()
 	return s
 }
 
@@ -299,6 +313,7 @@ func (t *keptTree) stats(s *Stats) {
 	defer t.mu.Unlock()
 	s.Files, s.Watches = t.files, len(t.watched)
 	s.Directories = s.Watches + len(t.blind)
+	s.Index, s.Indexed = t.size, t.corpus
 }
 
 // Warm begins to keep the list of a root before its first query, while none

@@ -45,6 +45,9 @@ type listing struct {
 	// the tree's then.
 	kept *keptTree
 	gen  uint64
+	// stocked is the age of the tree's stock that the query may use and add to,
+	// 0: none.
+	stocked uint64
 
 	troubles troubles
 	mu       sync.Mutex
@@ -72,6 +75,8 @@ type file struct {
 	dir  *dir
 	name string
 	kept *dirent // nil in a listing that was made anew
+	// absent is what the index knows when that says that no line matches.
+	absent *known
 }
 
 func (f file) rel() string {
@@ -275,7 +280,7 @@ func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ig
 	if isDir {
 		l.pruned = append(l.pruned, &dir{rel: rel + "/", kept: kept.dir()})
 	} else {
-		l.omitted = append(l.omitted, file{d, e.Name, kept})
+		l.omitted = append(l.omitted, file{dir: d, name: e.Name, kept: kept})
 	}
 	return false
 }
@@ -309,7 +314,7 @@ func flatten(files []file, d *dir) []file {
 		if c.dir != nil {
 			files = flatten(files, c.dir)
 		} else {
-			files = append(files, file{d, c.name, c.kept})
+			files = append(files, file{dir: d, name: c.name, kept: c.kept})
 		}
 	}
 	return files

@@ -41,7 +41,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 		dirs := visit(d, free, &buf)
 		for _, c := range d.children {
 			if c.dir == nil {
-				count(file{d, c.name, c.kept})
+				count(file{dir: d, name: c.name, kept: c.kept})
 			}
 		}
 		slices.SortFunc(dirs, descending)

@@ -143,7 +143,7 @@ func (t *keptTree) settle() {
 
 // renew looks at a directory: at all of it, or only at what has changed.
 func (t *keptTree) renew(root *walk.Root, n *node, buf *walk.Buffer) {
-	if !n.listed || n.doubted || n.watch == 0 || len(n.again) > manyNames || !t.look(root, n) {
+	if !n.listed || n.doubted || n.watch.Load() == 0 || len(n.again) > manyNames || !t.look(root, n) {
 		t.read(root, n, buf)
 	}
 	n.again, n.doubted = nil, false
@@ -182,9 +182,13 @@ func (t *keptTree) look(root *walk.Root, n *node) bool {
 		case err != nil:
 		case !ok:
 			entries = slices.Insert(entries, i, t.add(n, name, info.Kind))
+			t.links(entries[i], info)
 		case entries[i].kind != info.Kind:
 			t.remove(entries[i])
 			entries[i] = t.add(n, name, info.Kind)
+			t.links(entries[i], info)
+		default:
+			t.links(entries[i], info)
 		}
 	}
 	n.entries = entries
@@ -204,7 +208,7 @@ func (n *node) open() string {
 
 // read lists a directory and, if it can, watches it from before on.
 func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
-	before, id := n.watch, n.id
+	before, id := n.watch.Load(), n.id
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
 		t.watch(n, fd)
@@ -219,7 +223,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	for _, e := range listed {
 		i, ok := n.find(e.Name)
 		if ok && n.entries[i].kind == e.Kind && !(moved && e.Kind == walk.Dir) {
-			if n.watch != before { // there was a time when no event told of it
+			if n.watch.Load() != before { // there was a time when no event told of it
 				n.entries[i].version.Add(1)
 			}
 			entries = append(entries, n.entries[i])
@@ -234,10 +238,14 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 		}
 	}
 	slices.SortFunc(entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
+	fresh := !n.listed || moved || n.watch.Load() == 0
 	n.entries, n.listed = entries, true
+	if fresh && t.sees && t.ready.Load() {
+		t.linksOf(root, n)
+	}
 	t.rule(root, n)
 	t.shared.Lock()
-	if n.watch == 0 {
+	if n.watch.Load() == 0 {
 		t.blind[n] = true
 	} else {
 		delete(t.blind, n)
@@ -256,6 +264,34 @@ func (n *node) fail(t *keptTree, err error) {
 	}
 }
 
+// links notes that a file has a name that was not known. Of a file that had one
+// name only when it was looked at, changes under the new name are not told.
+func (t *keptTree) links(e *dirent, info walk.Info) {
+	if info.Kind != walk.File || info.Links < 2 || e.inode == info.Inode {
+		return
+	}
+	e.inode = info.Inode
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.linked = true
+}
+
+func (t *keptTree) linksOf(root *walk.Root, n *node) {
+	dir, err := root.Sub(n.open())
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	for _, e := range n.entries {
+		if e.kind != walk.File {
+			continue
+		}
+		if info, err := dir.Stat(e.name); err == nil {
+			t.links(e, info)
+		}
+	}
+}
+
 // watch watches a directory that is open, if its file system tells of changes.
 func (t *keptTree) watch(n *node, fd int) {
 	t.shared.Lock()
@@ -266,7 +302,7 @@ func (t *keptTree) watch(n *node, fd int) {
 			w = k
 		}
 	}
-	if w == n.watch {
+	if w == n.watch.Load() {
 		return
 	}
 	t.unwatch(n)
@@ -276,10 +312,10 @@ func (t *keptTree) watch(n *node, fd int) {
 	// The directory may be known by another path, under which it has not been
 	// looked at since it moved, or which it has too (a bind mount).
 	if other := t.watched[w]; other != nil {
-		other.watch = 0
+		other.watch.Store(0)
 		t.blind[other] = true
 	}
-	n.watch = w
+	n.watch.Store(w)
 	t.watched[w] = n
 	t.queue.Held(len(t.watched))
 }

@@ -165,8 +165,11 @@ func newEngines(tb testing.TB, c Config) engines {
 func settle(tb testing.TB, e *Engine, root string) {
 	tb.Helper()
 	e.Warm(root)
-	p := &e.keeper.hold(root).progress
-	for {
+	h := e.keeper.hold(root)
+	if h.tree == nil {
+		return
+	}
+	for p := h.tree.progress; ; {
 		p.mu.Lock()
 		if p.now == Ready || p.now == Walking {
 			p.mu.Unlock()

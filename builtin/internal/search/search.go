@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"toolhost/builtin/internal/search/pattern"
@@ -52,6 +53,9 @@ type Config struct {
 	// are looked at in each query. Default 65,536: a third of what Linux allows
 	// a user with some memory; each takes about 1 KiB of the kernel's.
 	MaxWatches int
+	// MaxMemory is how many bytes of contents and of indexes are kept of all
+	// roots together. Default 256 MiB; negative: none, only lists.
+	MaxMemory int64
 	// Idle is after what time without a query all that is kept of a root is
 	// released. Default 30 minutes.
 	Idle time.Duration
@@ -65,6 +69,7 @@ const (
 	defaultMaxKept    = 400_000
 	defaultMaxRoots   = 4
 	defaultMaxWatches = 65_536
+	defaultMaxMemory  = 256 << 20
 	defaultIdle       = 30 * time.Minute
 )
 
@@ -72,6 +77,7 @@ const (
 type Engine struct {
 	config Config
 	keeper *keeper
+	memory atomic.Int64 // what is kept of contents and indexes, in bytes
 }
 
 // New returns an engine; Close it when done.
@@ -84,6 +90,7 @@ func New(c Config) *Engine {
 	c.MaxKept = cmp.Or(c.MaxKept, defaultMaxKept)
 	c.MaxRoots = cmp.Or(max(c.MaxRoots, 0), defaultMaxRoots)
 	c.MaxWatches = cmp.Or(max(c.MaxWatches, 0), defaultMaxWatches)
+	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory)
 	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
 	e := &Engine{config: c}
 	e.keeper = newKeeper(e)

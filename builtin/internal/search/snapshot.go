@@ -37,14 +37,21 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.sync(ctx, l.root, t.engine.config.Workers) {
-		return false
-	}
-	s := t.snapshot(ctx, l, sel, t.engine.config.Workers)
-	if s == nil {
-		return false
+	var s *snapshot
+	for s == nil || t.linked {
+		if t.linked {
+			t.linked = false
+			t.doubt(t.top)
+		}
+		if !t.sync(ctx, l.root, t.engine.config.Workers) {
+			return false
+		}
+		if s = t.snapshot(ctx, l, sel, t.engine.config.Workers); s == nil {
+			return false
+		}
 	}
 	l.kept, l.gen = t, s.gen
+	l.stocked = t.admit(&l.scope)
 	l.files, l.pruned, l.omitted = s.files, s.pruned, s.omitted
 	for _, tr := range s.troubles {
 		l.troubles.add(tr.path, tr.err)

@@ -50,6 +50,8 @@ type keptTree struct {
 	dropped []*node
 	ruled   []*node // whose ignore files have changed
 	files   int
+	linked  bool // files have been found that others may be names of
+	stock
 }
 
 // node is a directory.
@@ -63,7 +65,7 @@ type node struct {
 	local   bool
 	id      walk.ID
 	err     error
-	watch   int32           // 0: none
+	watch   atomic.Int32    // 0: none
 	again   map[string]bool // entries to look at again
 	doubted bool            // all entries are to be looked at again
 	gone    bool            // no longer part of the tree
@@ -80,6 +82,8 @@ type dirent struct {
 	// version counts the changes that are known of.
 	version atomic.Uint32
 	known   atomic.Pointer[known]
+	inode   uint64 // when it was last seen to have more than one name
+	id      uint32 // in the index, 0: none; needs mu
 }
 
 func (e *dirent) dir() *node {
@@ -89,15 +93,9 @@ func (e *dirent) dir() *node {
 	return e.sub
 }
 
-// known is what is known of a file. It is immutable.
-type known struct {
-	version uint32 // of the entry when it was looked at
-	stamp   walk.Stamp
-}
-
 func newTree(e *Engine, path string) (*keptTree, error) {
 	t := &keptTree{
-		path: path, engine: e, top: &node{},
+		path: path, engine: e, top: &node{}, stock: newStock(),
 		watched: map[int32]*node{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
 	}
 	var err error
@@ -120,6 +118,7 @@ func (t *keptTree) close() {
 	t.mounts.Close()
 	t.forget(t.top)
 	t.snapshots = nil
+	t.empty()
 }
 
 func (n *node) find(name string) (int, bool) {
@@ -234,18 +233,18 @@ func (t *keptTree) forget(n *node) {
 // drop forgets a file.
 func (t *keptTree) drop(e *dirent) {
 	e.version.Add(1)
-	e.known.Store(nil)
+	t.learn(e, nil)
 	t.files--
 }
 
 func (t *keptTree) unwatch(n *node) {
-	if n.watch == 0 {
+	if n.watch.Load() == 0 {
 		return
 	}
-	if t.watched[n.watch] == n {
-		delete(t.watched, n.watch)
-		t.queue.Remove(n.watch)
+	if w := n.watch.Load(); t.watched[w] == n {
+		delete(t.watched, w)
+		t.queue.Remove(w)
 		t.queue.Held(len(t.watched))
 	}
-	n.watch = 0
+	n.watch.Store(0)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"toolhost/builtin/internal/search/match"
 	"toolhost/builtin/internal/search/walk"
@@ -39,6 +41,39 @@ func (w *worker) file(f file, c *chunk) {
 	if s.list.scope.hides(s.list.real(f.rel()), false) {
 		return
 	}
+	if s.list.stocked != 0 {
+		if k := s.list.kept.current(s.list.root, f.kept, s.list.stocked); k != nil && w.recall(f, k, c) {
+			return
+		}
+	}
+	w.open(f, c)
+}
+
+// recall searches a file without reading it, if enough is known of it.
+func (w *worker) recall(f file, k *known, c *chunk) bool {
+	s := w.search
+	switch {
+	case k.content == contentTooLarge:
+		s.tooLarge.Add(1)
+		s.list.troubles.mention(s.list.printed(f))
+	case k.content == contentBinary:
+		s.binary.Add(1)
+	case k.same(f.absent):
+		if k.nul && s.pattern.Lines && w.matcher.ScansAll() {
+			s.binary.Add(1)
+		}
+	case k.text != nil:
+		w.text(f, k.modified, match.Decode(k.text), c)
+	default:
+		return false
+	}
+	return true
+}
+
+// open reads a file and searches it.
+func (w *worker) open(f file, c *chunk) {
+	s := w.search
+	k := w.start(f)
 	h, err := s.list.root.Open(f.rel())
 	if err != nil {
 		if !walk.IsGone(err) {
@@ -47,13 +82,16 @@ func (w *worker) file(f file, c *chunk) {
 		return
 	}
 	defer h.Close()
+	if k != nil && !k.look(h) {
+		k = nil
+	}
 	buf := buffers.Get().(*[]byte)
 	defer func() {
 		if cap(*buf) <= maxKept {
 			buffers.Put(buf)
 		}
 	}()
-	raw, err := w.read(h, buf, f.dir.local)
+	raw, err := s.reader().read(h, buf, f.dir.local)
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
@@ -66,7 +104,21 @@ func (w *worker) file(f file, c *chunk) {
 		s.list.troubles.add(s.list.printed(f), err)
 		return
 	}
-	w.text(f, h, match.Decode(raw), c)
+	text := match.Decode(raw)
+	if k != nil {
+		s.list.kept.remember(f.kept, k, raw)
+	}
+	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
+	w.text(f, modified, text, c)
+}
+
+// start begins a record of a file that is about to be read, if it may be kept.
+func (w *worker) start(f file) *known {
+	l := w.search.list
+	if l.stocked == 0 {
+		return nil
+	}
+	return &known{version: f.kept.version.Load(), age: l.stocked}
 }
 
 var (
@@ -74,13 +126,26 @@ var (
 	errBinary   = errors.New("binary")
 )
 
+// reader reads files as a whole.
+type reader struct {
+	maxFile int64
+	direct  bool // the file was asked for by its path
+	stop    *atomic.Bool
+}
+
+func (s *search) reader() reader { return reader{s.config.MaxFile, s.list.direct, &s.stop} }
+
 // read reads the whole file into the buffer. A file whose beginning shows
 // that it is binary, or that is too large, is not read on. A short read ends
 // the file when local.
-func (w *worker) read(h walk.Handle, buf *[]byte, local bool) ([]byte, error) {
+func (r reader) read(h walk.Handle, buf *[]byte, local bool) ([]byte, error) {
 	n, first := 0, true
+	*buf = slices.Grow((*buf)[:0], firstRead)
 	for {
 		b := (*buf)[:cap(*buf)]
+		if first { // what is binary must not depend on what was read before
+			b = b[:firstRead]
+		}
 		m, err := h.Read(b[n:])
 		n += m
 		if err == io.EOF || err == nil && local && n < len(b) {
@@ -94,20 +159,20 @@ func (w *worker) read(h walk.Handle, buf *[]byte, local bool) ([]byte, error) {
 		}
 		if first {
 			first = false
-			if !w.search.list.direct && isBinary(b) {
+			if !r.direct && isBinary(b) {
 				return nil, errBinary
 			}
 			info, err := h.Stat()
 			if err != nil {
 				return nil, err
 			}
-			if info.Size > w.search.config.MaxFile {
+			if info.Size > r.maxFile {
 				return nil, errTooLarge
 			}
 			*buf = slices.Grow(b, max(int(info.Size)+1-len(b), len(b)))
 			continue
 		}
-		if int64(n) > w.search.config.MaxFile || w.search.stop.Load() {
+		if int64(n) > r.maxFile || r.stop.Load() {
 			return nil, errTooLarge
 		}
 		*buf = slices.Grow(b, len(b))
@@ -122,8 +187,8 @@ func isBinary(b []byte) bool {
 	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
 }
 
-// text searches the decoded text of a file.
-func (w *worker) text(f file, h walk.Handle, b []byte, c *chunk) {
+// text searches the decoded text of a file that was changed at the time told.
+func (w *worker) text(f file, modified func() (time.Time, error), b []byte, c *chunk) {
 	o := &output{worker: w, file: f, text: b, chunk: c, line: 1, printed: -1}
 	w.matcher.Reset(b)
 	if !w.search.pattern.Lines {
@@ -136,12 +201,12 @@ func (w *worker) text(f file, h walk.Handle, b []byte, c *chunk) {
 	}
 	switch w.search.query.Mode {
 	case FilesWithMatches:
-		info, err := h.Stat()
+		mtime, err := modified()
 		if err != nil {
 			w.search.list.troubles.add(w.search.list.printed(f), err)
 			return
 		}
-		o.emitPath(entry{mtime: info.MTime, count: 1}, "")
+		o.emitPath(entry{mtime: mtime, count: 1}, "")
 	case Count:
 		o.emitPath(entry{count: o.matches}, ":"+strconv.Itoa(o.matches))
 	}

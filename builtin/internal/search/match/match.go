@@ -4,6 +4,7 @@
 package match
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"toolhost/builtin/internal/search/pattern"
@@ -17,6 +18,7 @@ type Matcher struct {
 	vm     *machine
 	finder *finder
 	beyond bool // see foldsBeyond
+	dense  bool // literals are so dense that scanning is faster
 
 	text   []byte
 	at     int // start of the next line to look at
@@ -52,7 +54,9 @@ func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
 func (m *Matcher) Reset(text []byte) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
-	m.direct = m.finder == nil || m.beyond && hasPartners(text)
+	// A binary file is told of if a line with a match is in it at all, so that one
+	// is searched by its literals in any case.
+	m.direct = m.finder == nil || m.beyond && hasPartners(text) || m.dense && bytes.IndexByte(text, 0) < 0
 	if m.finder != nil {
 		m.finder.reset()
 	}
@@ -61,6 +65,18 @@ func (m *Matcher) Reset(text []byte) {
 // Scans reports whether Next looks at every byte of the text, not only at
 // where a literal is.
 func (m *Matcher) Scans() bool { return m.direct }
+
+// ScansAll reports whether each text is scanned as a whole.
+func (m *Matcher) ScansAll() bool { return m.finder == nil }
+
+// FoldsBeyond reports whether a letter of a literal has another case outside of
+// ASCII: then texts with such a letter (see Partners) need not hold the literal
+// as it is spelt.
+func (m *Matcher) FoldsBeyond() bool { return m.beyond }
+
+// Partners reports whether a text holds a letter outside of ASCII whose other
+// case is an ASCII letter.
+func Partners(text []byte) bool { return hasPartners(text) }
 
 // Next returns the next line with a match. It is for patterns whose matches
 // are within lines.
@@ -111,7 +127,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 		m.candidates++
 		m.skipped += k - m.at
 		if m.candidates%judgeSkipAt == 0 && m.skipped < m.candidates*minSkip {
-			m.finder, m.direct, m.at = nil, true, s.Start
+			m.dense, m.direct, m.at = true, true, s.Start
 			return Span{}, false
 		}
 		m.at = s.End + 1

@@ -29,12 +29,13 @@ const (
 	maxLiteral = 256
 )
 
-// literals returns the best set of literals of a simplified regexp, or nil.
-func literals(re *syntax.Regexp) *Literals {
-	best := pick(required(re))
-	if best == nil {
+// literals returns the best of the required sets of a simplified regexp, or nil.
+func literals(re *syntax.Regexp, sets []Literals) *Literals {
+	picked := pick(sets)
+	if picked == nil {
 		return nil
 	}
+	best := new(*picked)
 	if e := exact(re); e != nil && !asserts(re) && !e.mixed && e.fold == best.Fold && slices.Equal(e.normal(), best.Texts) {
 		best.Exact = true
 	}

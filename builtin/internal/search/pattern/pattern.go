@@ -27,6 +27,8 @@ type Pattern struct {
 	// Literals: each match contains one of them. Nil when none are known that
 	// would be worth searching for.
 	Literals *Literals
+	// Required are sets of texts; each match contains one of each set.
+	Required []Literals
 }
 
 // Compile reads a pattern. Its errors are *Error.
@@ -54,7 +56,8 @@ func Compile(text string, o Options) (*Pattern, error) {
 		return nil, &Error{Pattern: text, Msg: err.Error()}
 	}
 	markAssertions(p.Prog)
-	p.Literals = literals(re)
+	p.Required = required(re)
+	p.Literals = literals(re, p.Required)
 	return p, nil
 }
 

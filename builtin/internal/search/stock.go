@@ -1,0 +1,273 @@
+package search
+
+import (
+	"bytes"
+	"sync/atomic"
+	"time"
+
+	"toolhost/builtin/internal/search/index"
+	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/pattern"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// stock is what is kept of the contents of a tree's files: trigrams of all, and
+// as much of themselves as the budget allows. Files that are hidden are not in
+// it: when the rules about that change, it is emptied. Everything needs the
+// tree's mu.
+type stock struct {
+	// age counts how often the stock was emptied; what was read for an older
+	// one is not added.
+	age      uint64
+	rules    hiddenRules
+	hidden   func(real string, dir bool) bool
+	segments []*index.Segment
+	size     int64 // bytes of segments
+	corpus   int64 // bytes of the texts in them
+	ids      uint32
+	full     bool          // the budget of the index is spent
+	wanted   bool          // there is something to add to the index
+	built    uint64        // the age for which an index has been made
+	wake     chan struct{} // told when wanted becomes true
+	progress *progress
+}
+
+type hiddenRules struct {
+	some bool
+	tag  string
+}
+
+// known is what is known of a file. It is immutable.
+type known struct {
+	version uint32 // of the entry when the file was looked at
+	age     uint64 // of the stock
+	stamp   walk.Stamp
+	at      int64 // when it was looked at, in nanoseconds since 1970
+	content content
+	text    []byte // of contentText, as it is on disk; nil: not kept
+	indexed bool   // in the index with this content
+	nul     bool   // the decoded text holds a NUL byte
+	letters bool   // see match.Partners
+}
+
+// content is what became of reading a file.
+type content uint8
+
+const (
+	contentUnread content = iota
+	contentText
+	contentBinary   // see worker.read
+	contentTooLarge // likewise
+)
+
+func newStock() stock {
+	return stock{age: 1, wake: make(chan struct{}, 1), progress: &progress{now: Listing}}
+}
+
+// admit returns the age of the stock if it may be used for a scope, and empties
+// it if it was gathered under other rules.
+func (t *keptTree) admit(s *Scope) uint64 {
+	if t.engine.config.MaxMemory < 0 || s.Hidden != nil && s.HiddenTag == "" {
+		return 0
+	}
+	rules := hiddenRules{s.Hidden != nil, s.HiddenTag}
+	if t.rules != rules || t.hidden == nil && s.Hidden != nil {
+		t.empty()
+		t.rules = rules
+	}
+	t.hidden = s.Hidden
+	if t.built != t.age {
+		t.want()
+	}
+	return t.age
+}
+
+func (t *keptTree) want() {
+	if t.wanted {
+		return
+	}
+	t.wanted = true
+	t.progress.set(Indexing)
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// empty drops all contents.
+func (t *keptTree) empty() {
+	t.engine.memory.Add(-t.size)
+	t.age++
+	t.segments, t.size, t.corpus, t.ids, t.full = nil, 0, 0, 0, false
+	t.clear(t.top)
+}
+
+func (t *keptTree) clear(n *node) {
+	for _, e := range n.entries {
+		if e.sub != nil {
+			t.clear(e.sub)
+		}
+		e.id = 0
+		t.learn(e, nil)
+	}
+}
+
+// learn replaces what is known of a file.
+func (t *keptTree) learn(e *dirent, k *known) {
+	old := e.known.Swap(k)
+	grown := 0
+	if k != nil {
+		grown = len(k.text)
+	}
+	if old != nil {
+		grown -= len(old.text)
+	}
+	t.engine.memory.Add(int64(grown))
+}
+
+// keep is learn for what was found outside of the lock, for a stock of that age.
+func (t *keptTree) keep(e *dirent, k *known) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age == k.age && !t.dead.Load() && !e.node.gone {
+		t.learn(e, k)
+	}
+}
+
+// room reports whether the budget allows to keep so many bytes of contents. A
+// part of it is left for the index.
+func (t *keptTree) room(n int) bool {
+	budget := t.engine.config.MaxMemory
+	return t.engine.memory.Load()+int64(n) <= budget-budget/8
+}
+
+// sure reports whether events tell of all changes of a file.
+func (k *known) sure(e *dirent) bool { return e.node.watch.Load() != 0 && k.stamp.Links <= 1 }
+
+// racy reports whether the file may have changed after it was looked at without
+// a change of its times.
+func (k *known) racy() bool {
+	window := int64(racyWindow)
+	if k.stamp.Change%int64(time.Second) == 0 {
+		window = int64(coarseWindow)
+	}
+	return k.at-max(k.stamp.Change, k.stamp.Status) < window
+}
+
+const (
+	// racyWindow is above the granularity of the clocks of Linux's file systems,
+	// a tick of at most 10 ms.
+	racyWindow = 20 * time.Millisecond
+	// coarseWindow is for file systems that count whole seconds, or two (FAT).
+	coarseWindow = 2100 * time.Millisecond
+)
+
+// current returns what is known of a file if it still holds, else nil.
+func (t *keptTree) current(root *walk.Root, e *dirent, age uint64) *known {
+	k := e.known.Load()
+	if k == nil || k.age != age {
+		return nil
+	}
+	v := e.version.Load()
+	if k.version == v && k.sure(e) {
+		return k
+	}
+	if k.racy() {
+		return nil
+	}
+	info, err := root.Stat(e.path)
+	if err != nil || info.Kind != walk.File || info.Stamp != k.stamp {
+		return nil
+	}
+	again := *k
+	again.version = v
+	t.keep(e, &again)
+	return &again
+}
+
+// same reports whether two records are of the same look at a file.
+func (k *known) same(o *known) bool { return o != nil && k.at == o.at && k.stamp == o.stamp }
+
+// describe says of a file that was read what a search will ask.
+func (k *known) describe(raw []byte) (text []byte) {
+	text = match.Decode(raw)
+	k.content = contentText
+	k.nul = bytes.IndexByte(text, 0) >= 0
+	k.letters = match.Partners(text)
+	return text
+}
+
+// narrow leaves out the files in which the index says that no line matches.
+func (t *keptTree) narrow(l *listing, p *pattern.Pattern) []file {
+	m := match.New(p, new(atomic.Bool))
+	var q index.Query
+	for _, set := range p.Required {
+		q.Require(set.Texts)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age != l.stocked || t.segments == nil {
+		return l.files
+	}
+	var may index.Set
+	if q.Selects() {
+		for _, s := range t.segments {
+			q.Select(s, &may)
+		}
+	}
+	var out []file
+	stale := 0
+	for _, f := range l.files {
+		k := f.kept.known.Load()
+		if k == nil || k.age != t.age || !k.indexed && k.content <= contentText {
+			stale++
+			out = append(out, f)
+			continue
+		}
+		if k.content == contentText && q.Selects() && !may.Has(f.kept.id) && !(m.FoldsBeyond() && k.letters) {
+			f.absent = k
+		}
+		told := p.Lines && m.ScansAll() && k.nul // to be counted as binary
+		current := k.version == f.kept.version.Load()
+		if !current {
+			stale++
+		}
+		if f.absent == nil || told || !current || !k.sure(f.kept) {
+			out = append(out, f)
+		}
+	}
+	if stale > maxStale && !t.full {
+		t.want()
+	}
+	return out
+}
+
+// maxStale is how many files that have changed are read in each query before
+// they are indexed again.
+const maxStale = 200
+
+// look notes the state of an open file that is about to be read.
+func (k *known) look(h walk.Handle) bool {
+	info, err := h.Stat()
+	if err != nil || info.Kind != walk.File {
+		return false
+	}
+	k.stamp, k.at = info.Stamp, time.Now().UnixNano()
+	return true
+}
+
+// modified is when the file was changed.
+func (k *known) modified() (time.Time, error) { return time.Unix(0, k.stamp.Change), nil }
+
+// remember keeps the content of a file that was read in a query.
+func (t *keptTree) remember(e *dirent, k *known, raw []byte) {
+	if !t.room(len(raw)) {
+		return
+	}
+	k.describe(raw)
+	k.text = bytes.Clone(raw)
+	if k.text == nil {
+		k.text = []byte{}
+	}
+	t.keep(e, k)
+}
