@@ -34,6 +34,12 @@ type cell struct {
 	watched  map[string]bool
 	followed chan struct{} // closed when nobody follows the watch any more
 
+	publish   bool               // ports that commands listen on
+	unpublish context.CancelFunc // ends that; nil where nothing runs
+	published sync.WaitGroup
+	life      context.Context // of the cell
+	end       context.CancelFunc
+
 	users   int
 	retired bool // closed by whoever leaves last
 }
@@ -71,7 +77,11 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 		}
 		cs.open[principal] = c
 	}
-	c.users++
+	if c.users++; c.users == 1 && c.publish {
+		var ctx context.Context
+		ctx, c.unpublish = context.WithCancel(c.life)
+		c.published.Go(func() { c.box.Publish(ctx, cs.log) })
+	}
 	return c, nil
 }
 
@@ -79,6 +89,10 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 func (cs *cells) leave(c *cell) {
 	cs.mu.Lock()
 	c.users--
+	if c.users == 0 && c.unpublish != nil {
+		c.unpublish()
+		c.unpublish = nil
+	}
 	last := c.retired && c.users == 0
 	cs.mu.Unlock()
 	if last {
@@ -112,11 +126,13 @@ func (cs *cells) end(c *cell) {
 }
 
 func (c *cell) close() error {
+	c.end()
 	err := errors.Join(c.runner.Close(), c.box.Close())
 	if c.watch != nil {
 		err = errors.Join(err, c.watch.Close())
 		<-c.followed
 	}
+	c.published.Wait()
 	return err
 }
 
@@ -140,7 +156,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	if err != nil {
 		return nil, fmt.Errorf("the directory for temporary files: %w", err)
 	}
-	c := &cell{policy: policy, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{},
+	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
 		return nil, err
@@ -156,6 +172,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	if err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	if c.watch, err = fsnotify.NewWatcher(); err == nil {
 		go cs.follow(c)
 	}

@@ -56,12 +56,20 @@ type Network struct {
 	Allowed, Denied []string
 	// Sockets are Unix sockets of host programs that stay reachable.
 	Sockets []string
+	// Publish says that ports commands listen on are published on the host's loopback.
+	Publish bool
 }
 
 // Network returns what commands may reach.
 func (p *Policy) Network() Network {
 	n := p.core.sandbox.Network
-	return Network{Allowed: texts(n.AllowedDomains), Denied: texts(n.DeniedDomains), Sockets: texts(n.AllowUnixSockets)}
+	publish := !p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on a machine of others
+	if n.PublishPorts != nil {
+		publish = *n.PublishPorts
+	}
+	return Network{
+		Allowed: texts(n.AllowedDomains), Denied: texts(n.DeniedDomains), Sockets: texts(n.AllowUnixSockets), Publish: publish,
+	}
 }
 
 func texts(entries []settings.Entry) []string {

@@ -48,3 +48,25 @@ func TestSandboxPaths(t *testing.T) {
 		}
 	}
 }
+
+// Ports are published for who sits at the machine, unless the settings say otherwise.
+func TestNetworkPublish(t *testing.T) {
+	_, ws := workspace(t)
+	yes, no := true, false
+	for _, tt := range []struct {
+		set                   *bool
+		remote, binding, want bool
+	}{
+		{want: true},
+		{remote: true},
+		{remote: true, binding: true, want: true},
+		{remote: true, set: &yes, want: true},
+		{set: &no, binding: true},
+	} {
+		set := rules(ws, "")
+		set.Sandbox.Network.PublishPorts, set.Sandbox.Network.AllowLocalBinding = tt.set, tt.binding
+		if got := policy(t, ws, set).For(Caller{Remote: tt.remote}).Network().Publish; got != tt.want {
+			t.Errorf("%+v: Publish = %v", tt, got)
+		}
+	}
+}

@@ -16,7 +16,7 @@ type portal interface {
 var errNoNetwork = errors.New("sandbox: the sandbox has no network of its own")
 
 // Dial connects to a port that a command listens on inside the sandbox, on its
-// loopback interface. With it a server can publish such a port on the host.
+// loopback interface. [Sandbox.Publish] publishes such ports on the host.
 func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	p, ok := s.engine.(portal)
 	if !ok || s.proxy == nil {

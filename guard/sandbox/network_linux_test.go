@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -102,6 +104,77 @@ for s in four, six:
 		if _, err := s.Dial(context.Background(), port); err == nil {
 			t.Errorf("Dial(%d) succeeded", port)
 		}
+	}
+}
+
+// A port that a command listens on can be reached on the host while it is published, and no longer.
+func TestPublish(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3 here")
+	}
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	taken, err := net.Listen("tcp4", "127.0.0.1:0") // a port that the host uses
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	_, host, _ := net.SplitHostPort(taken.Addr().String())
+	p, err := s.Spawn(Spec{Argv: []string{"python3", "-c", `
+import socket, sys
+other = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    c, _ = s.accept()
+    asked = b""
+    while part := c.recv(1 << 16): asked += part
+    c.sendall(b"inside " + str(len(asked)).encode()); c.close()
+`, port, host}, Dir: f.ws, Env: f.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var log bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Publish(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	}()
+	var c net.Conn
+	waitFor(t, "the published port", func() bool { c, err = net.Dial("tcp4", addr); return err == nil })
+	go func() {
+		c.Write(make([]byte, 1<<20))
+		c.(*net.TCPConn).CloseWrite()
+	}()
+	if b, err := io.ReadAll(c); err != nil || string(b) != "inside 1048576" {
+		t.Errorf("got %q, %v", b, err)
+	}
+	c.Close()
+	idle, err := net.Dial("tcp4", addr) // must not hold the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	cancel()
+	<-done
+	if c, err := net.Dial("tcp4", addr); err == nil {
+		c.Close()
+		t.Error("the port is open after the end of Publish")
+	}
+	if said := log.String(); strings.Count(said, "port="+host) != 1 {
+		t.Errorf("the log about the port that the host uses: %q", said)
 	}
 }
 

@@ -201,7 +201,7 @@ func networkKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),
 		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowedDomains of managed files counts."},
-		on("network.allowLocalBinding", "Let commands listen on the host's loopback.", "false", strict(false),
+		on("network.allowLocalBinding", "Let commands listen on the host's loopback: publishes their ports over HTTP too.", "false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowLocalBinding }),
 		{name: "sandbox.network.publishPorts", form: formSwitch, order: strict(false),
 			doc: "Publish ports commands listen on, on the host's loopback. By default on for stdio, off for HTTP.",
