@@ -46,14 +46,11 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	defer l.close()
 	relative := l.within(q.Path)
 	matches := func(f file) bool { return want.Match(relative(f.rel())) }
-	found := l.pick(limited, e.config.Workers, matches)
+	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), matches)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r := &GlobResult{Total: len(found), TimedOut: limited.Err() != nil}
-	if q.Limit > 0 {
-		found = found[:min(len(found), q.Limit)]
-	}
+	r := &GlobResult{Total: total, TimedOut: limited.Err() != nil}
 	var text strings.Builder
 	for _, f := range found {
 		r.Paths = append(r.Paths, l.printed(f.file))
@@ -142,53 +139,95 @@ type dated struct {
 	mtime time.Time
 }
 
-// pick returns the files that match, newest first; equal times go by path.
-func (l *listing) pick(ctx context.Context, workers int, match func(file) bool) []dated {
+// pick returns the newest files that match, at most limit unless that is 0,
+// and how many match; equal times go by path.
+func (l *listing) pick(ctx context.Context, workers, limit int, match func(file) bool) (found []dated, total int) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	var parts [][]dated
 	const size = 256
 	for range workers {
 		wg.Go(func() {
+			own, matched := newest{limit: limit}, 0
 			for ctx.Err() == nil {
 				from := (int(next.Add(1)) - 1) * size
 				if from >= len(l.files) {
-					return
+					break
 				}
-				part := l.date(l.files[from:min(from+size, len(l.files))], match)
-				mu.Lock()
-				parts = append(parts, part)
-				mu.Unlock()
+				matched += l.date(l.files[from:min(from+size, len(l.files))], match, &own)
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			found, total = append(found, own.files...), total+matched
 		})
 	}
 	wg.Wait()
-	found := slices.Concat(parts...)
-	slices.SortFunc(found, func(a, b dated) int {
-		if c := b.mtime.Compare(a.mtime); c != 0 {
-			return c
-		}
-		return comparePaths(a.rel(), b.rel())
-	})
-	return found
+	slices.SortFunc(found, newestFirst)
+	if limit > 0 {
+		found = found[:min(len(found), limit)]
+	}
+	return found, total
 }
 
-func (l *listing) date(files []file, match func(file) bool) []dated {
-	var out []dated
+// newest gathers the newest of many files, or all of them if limit is 0.
+type newest struct {
+	limit int
+	files []dated // sorted if limited
+}
+
+func (n *newest) add(f dated) {
+	if n.limit == 0 {
+		n.files = append(n.files, f)
+		return
+	}
+	if k := len(n.files); k == n.limit {
+		if newestFirst(n.files[k-1], f) < 0 {
+			return
+		}
+		n.files = n.files[:k-1]
+	}
+	i, _ := slices.BinarySearchFunc(n.files, f, newestFirst)
+	n.files = slices.Insert(n.files, i, f)
+}
+
+func newestFirst(a, b dated) int {
+	if c := b.mtime.Compare(a.mtime); c != 0 {
+		return c
+	}
+	return comparePaths(a.rel(), b.rel())
+}
+
+// date adds the files that match, and returns how many do.
+func (l *listing) date(files []file, match func(file) bool, to *newest) (n int) {
 	for _, f := range files {
-		if !match(f) || l.scope.hides(l.real(f.rel()), false) {
+		if !match(f) || l.hides(f) {
 			continue
 		}
-		info, err := l.root.Stat(f.rel())
+		mtime, err := l.modified(f)
 		switch {
 		case err != nil && !walk.IsGone(err):
 			l.troubles.add(l.printed(f), err)
-		case err == nil && info.Kind == walk.File:
-			out = append(out, dated{f, info.MTime})
+		case err == nil:
+			to.add(dated{f, mtime})
+			n++
 		}
 	}
-	return out
+	return n
+}
+
+// modified is when a file was changed; the error is walk.ErrNotRegular if it is
+// no file.
+func (l *listing) modified(f file) (time.Time, error) {
+	if l.stocked != 0 {
+		if k := f.kept.known.Load(); k != nil && k.age == l.stocked && k.version == f.kept.version.Load() && k.sure(f.kept) {
+			return k.modified()
+		}
+	}
+	info, err := l.root.Stat(f.rel())
+	if err == nil && info.Kind != walk.File {
+		err = walk.ErrNotRegular
+	}
+	return info.MTime, err
 }
 
 // comparePaths orders by path elements: a directory's files stand where its

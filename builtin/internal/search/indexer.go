@@ -65,19 +65,19 @@ func (x *indexer) run(ctx context.Context) {
 		if x.gate.pause(ctx) != nil || !x.file(f) {
 			return
 		}
-		if x.builder.Full() && !x.flush() {
+		if x.builder.Full() && !x.flush(mergeable) {
 			return
 		}
 	}
-	x.flush()
+	x.flush(func(a, b *index.Segment) bool { return a.Size()+b.Size() < maxSegment })
 }
 
 // missing lists the files that are not in the index as they are, by number.
 func (x *indexer) missing(ctx context.Context) []file {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.segments) >= maxSegments {
-		x.empty()
+	if x.adds > 2*x.files+manyAdds {
+		x.empty() // much in the index is of files as they no longer are
 	}
 	x.age, x.scope = x.stock.age, Scope{Base: x.path, Path: x.path, Hidden: x.hidden, HiddenTag: x.rules.tag}
 	l := &listing{root: x.root, path: x.path, scope: x.scope, top: withSlash(filepath.ToSlash(x.path))}
@@ -102,9 +102,9 @@ func (x *indexer) missing(ctx context.Context) []file {
 	return out
 }
 
-// maxSegments is from how many segments on the index is made anew, without what
-// has been deleted since.
-const maxSegments = 256
+// manyAdds is how many files a small tree may add to its index before that is
+// made anew.
+const manyAdds = 10_000
 
 // file adds one file. False: there is no sense in going on.
 func (x *indexer) file(f file) bool {
@@ -155,26 +155,46 @@ func (x *indexer) add(e *dirent, k *known, raw []byte) {
 	x.corpus += int64(len(text))
 }
 
+// mergeable reports whether one segment is better than two: it has one list of
+// trigrams. Merging those of like size only keeps the work in proportion.
+func mergeable(a, b *index.Segment) bool {
+	return a.Size() < 2*b.Size() && a.Size()+b.Size() < maxSegment
+}
+
+// maxSegment is the size in bytes that merging stops at, so that it does not
+// need much memory.
+const maxSegment = 32 << 20
+
 // flush makes a segment of what was added. False: the index may not grow, or
 // what it is made for is gone.
-func (x *indexer) flush() bool {
+func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 	if len(x.added) == 0 {
 		return true
 	}
-	s := x.builder.Flush()
+	segment := x.builder.Flush()
+	x.mu.Lock()
+	segments := append(slices.Clip(x.segments), segment)
+	x.mu.Unlock()
+	for n := len(segments); n > 1 && merge(segments[n-2], segments[n-1]); n-- {
+		segments = append(segments[:n-2:n-2], index.Merge(segments[n-2], segments[n-1]))
+	}
+	size := int64(0)
+	for _, s := range segments {
+		size += int64(s.Size())
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.dead.Load() || x.stock.age != x.age {
 		return false
 	}
-	size, corpus := x.size+int64(s.Size()), x.stock.corpus+x.corpus
-	if size > max(corpus*indexPercent/100, smallIndex) || x.engine.memory.Load()+int64(s.Size()) > x.engine.config.MaxMemory {
+	corpus := x.stock.corpus + x.corpus
+	if size > max(corpus*indexPercent/100, smallIndex) || x.engine.memory.Load()+size-x.size > x.engine.config.MaxMemory {
 		x.full = true
 		return false
 	}
-	x.segments = append(x.segments, s)
-	x.size, x.stock.corpus = size, corpus
-	x.engine.memory.Add(int64(s.Size()))
+	x.engine.memory.Add(size - x.size)
+	x.segments, x.size, x.stock.corpus = segments, size, corpus
+	x.adds += len(x.added)
 	for i, e := range x.added {
 		if !e.node.gone && e.id != 0 {
 			k := x.looks[i]
@@ -189,7 +209,7 @@ func (x *indexer) flush() bool {
 const (
 	// indexPercent bounds the index to a part of the texts that are in it; what
 	// has been indexed many times over counts each time.
-	indexPercent = 25
+	indexPercent = 20
 	// smallIndex is the size in bytes that any index may have: trigrams weigh
 	// more in few texts.
 	smallIndex = 8 << 20

@@ -45,9 +45,10 @@ type listing struct {
 	// the tree's then.
 	kept *keptTree
 	gen  uint64
-	// stocked is the age of the tree's stock that the query may use and add to,
-	// 0: none.
+	// stocked is the age of the tree's stock that the query may use, 0: none;
+	// learns says that it may add to it.
 	stocked uint64
+	learns  bool
 
 	troubles troubles
 	mu       sync.Mutex
@@ -80,7 +81,7 @@ type file struct {
 }
 
 func (f file) rel() string {
-	if f.kept != nil && f.kept.node.rel == f.dir.rel {
+	if f.kept != nil {
 		return f.kept.path
 	}
 	return f.dir.rel + f.name
@@ -93,6 +94,11 @@ func (l *listing) close() {
 	if l.root != nil {
 		l.root.Close()
 	}
+}
+
+// hides reports whether a file does not exist for this query.
+func (l *listing) hides(f file) bool {
+	return l.scope.Hidden != nil && l.scope.Hidden(l.real(f.rel()), false)
 }
 
 // troubles gathers what could not be read.

@@ -51,7 +51,7 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 		}
 	}
 	l.kept, l.gen = t, s.gen
-	l.stocked = t.admit(&l.scope)
+	l.stocked, l.learns = t.admit(&l.scope)
 	l.files, l.pruned, l.omitted = s.files, s.pruned, s.omitted
 	for _, tr := range s.troubles {
 		l.troubles.add(tr.path, tr.err)

@@ -25,6 +25,7 @@ type stock struct {
 	size     int64 // bytes of segments
 	corpus   int64 // bytes of the texts in them
 	ids      uint32
+	adds     int           // files added to the index, each as often as it was
 	full     bool          // the budget of the index is spent
 	wanted   bool          // there is something to add to the index
 	built    uint64        // the age for which an index has been made
@@ -64,11 +65,12 @@ func newStock() stock {
 	return stock{age: 1, wake: make(chan struct{}, 1), progress: &progress{now: Listing}}
 }
 
-// admit returns the age of the stock if it may be used for a scope, and empties
-// it if it was gathered under other rules.
-func (t *keptTree) admit(s *Scope) uint64 {
+// admit returns the age of the stock if it may be used for a scope, and whether
+// the query is to add to it. The stock is emptied if it was gathered under
+// other rules.
+func (t *keptTree) admit(s *Scope) (age uint64, learns bool) {
 	if t.engine.config.MaxMemory < 0 || s.Hidden != nil && s.HiddenTag == "" {
-		return 0
+		return 0, false
 	}
 	rules := hiddenRules{s.Hidden != nil, s.HiddenTag}
 	if t.rules != rules || t.hidden == nil && s.Hidden != nil {
@@ -77,9 +79,9 @@ func (t *keptTree) admit(s *Scope) uint64 {
 	}
 	t.hidden = s.Hidden
 	if t.built != t.age {
-		t.want()
+		t.want() // which costs queries nothing, as copying what they read would
 	}
-	return t.age
+	return t.age, t.built == t.age
 }
 
 func (t *keptTree) want() {
@@ -98,7 +100,7 @@ func (t *keptTree) want() {
 func (t *keptTree) empty() {
 	t.engine.memory.Add(-t.size)
 	t.age++
-	t.segments, t.size, t.corpus, t.ids, t.full = nil, 0, 0, 0, false
+	t.segments, t.size, t.corpus, t.ids, t.adds, t.full = nil, 0, 0, 0, 0, false
 	t.clear(t.top)
 }
 

@@ -38,7 +38,7 @@ func newWorker(s *search) *worker {
 // file searches one file and appends what it finds to the chunk.
 func (w *worker) file(f file, c *chunk) {
 	s := w.search
-	if s.list.scope.hides(s.list.real(f.rel()), false) {
+	if s.list.hides(f) {
 		return
 	}
 	if s.list.stocked != 0 {
@@ -115,7 +115,7 @@ func (w *worker) open(f file, c *chunk) {
 // start begins a record of a file that is about to be read, if it may be kept.
 func (w *worker) start(f file) *known {
 	l := w.search.list
-	if l.stocked == 0 {
+	if !l.learns {
 		return nil
 	}
 	return &known{version: f.kept.version.Load(), age: l.stocked}

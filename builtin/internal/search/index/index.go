@@ -1,6 +1,5 @@
 // Package index tells which of many texts may hold given strings, by the
-// trigrams of both: every three bytes in a row, with ASCII letters in lower
-// case. It errs on one side only: a text that is not selected does not hold the
+// trigrams of both: three bytes in a row, with ASCII letters in lower case. It errs on one side only: a text that is not selected does not hold the
 // strings.
 package index
 
@@ -49,9 +48,16 @@ func (b *Builder) Add(id uint32, text []byte) {
 	}
 	b.list = b.list[:0]
 	seen := b.seen
-	t := uint32(folded[text[0]])<<8 | uint32(folded[text[1]])
-	for _, c := range text[2:] {
+	t, alike, last := uint32(0), 0, none
+	for _, c := range text {
 		t = (t<<8 | uint32(folded[c])) & (trigrams - 1)
+		k := kinds[c]
+		if k != last {
+			alike, last = 0, k
+		}
+		if alike++; alike < 3 || k == none {
+			continue
+		}
 		if bit := uint64(1) << (t & 63); seen[t>>6]&bit == 0 {
 			seen[t>>6] |= bit
 			b.list = append(b.list, t)
@@ -84,6 +90,60 @@ func (b *Builder) Flush() *Segment {
 	return s
 }
 
+// Merge returns the index of the texts of two segments. A text that is in both
+// counts as one that holds what either has.
+func Merge(a, b *Segment) *Segment {
+	m := &Segment{
+		trigrams: make([]uint32, 0, max(len(a.trigrams), len(b.trigrams))),
+		postings: make([]byte, 0, len(a.postings)+len(b.postings)),
+	}
+	var left, right []uint32
+	for i, j := 0, 0; i < len(a.trigrams) || j < len(b.trigrams); {
+		t := uint32(trigrams)
+		if i < len(a.trigrams) {
+			t = a.trigrams[i]
+		}
+		if j < len(b.trigrams) {
+			t = min(t, b.trigrams[j])
+		}
+		left, right = left[:0], right[:0]
+		if i < len(a.trigrams) && a.trigrams[i] == t {
+			left = a.decode(i, left)
+			i++
+		}
+		if j < len(b.trigrams) && b.trigrams[j] == t {
+			right = b.decode(j, right)
+			j++
+		}
+		m.trigrams = append(m.trigrams, t)
+		m.starts = append(m.starts, uint32(len(m.postings)))
+		m.postings = appendUnion(m.postings, left, right)
+	}
+	m.starts = append(m.starts, uint32(len(m.postings)))
+	m.trigrams, m.starts, m.postings = slices.Clip(m.trigrams), slices.Clip(m.starts), slices.Clip(m.postings)
+	return m
+}
+
+// appendUnion appends two lists as one, each text once.
+func appendUnion(out []byte, a, b []uint32) []byte {
+	previous := uint32(0)
+	for len(a) > 0 || len(b) > 0 {
+		var id uint32
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] <= b[0]:
+			if len(b) > 0 && a[0] == b[0] {
+				b = b[1:]
+			}
+			id, a = a[0], a[1:]
+		default:
+			id, b = b[0], b[1:]
+		}
+		out = binary.AppendUvarint(out, uint64(id-previous))
+		previous = id
+	}
+	return out
+}
+
 // sort orders the pairs by trigram, in two passes of 12 bits; texts are in
 // order already and stay so.
 func (b *Builder) sort() {
@@ -108,6 +168,28 @@ func (b *Builder) sort() {
 	}
 }
 
+// kind of a byte. Only trigrams of one kind are in an index, and not those of
+// none: binary data would fill it with the others, which no one searches for.
+type kind uint8
+
+const (
+	none  kind = iota
+	ascii      // what lines of text in ASCII consist of
+	other      // part of a character outside of ASCII
+)
+
+var kinds = func() (k [256]kind) {
+	for i := range k {
+		switch {
+		case i >= 0x80:
+			k[i] = other
+		case i >= ' ' && i != 0x7f || i == '\t':
+			k[i] = ascii
+		}
+	}
+	return k
+}()
+
 // folded maps upper case to lower case.
 var folded = func() (f [256]byte) {
 	for i := range f {
@@ -124,16 +206,19 @@ var folded = func() (f [256]byte) {
 type Query struct{ sets [][][]uint32 }
 
 // Require adds a set of strings of which a text must hold one, in any case. A
-// set with a string that is too short selects everything, and is left out.
+// set with a string of which no trigram is indexed selects everything, and is
+// left out.
 func (q *Query) Require(texts []string) {
 	var set [][]uint32
 	for _, text := range texts {
-		if len(text) < 3 {
-			return
-		}
 		var list []uint32
-		for i := range len(text) - 2 {
-			list = append(list, uint32(folded[text[i]])<<16|uint32(folded[text[i+1]])<<8|uint32(folded[text[i+2]]))
+		for i := 2; i < len(text); i++ {
+			if k := kinds[text[i]]; k != none && k == kinds[text[i-1]] && k == kinds[text[i-2]] {
+				list = append(list, uint32(folded[text[i-2]])<<16|uint32(folded[text[i-1]])<<8|uint32(folded[text[i]]))
+			}
+		}
+		if len(list) == 0 {
+			return
 		}
 		slices.Sort(list)
 		set = append(set, slices.Compact(list))
@@ -188,7 +273,7 @@ func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 	out = s.decode(at[0], out)
 	var other []uint32
 	for _, i := range at[1:] {
-		if len(out) == 0 || size(i) > notWorth*len(out)+notWorth {
+		if len(out) == 0 || size(i) > notWorth*len(out) {
 			break
 		}
 		other = s.decode(i, other[:0])
@@ -198,8 +283,8 @@ func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 }
 
 // notWorth is how many postings are decoded at most to save the look at one
-// text, which takes about 10 µs.
-const notWorth = 512
+// text, which takes 10 µs or more where one posting takes 1 ns.
+const notWorth = 8192
 
 func (s *Segment) decode(i int, out []uint32) []uint32 {
 	id := uint32(0)
