@@ -122,7 +122,7 @@ func TestReaderNeverBlocks(t *testing.T) {
 	const calls = 200
 	go func() {
 		for i := range calls {
-			c.send(toolCall(i, "Bash", waitFor))
+			c.send(toolCall(i, "Bash", fmt.Sprintf(`{"command":"until [ -e go ]; do sleep 0.01; done; echo %d >> order"}`, i)))
 		}
 		c.send(ping)
 	}()
@@ -130,10 +130,18 @@ func TestReaderNeverBlocks(t *testing.T) {
 		t.Fatalf("the first answer is to %s, not to the ping", a.ID)
 	}
 	writeFile(t, filepath.Join(c.root, "go"), "")
+	answered := map[string]bool{}
+	var order strings.Builder
 	for i := range calls {
-		if a := c.receive(); string(a.ID) != fmt.Sprint(i) || a.Error != nil {
+		fmt.Fprintln(&order, i)
+		if a := c.receive(); a.Error != nil || answered[string(a.ID)] { // the answers may overtake each other
 			t.Fatalf("answer %d is to %s: %+v", i, a.ID, a.Error)
+		} else {
+			answered[string(a.ID)] = true
 		}
+	}
+	if ran, err := os.ReadFile(filepath.Join(c.root, "order")); err != nil || string(ran) != order.String() {
+		t.Errorf("the calls ran in the order %q, %v", ran, err)
 	}
 }
 
