@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (x *indexer) run(ctx context.Context) {
 }
 
 // missing lists the files that are not in the index as they are, by number.
-func (x *indexer) missing(ctx context.Context) []file {
+func (x *indexer) missing(ctx context.Context) []numbered {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.adds > 2*x.files+manyAdds {
@@ -88,18 +89,24 @@ func (x *indexer) missing(ctx context.Context) []file {
 	if s == nil {
 		return nil
 	}
-	var out []file
+	var out []numbered
 	for _, f := range s.files {
 		if k := f.kept.known.Load(); k == nil || k.age != x.age || !k.indexed || k.version != f.kept.version.Load() {
 			if f.kept.id == 0 {
 				x.ids++
 				f.kept.id = x.ids
 			}
-			out = append(out, f)
+			out = append(out, numbered{f, f.kept.id})
 		}
 	}
-	slices.SortFunc(out, func(a, b file) int { return int(a.kept.id) - int(b.kept.id) })
+	slices.SortFunc(out, func(a, b numbered) int { return cmp.Compare(a.id, b.id) })
 	return out
+}
+
+// numbered is a file with the number it has in the index of this age, for where mu is not held.
+type numbered struct {
+	file
+	id uint32
 }
 
 // manyAdds is how many files a small tree may add to its index before that is
@@ -107,7 +114,7 @@ func (x *indexer) missing(ctx context.Context) []file {
 const manyAdds = 10_000
 
 // file adds one file. False: there is no sense in going on.
-func (x *indexer) file(f file) bool {
+func (x *indexer) file(f numbered) bool {
 	e := f.kept
 	if x.scope.hides(filepath.FromSlash(withSlash(x.path)+e.path), false) || x.dead.Load() {
 		return !x.dead.Load()
@@ -118,7 +125,7 @@ func (x *indexer) file(f file) bool {
 			return true
 		}
 		*k = *old
-		x.add(e, k, k.text)
+		x.add(f, k, k.text)
 		return true
 	}
 	h, err := x.root.Open(e.path)
@@ -143,15 +150,15 @@ func (x *indexer) file(f file) bool {
 		if x.room(len(raw)) {
 			k.text = append([]byte{}, raw...)
 		}
-		x.add(e, k, raw)
+		x.add(f, k, raw)
 	}
 	return true
 }
 
-func (x *indexer) add(e *dirent, k *known, raw []byte) {
+func (x *indexer) add(f numbered, k *known, raw []byte) {
 	text := k.describe(raw)
-	x.builder.Add(e.id, text)
-	x.added, x.looks = append(x.added, e), append(x.looks, k)
+	x.builder.Add(f.id, text)
+	x.added, x.looks = append(x.added, f.kept), append(x.looks, k)
 	x.corpus += int64(len(text))
 }
 
