@@ -153,6 +153,7 @@ func (e *editor) do(tb testing.TB, ed edit) string {
 // scene is a tree in which things change, and what is above it.
 type scene struct {
 	outer, root string
+	hides       bool
 	r           *rand.Rand
 }
 
@@ -160,7 +161,7 @@ var sceneNames = []string{"a", "b", "c.go", "d.go", "e.txt", "lib", "src", "buil
 
 func newScene(tb testing.TB, seed uint64) *scene {
 	outer := tree(tb, map[string]string{"elsewhere/a": "foo\n", "elsewhere/b/c.go": "bar foo\n"})
-	s := &scene{outer, filepath.Join(outer, "in", "root"), rand.New(rand.NewPCG(seed, 5))}
+	s := &scene{outer, filepath.Join(outer, "in", "root"), seed%2 == 1, rand.New(rand.NewPCG(seed, 5))}
 	for _, name := range []string{".git/info", "src"} {
 		if err := os.MkdirAll(filepath.Join(s.root, name), 0o755); err != nil {
 			tb.Fatal(err)
@@ -272,7 +273,7 @@ func (s *scene) query() (string, func(e *Engine) (any, error)) {
 			scope.Path = s.root
 		}
 	}
-	if s.r.IntN(4) == 0 {
+	if s.hides != (s.r.IntN(25) == 0) { // a change of rules empties the index
 		scope.Hidden, scope.HiddenTag = func(real string, dir bool) bool { return filepath.Base(real) == "b" }, "b"
 	}
 	noIgnore := s.r.IntN(6) == 0
@@ -304,6 +305,9 @@ func TestFreshness(t *testing.T) {
 	for seed := range uint64(edits / perScene) {
 		s := newScene(t, seed)
 		c := Config{GlobalIgnore: filepath.Join(s.outer, "global"), Workers: 2}
+		if seed%3 == 2 {
+			c.MaxWatches = 4
+		}
 		kept := New(c)
 		c.MaxKept = -1
 		fresh := New(c)
@@ -316,7 +320,7 @@ func TestFreshness(t *testing.T) {
 			if i%20 == 0 { // the root itself comes and goes
 				settle(t, kept, s.root)
 			}
-			if kept.Stats(s.root).State == Ready {
+			if kept.Stats(s.root).State != Walking {
 				used++
 			}
 			got, err := query(kept)

@@ -24,12 +24,16 @@ func (t *keptTree) index(ctx context.Context, g *gate) {
 		if g.pause(ctx) != nil {
 			return
 		}
-		if root, err := walk.OpenRoot(t.path); err == nil {
-			x := &indexer{keptTree: t, root: root, gate: g}
-			x.run(ctx)
-			root.Close()
-			t.done(x.age)
+		root, err := walk.OpenRoot(t.path)
+		if err != nil { // the next query makes a tree of what is there then
+			t.dead.Store(true)
+			t.progress.set(Walking)
+			return
 		}
+		x := &indexer{keptTree: t, root: root, gate: g}
+		x.run(ctx)
+		root.Close()
+		t.done(x.age)
 	}
 }
 

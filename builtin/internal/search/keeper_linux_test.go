@@ -1,0 +1,221 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// keeping makes an engine that keeps what it can, with all of that in place for
+// a scope.
+func keeping(tb testing.TB, c Config, s Scope) *Engine {
+	tb.Helper()
+	c.GlobalIgnore = os.DevNull
+	e := New(c)
+	tb.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	warm(tb, e, GrepQuery{Scope: s, Pattern: "warm"})
+	return e
+}
+
+// descriptors counts what is open in this process by what it is.
+func descriptors(tb testing.TB, what string) (n int) {
+	tb.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range names {
+		if to, err := os.Readlink("/proc/self/fd/" + name.Name()); err == nil && strings.Contains(to, what) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestReleased(t *testing.T) {
+	root := tree(t, map[string]string{"a/b.txt": "needle\n", "c.txt": "hay\n"})
+	scope := Scope{Base: root, Path: root}
+	before := descriptors(t, "")
+	release := map[string]func(e *Engine){
+		"closed": func(e *Engine) {},
+		"idle":   func(e *Engine) { e.keeper.drop(e.keeper.hold(root)) }, // what the timer does
+		"others": func(e *Engine) {
+			for range 2 {
+				other := tree(t, map[string]string{"x": ""})
+				warm(t, e, GrepQuery{Scope: Scope{Base: other, Path: other}, Pattern: "x"})
+			}
+		},
+		"root gone": func(e *Engine) {
+			if err := os.Rename(root, root+"2"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "x"}); err == nil {
+				t.Error("searched a root that is gone")
+			}
+			if err := os.Rename(root+"2", root); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, do := range release {
+		e := New(Config{GlobalIgnore: os.DevNull, MaxRoots: 2})
+		warm(t, e, GrepQuery{Scope: scope, Pattern: "needle"})
+		if s := e.Stats(root); s.State != Ready || s.Files != 2 || s.Watches != 2 || s.Index == 0 || s.Memory == 0 {
+			t.Errorf("%s: kept %+v", name, s)
+		}
+		do(e)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := e.memory.Load(); n != 0 {
+			t.Errorf("%s: %d bytes are still counted", name, n)
+		}
+		if s := e.Stats(root); s.State != Walking {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	if after := descriptors(t, ""); after != before {
+		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
+
+// TestIdle: the timer that releases a tree is set by its last query.
+func TestIdle(t *testing.T) {
+	root := tree(t, map[string]string{"a.txt": "x\n"})
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{Idle: time.Minute})
+		e.keeper.put(root, nil)
+		for range 3 {
+			time.Sleep(40 * time.Second) // of the bubble's clock
+			synctest.Wait()
+			if e.keeper.mu.Lock(); len(e.keeper.trees) != 1 {
+				t.Fatal("released while in use")
+			}
+			e.keeper.mu.Unlock()
+			e.keeper.hold(root)
+		}
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if e.keeper.mu.Lock(); len(e.keeper.trees) != 0 {
+			t.Error("not released")
+		}
+		e.keeper.mu.Unlock()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOverflow lets more happen than the queue of events holds.
+func TestOverflow(t *testing.T) {
+	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Skip(err)
+	}
+	most := 0
+	if _, err := fmt.Sscan(string(limit), &most); err != nil || most > 100_000 {
+		t.Skipf("a queue of %s events", limit)
+	}
+	root := tree(t, map[string]string{"a/old.txt": "needle\n", "b/same.txt": "needle\n"})
+	scope := Scope{Base: root, Path: root}
+	e := keeping(t, Config{}, scope)
+	k := e.keeper.hold(root).tree
+	k.mu.Lock() // nobody empties the queue
+	for i := range most {
+		name := filepath.Join(root, "a", []string{"x", "y"}[i%2])
+		if i < 2 {
+			_ = os.WriteFile(name, nil, 0o644)
+		}
+		if err := os.Chtimes(name, time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(filepath.Join(root, "a", "old.txt"), filepath.Join(root, "b", "new.txt")); err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Unlock()
+	r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "needle", Mode: Count})
+	if err != nil || r.Text != "b/new.txt:1\nb/same.txt:1\n" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestTags: contents that were gathered under other rules are gone, and hidden
+// ones are never gathered.
+func TestTags(t *testing.T) {
+	root := tree(t, map[string]string{"open.txt": "needle\n", "shut.txt": "needle and more\n"})
+	hide := func(names ...string) Scope {
+		return Scope{Base: root, Path: root, HiddenTag: strings.Join(names, " "), Hidden: func(real string, dir bool) bool {
+			return strings.Contains(strings.Join(names, " "), filepath.Base(real))
+		}}
+	}
+	e := keeping(t, Config{}, Scope{Base: root, Path: root})
+	kept := func() (out []string) {
+		k := e.keeper.hold(root).tree
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, n := range k.top.entries {
+			if known := n.known.Load(); known != nil {
+				out = append(out, n.name+" "+string(known.text))
+			}
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		scope       Scope
+		found, kept string
+	}{
+		{Scope{Base: root, Path: root}, "open.txt:1\nshut.txt:1\n", "[open.txt needle\n shut.txt needle and more\n]"},
+		{hide("shut.txt"), "open.txt:1\n", "[open.txt needle\n]"},
+		{hide("open.txt"), "shut.txt:1\n", "[shut.txt needle and more\n]"},
+	} {
+		for range 2 {
+			r, err := e.Grep(context.Background(), GrepQuery{Scope: tt.scope, Pattern: "needle", Mode: Count})
+			if err != nil || r.Text != tt.found {
+				t.Errorf("got %+v, %v", r, err)
+			}
+			settle(t, e, root)
+		}
+		if got := fmt.Sprint(kept()); got != tt.kept {
+			t.Errorf("%s: kept %s, want %s", tt.scope.HiddenTag, got, tt.kept)
+		}
+	}
+	scope := hide("open.txt")
+	scope.HiddenTag = ""
+	r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "needle", Mode: Count})
+	if err != nil || r.Text != "shut.txt:1\n" {
+		t.Errorf("without a tag: %+v, %v", r, err)
+	}
+}
+
+// TestBudgets: what does not fit is searched all the same.
+func TestBudgets(t *testing.T) {
+	files := map[string]string{}
+	for i := range 50 {
+		files[fmt.Sprintf("d%d/f%d.txt", i%5, i)] = fmt.Sprintf("needle %d\n", i)
+	}
+	root := tree(t, files)
+	scope := Scope{Base: root, Path: root}
+	for name, c := range map[string]Config{
+		"files": {MaxKept: 10}, "watches": {MaxWatches: 1}, "memory": {MaxMemory: 100}, "no memory": {MaxMemory: -1},
+	} {
+		e := keeping(t, c, scope)
+		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: `needle \d+`, Mode: Count})
+		if err != nil || r.Files != 50 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		s := e.Stats(root)
+		if s.Watches > e.config.MaxWatches || s.Files > e.config.MaxKept || s.Memory > max(e.config.MaxMemory, 0) {
+			t.Errorf("%s: kept %+v", name, s)
+		}
+	}
+}
