@@ -297,7 +297,8 @@ func (t *keptTree) watch(n *node, fd int) {
 	t.shared.Lock()
 	defer t.shared.Unlock()
 	w := int32(0)
-	if t.sees && n.local {
+	budget := n.watch.Load() != 0 || len(t.watched) < t.engine.config.MaxWatches
+	if t.sees && n.local && budget {
 		if k, err := t.queue.Add(fd); err == nil {
 			w = k
 		}
@@ -317,7 +318,6 @@ func (t *keptTree) watch(n *node, fd int) {
 	}
 	n.watch.Store(w)
 	t.watched[w] = n
-	t.queue.Held(len(t.watched))
 }
 
 // add makes an entry.

@@ -7,6 +7,15 @@
 // reads Rust's regex syntax, match finds the lines. This package puts them
 // together and renders what the model reads.
 //
+// What a new process would have to find out each time is kept: watch tells what
+// has changed since the last query, so that the list of files (tree) need not
+// be made anew, and index tells which files cannot match. Neither changes an
+// answer: an edit whose system call has returned before a query is seen by it.
+// Three things are not told by any system and missed where contents are kept:
+// stores through a mapping that is still open, and writes through a hard link
+// from outside of the root that was made after the file was looked at, or
+// through a descriptor of a file that was made without a name (O_TMPFILE).
+//
 // The engine knows nothing of tools and settings: the caller has judged the
 // path, and tells by Scope.Hidden what does not exist.
 package search

@@ -99,7 +99,7 @@ func newTree(e *Engine, path string) (*keptTree, error) {
 		watched: map[int32]*node{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
 	}
 	var err error
-	if t.queue, err = watch.Open(e.config.MaxWatches); err != nil {
+	if t.queue, err = watch.Open(); err != nil {
 		return nil, err
 	}
 	if t.mounts, err = watch.OpenMounts(path); err != nil {
@@ -244,7 +244,6 @@ func (t *keptTree) unwatch(n *node) {
 	if w := n.watch.Load(); t.watched[w] == n {
 		delete(t.watched, w)
 		t.queue.Remove(w)
-		t.queue.Held(len(t.watched))
 	}
 	n.watch.Store(0)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +17,6 @@ import (
 type Queue struct {
 	file  *os.File
 	raw   syscall.RawConn
-	max   int64
-	count atomic.Int64
 	buf   []byte
 
 	mu     sync.RWMutex // held for reading while fd is used
@@ -36,13 +33,13 @@ const interest = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN
 // events.
 const bufferSize = 64 << 10
 
-// Open returns a queue for up to max directories.
-func Open(max int) (*Queue, error) {
+// Open returns an empty queue.
+func Open() (*Queue, error) {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	q := &Queue{file: os.NewFile(uintptr(fd), "inotify"), max: int64(max), buf: make([]byte, bufferSize), fd: fd}
+	q := &Queue{file: os.NewFile(uintptr(fd), "inotify"), buf: make([]byte, bufferSize), fd: fd}
 	if q.raw, err = q.file.SyscallConn(); err != nil {
 		return nil, errors.Join(err, q.file.Close())
 	}
@@ -58,11 +55,9 @@ func (q *Queue) Close() error {
 }
 
 // Add watches the open directory, and returns its watch: the same one each
-// time for the same directory, whatever its path.
+// time for the same directory, whatever its path. It fails with ENOSPC when the
+// system allows no more.
 func (q *Queue) Add(dir int) (int32, error) {
-	if q.count.Load() >= q.max {
-		return 0, ErrTooMany
-	}
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
@@ -70,17 +65,8 @@ func (q *Queue) Add(dir int) (int32, error) {
 	}
 	// By its descriptor, so that no link on the way can be swapped in.
 	w, err := unix.InotifyAddWatch(q.fd, "/proc/self/fd/"+strconv.Itoa(dir), interest)
-	switch {
-	case err == unix.ENOSPC:
-		return 0, ErrTooMany
-	case err != nil:
-		return 0, os.NewSyscallError("inotify_add_watch", err)
-	}
-	return int32(w), nil
+	return int32(w), os.NewSyscallError("inotify_add_watch", err)
 }
-
-// Held tells the queue how many watches its user holds, for the budget.
-func (q *Queue) Held(n int) { q.count.Store(int64(n)) }
 
 // Remove ends a watch. Its events may still be in the queue; its number is not
 // used again.

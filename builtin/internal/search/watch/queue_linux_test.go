@@ -20,7 +20,7 @@ func TestDrain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	q, err := Open(10)
+	q, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,20 +67,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	q, err := Open(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	q.Held(1)
-	if _, err := q.Add(0); err != ErrTooMany {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestWaitEndsWithClose(t *testing.T) {
-	q, err := Open(1)
+	q, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +137,7 @@ func TestMounts(t *testing.T) {
 }
 
 func BenchmarkDrainNothing(b *testing.B) {
-	q, err := Open(1)
+	q, err := Open()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,16 +6,13 @@ package watch
 type Queue struct{}
 
 // Open returns ErrUnsupported.
-func Open(int) (*Queue, error) { return nil, ErrUnsupported }
+func Open() (*Queue, error) { return nil, ErrUnsupported }
 
 // Close does nothing.
 func (*Queue) Close() error { return nil }
 
 // Add returns ErrUnsupported.
 func (*Queue) Add(int) (int32, error) { return 0, ErrUnsupported }
-
-// Held does nothing.
-func (*Queue) Held(int) {}
 
 // Remove does nothing.
 func (*Queue) Remove(int32) {}

@@ -16,10 +16,6 @@ import "errors"
 // ErrUnsupported is returned by Open where changes cannot be known exactly.
 var ErrUnsupported = errors.New("this system does not tell of changes before they are done")
 
-// ErrTooMany is returned by Add when the budget or the system's limit of
-// watches is spent.
-var ErrTooMany = errors.New("no watches are left")
-
 // Kind is what an event tells.
 type Kind uint8
 
