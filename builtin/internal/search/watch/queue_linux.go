@@ -15,9 +15,9 @@ import (
 // Queue is an inotify instance. Add and Remove may be called at the same time
 // as each other and as Drain; Drain by one goroutine at a time.
 type Queue struct {
-	file  *os.File
-	raw   syscall.RawConn
-	buf   []byte
+	file *os.File
+	raw  syscall.RawConn
+	buf  []byte
 
 	mu     sync.RWMutex // held for reading while fd is used
 	fd     int
