@@ -177,9 +177,9 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 		answer(w, status, wrong)
 		return
 	}
-	defer leave()
 	stream := newCallStream(w)
 	defer stream.end(m)
+	defer leave() // first: who has the answer may use the id again
 	c := &client{principal: d.cfg.Principal, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
 		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
