@@ -148,7 +148,7 @@ func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 			continue
 		}
 		found, err := env.Box.search.Glob(ctx, search.GlobQuery{
-			Scope:   search.Scope{Base: root, Path: root, Hidden: env.Policy.Hidden},
+			Scope:   search.Scope{Base: root, Path: root, Hidden: env.Policy.Hidden, HiddenTag: env.Policy.HiddenTag()},
 			Pattern: "**/" + escapeGlob(filepath.Base(path.Real())), Limit: shownNames, Timeout: nameTimeout,
 		})
 		if err != nil {
