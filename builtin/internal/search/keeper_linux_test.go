@@ -1,10 +1,12 @@
 package search
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +87,30 @@ func TestReleased(t *testing.T) {
 	}
 	if after := descriptors(t, ""); after != before {
 		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
+
+// TestCloseWhileAttending closes a tree just when the goroutine that empties its
+// queue waits for it.
+func TestCloseWhileAttending(t *testing.T) {
+	root := tree(t, map[string]string{"a.txt": "x\n"})
+	scope := Scope{Base: root, Path: root}
+	for range 20 {
+		e := keeping(t, Config{}, scope)
+		kept := e.keeper.hold(root).tree
+		kept.mu.Lock()
+		if err := os.WriteFile(filepath.Join(root, "a.txt"), []byte("y\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		stacks := make([]byte, 1<<20)
+		for attending := false; !attending; {
+			runtime.Gosched()
+			attending = bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("keptTree).attend"))
+		}
+		kept.mu.Unlock() // whoever runs already is the first to lock it again
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -112,9 +112,9 @@ func newTree(e *Engine, path string) (*keptTree, error) {
 // close releases watches and descriptors. It must not be called twice.
 func (t *keptTree) close() {
 	t.dead.Store(true)
+	t.queue.Close() // waits for attend, which may be waiting for mu
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue.Close()
 	t.mounts.Close()
 	t.forget(t.top)
 	t.snapshots = nil

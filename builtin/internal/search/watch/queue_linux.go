@@ -46,7 +46,8 @@ func Open() (*Queue, error) {
 	return q, nil
 }
 
-// Close ends all watches, and Wait.
+// Close ends all watches, and Wait. It returns when ready has, so a caller must
+// not hold what ready waits for.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	q.closed = true
