@@ -50,6 +50,8 @@ type Config struct {
 	Remote bool
 	// Extension is what a program serves beside the tools of this host.
 	Extension Extension
+	// Observers see every call. They must not block.
+	Observers []Observer
 	// Version is reported to clients.
 	Version string
 	// Log receives the host's own messages. Nil: none.

@@ -59,8 +59,12 @@ var ErrNoTool = errors.New("no such tool")
 // Call takes one call through every station, in order. It is the only road to a tool.
 func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
 	defer a.Leave()
-	rec := audit.Record{Time: a.began, Principal: a.principal, Tool: req.Tool}
-	defer func() { reply.Result = h.record(rec, reply.Result) }()
+	ctx, info := h.observers.began(ctx, a, req.Tool)
+	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
+	defer func() {
+		rec, reply.Result = h.record(rec, reply.Result)
+		h.observers.ended(ctx, info, rec, reply.Result)
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("a tool panicked", "tool", req.Tool, "panic", p, "stack", string(debug.Stack()))
@@ -70,7 +74,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
 	}
-	rec.Scope, reply.Session = a.scope.key.label(), a.session
+	reply.Session = a.session
 
 	tool, err := h.lookUp(req.Tool) // look up
 	if err != nil {
@@ -98,6 +102,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
+	h.observers.planned(ctx, info, rec)
 	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source

@@ -39,6 +39,7 @@ type Host struct {
 	hooks     *hook.Runner
 	questions *questions
 	audit     *audit.Log
+	observers observers
 
 	bound sync.Map // principal → *guard.Policy, the rules bound to it
 
@@ -58,7 +59,7 @@ func Open(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: newQuestions()}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: newQuestions(), observers: observers{all: cfg.Observers}}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err

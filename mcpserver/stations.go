@@ -81,8 +81,8 @@ func describe(rec *audit.Record, in guard.Intent) {
 	}
 }
 
-// record writes the call's line. A call that ran but could not be recorded says so.
-func (h *Host) record(rec audit.Record, r builtin.Result) builtin.Result {
+// record writes the call's line, and returns it completed. A call that ran but could not be recorded says so.
+func (h *Host) record(rec audit.Record, r builtin.Result) (audit.Record, builtin.Result) {
 	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
 	rec.Bytes = len(r.Text)
 	if r.IsError {
@@ -94,5 +94,5 @@ func (h *Host) record(rec audit.Record, r builtin.Result) builtin.Result {
 			r.Text += "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
 		}
 	}
-	return r
+	return rec, r
 }
