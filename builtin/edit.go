@@ -83,16 +83,16 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
-	after := before.With(content)
-	note, err := t.replace(env, content)
+	diff, complete := match.Diff(path.String(), before, contextLines, diffLines)
+	note, err := t.replace(env, content...)
 	if err != nil {
 		return Result{}, err
 	}
 	n := len(match.Spans)
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
-			notes(match.How.Note(), note), path, before.String(), after.String()),
-		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: len(content)},
+			notes(match.How.Note(), note), diff, complete),
+		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
 	}, nil
 }
 

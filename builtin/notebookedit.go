@@ -8,6 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toolhost/builtin/internal/document"
+	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 )
 
@@ -86,9 +87,10 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 		cleared = "the outputs of the cell were removed, because they belonged to its old source"
 	}
 	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted", document.DeleteCell: "Deleted"}[mode]
+	diff, complete := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
-		Text:       changeText(head, notes(cleared, note), path, ended(changed.OldSource), ended(changed.NewSource)),
+		Text:       changeText(head, notes(cleared, note), diff, complete),
 		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), len(content)},
 	}, nil
 }

@@ -149,39 +149,39 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 }
 
 // saw records content as what this scope last read or wrote.
-func (t *target) saw(env *Env, content []byte) {
+func (t *target) saw(env *Env, content ...[]byte) {
 	info, err := t.path.Stat()
 	if err != nil {
 		env.Seen.Forget(t.path.Real())
 		return
 	}
 	v := readstate.VersionOf(info)
-	v.Size = int64(len(content))
-	env.Seen.SawWhole(t.path.Real(), v, content)
+	v.Size = int64(sizeOf(content))
+	env.Seen.SawWhole(t.path.Real(), v, content...)
 }
 
-// replace gives the file new content. The note says when the change cannot be undone.
-func (t *target) replace(env *Env, content []byte) (note string, err error) {
+// replace gives the file new content, which may come in pieces. The note says when the change cannot be undone.
+func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	before := t.content
 	if t.missing {
 		before = nil
 	} else if before == nil {
 		before = []byte{}
 	}
-	entry, err := env.Box.history.Begin(t.change(env), before, content)
+	entry, err := env.Box.history.Begin(t.change(env), before, content...)
 	if err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	} else if err := entry.Undoable(); err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	}
-	_, err = atomicfile.Replace(t.dir, t.base, content, atomicfile.Options{
+	_, err = atomicfile.Replace(t.dir, t.base, atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
 		Expect: t.expect,
-	})
+	}, content...)
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
 	}
-	t.saw(env, content)
+	t.saw(env, content...)
 	if err := entry.Done(); err != nil {
 		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
 	}
@@ -226,7 +226,7 @@ func (t *target) fill(env *Env, content string) (Result, error) {
 	}
 	head := fmt.Sprintf("%s %s (%s, %d bytes)", verb, t.path, count(lineCount(content), "line"), len(raw))
 	return Result{
-		Text:       changeText(head, notes(note), t.path, "", ""),
+		Text:       changeText(head, notes(note), "", true),
 		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
 	}, nil
 }
@@ -239,13 +239,12 @@ const (
 )
 
 // changeText is the answer to a change: what happened, what was kept or normalised, and the diff.
-func changeText(head string, notes []string, path guard.Path, before, after string) string {
+func changeText(head string, notes []string, diff string, complete bool) string {
 	var out strings.Builder
 	out.WriteString(head)
 	for _, note := range notes {
 		out.WriteString("\nNote: " + note)
 	}
-	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
 	if diff != "" {
 		out.WriteString("\n\n" + diff)
 	}
@@ -253,6 +252,15 @@ func changeText(head string, notes []string, path guard.Path, before, after stri
 		out.WriteString("(the diff goes on; the change was made whole)\n")
 	}
 	return out.String()
+}
+
+// sizeOf is the size of a content in pieces, in bytes.
+func sizeOf(content [][]byte) int {
+	n := 0
+	for _, piece := range content {
+		n += len(piece)
+	}
+	return n
 }
 
 // notes is a list of the notes that say something.

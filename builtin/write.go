@@ -75,5 +75,6 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		after = like.With(raw).String()
 	}
 	head := fmt.Sprintf("Updated %s (%s, %d bytes)", path, count(lineCount(content), "line"), len(raw))
-	return Result{Text: changeText(head, append(kept, notes(note)...), path, before, after), Structured: out}, nil
+	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
+	return Result{Text: changeText(head, append(kept, notes(note)...), diff, complete), Structured: out}, nil
 }

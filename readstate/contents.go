@@ -1,8 +1,8 @@
 package readstate
 
 import (
-	"bytes"
 	"container/list"
+	"slices"
 	"sync"
 )
 
@@ -26,13 +26,16 @@ func newContents(limit, maxOne int64) *contents {
 	return &contents{max: limit, maxOne: min(maxOne, limit), byHash: make(map[[32]byte]*list.Element), byUse: list.New()}
 }
 
-// put keeps a copy of data, unless it is empty or too large.
-func (c *contents) put(hash [32]byte, data []byte) {
-	size := int64(len(data))
+// put keeps a copy of the pieces in one, unless they are empty or too large.
+func (c *contents) put(hash [32]byte, pieces ...[]byte) {
+	size := int64(0)
+	for _, piece := range pieces {
+		size += int64(len(piece))
+	}
 	if size == 0 || size > c.maxOne || c.touch(hash) != nil {
 		return
 	}
-	data = bytes.Clone(data)
+	data := slices.Concat(pieces...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byHash[hash] != nil { // kept by another call meanwhile

@@ -41,12 +41,12 @@ type record struct {
 }
 
 // SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken here when
-// it is missing. content is copied if it is to be kept; it may be nil if v is Hashed.
-func (sc *Scope) SawWhole(path string, v Version, content []byte) {
+// it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
+func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
 	if !v.Hashed {
-		v.Hash, v.Hashed = HashOf(content), true
+		v.Hash, v.Hashed = HashOf(content...), true
 	}
-	sc.store.kept.put(v.Hash, content)
+	sc.store.kept.put(v.Hash, content...)
 	sc.replace(path, func(record) record { return record{version: v, whole: true} })
 }
 

@@ -21,8 +21,15 @@ func VersionOf(info fs.FileInfo) Version {
 	return Version{Size: info.Size(), ModTime: info.ModTime(), Dev: dev, Inode: inode}
 }
 
-// HashOf returns the hash that versions and parts carry: SHA-256 of the bytes.
-func HashOf(content []byte) [32]byte { return sha256.Sum256(content) }
+// HashOf returns the hash that versions and parts carry: SHA-256 of the bytes, which may come in pieces.
+func HashOf(content ...[]byte) (sum [32]byte) {
+	hash := sha256.New()
+	for _, piece := range content {
+		hash.Write(piece)
+	}
+	hash.Sum(sum[:0])
+	return sum
+}
 
 // sameStat reports whether a stat sees no difference between v and w.
 func (v Version) sameStat(w Version) bool {

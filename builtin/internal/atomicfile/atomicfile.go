@@ -50,7 +50,7 @@ type Outcome struct {
 	Why     string // if InPlace: what a rename would have lost
 }
 
-// Replace gives the file base in dir the given content. Callers that read the
+// Replace gives the file base in dir the given content, in any number of pieces. Callers that read the
 // file first and write what they made from it must hold the lock of the
 // directory meanwhile, see [Locks].
 //
@@ -61,7 +61,7 @@ type Outcome struct {
 //
 // On any error the file is as it was and no temporary file remains, unless
 // the error says otherwise.
-func Replace(dir *os.Root, base string, content []byte, o Options) (Outcome, error) {
+func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, error) {
 	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
 		return Outcome{}, fmt.Errorf("%q is not the name of a file in a directory", base)
 	}
@@ -99,7 +99,7 @@ type replacement struct {
 	dir     *os.Root
 	handle  *os.File // dir itself
 	base    string
-	content []byte
+	content [][]byte
 	current *os.File // the file to replace, nil if there is none
 	attrs   attrs    // of current
 	Options
@@ -351,7 +351,7 @@ func (r *replacement) newTemp() *temp {
 
 // write creates the file. O_EXCL refuses whatever might be there in spite of
 // its name. If it cannot be created t.file stays nil.
-func (t *temp) write(content []byte, mode fs.FileMode) error {
+func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // somebody else's now; it is not used again
@@ -360,8 +360,12 @@ func (t *temp) write(content []byte, mode fs.FileMode) error {
 		return err
 	}
 	t.file, t.gone = f, false
-	_, err = f.Write(content)
-	return err
+	for _, piece := range content {
+		if _, err := f.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close ends the writing. It comes before the rename because some file systems

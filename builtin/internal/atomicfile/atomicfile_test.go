@@ -81,7 +81,7 @@ func TestCreate(t *testing.T) {
 	for _, mustNotExist := range []bool{false, true} {
 		for _, sync := range []bool{false, true} {
 			dir, path, journal := room(t)
-			out, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal, MustNotExist: mustNotExist, Sync: sync, Mode: 0o740})
+			out, err := Replace(dir, "f", Options{JournalDir: journal, MustNotExist: mustNotExist, Sync: sync, Mode: 0o740}, []byte("new"))
 			if err != nil || !out.Created || out.InPlace {
 				t.Fatalf("%+v, %v", out, err)
 			}
@@ -125,7 +125,7 @@ func TestReplaceRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.JournalDir = journal
-			_, err := Replace(dir, tt.base, []byte("new"), tt.opts)
+			_, err := Replace(dir, tt.base, tt.opts, []byte("new"))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q in it", err, tt.want)
 			}
@@ -140,13 +140,13 @@ func TestReplaceRefuses(t *testing.T) {
 func TestExpectReadsTheCurrentFile(t *testing.T) {
 	dir, path, _ := room(t)
 	put(t, filepath.Join(path, "f"), "old", 0o600)
-	_, err := Replace(dir, "f", []byte("new"), Options{Expect: func(f *os.File) error {
+	_, err := Replace(dir, "f", Options{Expect: func(f *os.File) error {
 		got, err := io.ReadAll(f)
 		if string(got) != "old" {
 			t.Errorf("read %q", got)
 		}
 		return err
-	}})
+	}}, []byte("new"))
 	if err != nil || content(t, filepath.Join(path, "f")) != "new" {
 		t.Error(err)
 	}
@@ -161,7 +161,7 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := 0; !stop.Load(); i++ {
-			if _, err := Replace(dir, "f", versions[i%2], Options{JournalDir: journal}); err != nil {
+			if _, err := Replace(dir, "f", Options{JournalDir: journal}, versions[i%2]); err != nil {
 				t.Error(err)
 				return
 			}
@@ -213,7 +213,7 @@ func addLine(t testing.TB, locks *Locks, dir *os.Root, journal, line string) {
 	defer unlock()
 	old, err := dir.ReadFile("f")
 	if err == nil {
-		_, err = Replace(dir, "f", append(old, line...), Options{JournalDir: journal})
+		_, err = Replace(dir, "f", Options{JournalDir: journal}, append(old, line...))
 	}
 	if err != nil {
 		t.Error(err)
@@ -278,11 +278,11 @@ func BenchmarkReplace(b *testing.B) {
 			return dir.Rename("t", "f")
 		})
 		run(fmt.Sprintf("Replace/%d", size), func(dir *os.Root, journal string) error {
-			_, err := Replace(dir, "f", data[:size], Options{JournalDir: journal})
+			_, err := Replace(dir, "f", Options{JournalDir: journal}, data[:size])
 			return err
 		})
 		run(fmt.Sprintf("Replace+sync/%d", size), func(dir *os.Root, journal string) error {
-			_, err := Replace(dir, "f", data[:size], Options{JournalDir: journal, Sync: true})
+			_, err := Replace(dir, "f", Options{JournalDir: journal, Sync: true}, data[:size])
 			return err
 		})
 	}

@@ -90,7 +90,7 @@ func TestKeepsAttributes(t *testing.T) {
 			link(t, file, filepath.Join(path, "g"))
 		}
 		before := stat(t, file)
-		out, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal})
+		out, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("n"), nil, []byte("ew"))
 		if err != nil || out.InPlace != inPlace {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -115,7 +115,7 @@ func TestDefaultACLOfTheDirectoryIsNotTaken(t *testing.T) {
 	if err := unix.Setxattr(path, "system.posix_acl_default", acl(7, 7, 5, 7, 5), 0); err != nil {
 		t.Skip("no access control lists here:", err)
 	}
-	if _, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal}); err != nil {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.Getxattr(filepath.Join(path, "f"), "system.posix_acl_access", make([]byte, 100)); err == nil {
@@ -130,7 +130,7 @@ func TestInPlaceNeedsJournal(t *testing.T) {
 	dir, path, journal := room(t)
 	put(t, filepath.Join(path, "f"), "old", 0o600)
 	link(t, filepath.Join(path, "f"), filepath.Join(path, "g"))
-	if _, err := Replace(dir, "f", []byte("new"), Options{}); err == nil || !strings.Contains(err.Error(), "2 hard links") {
+	if _, err := Replace(dir, "f", Options{}, []byte("new")); err == nil || !strings.Contains(err.Error(), "2 hard links") {
 		t.Errorf("error %v", err)
 	}
 	if got := content(t, filepath.Join(path, "g")); got != "old" {
@@ -166,7 +166,7 @@ func TestDiskFull(t *testing.T) {
 				link(t, file, filepath.Join(path, "g"))
 			}
 			dir := open(t, path)
-			_, err := Replace(dir, "f", bytes.Repeat([]byte("n"), 2<<20), Options{JournalDir: journal})
+			_, err := Replace(dir, "f", Options{JournalDir: journal}, bytes.Repeat([]byte("n"), 2<<20))
 			if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "The file is unchanged; free some space") {
 				t.Errorf("error %v", err)
 			}
@@ -174,7 +174,7 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("%d bytes", len(got))
 			}
 			tidy(t, path, journal, names...)
-			if _, err := Replace(dir, "f", []byte("n"), Options{JournalDir: journal}); err != nil || content(t, file) != "n" {
+			if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("n")); err != nil || content(t, file) != "n" {
 				t.Errorf("a write that fits: %v", err)
 			}
 		})
@@ -188,7 +188,7 @@ func TestJournalFull(t *testing.T) {
 	old := strings.Repeat("o", 300_000)
 	put(t, file, old, 0o600)
 	link(t, file, filepath.Join(path, "g"))
-	_, err := Replace(open(t, path), "f", []byte("new"), Options{JournalDir: journal})
+	_, err := Replace(open(t, path), "f", Options{JournalDir: journal}, []byte("new"))
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "in the journal") {
 		t.Errorf("error %v", err)
 	}
@@ -206,7 +206,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, base := range []string{"f", "new"} {
-		_, err := Replace(open(t, path), base, []byte("new"), Options{JournalDir: journal})
+		_, err := Replace(open(t, path), base, Options{JournalDir: journal}, []byte("new"))
 		if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "mounted read-only") {
 			t.Errorf("%s: error %v", base, err)
 		}
@@ -222,7 +222,7 @@ func TestMountedFile(t *testing.T) {
 	put(t, source, "old", 0o600)
 	put(t, file, "", 0o600)
 	mount(t, source, file, "", syscall.MS_BIND, "")
-	out, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal})
+	out, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new"))
 	if err != nil || !out.InPlace {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -264,7 +264,7 @@ func TestParentSwapped(t *testing.T) {
 		if err != nil {
 			continue // it was the link: refused
 		}
-		if _, err := Replace(dir, "f", []byte("new"), Options{}); err == nil {
+		if _, err := Replace(dir, "f", Options{}, []byte("new")); err == nil {
 			wrote++
 		}
 		dir.Close()
@@ -284,7 +284,7 @@ func TestFIFO(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(path, "f"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal}); err == nil || !strings.Contains(err.Error(), "FIFO") {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new")); err == nil || !strings.Contains(err.Error(), "FIFO") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -27,12 +27,12 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, r.failed("write", fmt.Errorf("save its content in the journal %s first: %w", r.JournalDir, bare(err)))
 	}
-	if err := reserve(f, int64(len(r.content))); err != nil {
+	if err := reserve(f, sizeOf(r.content)); err != nil {
 		giveBack(f, int64(len(old)))
 		e.done()
 		return Outcome{}, r.failed("write", err)
 	}
-	if err := overwrite(f, r.content); err != nil {
+	if err := overwrite(f, r.content...); err != nil {
 		if undo := overwrite(f, old); undo != nil {
 			e.abandon()
 			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): it is kept in the journal (%s) and restored at the next start",
@@ -60,24 +60,39 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	if !os.SameFile(before, info) {
 		return header{}, nil, errors.New("another file was put in its place just now")
 	}
-	old, err := io.ReadAll(io.NewSectionReader(f, 0, info.Size()))
-	if err != nil {
+	old := make([]byte, info.Size())
+	n, err := f.ReadAt(old, 0)
+	if err != nil && err != io.EOF {
 		return header{}, nil, err
 	}
+	old = old[:n]
 	h := header{Dir: dirPath(r.handle), Base: r.base, Mode: info.Mode()}
 	h.Dev, h.Ino = identity(info)
 	return h, old, nil
 }
 
 // overwrite replaces the content of f and makes it durable.
-func overwrite(f *os.File, content []byte) error {
-	if _, err := f.WriteAt(content, 0); err != nil {
-		return err
+func overwrite(f *os.File, content ...[]byte) error {
+	at := int64(0)
+	for _, piece := range content {
+		n, err := f.WriteAt(piece, at)
+		if err != nil {
+			return err
+		}
+		at += int64(n)
 	}
-	if err := f.Truncate(int64(len(content))); err != nil {
+	if err := f.Truncate(at); err != nil {
 		return err
 	}
 	return f.Sync()
+}
+
+// sizeOf is the size of a content in pieces, in bytes.
+func sizeOf(content [][]byte) (n int64) {
+	for _, piece := range content {
+		n += int64(len(piece))
+	}
+	return n
 }
 
 // giveBack frees what was reserved behind the end of the file.

@@ -51,15 +51,16 @@ const (
 
 // recordTemp records that a temporary file is about to be created.
 func recordTemp(journalDir, dir, name string) (*entry, error) {
-	return record(journalDir, header{Dir: dir, Base: name}, nil, nil)
+	return record(journalDir, header{Dir: dir, Base: name})
 }
 
 // recordInPlace saves durably what a write in place is about to change.
-func recordInPlace(journalDir string, h header, old, new []byte) (*entry, error) {
+func recordInPlace(journalDir string, h header, old []byte, new [][]byte) (*entry, error) {
 	h.InPlace = true
-	h.OldSize, h.NewSize = int64(len(old)), int64(len(new))
-	h.Checksum = checksum(old, new)
-	e, err := record(journalDir, h, old, new)
+	h.OldSize, h.NewSize = int64(len(old)), sizeOf(new)
+	both := append([][]byte{old}, new...)
+	h.Checksum = checksum(both...)
+	e, err := record(journalDir, h, both...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +71,15 @@ func recordInPlace(journalDir string, h header, old, new []byte) (*entry, error)
 	return e, nil
 }
 
-func checksum(old, new []byte) []byte {
+func checksum(contents ...[]byte) []byte {
 	sum := sha256.New()
-	sum.Write(old)
-	sum.Write(new)
+	for _, content := range contents {
+		sum.Write(content)
+	}
 	return sum.Sum(nil)
 }
 
-func record(journalDir string, h header, old, new []byte) (*entry, error) {
+func record(journalDir string, h header, contents ...[]byte) (*entry, error) {
 	e, err := newEntry(journalDir)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func record(journalDir string, h header, old, new []byte) (*entry, error) {
 		prefix := binary.BigEndian.AppendUint32([]byte(magic), uint32(len(head)))
 		_, err = e.file.Write(append(prefix, head...))
 	}
-	for _, content := range [][]byte{old, new} {
+	for _, content := range contents {
 		if err == nil && len(content) > 0 {
 			_, err = e.file.Write(content)
 		}

@@ -16,7 +16,7 @@ func orphan(t *testing.T, journal, path, old, new string) string {
 	if info, err := os.Stat(filepath.Join(path, "f")); err == nil {
 		h.Dev, h.Ino = identity(info)
 	}
-	e, err := recordInPlace(journal, h, []byte(old), []byte(new))
+	e, err := recordInPlace(journal, h, []byte(old), [][]byte{[]byte(new)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func TestNoJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"new", "newer"} {
-		if _, err := Replace(dir, "f", []byte(want), Options{JournalDir: journal}); err != nil || content(t, filepath.Join(path, "f")) != want {
+		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want)); err != nil || content(t, filepath.Join(path, "f")) != want {
 			t.Errorf("a rename: %v", err)
 		}
 	}
 	if err := os.Link(filepath.Join(path, "f"), filepath.Join(path, "g")); err != nil {
 		t.Skip("no hard links here:", err)
 	}
-	if _, err := Replace(dir, "f", []byte("newest"), Options{JournalDir: journal}); err == nil || content(t, filepath.Join(path, "f")) != "newer" {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("newest")); err == nil || content(t, filepath.Join(path, "f")) != "newer" {
 		t.Errorf("in place: %v, want it refused", err)
 	}
 	if names := list(t, path); len(names) != 2 {
@@ -106,7 +106,7 @@ func TestJournalRemoved(t *testing.T) {
 	var temps Temps
 	defer temps.Close()
 	for range 2 {
-		if _, err := Replace(dir, "f", []byte("x"), Options{JournalDir: journal, Temps: &temps}); err != nil {
+		if _, err := Replace(dir, "f", Options{JournalDir: journal, Temps: &temps}, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		if len(list(t, journal)) != 1 {
@@ -125,7 +125,7 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer handle.Close()
-	r := &replacement{dir: dir, handle: handle, base: "f", content: []byte("x"), Options: Options{JournalDir: journal}}
+	r := &replacement{dir: dir, handle: handle, base: "f", content: [][]byte{[]byte("x")}, Options: Options{JournalDir: journal}}
 	temp := r.newTemp()
 	if err := temp.write(r.content, tempMode); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func isVersion(b []byte) bool {
 func childWrite(path, journal string) error {
 	dir, err := os.OpenRoot(path)
 	for i := 0; err == nil; i++ {
-		_, err = Replace(dir, "f", versionOf(i), Options{JournalDir: journal})
+		_, err = Replace(dir, "f", Options{JournalDir: journal}, versionOf(i))
 		if i == 0 {
 			fmt.Println("started")
 		}
@@ -158,7 +158,7 @@ func childAppend(path, journal, name string) error {
 		}
 		old, err := dir.ReadFile("f")
 		if err == nil {
-			_, err = Replace(dir, "f", fmt.Appendf(old, "%s %d\n", name, i), Options{JournalDir: journal})
+			_, err = Replace(dir, "f", Options{JournalDir: journal}, fmt.Appendf(old, "%s %d\n", name, i))
 		}
 		unlock()
 		if err != nil {
@@ -192,7 +192,7 @@ func childReplace(path, journal string) error {
 	if err != nil {
 		return err
 	}
-	out, err := Replace(dir, "f", []byte("new"), Options{JournalDir: journal})
+	out, err := Replace(dir, "f", Options{JournalDir: journal}, []byte("new"))
 	fmt.Printf("%+v %v", out, err)
 	return nil
 }

@@ -29,7 +29,7 @@ func TestTempsKeepEntries(t *testing.T) {
 	o := Options{JournalDir: journal, Temps: &temps}
 	write := func(name string) {
 		t.Helper()
-		if _, err := Replace(dir, name, []byte("x"), o); err != nil {
+		if _, err := Replace(dir, name, o, []byte("x")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestTakenNameIsGivenUp(t *testing.T) {
 	var temps Temps
 	defer temps.Close()
 	o := Options{JournalDir: journal, Temps: &temps}
-	if _, err := Replace(dir, "f", []byte("1"), o); err != nil {
+	if _, err := Replace(dir, "f", o, []byte("1")); err != nil {
 		t.Fatal(err)
 	}
 	var name string
@@ -86,10 +86,10 @@ func TestTakenNameIsGivenUp(t *testing.T) {
 	if err := os.Symlink(victim, filepath.Join(path, name)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Replace(dir, "f", []byte("2"), o); err == nil {
+	if _, err := Replace(dir, "f", o, []byte("2")); err == nil {
 		t.Error("a taken name was used")
 	}
-	if _, err := Replace(dir, "f", []byte("3"), o); err != nil {
+	if _, err := Replace(dir, "f", o, []byte("3")); err != nil {
 		t.Error(err)
 	}
 	if raw, _ := os.ReadFile(victim); string(raw) != "mine" {
@@ -109,7 +109,7 @@ func TestRecoverKeptEntries(t *testing.T) {
 	}
 	defer dir.Close()
 	temps := &Temps{}
-	if _, err := Replace(dir, "f", []byte("1"), Options{JournalDir: journal, Temps: temps}); err != nil {
+	if _, err := Replace(dir, "f", Options{JournalDir: journal, Temps: temps}, []byte("1")); err != nil {
 		t.Fatal(err)
 	}
 	for _, list := range temps.free {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// besides is the size of both contents, in bytes, from which they are hashed and written beside each other.
-const besides = 128 << 10
+// besides is the size of what a file held, in bytes, from which both contents are hashed and written beside each other.
+const besides = 64 << 10
 
 // An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows. A nil Entry stands for a change that could
 // not be journalled and is made all the same: ending it does nothing.
@@ -28,12 +28,12 @@ type Entry struct {
 
 // Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
 // file from before it read it until the change has ended. before is what the file holds, nil if it does not exist; after is what it will
-// hold. A change that removes the file says so by c.Deleted: after is not looked at then, and nil stands for an empty file otherwise.
+// hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not looked at then.
 // Of c, Principal, Scope, Tool, Path and UndoOf are recorded; the rest is filled in.
 //
 // After an error nothing is journalled, and nothing is left of the attempt. It is then up to the caller whether the change is made all
 // the same; who asked for it must learn that it cannot be undone.
-func (s *Store) Begin(c Change, before, after []byte) (*Entry, error) {
+func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) {
 	if s.cfg.Dir == "" {
 		return &Entry{}, nil
 	}
@@ -57,7 +57,7 @@ func (c Change) check() error {
 	return nil
 }
 
-func (s *Store) begin(c Change, before, after []byte) (*Entry, error) {
+func (s *Store) begin(c Change, before []byte, after [][]byte) (*Entry, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Store) exit() {
 	s.open--
 }
 
-func (s *Store) record(c Change, before, after []byte) (*Entry, error) {
+func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) {
 	j := s.journal(journalName(c.Principal))
 	if err := os.MkdirAll(filepath.Join(j.dir, blobsName), ownerDir); err != nil {
 		return nil, err
@@ -116,21 +116,21 @@ func (s *Store) record(c Change, before, after []byte) (*Entry, error) {
 }
 
 // stageBoth prepares what there is of two contents, beside each other if they are large.
-func (j *journal) stageBoth(before, after []byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
+func (j *journal) stageBoth(before []byte, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
 	var errs [2]error
-	stage := func(i int, content []byte) {
+	stage := func(i int, content ...[]byte) {
 		both[i], errs[i] = j.stage(content, cfg.MaxFile, cfg.Sync)
 	}
 	var beside sync.WaitGroup
 	if !created {
-		if len(before)+len(after) < besides {
+		if len(before) < besides {
 			stage(0, before)
 		} else {
 			beside.Go(func() { stage(0, before) })
 		}
 	}
 	if !deleted {
-		stage(1, after)
+		stage(1, after...)
 	}
 	beside.Wait()
 	return both, errors.Join(errs[:]...)

@@ -17,10 +17,15 @@ type Blob struct {
 	Size int64  `json:"size"` // bytes
 }
 
-// BlobOf returns what stands for a content, which may be empty but is there.
-func BlobOf(content []byte) Blob {
-	sum := sha256.Sum256(content)
-	return Blob{Sum: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+// BlobOf returns what stands for a content, which may come in pieces and may be empty, but is there.
+func BlobOf(content ...[]byte) Blob {
+	hash := sha256.New()
+	size := 0
+	for _, piece := range content {
+		hash.Write(piece)
+		size += len(piece)
+	}
+	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: int64(size)}
 }
 
 // IsZero reports whether b stands for no file.
@@ -125,15 +130,16 @@ func (j *journal) setAside(b Blob) error {
 // A staged content is about to be kept.
 type staged struct {
 	blob    Blob
-	content []byte
+	content [][]byte
 	keep    bool   // it is there, and not too large
 	temp    string // path of the file it was written to, "" if none
 	made    bool   // the content was not kept before
 }
 
 // stage names a content by its hash and, if it is not kept yet, writes it to a file that is not in use.
-func (j *journal) stage(content []byte, limit int64, sync bool) (staged, error) {
-	st := staged{blob: BlobOf(content), content: content, keep: int64(len(content)) <= limit}
+func (j *journal) stage(content [][]byte, limit int64, sync bool) (staged, error) {
+	st := staged{blob: BlobOf(content...), content: content}
+	st.keep = st.blob.Size <= limit
 	if !st.keep || j.has(st.blob) {
 		return st, nil
 	}
@@ -169,13 +175,17 @@ func (st *staged) discard() {
 }
 
 // writeTemp writes a file whose name tells whose it is. On an error nothing is left.
-func (j *journal) writeTemp(content []byte, sync bool) (string, error) {
+func (j *journal) writeTemp(content [][]byte, sync bool) (string, error) {
 	path := filepath.Join(j.dir, blobsName, j.owner+tempMark+shortID())
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerFile)
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write(content)
+	for _, piece := range content {
+		if err == nil {
+			_, err = f.Write(piece)
+		}
+	}
 	if err == nil && sync {
 		err = f.Sync()
 	}

@@ -202,7 +202,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	temp, err := j.writeTemp(all.Bytes(), sync)
+	temp, err := j.writeTemp([][]byte{all.Bytes()}, sync)
 	if err != nil {
 		return err
 	}

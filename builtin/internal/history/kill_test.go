@@ -303,7 +303,7 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 	living := open(t, Config{Dir: dir})
 	e := begin(t, living, Change{Path: path}, "1")
 	j := living.journal(journalName("p"))
-	temp, err := j.writeTemp([]byte("being written"), false)
+	temp, err := j.writeTemp([][]byte{[]byte("being written")}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestContentRemovedWhileItIsNeeded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
 	j := s.journal(journalName("p"))
-	st, err := j.stage([]byte("1"), 10, false)
+	st, err := j.stage([][]byte{[]byte("1")}, 10, false)
 	if err != nil || st.temp != "" {
 		t.Fatalf("%+v, %v, want it there", st, err)
 	}

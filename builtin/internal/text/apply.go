@@ -19,13 +19,18 @@ func (e *UnmappableError) Error() string {
 		e.Charset, e.Char, e.Char)
 }
 
-// Apply returns the content of the file with the replacements of m made. Only
+// sharedLen is the length from which unchanged bytes are not copied into the
+// new content, but stand in it where they are.
+const sharedLen = 1 << 20
+
+// Apply returns the content of the file with the replacements of m made, in
+// pieces: what it has in common with a large file is not held twice. Only
 // the bytes in the ranges change, and of those only the lines that differ.
 // The error is an [*UnmappableError] if the charset lacks a character, or says
 // that a range cannot be replaced without touching a byte beside it.
-func Apply(t *Text, m *Match) ([]byte, error) {
+func Apply(t *Text, m *Match) ([][]byte, error) {
 	if t.charset.enc == nil {
-		return t.splice(m)
+		return t.splice(m, sharedLen), nil
 	}
 	out, err := t.spliceMapped(m)
 	if err != nil {
@@ -36,23 +41,35 @@ func Apply(t *Text, m *Match) ([]byte, error) {
 	if got := t.With(out).str; got != m.result(t.str) {
 		return nil, fmt.Errorf("the file has bytes beside the edit that are no valid %s and would merge with it; nothing was written", t.charset.name)
 	}
-	return out, nil
+	return [][]byte{out}, nil
 }
 
-// splice makes the replacements in a UTF-8 text.
-func (t *Text) splice(m *Match) ([]byte, error) {
-	size := len(t.raw)
-	for i, sp := range m.Spans {
-		size += len(m.New[i]) - (sp.End - sp.Start)
+// splice makes the replacements in a UTF-8 text. Unchanged stretches of at
+// least so many bytes are shared with it.
+func (t *Text) splice(m *Match, shared int) [][]byte {
+	var pieces [][]byte
+	var piece []byte // the last one, still growing
+	keep := func(raw []byte) {
+		if len(raw) < shared {
+			piece = append(piece, raw...)
+			return
+		}
+		if len(piece) > 0 {
+			pieces = append(pieces, piece)
+		}
+		pieces, piece = append(pieces, raw), nil
 	}
-	out := make([]byte, 0, size)
 	done := 0
 	for i, sp := range m.Spans {
-		out = append(out, t.raw[done:sp.Start+t.bom]...)
-		out = append(out, m.New[i]...)
+		keep(t.raw[done : sp.Start+t.bom])
+		piece = append(piece, m.New[i]...)
 		done = sp.End + t.bom
 	}
-	return append(out, t.raw[done:]...), nil
+	keep(t.raw[done:])
+	if len(piece) > 0 {
+		pieces = append(pieces, piece)
+	}
+	return pieces
 }
 
 // spliceMapped makes the replacements in any other charset.

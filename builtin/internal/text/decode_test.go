@@ -190,7 +190,7 @@ func TestUntouchedBytes(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				out, err := Apply(text, m)
+				out, err := applied(text, m)
 				if err != nil {
 					return // refused: nothing is written
 				}
@@ -215,6 +215,12 @@ type rt2tb struct {
 func (r rt2tb) Helper()                   {}
 func (r rt2tb) Fatal(args ...any)         { r.rt.Fatal(args...) }
 func (r rt2tb) Fatalf(f string, a ...any) { r.rt.Fatalf(f, a...) }
+
+// applied is the whole content after an edit.
+func applied(t *Text, m *Match) ([]byte, error) {
+	pieces, err := Apply(t, m)
+	return bytes.Join(pieces, nil), err
+}
 
 func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
@@ -272,14 +278,22 @@ func FuzzDecodeEdit(f *testing.F) {
 			_ = err.Error()
 			return
 		}
-		out, err := Apply(text, m)
+		out, err := applied(text, m)
 		if err != nil {
 			return
+		}
+		if text.charset.enc == nil {
+			if shared := bytes.Join(text.splice(m, 1), nil); !bytes.Equal(shared, out) {
+				t.Fatalf("sharing gives %q, copying %q", shared, out)
+			}
 		}
 		if got := text.With(bytes.Clone(out)).String(); got != m.result(s) {
 			t.Fatalf("result reads %q, want %q", got, m.result(s))
 		}
-		Diff("f", s, m.result(s), 3, 100)
+		want, whole := Diff("f", s, m.result(s), 3, 100)
+		if diff, complete := m.Diff("f", text, 3, 100); diff != want || complete != whole {
+			t.Fatalf("the diff of the match is\n%s\nnot\n%s", diff, want)
+		}
 	})
 }
 

@@ -40,18 +40,67 @@ func diffOptions(old, new string) []diff.Option {
 // only where they tell lines apart. complete is false if anything was left
 // out.
 func Diff(name, old, new string, context, maxLines int) (out string, complete bool) {
+	w := &diffWriter{limit: maxLines, complete: true, showCR: eolOf(old) != eolOf(new) || eolOf(old) == Mixed}
+	return w.diff(name, 0, old, new, context)
+}
+
+// Diff returns what [Diff] does for the text and the text with the
+// replacements made, by a look at the lines around them only.
+func (m *Match) Diff(name string, t *Text, context, maxLines int) (out string, complete bool) {
+	from, end := m.Spans[0].Start, m.Spans[len(m.Spans)-1].End
+	from, end = around(t.str, from, end, context+1)
+	w := &diffWriter{limit: maxLines, complete: true}
+	if 2*(end-from) > maxDiffInput {
+		return w.tooLong(name, 2*(end-from))
+	}
+	part := Match{New: m.New}
+	for _, sp := range m.Spans {
+		part.Spans = append(part.Spans, Span{sp.Start - from, sp.End - from})
+	}
+	old := t.str[from:end]
+	new := part.result(old)
+	w.showCR = t.eol == Mixed || eolOf(old) != eolOf(new)
+	return w.diff(name, strings.Count(t.str[:from], "\n"), old, new, context)
+}
+
+// around widens a range to whole lines, and by so many more on both sides.
+func around(s string, from, end, lines int) (int, int) {
+	for range lines + 1 {
+		from = max(0, strings.LastIndexByte(s[:from], '\n'))
+	}
+	if from > 0 {
+		from++
+	}
+	for range lines + 1 {
+		i := strings.IndexByte(s[end:], '\n')
+		if i < 0 {
+			return from, len(s)
+		}
+		end += i + 1
+	}
+	return from, end
+}
+
+// tooLong is a diff that shows nothing.
+func (w *diffWriter) tooLong(name string, size int) (string, bool) {
+	w.line("--- ", name)
+	w.line("+++ ", name)
+	fmt.Fprintf(&w.b, "(the changes span %d bytes: too much to show)\n", size)
+	return w.b.String(), false
+}
+
+// diff writes the diff of two texts that come after so many lines in which nothing differs.
+func (w *diffWriter) diff(name string, above int, old, new string, context int) (out string, complete bool) {
 	if old == new {
 		return "", true
 	}
 	first, oldMid, newMid := differing(old, new, context)
-	w := &diffWriter{limit: maxLines, complete: true, showCR: eolOf(old) != eolOf(new) || eolOf(old) == Mixed}
+	first += above
+	if size := len(oldMid) + len(newMid); size > maxDiffInput {
+		return w.tooLong(name, size)
+	}
 	w.line("--- ", name)
 	w.line("+++ ", name)
-	if len(oldMid)+len(newMid) > maxDiffInput {
-		w.complete = false
-		fmt.Fprintf(&w.b, "(the changes span %d bytes: too much to show)\n", len(oldMid)+len(newMid))
-		return w.b.String(), false
-	}
 	for _, h := range textdiff.Hunks(oldMid, newMid, append(diffOptions(oldMid, newMid), diff.Context(context), textdiff.IndentHeuristic())...) {
 		w.line("@@ ", fmt.Sprintf("-%s +%s @@", hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX), hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)))
 		w.edits(h.Edits)

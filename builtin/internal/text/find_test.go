@@ -15,7 +15,7 @@ func edit(raw, old, new string, all bool) (string, How, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	out, err := Apply(t, m)
+	out, err := applied(t, m)
 	return string(out), m.How, err
 }
 
