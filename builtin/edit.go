@@ -35,6 +35,7 @@ var Edit = declare(Tool[EditInput]{
 	Name:     "Edit",
 	Title:    "Edit a file",
 	Hints:    Hints{Closed: true},
+	Right:    ToWrite,
 	Limit:    changeLimit,
 	Finishes: true,
 	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {

@@ -37,6 +37,7 @@ var Glob = declare(Tool[GlobInput]{
 	Name:   "Glob",
 	Title:  "Find files",
 	Hints:  Hints{ReadOnly: true, Closed: true},
+	Right:  ToRead,
 	Limit:  searchLimit,
 	Beside: always[GlobInput],
 	Plan: func(_ context.Context, env *Env, in GlobInput) (Plan, error) {

@@ -52,6 +52,7 @@ var Grep = declare(Tool[GrepInput]{
 	Name:   "Grep",
 	Title:  "Search contents",
 	Hints:  Hints{ReadOnly: true, Closed: true},
+	Right:  ToRead,
 	Limit:  searchLimit,
 	Beside: always[GrepInput],
 	Refine: func(s *jsonschema.Schema) {

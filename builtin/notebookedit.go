@@ -35,6 +35,7 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 	Name:     "NotebookEdit",
 	Title:    "Edit a notebook",
 	Hints:    Hints{Closed: true},
+	Right:    ToWrite,
 	Limit:    changeLimit,
 	Finishes: true,
 	Refine: func(s *jsonschema.Schema) {

@@ -51,6 +51,7 @@ var Read = declare(Tool[ReadInput]{
 	Name:  "Read",
 	Title: "Read a file",
 	Hints: Hints{ReadOnly: true, Closed: true},
+	Right: ToRead,
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["offset"].Minimum = jsonschema.Ptr(1.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(1.0)

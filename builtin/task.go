@@ -42,6 +42,7 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 	Name:    "TaskOutput",
 	Title:   "Read a task's output",
 	Hints:   Hints{ReadOnly: true, Closed: true},
+	Right:   ToRead,
 	Limit:   bashLimit,
 	Ungated: true,
 	Refine: func(s *jsonschema.Schema) {

@@ -45,6 +45,8 @@ type Tool[In any] struct {
 	// Title is a short name for people.
 	Title string
 	Hints Hints
+	// Right is what a caller must hold; what says nothing is as strict as running commands.
+	Right Right
 	// Limit is the longest result in characters; what is longer is kept whole on disk and cut. Zero means
 	// that the tool bounds its own results, which are then never kept.
 	Limit int
@@ -73,6 +75,7 @@ type Plan struct {
 type Def struct {
 	Name, Title, Doc string
 	Hints            Hints
+	Right            Right
 	Limit            int
 	Finishes         bool
 	Ungated          bool
@@ -147,7 +150,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 		return nil, err
 	}
 	d := &Def{
-		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints,
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints, Right: t.Right,
 		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())

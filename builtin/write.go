@@ -22,6 +22,7 @@ var Write = declare(Tool[WriteInput]{
 	Name:     "Write",
 	Title:    "Write a file",
 	Hints:    Hints{Idempotent: true, Closed: true},
+	Right:    ToWrite,
 	Limit:    changeLimit,
 	Finishes: true,
 	Plan: func(_ context.Context, env *Env, in WriteInput) (Plan, error) {
