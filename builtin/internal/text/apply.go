@@ -21,7 +21,7 @@ func (e *UnmappableError) Error() string {
 
 // sharedLen is the length from which unchanged bytes are not copied into the
 // new content, but stand in it where they are.
-const sharedLen = 1 << 20
+const sharedLen = 64 << 10
 
 // Apply returns the content of the file with the replacements of m made, in
 // pieces: what it has in common with a large file is not held twice. Only
@@ -51,6 +51,9 @@ func (t *Text) splice(m *Match, shared int) [][]byte {
 	var piece []byte // the last one, still growing
 	keep := func(raw []byte) {
 		if len(raw) < shared {
+			if piece == nil {
+				piece = make([]byte, 0, min(shared, len(t.raw)))
+			}
 			piece = append(piece, raw...)
 			return
 		}
