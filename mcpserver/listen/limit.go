@@ -1,0 +1,129 @@
+package listen
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Bounds of connections.
+const (
+	// MaxConnections is how many connections are open at once: a thousand clients with a stream of events and a
+	// few requests each.
+	MaxConnections = 4096
+	// fromOneAddress is the part of them that may come from one address of a network, so that one machine cannot
+	// keep all others out: a quarter.
+	fromOneAddress = 4
+	// refusals is how many clients are told at once that there is no room; the others see their connection close.
+	refusals = 32
+	// refusalTime bounds how long a client may take to read that.
+	refusalTime = time.Second
+)
+
+// noRoom is the answer to a connection that is not served.
+const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
+	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
+
+// A limiter accepts connections as long as there is room, and refuses the others at once: they would wait in
+// vain behind clients that send nothing.
+type limiter struct {
+	net.Listener
+	most  int
+	plain bool // an answer can be sent without a handshake
+	log   *slog.Logger
+	tell  chan struct{} // a place for each client that is told
+
+	mu   sync.Mutex
+	open int
+	from map[netip.Addr]int
+}
+
+func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
+	if most <= 0 {
+		most = min(MaxConnections, max(descriptors()/2, 1))
+	}
+	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Addr]int{}}
+}
+
+// Accept waits for the next connection that there is room for.
+func (l *limiter) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer := remote(conn)
+		if l.enter(peer) {
+			return &counted{Conn: conn, leave: sync.OnceFunc(func() { l.leave(peer) })}, nil
+		}
+		l.log.Debug("a connection is refused, too many are open", "peer", conn.RemoteAddr())
+		l.refuse(conn)
+	}
+}
+
+// enter takes a place. Peers on this machine, and those of a Unix socket, share one address and have no bound
+// of their own.
+func (l *limiter) enter(peer netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	apart := peer.IsValid() && !peer.IsLoopback()
+	if l.open >= l.most || apart && l.from[peer] >= max(l.most/fromOneAddress, 1) {
+		return false
+	}
+	l.open++
+	l.from[peer]++
+	return true
+}
+
+func (l *limiter) leave(peer netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.from[peer]--; l.from[peer] == 0 {
+		delete(l.from, peer)
+	}
+}
+
+// refuse tells a client that there is no room, if it can be told without a handshake. What the client has sent
+// is read away, because closing a connection with unread bytes would take the answer back.
+func (l *limiter) refuse(conn net.Conn) {
+	select {
+	case l.tell <- struct{}{}:
+	default:
+		conn.Close()
+		return
+	}
+	go func() {
+		defer func() { conn.Close(); <-l.tell }()
+		if !l.plain || conn.SetDeadline(time.Now().Add(refusalTime)) != nil {
+			return
+		}
+		if _, err := io.WriteString(conn, noRoom); err != nil {
+			return
+		}
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.CopyN(io.Discard, conn, 64<<10) // it ends with the client, or with the time
+		}
+	}()
+}
+
+func remote(conn net.Conn) netip.Addr {
+	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// A counted connection gives its place up when it closes.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

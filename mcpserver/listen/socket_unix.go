@@ -1,0 +1,121 @@
+//go:build unix
+
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// socketMode lets nobody but the owner connect.
+const socketMode = 0o600
+
+// probeTime bounds how long it may take to find out whether somebody listens on a socket that is there.
+const probeTime = time.Second
+
+// openUnix listens on a socket of our own. A lock beside it says whether the one that is there belongs to a
+// process that lives: two that start at once cannot both find the same socket dead.
+func openUnix(path string, log *slog.Logger) (*Listener, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	fail := func(err error) (*Listener, error) { return nil, fmt.Errorf("--listen %s%s: %w", unixPrefix, path, err) }
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
+		return fail(fmt.Errorf("the path has %d bytes, a socket's name has at most %d", len(path), most))
+	}
+	if err := ownDirectory(filepath.Dir(path)); err != nil {
+		return fail(err)
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(socketMode))
+	if held, err := lock.TryLock(); err != nil {
+		return fail(err)
+	} else if !held {
+		return fail(errors.New("another server listens there"))
+	}
+	l, err := bind(path)
+	if err != nil {
+		return fail(errors.Join(err, lock.Close()))
+	}
+	return &Listener{Listener: &ownPeers{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
+}
+
+// bind makes the socket, in place of one that nobody listens on. The caller holds the lock.
+func bind(path string) (*net.UnixListener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, errors.New("there is a file that is no socket; it is left alone")
+	default:
+		conn, err := net.DialTimeout("unix", path, probeTime)
+		if err == nil {
+			conn.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, errors.New("another server listens there")
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil { // until here the directory keeps others out
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// ownDirectory makes the directory, or finds that nobody else can enter it.
+func ownDirectory(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("the directory %s belongs to another user: put the socket into one of your own", dir)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("the directory %s can be entered by others: put the socket into one of its own, or chmod 700 it", dir)
+	}
+	return nil
+}
+
+// ownPeers accepts connections of the user the server runs as, and of root.
+type ownPeers struct {
+	*net.UnixListener
+	log *slog.Logger
+}
+
+// Accept waits for the next connection of such a peer.
+func (l *ownPeers) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		uid, known := peerUser(conn)
+		if !known || uid == 0 || uid == uint32(os.Geteuid()) {
+			return conn, nil
+		}
+		l.log.Warn("a connection of another user is refused", "uid", uid)
+		conn.Close()
+	}
+}

@@ -1,0 +1,70 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// A Notifier tells systemd how the service is. The zero value, and one outside of systemd, tells nobody.
+type Notifier struct {
+	socket   string
+	watchdog time.Duration // how often systemd wants to hear; 0: never
+	log      *slog.Logger
+}
+
+// NewNotifier takes what systemd said out of the environment, so that no command can speak in the server's
+// name. It is called before the environment is copied for commands.
+func NewNotifier(log *slog.Logger) Notifier {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	watchdog, err := daemon.SdWatchdogEnabled(true)
+	if err = errors.Join(err, os.Unsetenv("NOTIFY_SOCKET")); err != nil {
+		log.Warn("what systemd asks for cannot be read", "error", err)
+	}
+	return Notifier{socket: socket, watchdog: watchdog, log: log}
+}
+
+// Ready says that clients are served. While healthy says so, the watchdog is fed until ctx is done, if systemd
+// asked for it.
+func (n Notifier) Ready(ctx context.Context, healthy func() bool) {
+	n.tell(daemon.SdNotifyReady)
+	if n.socket == "" || n.watchdog <= 0 {
+		return
+	}
+	go func() {
+		tick := time.NewTicker(n.watchdog / 2) // as sd_watchdog_enabled(3) recommends
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if healthy() {
+					n.tell(daemon.SdNotifyWatchdog)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// Stopping says that the service ends.
+func (n Notifier) Stopping() { n.tell(daemon.SdNotifyStopping) }
+
+func (n Notifier) tell(state string) {
+	if n.socket == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
+	if err == nil {
+		_, err = conn.Write([]byte(state))
+		err = errors.Join(err, conn.Close())
+	}
+	if err != nil {
+		n.log.Warn("systemd could not be told", "state", state, "error", err)
+	}
+}

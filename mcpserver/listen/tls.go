@@ -1,0 +1,81 @@
+package listen
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// recheck is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
+// system calls.
+const recheck = time.Second
+
+// A keeper holds the certificate in use. It looks at the files when a client connects; nothing runs between.
+type keeper struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	checked time.Time
+	tried   [2]fs.FileInfo // the files that were read last, nil where there was none
+}
+
+// unchanged reports whether a file is as it was.
+func unchanged(was, now fs.FileInfo) bool {
+	if was == nil || now == nil {
+		return was == now
+	}
+	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+}
+
+// withTLS speaks TLS 1.2 or later on the connections of l. HTTP/2 is not offered: the bounds on a client are
+// bounds on its connection, on which one request runs at a time.
+func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
+	k := &keeper{certFile: certFile, keyFile: keyFile, log: log}
+	k.tried = k.look()
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return l, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
+	}
+	k.current, k.checked = &pair, time.Now()
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.certificate}), nil
+}
+
+func (k *keeper) look() (now [2]fs.FileInfo) {
+	for i, name := range []string{k.certFile, k.keyFile} {
+		if info, err := os.Stat(name); err == nil {
+			now[i] = info
+		}
+	}
+	return now
+}
+
+// certificate is the one in the files if they hold a pair, or else the last that was one. A pair that is being
+// replaced does not match for a moment; it is tried again when the files change again.
+func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.checked) < recheck {
+		return k.current, nil
+	}
+	k.checked = time.Now()
+	now := k.look()
+	if unchanged(k.tried[0], now[0]) && unchanged(k.tried[1], now[1]) {
+		return k.current, nil
+	}
+	k.tried = now
+	pair, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
+	if err != nil {
+		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile, "error", err)
+		return k.current, nil
+	}
+	k.current = &pair
+	k.log.Info("a new certificate is in use", "cert", k.certFile)
+	return k.current, nil
+}
