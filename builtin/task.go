@@ -148,6 +148,28 @@ var TaskStop = declare(Tool[TaskStopInput]{
 	},
 })
 
+type (
+	// A TaskInfo tells of a background task, to the owner of the machine.
+	TaskInfo = shell.TaskInfo
+	// A TaskChunk is a part of a task's output, and how the task is.
+	TaskChunk = shell.Chunk
+)
+
+// Tasks are the background tasks of all principals, oldest first. They are the owner's to see.
+func (b *Toolbox) Tasks() []TaskInfo { return b.tasks.All() }
+
+// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
+// the task's end, at most for wait.
+func (b *Toolbox) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
+	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)
+}
+
+// StopTask ends a task and everything it started. Stopping one that has ended is no error.
+func (b *Toolbox) StopTask(t TaskInfo) error {
+	_, err := b.tasks.Stop(t.Principal, t.ID)
+	return err
+}
+
 // lastLines are the last lines of an output, up to a third of what a result may hold.
 func lastLines(text string) string {
 	const most = stopLimit / 3

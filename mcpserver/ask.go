@@ -29,13 +29,15 @@ type Question struct {
 	Always []string
 	// State binds the answer to the call. It is opaque, signed, and good once, for [AskTime].
 	State string
+	// Input is the whole input that the call would run with, as JSON.
+	Input json.RawMessage
 }
 
 // The decisions of a person.
 const (
-	allowOnce   = "allow once"
-	alwaysAllow = "always allow"
-	denyIt      = "deny"
+	AllowOnce   = "allow once"
+	AlwaysAllow = "always allow" // only where the question offers it
+	DenyIt      = "deny"
 )
 
 // An Answer is what a person said to a [Question].
@@ -66,10 +68,10 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 		return refusal(v, err.Error()), nil
 	}
 	switch req.Answer.Decision {
-	case alwaysAllow:
+	case AlwaysAllow:
 		h.remember(rules)
 		fallthrough
-	case allowOnce:
+	case AllowOnce:
 		v.Action = guard.Allow
 		v.Reason = "A person allowed it."
 		return v, nil
@@ -87,7 +89,7 @@ func refusedBecause(a *Answer) string {
 	switch {
 	case a.Reason != "":
 		return "the person refused: " + strings.TrimSuffix(strings.Join(strings.Fields(a.Reason), " "), ".")
-	case a.Decision == denyIt:
+	case a.Decision == DenyIt:
 		return "the person refused"
 	}
 	return "a person was asked and did not allow it"

@@ -52,6 +52,8 @@ type Config struct {
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []Observer
+	// Asker asks the owner of the machine what a client cannot ask a person. Nil: nobody is asked then.
+	Asker Asker
 	// Version is reported to clients.
 	Version string
 	// Log receives the host's own messages. Nil: none.

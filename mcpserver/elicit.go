@@ -25,9 +25,9 @@ func canAsk(ctx context.Context) bool {
 
 // form is the question as a form of flat fields, which is all that clients must be able to show.
 func form(q *Question) mcp.ElicitationParams {
-	decisions := []string{allowOnce, denyIt}
+	decisions := []string{AllowOnce, DenyIt}
 	if len(q.Always) > 0 {
-		decisions = []string{allowOnce, alwaysAllow, denyIt}
+		decisions = []string{AllowOnce, AlwaysAllow, DenyIt}
 	}
 	return mcp.ElicitationParams{
 		Mode: mcp.ElicitationModeForm, Message: q.Message,
@@ -80,7 +80,7 @@ func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 	case mcp.ElicitationResponseActionAccept:
 		a.Decision, _ = content["decision"].(string)
 	case mcp.ElicitationResponseActionDecline:
-		a.Decision = denyIt
+		a.Decision = DenyIt
 	}
 	return a
 }

@@ -307,22 +307,31 @@ func (s *Tasks) Stop(principal, id string) (*Result, error) {
 
 // A TaskInfo tells of a task in a list.
 type TaskInfo struct {
-	ID    string
-	Text  string // the command
-	Begun time.Time
-	Done  bool
+	ID        string
+	Principal string
+	Text      string // the command
+	Begun     time.Time
+	Done      bool
+	Ended     time.Time // of a task that is done
 }
 
 // List returns the tasks of a principal, oldest first.
 func (s *Tasks) List(principal string) []TaskInfo {
+	return slices.DeleteFunc(s.All(), func(t TaskInfo) bool { return t.Principal != principal })
+}
+
+// All returns the tasks of all principals, oldest first. It is for the owner of the machine.
+func (s *Tasks) All() []TaskInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	var list []TaskInfo
 	for _, t := range s.tasks {
-		if t.principal == principal {
-			list = append(list, TaskInfo{ID: t.id, Text: t.text, Begun: t.run.begun, Done: t.over()})
+		info := TaskInfo{ID: t.id, Principal: t.principal, Text: t.text, Begun: t.run.begun}
+		if info.Done = t.over(); info.Done {
+			info.Ended = t.ended
 		}
+		list = append(list, info)
 	}
 	slices.SortFunc(list, func(a, b TaskInfo) int {
 		return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID))

@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/settings"
+)
+
+// What the owner of the machine sees and decides, whoever calls. The history is in history.go.
+
+// An Asker puts questions to the owner of the machine, when the client cannot put them to a person.
+type Asker interface {
+	// Present reports whether somebody is there to answer.
+	Present() bool
+	// Ask waits for the answer, until ctx is done at the latest: the answer is then a refusal.
+	Ask(ctx context.Context, q OwnerQuestion) Answer
+}
+
+// An OwnerQuestion is a question for an [Asker], and whose call it is about.
+type OwnerQuestion struct {
+	Principal, Scope, Tool string
+	*Question
+}
+
+// ownerPresent reports whether the owner can be asked.
+func (h *Host) ownerPresent() bool {
+	return h.cfg.Asker != nil && h.cfg.Asker.Present() && h.OwnerMayAnswer() == nil
+}
+
+// stillWaiting is how often a client that asked for progress is told that its call waits for a person: some
+// clients give up on a call that they hear nothing of.
+const stillWaiting = 10 * time.Second
+
+// askOwner waits for the owner's answer to a question. No answer in time is a refusal.
+func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Question) *Answer {
+	ctx, cancel := context.WithTimeout(ctx, AskTime)
+	defer cancel()
+	defer tellWaiting(ctx, req.Progress)()
+	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Question: q})
+	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
+		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
+	}
+	answer.State = q.State
+	return &answer
+}
+
+// tellWaiting reports progress until ctx is done; what it returns waits for the end of that.
+func tellWaiting(ctx context.Context, progress func(string)) (wait func()) {
+	if progress == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(stillWaiting)
+		defer tick.Stop()
+		for {
+			progress("Waiting for the owner of this machine to allow the call at the console.")
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// OwnerMayAnswer reports why answers at the console do not count: a command of the agent that nothing holds could
+// read the owner's credentials and approve itself. It is nil where commands are contained, or none can be run.
+func (h *Host) OwnerMayAnswer() error {
+	if h.uncontained.Load() {
+		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Start the host anew")
+	}
+	policy := h.policy(LocalPrincipal)
+	if held := policy.Containment(); held.Writes && held.Denies {
+		return nil
+	} else if runs, _ := policy.ToolEnabled(builtin.Bash.Name); runs && slices.Contains(h.tools, builtin.Bash) {
+		return fmt.Errorf("commands are not contained on this machine, so one could open this page and approve itself: %s", held.Why)
+	}
+	return nil
+}
+
+// noteUncontained remembers that a command runs which nothing holds and no person approved.
+func (h *Host) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
+	if in.Command == nil || req.Answer != nil {
+		return
+	}
+	held := policy.Containment()
+	if !held.Writes || !held.Denies || in.Unsandboxed || policy.Excluded(in.Command.Text) {
+		h.uncontained.Store(true)
+	}
+}
+
+// Roots are the directories that the tools work in.
+func (h *Host) Roots() []string { return slices.Clone(h.cfg.Roots) }
+
+// Settings is what all sources of rules say now. It must not be changed.
+func (h *Host) Settings() *settings.Settings { return h.settings.Reload() }
+
+// RuleWarnings are entries of the rules that could not be understood as they were meant.
+func (h *Host) RuleWarnings() []string { return slices.Clone(h.policy(LocalPrincipal).Warnings()) }
+
+// AuditPath is the file that calls are recorded in; "" when they are not.
+func (h *Host) AuditPath() string {
+	if h.audit == nil {
+		return ""
+	}
+	return h.audit.Path()
+}
+
+// Tasks are the background tasks of all principals, oldest first.
+func (h *Host) Tasks() []builtin.TaskInfo { return h.box.Tasks() }
+
+// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
+// the task's end, at most for wait.
+func (h *Host) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64, wait time.Duration) (builtin.TaskChunk, error) {
+	return h.box.TaskOutput(ctx, t, offset, wait)
+}
+
+// StopTask ends a task and everything it started. Stopping one that has ended is no error.
+func (h *Host) StopTask(t builtin.TaskInfo) error { return h.box.StopTask(t) }
