@@ -10,16 +10,17 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/mcpserver/auth"
 )
 
 // ArriveNamed takes the place of a call from the command line. Calls of the same name share what was read,
 // also from one process to the next; without a name the call is on its own.
 func (h *Host) ArriveNamed(name string) *Arrival {
 	if name == "" {
-		return h.Arrive(LocalPrincipal, nil, "", true)
+		return h.Arrive(Local(), nil, "", true)
 	}
 	s := h.scopes.use(scopeKey{LocalPrincipal, "command line", name}, true)
-	return h.arriveIn(s)
+	return h.arriveIn(s, auth.All)
 }
 
 // Check says what the rules make of a call. It plans the call and runs nothing. The error is one of the
@@ -33,7 +34,7 @@ func (h *Host) Check(ctx context.Context, principal, tool string, args json.RawM
 	if err != nil {
 		return guard.Verdict{}, err
 	}
-	a := h.Arrive(principal, nil, "", true)
+	a := h.Arrive(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
 	defer a.Leave()
 	policy := h.policy(principal)
 	plan, err := call.Plan(ctx, h.env(a, policy, Request{Tool: tool}))

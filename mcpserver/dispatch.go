@@ -11,12 +11,14 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/gate"
 )
 
 // An Arrival is a call's place in its scope, taken the moment the call came in. It must be left.
 type Arrival struct {
 	principal string
+	rights    auth.Rights
 	scope     *scope
 	ticket    *gate.Ticket
 	session   string // the session handle that was made for this call
@@ -80,6 +82,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
+	if err := entitled(&rec, a.rights, tool, guard.Intent{}); err != nil { // has the caller the right?
+		return reply.with(refused(err))
+	}
 	call, err := tool.Bind(req.Args)                    // bind
 	if e := turn(ctx, a.ticket, tool, call); e != nil { // wait for its turn
 		return reply.with(refused(e))
@@ -102,12 +107,14 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
+	if err := entitled(&rec, a.rights, tool, plan.Intent); err != nil { // also to what the arguments make of the tool?
+		return reply.with(refused(err))
+	}
 	h.observers.planned(ctx, info, rec)
 	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
 	if question != nil {
-		question.Input, _ = call.Input() // what was bound from JSON encodes
 		reply.Question = question
 		return reply.with(refused(verdict))
 	}
@@ -115,7 +122,6 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		hooks.denied(ctx, verdict)
 		return reply.with(refused(verdict))
 	}
-	h.noteUncontained(policy, plan.Intent, req)
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	if err != nil {
 		result = refused(err)

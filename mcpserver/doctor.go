@@ -141,7 +141,7 @@ func (h *Host) examineState() []Finding {
 
 func (h *Host) examineTools() Finding {
 	var names []string
-	for _, d := range h.Tools(LocalPrincipal) {
+	for _, d := range h.Tools(Local()) {
 		names = append(names, d.Name)
 	}
 	if len(names) == 0 {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"toolhost/builtin"
@@ -20,6 +19,7 @@ import (
 	"toolhost/guard/hook"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/gate"
 	"toolhost/readstate"
 	"toolhost/resultstore"
@@ -41,8 +41,6 @@ type Host struct {
 	questions *questions
 	audit     *audit.Log
 	observers observers
-	// uncontained is set once a command has run that nothing held and no person approved.
-	uncontained atomic.Bool
 
 	bound sync.Map // principal → *guard.Policy, the rules bound to it
 
@@ -138,18 +136,18 @@ func (h *Host) Close() error {
 
 // Arrive takes the place of a call in its scope. It never blocks, so that the reader of a transport can
 // call it: the order of arrival is the order of the calls. session is the MCP session, if there is one.
-func (h *Host) Arrive(principal string, meta map[string]any, session string, stdio bool) *Arrival {
-	s, minted, err := h.scopes.resolve(principal, meta, session, stdio)
+func (h *Host) Arrive(who auth.Identity, meta map[string]any, session string, stdio bool) *Arrival {
+	s, minted, err := h.scopes.resolve(who.Principal, meta, session, stdio)
 	if err != nil {
-		return &Arrival{principal: principal, began: time.Now(), err: err}
+		return &Arrival{principal: who.Principal, began: time.Now(), err: err}
 	}
-	a := h.arriveIn(s)
+	a := h.arriveIn(s, who.Rights)
 	a.session = minted
 	return a
 }
 
-func (h *Host) arriveIn(s *scope) *Arrival {
-	return &Arrival{principal: s.key.principal, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
+func (h *Host) arriveIn(s *scope, rights auth.Rights) *Arrival {
+	return &Arrival{principal: s.key.principal, rights: rights, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
 }
 
 // policy is the snapshot of the rules in force for a principal.

@@ -55,7 +55,7 @@ func writeFile(t testing.TB, path, content string) {
 
 // do makes one call in the scope of the stdio process.
 func do(h *Host, tool, args string) Reply {
-	return h.Call(context.Background(), h.Arrive(LocalPrincipal, nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
+	return h.Call(context.Background(), h.Arrive(Local(), nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
 }
 
 func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 	} {
 		do(h, call[0], call[1])
 	}
-	a := h.Arrive(LocalPrincipal, map[string]any{metaHandle: "forged"}, "", true)
+	a := h.Arrive(Local(), map[string]any{metaHandle: "forged"}, "", true)
 	h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -80,9 +80,9 @@ func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 
 func TestCallWithoutGate(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
-	a := h.Arrive(LocalPrincipal, nil, "", true)
+	a := h.Arrive(Local(), nil, "", true)
 	ctx, cancel := context.WithCancel(context.Background())
-	blocker := h.Arrive(LocalPrincipal, nil, "", true)
+	blocker := h.Arrive(Local(), nil, "", true)
 	cancel()
 	// The first is ahead of the blocker, so it runs although its client has gone: Read ends at once.
 	if r := h.Call(ctx, a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)}); !r.IsError {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/auth"
 )
 
 // Endpoint is the path of the MCP endpoint.
@@ -180,9 +182,10 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 	stream := newCallStream(w)
 	defer stream.end(m)
 	defer leave() // first: who has the answer may use the id again
-	c := &client{principal: d.cfg.Principal, notify: stream.notify, acknowledged: stream.acknowledged}
+	who := auth.Identity{Principal: d.cfg.Principal, Rights: auth.All}
+	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
-		c.arrival = d.server.host.Arrive(d.cfg.Principal, m.Params.Meta, session, false)
+		c.arrival = d.server.host.Arrive(who, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us
 	}
 	d.next.ServeHTTP(stream, r.WithContext(withClient(ctx, c)))

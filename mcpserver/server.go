@@ -10,10 +10,14 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/auth"
 )
 
 // LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
 const LocalPrincipal = "local"
+
+// Local is the user the host runs as, who has every right.
+func Local() auth.Identity { return auth.Identity{Principal: LocalPrincipal, Rights: auth.All} }
 
 // A Server speaks MCP for a [Host]. One server may serve several transports.
 type Server struct {
@@ -63,8 +67,8 @@ func instructions(roots []string) string {
 // A client is the other end of a request, as the transport knows it. It travels in the context, because
 // the library calls our handlers with nothing else.
 type client struct {
-	principal string
-	arrival   *Arrival
+	who     auth.Identity
+	arrival *Arrival
 	// notify sends a notification that belongs to the request, in order before its response.
 	notify func(ctx context.Context, method string, params map[string]any)
 	// acknowledged waits until the acknowledgement of the subscription with this id has been written.
@@ -87,18 +91,16 @@ func clientOf(ctx context.Context) (*client, bool) {
 const maxQuestions = 3
 
 // call is the handler of every tool. When a person must be asked, a modern client gets the question as the
-// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it. So it
-// is for a client that cannot ask, when the owner of the machine can be asked in its place.
+// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, ok := clientOf(ctx)
 	if !ok || c.arrival == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
-	asks := canAsk(ctx)
-	repeats := asks && server.IsModernRequest(ctx)
+	modern := server.IsModernRequest(ctx)
 	call := Request{
 		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
-		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
+		CanAsk: canAsk(ctx), Answer: answerIn(req.Params.MultiRoundTripParams),
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {
@@ -106,15 +108,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
 	reply := s.host.Call(ctx, c.arrival, call)
-	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
-		if asks {
-			call.Answer = s.put(ctx, reply.Question)
-		} else {
-			call.Answer = s.host.askOwner(ctx, c.arrival, call, reply.Question)
-		}
-		reply = s.host.Call(ctx, s.host.arriveIn(c.arrival.scope), call)
+	for n := 0; reply.Question != nil && !modern && n < maxQuestions; n++ {
+		call.Answer = s.put(ctx, reply.Question)
+		reply = s.host.Call(ctx, s.host.arriveIn(c.arrival.scope, c.who.Rights), call)
 	}
-	if reply.Question != nil && repeats {
+	if reply.Question != nil && modern {
 		return toQuestion(reply.Question), nil
 	}
 	if own != nil {
@@ -144,13 +142,13 @@ func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListe
 	}
 }
 
-// leaveOutDenied takes tools that a rule denies by name off the list.
+// leaveOutDenied takes tools off the list that a rule denies by name, or that the caller has no right to.
 func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	principal := LocalPrincipal
+	var who auth.Identity // nobody sees nothing
 	if c, ok := clientOf(ctx); ok {
-		principal = c.principal
+		who = c.who
 	}
-	seen := s.host.Tools(principal)
+	seen := s.host.Tools(who)
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
 		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
 	})

@@ -8,6 +8,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
 	"toolhost/resultstore"
 )
 
@@ -23,16 +24,48 @@ func (h *Host) lookUp(name string) (*builtin.Def, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNoTool, name)
 }
 
-// Tools are the tools a principal sees: those served here, enabled, and not denied by name.
-func (h *Host) Tools(principal string) []*builtin.Def {
-	policy := h.policy(principal)
+// Tools are the tools a caller sees: those served here, enabled, within its rights, and not denied by name.
+func (h *Host) Tools(who auth.Identity) []*builtin.Def {
+	policy := h.policy(who.Principal)
 	var seen []*builtin.Def
 	for _, d := range h.tools {
-		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(h.box) {
+		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(h.box) && who.Rights.Has(rightTo(d.Right)) {
 			seen = append(seen, d)
 		}
 	}
 	return seen
+}
+
+// entitled refuses a call whose caller lacks the right to the tool, or to what this call of it is about to do: no
+// argument makes more of a tool than its right says.
+func entitled(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
+	need := rightTo(tool.Right)
+	if len(in.Writes) > 0 {
+		need |= auth.Write
+	}
+	if in.Command != nil {
+		need |= auth.Exec
+	}
+	if tool.Right == builtin.ToExec {
+		need = auth.Exec // a command's files are judged by the rules, and held by its sandbox
+	}
+	if has.Has(need) {
+		return nil
+	}
+	rec.Verdict, rec.Rule = guard.Deny.String(), "rights of the caller"
+	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller gives %s. Nothing that the arguments say changes that; "+
+		"the owner of this host can give a token with more rights (toolhost token add NAME --rights …), or the authorization server the scope", tool.Name, need&^has, has)
+}
+
+// rightTo is the right that callers of a tool must hold.
+func rightTo(r builtin.Right) auth.Rights {
+	switch r {
+	case builtin.ToRead:
+		return auth.Read
+	case builtin.ToWrite:
+		return auth.Write
+	}
+	return auth.Exec
 }
 
 // ready refuses a call that could not be recorded in the log that was asked for.

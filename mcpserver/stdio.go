@@ -145,9 +145,9 @@ func (c *stdioConn) request(m envelope, line []byte) {
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
 		return
 	}
-	cl := &client{principal: LocalPrincipal, notify: c.notify, acknowledged: c.session.acknowledged}
+	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
-		cl.arrival = c.server.host.Arrive(LocalPrincipal, m.Params.Meta, "", true)
+		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 	}
 	message := bytes.Clone(line)
 	go func() {

@@ -60,7 +60,7 @@ func toolsCommand() *cobra.Command {
 		Use: "tools [flags] [ROOT]...", Short: "List the tools that are served",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(args, func(host *mcpserver.Host) error {
-				return printTools(cmd.OutOrStdout(), host.Tools(mcpserver.LocalPrincipal), asJSON)
+				return printTools(cmd.OutOrStdout(), host.Tools(mcpserver.Local()), asJSON)
 			})
 		},
 	}

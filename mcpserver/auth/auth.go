@@ -1,0 +1,61 @@
+// Package auth says who calls over a network and what they may do.
+//
+// A [Verifier] turns the bearer token of a request into an [Identity]: the holder of the host's single token
+// ([Single]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
+// authorization server has issued ([OAuth]). What none of them knows is an [Error], which says what kind of failure
+// it is; [Challenge] writes it as HTTP wants it. A [Throttle] slows down those who guess.
+//
+// The package imports none of ours. The zero values refuse: no rights, no identity, no verifier that accepts.
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// An Identity is who calls. The zero Identity is nobody and may do nothing.
+type Identity struct {
+	// Principal names whose state a call works on. Verifiers of different kinds never give the same name: see
+	// [TokenPrincipal] and [OAuth].
+	Principal string
+	// Rights are the kinds of tools that may be called.
+	Rights Rights
+	// Expires is when the credential ends; zero: never. A stream that is open then is closed.
+	Expires time.Time
+	// Revoked is closed when the credential was taken back. Nil: that never happens.
+	Revoked <-chan struct{}
+}
+
+// A Verifier knows callers by their bearer tokens.
+type Verifier interface {
+	// Verify returns who bears the token, or an [*Error]. It does not change anything and may be called by many
+	// at once. bearer is the token alone, without a scheme; it may be empty or anything at all.
+	Verify(ctx context.Context, bearer string) (Identity, error)
+}
+
+// MaxBearer is the longest token that is looked at, in bytes. Access tokens with many claims reach some 4 KB.
+const MaxBearer = 16 << 10
+
+// Any accepts whom any of the verifiers accepts, asking them in order. Without a verifier it accepts nobody.
+type Any []Verifier
+
+// Verify implements [Verifier]. Of several refusals the most telling is returned: what is merely unknown to one may
+// be expired for another.
+func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
+	worst := refuse(Invalid, "the token is not known here")
+	if bearer == "" {
+		worst = refuse(Missing, "no token was sent")
+	}
+	for _, v := range a {
+		who, err := v.Verify(ctx, bearer)
+		if err == nil {
+			return who, nil
+		}
+		var e *Error
+		if errors.As(err, &e) && e.Kind > worst.Kind {
+			worst = e
+		}
+	}
+	return Identity{}, worst
+}

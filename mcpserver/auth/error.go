@@ -1,0 +1,99 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A Kind is what is wrong with a token. A greater kind tells more.
+type Kind uint8
+
+// The kinds of refusals.
+const (
+	// Missing: the request carries no token.
+	Missing Kind = iota
+	// Invalid: the token is not one of ours, or was not made for us.
+	Invalid
+	// Expired: the token was good once.
+	Expired
+	// Insufficient: the token is good, but gives no right.
+	Insufficient
+	// Unavailable: it cannot be told now, because who issued the token cannot be reached.
+	Unavailable
+)
+
+// An Error says why a token is refused. Its text goes to the client: it names nothing that the client does not know.
+type Error struct {
+	Kind   Kind
+	Reason string
+	// Scope are the scopes to ask for, separated by blanks, if there are any.
+	Scope string
+	// Retry is when to try again, if waiting helps.
+	Retry time.Duration
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+func refuse(k Kind, format string, args ...any) *Error {
+	return &Error{Kind: k, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Status is the HTTP status for a refusal, by RFC 6750, section 3.1: 401, 403 for too few rights, 503 when it cannot
+// be told now.
+func Status(err error) int {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return http.StatusUnauthorized
+	case e.Kind == Insufficient:
+		return http.StatusForbidden
+	case e.Kind == Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusUnauthorized
+}
+
+// Challenge is the WWW-Authenticate header for a refusal (RFC 6750, section 3). A request without a token gets no
+// error code. metadata is the address of the protected resource metadata (RFC 9728, section 5.1); "" where there is none.
+func Challenge(err error, metadata string) string {
+	params := []string{`realm="toolhost"`}
+	var e *Error
+	if errors.As(err, &e) && e.Kind != Missing && e.Kind != Unavailable {
+		code := "invalid_token"
+		if e.Kind == Insufficient {
+			code = "insufficient_scope"
+		}
+		params = append(params, `error="`+code+`"`, `error_description="`+quotable(e.Reason)+`"`)
+	}
+	if e != nil && e.Scope != "" {
+		params = append(params, `scope="`+quotable(e.Scope)+`"`)
+	}
+	if metadata != "" {
+		params = append(params, `resource_metadata="`+quotable(metadata)+`"`)
+	}
+	return "Bearer " + strings.Join(params, ", ")
+}
+
+// quotable leaves what may stand in the parameters of a challenge: printable ASCII without quote and backslash
+// (RFC 6750, section 3).
+func quotable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return '\''
+		}
+		return r
+	}, s)
+}
+
+// Bearer takes the token out of an Authorization header. It returns "" when there is none, or one of another scheme.
+func Bearer(header string) string {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(header), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || len(token) > MaxBearer || strings.ContainsAny(token, " \t\r\n,") {
+		return ""
+	}
+	return token
+}
