@@ -115,6 +115,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
 	if question != nil {
+		question.Input, _ = call.Input() // what was bound from JSON encodes
 		reply.Question = question
 		return reply.with(refused(verdict))
 	}
@@ -122,6 +123,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		hooks.denied(ctx, verdict)
 		return reply.with(refused(verdict))
 	}
+	h.noteUncontained(policy, plan.Intent, req)
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	if err != nil {
 		result = refused(err)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toolhost/builtin"
@@ -41,6 +42,8 @@ type Host struct {
 	questions *questions
 	audit     *audit.Log
 	observers observers
+	// uncontained is set once a command has run that nothing held and no person approved.
+	uncontained atomic.Bool
 
 	bound sync.Map // principal → *guard.Policy, the rules bound to it
 

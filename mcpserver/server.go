@@ -91,16 +91,18 @@ func clientOf(ctx context.Context) (*client, bool) {
 const maxQuestions = 3
 
 // call is the handler of every tool. When a person must be asked, a modern client gets the question as the
-// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it.
+// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it. So it
+// is for a client that cannot ask, when the owner of the machine can be asked in its place.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, ok := clientOf(ctx)
 	if !ok || c.arrival == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
-	modern := server.IsModernRequest(ctx)
+	asks := canAsk(ctx)
+	repeats := asks && server.IsModernRequest(ctx)
 	call := Request{
 		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
-		CanAsk: canAsk(ctx), Answer: answerIn(req.Params.MultiRoundTripParams),
+		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {
@@ -108,11 +110,15 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
 	reply := s.host.Call(ctx, c.arrival, call)
-	for n := 0; reply.Question != nil && !modern && n < maxQuestions; n++ {
-		call.Answer = s.put(ctx, reply.Question)
+	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
+		if asks {
+			call.Answer = s.put(ctx, reply.Question)
+		} else {
+			call.Answer = s.host.askOwner(ctx, c.arrival, call, reply.Question)
+		}
 		reply = s.host.Call(ctx, s.host.arriveIn(c.arrival.scope, c.who.Rights), call)
 	}
-	if reply.Question != nil && modern {
+	if reply.Question != nil && repeats {
 		return toQuestion(reply.Question), nil
 	}
 	if own != nil {
