@@ -99,7 +99,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
 	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
-	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Ended: where.leave}
+	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave}
 	if in.Background {
 		if in.Timeout == 0 {
 			command.Timeout = 0 // a task may run as long as tasks may

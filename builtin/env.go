@@ -42,6 +42,8 @@ type ShellLimits struct {
 	Timeout, MaxTimeout time.Duration
 	// Window is how long a call is held before its command becomes a background task.
 	Window time.Duration
+	// Tasks is how many background tasks of one principal run at once.
+	Tasks int
 }
 
 // A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.

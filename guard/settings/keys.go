@@ -230,6 +230,8 @@ func ownKeys() []key {
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.DefaultTimeout })},
 		{name: "bash.maxTimeout", form: formDuration, def: "10m", doc: "The longest time limit a call may ask for.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.MaxTimeout })},
+		{name: "bash.maxTasks", form: formNumber, def: "256", doc: "How many background tasks of one caller run at once.",
+			set: func(s *Settings, e Entry) { s.Bash.MaxTasks, _ = strconv.Atoi(e.Text) }},
 	}
 }
 

@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	if s.DefaultMode != ModeAcceptEdits || s.DefaultModeFrom != (Entry{}) || s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk {
 		t.Errorf("choices: %+v", s)
 	}
-	if s.Gate.Parallel != 10 || s.Bash != (Bash{50 * time.Second, 2 * time.Minute, 10 * time.Minute}) {
+	if s.Gate.Parallel != 10 || s.Bash != (Bash{50 * time.Second, 2 * time.Minute, 10 * time.Minute, 256}) {
 		t.Errorf("amounts: %+v %+v", s.Gate, s.Bash)
 	}
 	if len(s.Warnings)+len(s.Broken)+len(s.Untrusted) != 0 {

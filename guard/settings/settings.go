@@ -225,6 +225,8 @@ type Bash struct {
 	DefaultTimeout time.Duration
 	// MaxTimeout is the longest a call may ask for. Default 10 min.
 	MaxTimeout time.Duration
+	// MaxTasks is how many background tasks of one caller run at once. Default 256.
+	MaxTasks int
 }
 
 // Warning is something in a file that a person should mend.

@@ -94,7 +94,7 @@ func (k *keeper) hold(path string) *holding {
 		}
 		k.trees = slices.Delete(k.trees, i, i+1)
 		k.work.Go(h.release)
-		if h.tree.overfull() {
+		if h.tree.tooLarge.Load() {
 			return k.put(path, nil)
 		}
 	}
@@ -189,19 +189,22 @@ func (t *keptTree) attend() {
 	}
 }
 
-// overfull reports whether the tree was given up because of its size.
-func (t *keptTree) overfull() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.files > t.engine.config.MaxKept
-}
-
-// gate lets work in the background wait while queries run.
+// gate lets work in the background wait while queries run; where there is no end
+// of them it gets a slice of time after some patience.
 type gate struct {
 	mu      sync.Mutex
 	running int
 	free    chan struct{} // closed when none runs any more; nil: nobody waits
+	slice   time.Time     // until when work goes on although queries run
 }
+
+const (
+	// patience is how long work in the background waits for queries to end, and
+	// workSlice how long it goes on then: a sixth of the time, so that a host that
+	// is never idle gets its index too.
+	patience  = 50 * time.Millisecond
+	workSlice = 10 * time.Millisecond
+)
 
 func (g *gate) enter() {
 	g.mu.Lock()
@@ -218,25 +221,41 @@ func (g *gate) leave() {
 	}
 }
 
-// pause returns when no query runs.
+// pause returns when no query runs, or after some patience.
 func (g *gate) pause(ctx context.Context) error {
+	var timer *time.Timer
 	for {
-		g.mu.Lock()
-		if g.running == 0 {
-			g.mu.Unlock()
+		free := g.busy()
+		if free == nil {
 			return ctx.Err()
 		}
-		if g.free == nil {
-			g.free = make(chan struct{})
+		if timer == nil {
+			timer = time.NewTimer(patience)
+			defer timer.Stop()
 		}
-		free := g.free
-		g.mu.Unlock()
 		select {
 		case <-free:
+		case <-timer.C:
+			g.mu.Lock()
+			g.slice = time.Now().Add(workSlice)
+			g.mu.Unlock()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// busy returns what is closed when no query runs any more, nil if work may go on.
+func (g *gate) busy() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == 0 || time.Now().Before(g.slice) {
+		return nil
+	}
+	if g.free == nil {
+		g.free = make(chan struct{})
+	}
+	return g.free
 }
 
 // State is how far an engine is with a root.

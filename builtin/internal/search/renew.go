@@ -137,6 +137,7 @@ func (t *keptTree) settle() {
 	}
 	t.dropped, t.ruled = nil, nil
 	if t.files > t.engine.config.MaxKept {
+		t.tooLarge.Store(true)
 		t.dead.Store(true)
 	}
 }

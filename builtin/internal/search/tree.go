@@ -30,6 +30,8 @@ type keptTree struct {
 
 	ready atomic.Bool // the first listing is done; until then mu is held by what makes it
 	dead  atomic.Bool // of no use any more
+	// tooLarge says that it was given up because of its size.
+	tooLarge atomic.Bool
 
 	mu     sync.Mutex
 	id     walk.ID

@@ -18,6 +18,15 @@ const drainRounds = 10
 // It is reached only if a process could not be killed.
 const afterKill = time.Second
 
+// readMin and readMax bound how much output is read at once, in bytes. A command
+// that says little must not cost much, since hundreds may wait in the
+// background; for one that floods, less than readMax costs a quarter of the
+// throughput and more gains nothing.
+const (
+	readMin = 1 << 10
+	readMax = 256 << 10
+)
+
 // An ending says why a command is over.
 type ending int
 
@@ -43,14 +52,15 @@ type running struct {
 // collect reads the output until its end or until the read deadline is set.
 func (run *running) collect() {
 	defer close(run.eof)
-	// 256 KiB: larger reads were not faster, smaller ones cost a quarter of the
-	// throughput.
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, readMin)
 	for {
 		n, err := run.shell.out.Read(buf)
 		run.out.Write(buf[:n])
 		if err != nil {
 			return
+		}
+		if n == len(buf) && n < readMax {
+			buf = make([]byte, 4*n)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Defaults of [TaskLimits].
 const (
-	DefaultTaskRunning = 16             // of one principal at the same time
+	DefaultTaskRunning = 256            // of one principal at the same time
 	DefaultTaskKept    = 16             // ended ones of one principal
 	DefaultTaskOutput  = floodAfter     // bytes; also the most that can be set
 	DefaultTaskAge     = 24 * time.Hour // of a running one without a timeout
@@ -62,6 +62,9 @@ type Tasks struct {
 type Place struct {
 	Runner    *Runner
 	Principal string
+	// Running is how many tasks of the principal may run at the same time; 0:
+	// what the limits say.
+	Running int
 	// Ended, if not nil, is called once the command and everything it started has
 	// ended, or when it could not be started.
 	Ended func()
@@ -108,7 +111,7 @@ func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, err
 	if err != nil {
 		return Started{}, err
 	}
-	started, ok := s.adopt(t)
+	started, ok := s.adopt(t, where)
 	if !ok {
 		t.cancel(errStopped)
 		<-t.done
@@ -132,7 +135,7 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 		return t.result, nil, t.err
 	case <-ctx.Done():
 	case <-timer.C:
-		if started, ok := s.adopt(t); ok {
+		if started, ok := s.adopt(t, where); ok {
 			return nil, &started, nil
 		}
 	}
@@ -175,8 +178,8 @@ func (s *Tasks) launch(ctx context.Context, where Place, c Command) (*task, erro
 }
 
 // adopt makes a running command a task, if there is room for one.
-func (s *Tasks) adopt(t *task) (Started, bool) {
-	if !s.add(t) {
+func (s *Tasks) adopt(t *task, where Place) (Started, bool) {
+	if !s.add(t, orDefault(where.Running, s.limits.Running)) {
 		return Started{}, false
 	}
 	t.run.stop() // no progress reports for a call that has been answered
@@ -185,8 +188,8 @@ func (s *Tasks) adopt(t *task) (Started, bool) {
 	return Started{ID: t.id, Text: text, Offset: offset}, true
 }
 
-// add adds a task unless too many of its principal run already.
-func (s *Tasks) add(t *task) bool {
+// add adds a task unless so many of its principal run already.
+func (s *Tasks) add(t *task, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
@@ -196,7 +199,7 @@ func (s *Tasks) add(t *task) bool {
 			running++
 		}
 	}
-	if running >= s.limits.Running {
+	if running >= most {
 		return false
 	}
 	s.tasks[t.id] = t

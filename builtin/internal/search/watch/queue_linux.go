@@ -79,15 +79,10 @@ func (q *Queue) Remove(w int32) {
 	}
 }
 
-// Drain yields every event that is in the queue.
+// Drain yields every event that is in the queue. yield may call Add and Remove.
 func (q *Queue) Drain(yield func(Event)) error {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if q.closed {
-		return os.ErrClosed
-	}
 	for {
-		n, err := unix.Read(q.fd, q.buf)
+		n, err := q.read()
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -98,6 +93,17 @@ func (q *Queue) Drain(yield func(Event)) error {
 		}
 		parse(q.buf[:n], yield)
 	}
+}
+
+// read fills the buffer. The lock is not held while events are yielded: what takes
+// it again then would wait for Close, and Close for Drain.
+func (q *Queue) read() (int, error) {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return 0, os.ErrClosed
+	}
+	return unix.Read(q.fd, q.buf)
 }
 
 // Wait calls ready whenever there are events, until the queue is closed. ready

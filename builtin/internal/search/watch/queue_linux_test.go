@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -83,6 +85,46 @@ func TestWaitEndsWithClose(t *testing.T) {
 	<-done
 	if err := q.Drain(func(Event) {}); err == nil {
 		t.Error("drained a closed queue")
+	}
+}
+
+// TestCloseWhileDraining closes a queue while an event is dealt with by ending its
+// watch.
+func TestCloseWhileDraining(t *testing.T) {
+	q, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := q.Add(int(d.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	once := sync.OnceFunc(func() {
+		go func() { closed <- q.Close() }()
+		for q.mu.TryRLock() { // until Close waits for the lock or has had it
+			done := q.closed
+			q.mu.RUnlock()
+			if done {
+				break
+			}
+			runtime.Gosched()
+		}
+	})
+	_ = q.Drain(func(e Event) {
+		once()
+		q.Remove(e.Watch)
+	})
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
 
