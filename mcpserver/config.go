@@ -20,8 +20,6 @@ import (
 const (
 	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
 	MaxMessage = 32 << 20
-	// MaxInFlight is how many calls of one client may be queued or running.
-	MaxInFlight = 1024
 	// ScopeIdle is how long a scope that does nothing is remembered.
 	ScopeIdle = 24 * time.Hour
 	// MaxScopes is how many scopes are remembered; beyond it the longest idle one goes.

@@ -28,20 +28,21 @@ import (
 
 // A Host holds what all calls share. Use [Open], and close it: what it started ends with it.
 type Host struct {
-	cfg       Config
-	log       *slog.Logger
-	tools     []*builtin.Def // ordered by name
-	where     settings.Config
-	scratch   string
-	settings  *settings.Watcher
-	seen      *readstate.Store
-	results   *resultstore.Store
-	box       *builtin.Toolbox
-	scopes    *scopeTable
-	hooks     *hook.Runner
-	questions *questions
-	audit     *audit.Log
-	observers observers
+	cfg        Config
+	log        *slog.Logger
+	tools      []*builtin.Def // ordered by name
+	where      settings.Config
+	scratch    string
+	settings   *settings.Watcher
+	seen       *readstate.Store
+	results    *resultstore.Store
+	box        *builtin.Toolbox
+	scopes     *scopeTable
+	hooks      *hook.Runner
+	questions  *questions
+	audit      *audit.Log
+	stateProbe stateProbe
+	observers  observers
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 

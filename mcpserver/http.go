@@ -43,8 +43,14 @@ type HTTPConfig struct {
 	Token string
 	// Principal is who the bearer of the token is.
 	Principal string
-	// Hosts are names beyond the loopback ones under which the server may be addressed.
+	// Hosts are names beyond the loopback ones under which the server may be addressed. The address that a client
+	// has connected to always counts: no name can be rebound to it.
 	Hosts []string
+	// Inherited says that the listener's socket outlives the server, so that clients who come while it closes
+	// wait for the next one.
+	Inherited bool
+
+	limits httpLimits // zero: the usual ones
 }
 
 // ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
@@ -60,8 +66,12 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		server.WithSessionIdManagerResolver(sessions),
 		server.WithSessionIdleTTL(SessionIdle),
 		server.WithStreamableHTTPLogger(s.host.log),
+		server.WithDisableLocalhostProtection(true), // the door knows the names
 	)
-	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, running: runningTable{ids: map[string]bool{}}, base: base}
+	if cfg.limits == (httpLimits{}) {
+		cfg.limits = usualLimits()
+	}
+	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, running: newAdmission(cfg.limits), base: base}
 	web := &http.Server{
 		Handler:           door.routes(),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -76,18 +86,38 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		return err
 	case <-ctx.Done():
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainGrace)
+	door.drain(l, stop)
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRest)
 	defer cancel()
-	library.CloseSessions(drain)
-	if err := web.Shutdown(drain); err != nil {
-		stop(errClosed) // what still runs is cancelled
-		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRest)
-		defer cancel()
-		if err := web.Shutdown(rest); err != nil {
-			return errors.Join(web.Close(), library.Shutdown(rest))
-		}
+	library.CloseSessions(rest) // ends the streams that wait for nothing
+	if err := web.Shutdown(rest); err != nil {
+		return errors.Join(web.Close(), library.Shutdown(rest)) // clients that are in the middle of a request
 	}
-	return library.Shutdown(drain)
+	return library.Shutdown(rest)
+}
+
+// drain lets no more requests in and waits for those in flight; after [DrainGrace] they are cancelled.
+func (d *door) drain(l net.Listener, stop context.CancelCauseFunc) {
+	empty := d.running.drain()
+	if d.cfg.Inherited {
+		l.Close() // who comes now waits for the next server
+	}
+	if !within(DrainGrace, empty) {
+		stop(errClosed)
+		within(drainRest, empty)
+	}
+}
+
+// within waits for done, but no longer than limit, and reports whether it came.
+func within(limit time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // A door stands before the library and lets in only what may come in: the right host and origin, a known
@@ -97,13 +127,15 @@ type door struct {
 	cfg      HTTPConfig
 	next     http.Handler
 	sessions *sessionTable
-	running  runningTable
+	running  *admission
 	base     context.Context
 }
 
 func (d *door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(Endpoint, d.enter)
+	mux.HandleFunc("GET "+healthPath, d.healthy)
+	mux.HandleFunc("GET "+readyPath, d.ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		deny(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
 	})
@@ -127,13 +159,21 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		deny(w, status, text)
 		return
 	}
+	place := d.running.place(d.cfg.Principal)
+	defer place.leave()
+	if r.Method == http.MethodGet {
+		if no := place.listen(); no != nil {
+			no.send(w, envelope{})
+			return
+		}
+	}
 	if r.Method != http.MethodPost {
 		d.next.ServeHTTP(newCallStream(w), r)
 		return
 	}
-	body, status, text := readBody(w, r)
-	if status != 0 {
-		deny(w, status, text)
+	body, no := readBody(w, r, place)
+	if no != nil {
+		no.send(w, envelope{})
 		return
 	}
 	m, wrong := openEnvelope(body)
@@ -147,11 +187,11 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, wrong)
 		return
 	}
-	d.post(w, r, m)
+	d.post(w, r, m, place)
 }
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
-func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
+func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *place) {
 	modern := m.modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == methodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
@@ -174,14 +214,13 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 	if !modern {
 		session = r.Header.Get(server.HeaderKeySessionID)
 	}
-	leave, status, wrong := d.running.enter(session, m)
-	if wrong != nil {
-		answer(w, status, wrong)
+	if no := place.enter(session, m); no != nil {
+		no.send(w, m)
 		return
 	}
 	stream := newCallStream(w)
 	defer stream.end(m)
-	defer leave() // first: who has the answer may use the id again
+	defer place.leave() // first: who has the answer may use the id again
 	who := auth.Identity{Principal: d.cfg.Principal, Rights: auth.All}
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
@@ -193,7 +232,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope) {
 
 // checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.
 func (d *door) checkAddress(r *http.Request) error {
-	if !d.knownHost(r.Host) {
+	if !d.knownHost(r.Host, r) {
 		return fmt.Errorf("this server is not addressed as %q", r.Host)
 	}
 	origin := r.Header.Get("Origin")
@@ -201,19 +240,31 @@ func (d *door) checkAddress(r *http.Request) error {
 		return nil
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || !d.knownHost(u.Host) {
+	if err != nil || u.Host == "" || !d.knownHost(u.Host, r) {
 		return fmt.Errorf("requests from the origin %q are not taken", origin)
 	}
 	return nil
 }
 
-func (d *door) knownHost(host string) bool {
+// knownHost reports whether a host is this server, as far as the client of a request can know. Over a Unix socket
+// a client has to make a name up, and no page of a browser reaches it.
+func (d *door) knownHost(host string, r *http.Request) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost") {
 		return true
+	}
+	switch here := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		if here.IP.Equal(net.ParseIP(name)) {
+			return true
+		}
+	case *net.UnixAddr:
+		if host == r.Host {
+			return true
+		}
 	}
 	for _, known := range d.cfg.Hosts {
 		if strings.EqualFold(name, known) {

@@ -9,36 +9,53 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// readBody reads the message that a request carries, and leaves it to be read again. It returns status 0 when
-// the message may be looked at.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
+// readBody reads the message that a request carries, as far as there is room for it, and leaves it to be read again.
+func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rejection) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, "a message is sent as Content-Type: application/json"
+		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: "a message is sent as Content-Type: application/json"}
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)
+		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
 	}
 	wire := http.NewResponseController(w)
 	_ = wire.SetReadDeadline(time.Now().Add(bodyTime)) // what has no connection to bound has none to hold
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
+	body, err := io.ReadAll(&roomReader{r: http.MaxBytesReader(w, r.Body, MaxMessage), room: room})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes long", MaxMessage)
+		return nil, &rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("a message is at most %d bytes long", MaxMessage)}
+	case errors.Is(err, errNoRoom):
+		return nil, &rejection{status: http.StatusServiceUnavailable, retry: true, text: err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, http.StatusRequestTimeout, fmt.Sprintf("the message was not sent within %s", bodyTime)
+		return nil, &rejection{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message was not sent within %s", bodyTime)}
 	case err != nil:
-		return nil, http.StatusBadRequest, "the body could not be read: " + err.Error()
+		return nil, &rejection{status: http.StatusBadRequest, text: "the body could not be read: " + err.Error()}
 	}
 	_ = wire.SetReadDeadline(time.Time{})
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return body, 0, ""
+	return body, nil
+}
+
+// errNoRoom answers a message when those in flight are as long as they may be together.
+var errNoRoom = errors.New("the messages in flight are too long together: try again when some are answered")
+
+// A roomReader takes room for what is read, as it is read: a length that is only announced holds nothing.
+type roomReader struct {
+	r    io.Reader
+	room *place
+}
+
+func (r *roomReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if !r.room.takeBytes(n) {
+		return 0, errNoRoom
+	}
+	return n, err
 }
 
 // unknownVersion is the fault of a protocol version that nobody here speaks. Without a header the oldest
@@ -49,41 +66,6 @@ func unknownVersion(m envelope, version string) *fault {
 	}
 	details := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
 	return &fault{id: m.ID, code: details.Code, text: details.Message, data: details.Data}
-}
-
-// A runningTable holds the requests in flight. In a session an id names one request at a time; modern requests
-// belong to nothing, so that theirs need not differ.
-type runningTable struct {
-	mu    sync.Mutex
-	count int
-	ids   map[string]bool // session and id
-}
-
-// enter takes a request in. leave is called when it has been answered.
-func (t *runningTable) enter(session string, m envelope) (leave func(), status int, wrong *fault) {
-	if m.Method == "" || m.ID == nil {
-		return func() {}, 0, nil
-	}
-	key := session + "\x00" + string(m.ID)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if session != "" && t.ids[key] {
-		return nil, http.StatusBadRequest, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a request with the id %s is still running", m.ID)}
-	}
-	if t.count >= MaxInFlight {
-		text := fmt.Sprintf("%d requests are in flight, no more are taken until some are answered", MaxInFlight)
-		return nil, http.StatusServiceUnavailable, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: text}
-	}
-	t.count++
-	if session != "" {
-		t.ids[key] = true
-	}
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.count--
-		delete(t.ids, key)
-	}, 0, nil
 }
 
 // deny answers a request that is refused as a whole.

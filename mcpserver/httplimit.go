@@ -1,0 +1,200 @@
+package mcpserver
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// Limits of what callers may hold of a server at once. What is over a limit is refused and told so; what is
+// under way goes on.
+const (
+	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
+	MaxInFlight = 1024
+	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
+	// some times its length.
+	MaxBytesInFlight = 128 << 20
+	// MaxScopeCalls is how many calls of one scope may be queued or running.
+	MaxScopeCalls = 256
+	// MaxStreams is how many streams of legacy sessions may be open, which are held without a call.
+	MaxStreams = 2048
+	// retryAfter is how long a client that is refused for want of room should wait.
+	retryAfter = 2 * time.Second
+)
+
+// httpLimits are the limits of one server. Tests make them small.
+type httpLimits struct {
+	inFlight, streams int
+	bytes             int64
+}
+
+// usualLimits are those of every server.
+func usualLimits() httpLimits {
+	return httpLimits{inFlight: MaxInFlight, streams: MaxStreams, bytes: MaxBytesInFlight}
+}
+
+// ofOne is the part of a limit that one principal may use, three quarters, so that there is always some left for
+// the others.
+func ofOne[N int | int64](all N) N { return max(all-all/4, 1) }
+
+// A load is what is held.
+type load struct {
+	requests, streams int
+	bytes             int64
+}
+
+// An admission lets requests in as long as there is room.
+type admission struct {
+	limits httpLimits
+
+	mu       sync.Mutex
+	all      load
+	by       map[string]*load // principal
+	ids      map[string]bool  // session and id of requests in flight
+	draining bool
+	empty    chan struct{} // closed when nothing is in flight any more; nil while nobody waits
+}
+
+func newAdmission(limits httpLimits) *admission {
+	return &admission{limits: limits, by: map[string]*load{}, ids: map[string]bool{}}
+}
+
+// A place is what one request holds. It must be left; leaving twice does nothing.
+type place struct {
+	a         *admission
+	principal string
+	held      load
+	key       string // of ids
+}
+
+func (a *admission) place(principal string) *place { return &place{a: a, principal: principal} }
+
+// change adds to what the place holds, unless that is over a limit. The caller holds the lock.
+func (p *place) change(d load) bool {
+	mine := p.a.by[p.principal]
+	if mine == nil {
+		mine = &load{}
+	}
+	limits := p.a.limits
+	if over(d.requests, p.a.all.requests, mine.requests, limits.inFlight) || over(d.streams, p.a.all.streams, mine.streams, limits.streams) ||
+		over(d.bytes, p.a.all.bytes, mine.bytes, limits.bytes) {
+		return false
+	}
+	for _, l := range []*load{&p.a.all, mine, &p.held} {
+		l.requests += d.requests
+		l.streams += d.streams
+		l.bytes += d.bytes
+	}
+	if *mine == (load{}) {
+		delete(p.a.by, p.principal)
+	} else {
+		p.a.by[p.principal] = mine
+	}
+	return true
+}
+
+// over reports whether more is asked for than there is.
+func over[N int | int64](more, all, mine, limit N) bool {
+	return more > 0 && (all+more > limit || mine+more > ofOne(limit))
+}
+
+// takeBytes makes room for n more bytes of the message.
+func (p *place) takeBytes(n int) bool {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	return p.change(load{bytes: int64(n)})
+}
+
+// A rejection is why a request is not let in.
+type rejection struct {
+	status int
+	text   string
+	retry  bool // it may be let in later
+}
+
+// enter lets the request of a message in. In a session an id names one request at a time; modern requests belong
+// to nothing, so that theirs need not differ. Notifications and answers are let in always.
+func (p *place) enter(session string, m envelope) *rejection {
+	if m.Method == "" || m.ID == nil {
+		return nil
+	}
+	key := session + "\x00" + string(m.ID)
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	switch {
+	case p.a.draining:
+		return closingRejection()
+	case session != "" && p.a.ids[key]:
+		return &rejection{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running", m.ID)}
+	case !p.change(load{requests: 1}):
+		return &rejection{status: http.StatusServiceUnavailable, retry: true, text: fmt.Sprintf(
+			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.a.limits.inFlight, ofOne(p.a.limits.inFlight))}
+	}
+	if session != "" {
+		p.key, p.a.ids[key] = key, true
+	}
+	return nil
+}
+
+// listen lets a stream in that waits for what the server has to say.
+func (p *place) listen() *rejection {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	switch {
+	case p.a.draining:
+		return closingRejection()
+	case !p.change(load{streams: 1}):
+		return &rejection{status: http.StatusServiceUnavailable, retry: true, text: fmt.Sprintf("too many streams are open (%d in all)", p.a.limits.streams)}
+	}
+	return nil
+}
+
+func closingRejection() *rejection {
+	return &rejection{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
+}
+
+// leave gives back what the place holds.
+func (p *place) leave() {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	delete(p.a.ids, p.key)
+	p.key = ""
+	p.change(load{requests: -p.held.requests, streams: -p.held.streams, bytes: -p.held.bytes})
+	if p.a.empty != nil && p.a.all.requests == 0 {
+		close(p.a.empty)
+		p.a.empty = nil
+	}
+}
+
+// drain lets nothing more in. What it returns is closed when all that is in flight has been answered.
+func (a *admission) drain() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.draining = true
+	empty := make(chan struct{})
+	if a.all.requests == 0 {
+		close(empty)
+	} else {
+		a.empty = empty
+	}
+	return empty
+}
+
+// closing reports whether nothing more is let in.
+func (a *admission) closing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.draining
+}
+
+// send answers the request that is refused.
+func (r *rejection) send(w http.ResponseWriter, m envelope) {
+	if r.retry {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
+	answer(w, r.status, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: r.text})
+}
