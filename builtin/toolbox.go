@@ -181,6 +181,26 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 	return version, path, nil
 }
 
+// SearchStats tells what is kept of a root, by its real path, for searches. It starts nothing.
+func (b *Toolbox) SearchStats(root string) SearchStats {
+	s := b.search.Stats(root)
+	return SearchStats{
+		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index, Memory: s.Memory,
+	}
+}
+
+// SearchStats is what is kept of one root for searches.
+type SearchStats struct {
+	// State is "walking" (nothing is kept), "listing" or "indexing" (under way), or "ready".
+	State string
+	// Files and Directories are in the kept list; Watches, of how many directories the system tells of changes.
+	// The others are looked at in each search.
+	Files, Directories, Watches int
+	// Index is the size of the root's index in memory, Memory that of all that is kept of contents and indexes of
+	// all roots, and Persisted that of the index on disk; in bytes.
+	Index, Memory, Persisted int64
+}
+
 // Close ends every command that runs and everything it started.
 func (b *Toolbox) Close() error {
 	<-b.probed
