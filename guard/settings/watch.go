@@ -32,8 +32,10 @@ type Watcher struct {
 	once    sync.Once
 }
 
-// Watch reads all sources and follows them. onChange, which may be nil, gets
-// every later change, in order, from one goroutine; it must not call Close.
+// Watch reads all sources and follows them. onChange gets every later change,
+// in order, from one goroutine; it must not call Close. Without it nothing is
+// followed: then Reload alone sees changes, and what others write beside the
+// sources wakes nobody.
 //
 // Watch fails only when a path of cfg is not absolute. Where the platform can
 // give no notification of changes there is a warning in the settings, and
@@ -44,6 +46,11 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 	}
 	w := &Watcher{onChange: onChange, session: newSession(cfg),
 		changed: make(chan struct{}, 1), done: make(chan struct{}), stopped: make(chan struct{})}
+	if onChange == nil {
+		w.current.Store(w.session.read())
+		close(w.stopped)
+		return w, nil
+	}
 	w.names = w.session.names()
 	events, err := fsnotify.NewWatcher()
 	if err == nil {
