@@ -43,6 +43,8 @@ type Request struct {
 	CanAsk bool
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
+	// Origin is told to observers.
+	Origin Origin
 }
 
 // A Reply is the answer to a [Request].
@@ -61,7 +63,7 @@ var ErrNoTool = errors.New("no such tool")
 // Call takes one call through every station, in order. It is the only road to a tool.
 func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
 	defer a.Leave()
-	ctx, info := h.observers.began(ctx, a, req.Tool)
+	ctx, info := h.observers.began(ctx, a, req, h.serves(req.Tool))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer func() {
 		rec, reply.Result = h.record(rec, reply.Result)
@@ -92,6 +94,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
+	h.observers.reached(ctx, info, AtTurn)
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
@@ -124,7 +127,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(verdict))
 	}
 	h.noteUncontained(policy, plan.Intent, req)
+	h.observers.reached(ctx, info, AtRun)
 	result, err := plan.Run(runContext(ctx, tool)) // run
+	h.observers.reached(ctx, info, AtFit)
 	if err != nil {
 		result = refused(err)
 	}

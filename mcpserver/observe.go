@@ -2,7 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/audit"
@@ -14,6 +18,49 @@ type CallInfo struct {
 	ID uint64
 	// Principal, Scope and Tool are whose call it is, the label of the scope it works in, and what it calls.
 	Principal, Scope, Tool string
+	// Served says that there is a tool of that name here. Without it the name is whatever the caller made up.
+	Served bool
+	// Origin is where the call comes from.
+	Origin Origin
+}
+
+// An Origin tells how a call reached the host. Nothing of it is verified, and nothing depends on it: it is for
+// observers. It is zero for a call that did not come over MCP.
+type Origin struct {
+	// Transport is stdio or http.
+	Transport string
+	// Protocol is the revision of MCP that the client speaks; empty when it did not say.
+	Protocol string
+	// Session is a digest of the id of the legacy MCP session over HTTP; empty when there is none.
+	Session string
+	// TraceParent and TraceState are the W3C trace context that came with the call.
+	TraceParent, TraceState string
+}
+
+// A Station is a place that a call has come to on its way.
+type Station uint8
+
+// The stations that are told of, in their order. A call may end at any of them.
+const (
+	// AtTurn has waited for its turn at the gate of its scope.
+	AtTurn Station = iota + 1
+	// AtJudgement has been planned, and is judged next.
+	AtJudgement
+	// AtRun was allowed, and runs next.
+	AtRun
+	// AtFit has run. Its result is cut to its limit, and the hooks that follow a call run.
+	AtFit
+)
+
+func (s Station) String() string {
+	return [...]string{AtTurn: "turn", AtJudgement: "judgement", AtRun: "run", AtFit: "fit"}[s]
+}
+
+// A StationObserver is an [Observer] that is also told how far each call has come.
+type StationObserver interface {
+	Observer
+	// CallReached is told of each station that a call comes to.
+	CallReached(ctx context.Context, c CallInfo, s Station)
 }
 
 // An Observer sees every call, but cannot change what becomes of it. Its methods are called on the call's own
@@ -34,8 +81,8 @@ type observers struct {
 	last atomic.Uint64 // the id given last
 }
 
-func (o *observers) began(ctx context.Context, a *Arrival, tool string) (context.Context, CallInfo) {
-	c := CallInfo{ID: o.last.Add(1), Principal: a.principal, Tool: tool}
+func (o *observers) began(ctx context.Context, a *Arrival, req Request, served bool) (context.Context, CallInfo) {
+	c := CallInfo{ID: o.last.Add(1), Principal: a.principal, Tool: req.Tool, Served: served, Origin: req.Origin}
 	if a.scope != nil {
 		c.Scope = a.scope.key.label()
 	}
@@ -45,14 +92,52 @@ func (o *observers) began(ctx context.Context, a *Arrival, tool string) (context
 	return ctx, c
 }
 
+func (o *observers) reached(ctx context.Context, c CallInfo, s Station) {
+	for _, each := range o.all {
+		if told, ok := each.(StationObserver); ok {
+			told.CallReached(ctx, c, s)
+		}
+	}
+}
+
 func (o *observers) planned(ctx context.Context, c CallInfo, r audit.Record) {
 	for _, each := range o.all {
 		each.CallPlanned(ctx, c, r)
 	}
+	o.reached(ctx, c, AtJudgement)
 }
 
 func (o *observers) ended(ctx context.Context, c CallInfo, r audit.Record, result builtin.Result) {
 	for _, each := range o.all {
 		each.CallEnded(ctx, c, r, result)
 	}
+}
+
+// originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which
+// a proxy may have set.
+func originOf(ctx context.Context, a *Arrival, req mcp.CallToolRequest) Origin {
+	o := Origin{Transport: "stdio", Protocol: req.Header.Get(mcp.HeaderProtocolVersion)}
+	if req.Header != nil {
+		o.Transport = "http"
+	}
+	o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
+	if meta := req.Params.Meta; meta != nil {
+		if parent, ok := meta.AdditionalFields["traceparent"].(string); ok {
+			o.TraceParent = parent
+			o.TraceState, _ = meta.AdditionalFields["tracestate"].(string)
+		}
+		if version, ok := meta.AdditionalFields[mcp.MetaKeyProtocolVersion].(string); ok {
+			o.Protocol = version
+		}
+	}
+	if s, ok := server.ClientSessionFromContext(ctx).(interface{ ProtocolVersion() string }); ok && o.Protocol == "" {
+		o.Protocol = s.ProtocolVersion()
+	}
+	if !mcp.IsValidProtocolVersion(o.Protocol) {
+		o.Protocol = "" // not a revision: whatever the caller made up
+	}
+	if a.scope != nil && a.scope.key.kind == kindSession {
+		_, o.Session, _ = strings.Cut(a.scope.key.label(), ":")
+	}
+	return o
 }

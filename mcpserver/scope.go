@@ -40,9 +40,12 @@ var metaKeys = []struct {
 // A scopeKey says whose state a call works on.
 type scopeKey struct {
 	principal string
-	kind      string // handle, a _meta key, mcp-session, process or principal
+	kind      string // handle, a _meta key, kindSession, process or principal
 	value     string
 }
+
+// kindSession is the kind of the scopes of legacy MCP sessions.
+const kindSession = "mcp-session"
 
 func (k scopeKey) String() string { return k.principal + "\x00" + k.kind + "\x00" + k.value }
 
@@ -109,7 +112,7 @@ func (t *scopeTable) resolve(p string, meta map[string]any, session string, stdi
 	}
 	switch {
 	case session != "":
-		return t.use(scopeKey{p, "mcp-session", session}, false), "", nil
+		return t.use(scopeKey{p, kindSession, session}, false), "", nil
 	case stdio:
 		return t.use(scopeKey{p, "process", t.process}, false), "", nil
 	}

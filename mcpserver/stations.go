@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,11 @@ func (h *Host) lookUp(name string) (*builtin.Def, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrNoTool, name)
+}
+
+// serves reports whether there is a tool of that name.
+func (h *Host) serves(name string) bool {
+	return slices.ContainsFunc(h.tools, func(d *builtin.Def) bool { return d.Name == name })
 }
 
 // Tools are the tools a caller sees: those served here, enabled, within its rights, and not denied by name.
