@@ -44,6 +44,10 @@ type Config struct {
 	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, which is then
 	// done without when it cannot be written.
 	AuditLog string
+	// AuditMaxSize is the size in bytes at which the audit log gives way to a new file; 0: never. AuditKeep is
+	// how many earlier files are kept. See [audit.Config].
+	AuditMaxSize int64
+	AuditKeep    int
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
 	// Extension is what a program serves beside the tools of this host.

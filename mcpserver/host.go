@@ -245,7 +245,10 @@ func (h *Host) openAudit(state string) error {
 	if path == "" {
 		path = filepath.Join(state, "audit.jsonl")
 	}
-	log, err := audit.Open(path)
+	log, err := audit.Open(audit.Config{
+		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep,
+		Warn: func(err error) { h.log.Warn("the audit log is not rotated", "error", err) },
+	})
 	if err != nil && h.cfg.AuditLog == "" {
 		h.log.Warn("calls are not recorded", "error", err)
 		return nil

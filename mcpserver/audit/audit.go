@@ -2,12 +2,17 @@
 //
 // A log that was asked for and cannot be written refuses the calls: what is not on record does not happen.
 // The contents of files and results are never logged, only paths, commands and sizes.
+//
+// Several hosts may write to one log, and any of them rotates it. Each line is appended under a shared lock of
+// the very file that the path names at that moment, and a rotation holds that lock alone, so that no line goes
+// to a file that is on its way out. A program outside may rotate too, by renaming or by truncating.
 package audit
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -41,22 +46,57 @@ const MaxText = 4096
 // disk refuses a call instead of losing its record.
 const Room = 64 << 10
 
+// enough is the reserved room that will do for one more record, in bytes.
+const enough = 4 * MaxText
+
+// mostMoves is how often the file may be found moved away in a row before that is an error.
+const mostMoves = 1000
+
+// A Config says where a log is, and when its file gives way to a new one.
+type Config struct {
+	// Path names the file that is written.
+	Path string
+	// MaxSize is how large the file may grow, in bytes; the line that would not fit goes to a new file. Zero
+	// never rotates. Less than [MinSize] is taken for MinSize.
+	MaxSize int64
+	// Keep is how many earlier files are kept beside it, as Path.1 (the youngest), Path.2 and so on. Less than
+	// one is taken for one: what was just written is never thrown away.
+	Keep int
+	// Warn is told when a rotation fails; the log then grows on. Nil: nobody is told.
+	Warn func(error)
+}
+
+// Sizes of a log.
+const (
+	// DefaultMaxSize and DefaultKeep hold some two million records of common size in 576 MiB.
+	DefaultMaxSize = 64 << 20
+	DefaultKeep    = 8
+	// MinSize leaves room for the longest record and what is reserved ahead.
+	MinSize = Room
+)
+
 // A Log appends records to a file. The nil Log records nothing.
 type Log struct {
-	path string
+	cfg Config
 
 	mu       sync.Mutex
 	file     *os.File
-	reserved int64     // bytes of reserved room not used yet
-	looked   time.Time // when the path was last seen to name the file
+	regular  bool  // it is a file with a size, which can be locked and rotated
+	size     int64 // when last looked at
+	reserved int64 // bytes of reserved room not used yet
+	failures uint64
+	broken   string // the failure to rotate that was told last
 }
 
-// lookAgain is how long a log is believed to be still where it was. A rotation is noticed this much later.
-const lookAgain = time.Second
-
 // Open opens or creates the log file, readable by its owner only. Missing parent directories are created.
-func Open(path string) (*Log, error) {
-	l := &Log{path: path}
+func Open(cfg Config) (*Log, error) {
+	if cfg.MaxSize > 0 {
+		cfg.MaxSize, cfg.Keep = max(cfg.MaxSize, MinSize), max(cfg.Keep, 1)
+	}
+	if whole, err := filepath.EvalSymlinks(cfg.Path); err == nil {
+		cfg.Path = whole // a rotation must move the file, not a link to it
+	}
+	l := &Log{cfg: cfg}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.open(); err != nil {
@@ -66,17 +106,36 @@ func Open(path string) (*Log, error) {
 }
 
 // Path is where the records go.
-func (l *Log) Path() string { return l.path }
+func (l *Log) Path() string {
+	if l == nil {
+		return ""
+	}
+	return l.cfg.Path
+}
+
+// Failures counts the calls that could not be recorded, or were refused because they could not be.
+func (l *Log) Failures() uint64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures
+}
 
 func (l *Log) open() error {
-	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(l.cfg.Path), 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	l.file, l.reserved = f, 0
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(fmt.Errorf("audit log: %w", err), f.Close())
+	}
+	l.file, l.regular, l.size, l.reserved = f, info.Mode().IsRegular(), info.Size(), 0
 	return nil
 }
 
@@ -88,33 +147,26 @@ func (l *Log) Ready() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := time.Now(); l.file == nil || now.Sub(l.looked) > lookAgain {
-		if l.file == nil || l.moved() {
-			l.close()
-			if err := l.open(); err != nil {
-				return err
-			}
-		}
-		l.looked = now
+	err := l.ready()
+	if err != nil {
+		l.failures++
 	}
-	if l.reserved >= MaxText*4 {
+	return err
+}
+
+func (l *Log) ready() error {
+	if err := l.enter(enough); err != nil {
+		return err
+	}
+	defer l.leave()
+	if l.reserved >= enough {
 		return nil
 	}
 	if err := reserve(l.file, Room); err != nil {
-		return fmt.Errorf("audit log %s: %w", l.path, err)
+		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	l.reserved = Room
 	return nil
-}
-
-// moved reports whether the path no longer names the open file, as after a rotation.
-func (l *Log) moved() bool {
-	open, err := l.file.Stat()
-	if err != nil {
-		return true
-	}
-	named, err := os.Stat(l.path)
-	return err != nil || !os.SameFile(open, named)
 }
 
 // Write appends one record.
@@ -129,15 +181,100 @@ func (l *Log) Write(r Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.append(append(line, '\n')); err != nil {
+		l.failures++
+		return err
+	}
+	return nil
+}
+
+func (l *Log) append(line []byte) error {
 	if l.file == nil {
 		return errors.New("audit log: it is closed")
 	}
-	l.reserved -= int64(len(line)) + 1
-	if _, err := l.file.Write(append(line, '\n')); err != nil {
+	err := l.enter(int64(len(line)))
+	if errors.Is(err, errBusy) {
+		err = nil // the call has run: its line is worth more than the order
+	}
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	l.reserved -= int64(len(line))
+	if _, err := l.file.Write(line); err != nil {
 		l.close() // the next call tries again from the start
-		return fmt.Errorf("audit log %s: %w", l.path, err)
+		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	return nil
+}
+
+// enter makes sure that the open file is the one that the path names and has room for so many bytes more, and
+// locks it against a rotation. The caller leaves, also after [errBusy]: then the file is usable, but not locked.
+func (l *Log) enter(room int64) error {
+	for range mostMoves {
+		if l.file == nil {
+			if err := l.open(); err != nil {
+				return err
+			}
+		}
+		if !l.regular {
+			return nil
+		}
+		if err := lock(l.file, shared, lockPatience); err != nil {
+			return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
+		}
+		if l.moved() {
+			l.close()
+			continue
+		}
+		if !l.full(room) {
+			return nil
+		}
+		rotated, err := l.rotate(room)
+		l.warn(err)
+		if !rotated {
+			return nil // it grows on
+		}
+	}
+	return fmt.Errorf("audit log %s: it is moved away as fast as it is opened", l.cfg.Path)
+}
+
+func (l *Log) leave() {
+	if l.file != nil && l.regular {
+		unlock(l.file)
+	}
+}
+
+// moved reports whether the path no longer names the open file, as after a rotation. It notes the file's size:
+// one that has shrunk was truncated by a program outside, which gave the reserved room back.
+func (l *Log) moved() bool {
+	open, err := l.file.Stat()
+	if err != nil {
+		return true
+	}
+	if open.Size() < l.size {
+		l.reserved = 0
+	}
+	l.size = open.Size()
+	named, err := os.Stat(l.cfg.Path)
+	return err != nil || !os.SameFile(open, named)
+}
+
+// full reports whether the file would grow beyond its bound.
+func (l *Log) full(room int64) bool {
+	return l.cfg.MaxSize > 0 && l.size > 0 && l.size+room > l.cfg.MaxSize
+}
+
+// warn tells of a failure, once until it changes.
+func (l *Log) warn(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != l.broken && err != nil && l.cfg.Warn != nil {
+		l.cfg.Warn(err)
+	}
+	l.broken = text
 }
 
 // Close closes the file.
@@ -154,6 +291,9 @@ func (l *Log) close() error {
 	if l.file == nil {
 		return nil
 	}
+	if l.regular {
+		unlock(l.file) // a child that was forked meanwhile may hold the file a moment longer, but not the lock
+	}
 	err := l.file.Close()
 	l.file = nil
 	return err
@@ -164,4 +304,10 @@ func clip(s string) string {
 		return s[:MaxText] + "…"
 	}
 	return s
+}
+
+// exists reports whether a name is taken. What cannot be looked at counts as taken.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }

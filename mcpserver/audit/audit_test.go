@@ -12,7 +12,7 @@ import (
 
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "audit.jsonl")
-	l, err := Open(path)
+	l, err := Open(Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestWrite(t *testing.T) {
 
 func TestLongTextIsClipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l, err := Open(path)
+	l, err := Open(Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestLongTextIsClipped(t *testing.T) {
 
 func TestRotatedLogIsReopened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l, err := Open(path)
+	l, err := Open(Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func TestRotatedLogIsReopened(t *testing.T) {
 }
 
 func TestUnwritable(t *testing.T) {
-	if _, err := Open(t.TempDir()); err == nil {
+	if _, err := Open(Config{Path: t.TempDir()}); err == nil {
 		t.Error("a directory was taken for a log file")
 	}
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("/dev/full does not exist here")
 	}
-	l, err := Open("/dev/full")
+	l, err := Open(Config{Path: "/dev/full"})
 	if err != nil {
 		t.Fatal(err)
 	}
