@@ -23,15 +23,22 @@ type callStream struct {
 	w      http.ResponseWriter
 	header http.Header // the library's
 
-	mu      sync.Mutex
-	begun   bool // the headers were sent
-	streams bool // they announced a stream of events
-	single  bool // and yet the library answers with a single JSON message, which is kept in body
-	ended   bool
+	mu      sync.Mutex // held while the client takes what is written
+	begun   bool       // the headers were sent
+	streams bool       // they announced a stream of events
+	single  bool       // and yet the library answers with a single JSON message, which is kept in body
 	body    bytes.Buffer
 	event1  chan struct{} // closed when the first event was written
 	wrote   bool          // it is closed
+
+	waiting sync.Mutex // never held while something is written
+	queue   [][]byte   // notifications that were not written yet
+	ended   bool       // no more are taken
 }
+
+// maxQueued is how many notifications of one request wait for a client that does not read. Further ones are
+// left out: each tells how far the call is, and a later one tells more.
+const maxQueued = 64
 
 func newCallStream(w http.ResponseWriter) *callStream {
 	return &callStream{w: w, header: w.Header().Clone(), event1: make(chan struct{})}
@@ -58,6 +65,7 @@ func (s *callStream) flush() {
 func (s *callStream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.writeQueue()
 	s.begin(status)
 }
 
@@ -77,6 +85,7 @@ func (s *callStream) begin(status int) {
 func (s *callStream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.writeQueue()
 	if !s.begun {
 		s.begin(http.StatusOK)
 	}
@@ -106,7 +115,8 @@ func (s *callStream) acknowledged(ctx context.Context, _ any) {
 	}
 }
 
-// notify sends a notification. After the answer it does nothing.
+// notify sends a notification, in order before what the library writes later. It does not wait for the client: the
+// call that it tells of goes on at its place in the order of its scope. After the answer it does nothing.
 func (s *callStream) notify(_ context.Context, method string, params map[string]any) {
 	data, err := json.Marshal(mcp.JSONRPCNotification{
 		JSONRPC:      mcp.JSONRPC_VERSION,
@@ -115,17 +125,37 @@ func (s *callStream) notify(_ context.Context, method string, params map[string]
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || s.begun && (s.single || !s.streams) {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	if s.ended || len(s.queue) == maxQueued {
 		return
 	}
-	if !s.begun {
-		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.WriteHeader(http.StatusOK)
-		s.begun, s.streams = true, true
+	if s.queue = append(s.queue, data); len(s.queue) == 1 {
+		go func() { // it ends with the request at the latest, which takes what is left
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.writeQueue()
+		}()
 	}
-	s.event(data)
+}
+
+// writeQueue writes the notifications that wait. The caller holds mu.
+func (s *callStream) writeQueue() {
+	s.waiting.Lock()
+	queue := s.queue
+	s.queue = nil
+	s.waiting.Unlock()
+	for _, data := range queue {
+		if s.begun && (s.single || !s.streams) {
+			return
+		}
+		if !s.begun {
+			s.w.Header().Set("Content-Type", "text/event-stream")
+			s.w.WriteHeader(http.StatusOK)
+			s.begun, s.streams = true, true
+		}
+		s.event(data)
+	}
 }
 
 // event sends one message of the stream.
@@ -139,7 +169,10 @@ func (s *callStream) event(data []byte) {
 func (s *callStream) end(m envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waiting.Lock()
 	s.ended = true
+	s.waiting.Unlock()
+	s.writeQueue()
 	switch {
 	case s.begun:
 	case m.Method == "" || m.ID == nil:
