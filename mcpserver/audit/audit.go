@@ -205,6 +205,7 @@ func (l *Log) append(line []byte) error {
 		l.close() // the next call tries again from the start
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
+	l.size += int64(len(line))
 	return nil
 }
 
