@@ -1,0 +1,202 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// fetchTime bounds one request to the issuer.
+	fetchTime = 5 * time.Second
+	// fetchAgain is how soon the issuer is asked again that could not be reached.
+	fetchAgain = 5 * time.Second
+	// keysEvery and keysBurst bound how often the keys are fetched, whatever tokens come: a key that is new is known this
+	// much later at most. Without it each token with an unknown key id would cause a request to the issuer.
+	keysEvery = 10 * time.Second
+	keysBurst = 3
+	// maxFetched bounds an answer of the issuer, in bytes.
+	maxFetched = 1 << 20
+)
+
+// errOften stops the fetching of keys.
+var errOften = errors.New("the keys were fetched a moment ago")
+
+// issuerKeys are the keys of an issuer, found by its metadata.
+type issuerKeys struct {
+	issuer string
+	client *http.Client // for metadata
+	often  *http.Client // for keys, bounded
+	had    atomic.Bool  // keys were fetched
+
+	found atomic.Pointer[oidc.RemoteKeySet]
+	turn  chan struct{} // held by who asks for metadata
+	next  time.Time     // before it nobody asks again; of who has the turn
+	last  error         // why there are none; of who has the turn
+}
+
+func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
+	if client == nil {
+		client = &http.Client{Timeout: fetchTime}
+	}
+	own := *client
+	// A redirect would lead away from who was named.
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	k := &issuerKeys{issuer: issuer, client: &own, turn: make(chan struct{}, 1)}
+	bounded := own
+	bounded.Transport = &boundedTransport{keys: k, next: own.Transport, limit: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
+	k.often = &bounded
+	return k
+}
+
+// find returns the set of keys. Its error is an [*Error] of the kind [Unavailable]: the issuer cannot be asked where
+// its keys are.
+func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
+	if set := k.found.Load(); set != nil {
+		return set, nil
+	}
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return nil, k.unavailable(ctx.Err())
+	}
+	if set := k.found.Load(); set != nil {
+		return set, nil
+	}
+	if time.Now().Before(k.next) {
+		return nil, k.unavailable(k.last)
+	}
+	// Others wait for the answer, so it does not end with this request.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
+	defer cancel()
+	address, err := k.discover(ctx)
+	if err != nil {
+		k.next, k.last = time.Now().Add(fetchAgain), err
+		return nil, k.unavailable(err)
+	}
+	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), k.often), address)
+	k.found.Store(set)
+	return set, nil
+}
+
+func (k *issuerKeys) unavailable(err error) *Error {
+	return &Error{
+		Kind: Unavailable, Retry: fetchAgain,
+		Reason: fmt.Sprintf("the access token cannot be checked now, because its issuer %s cannot be asked for its keys: %v", k.issuer, err),
+	}
+}
+
+// discover asks the issuer where its keys are: by OpenID Connect Discovery 1.0, section 4, or else by RFC 8414, section 3.
+func (k *issuerKeys) discover(ctx context.Context) (string, error) {
+	u, err := url.Parse(k.issuer)
+	if err != nil {
+		return "", err
+	}
+	path := strings.TrimSuffix(u.Path, "/")
+	var errs []error
+	for _, place := range []string{path + "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server" + path} {
+		at := *u
+		at.Path, at.RawPath = place, ""
+		address, err := k.metadata(ctx, at.String())
+		if err == nil {
+			return address, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}
+
+// metadata fetches the address of the keys.
+func (k *issuerKeys) metadata(ctx context.Context, address string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := k.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answered %s", address, resp.Status)
+	}
+	var told struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxFetched)).Decode(&told); err != nil {
+		return "", fmt.Errorf("%s: %w", address, err)
+	}
+	if told.Issuer != k.issuer {
+		return "", fmt.Errorf("%s speaks for the issuer %q, not for %q", address, told.Issuer, k.issuer)
+	}
+	u, err := url.Parse(told.Keys)
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return "", fmt.Errorf("%s names no https address of keys", address)
+	}
+	return told.Keys, nil
+}
+
+// A boundedTransport fetches keys, and not too often.
+type boundedTransport struct {
+	keys  *issuerKeys
+	next  http.RoundTripper
+	limit *rate.Limiter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.limit.Allow() {
+		return nil, errOften
+	}
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		t.keys.had.Store(true)
+	}
+	resp.Body = bounded{io.LimitReader(resp.Body, maxFetched), resp.Body}
+	return resp, nil
+}
+
+type bounded struct {
+	io.Reader
+	io.Closer
+}
+
+// askedKeys remember for one verification why the keys could not be had: the library's error does not tell.
+type askedKeys struct {
+	of          *issuerKeys
+	set         *oidc.RemoteKeySet
+	unavailable *Error
+}
+
+// VerifySignature implements oidc.KeySet.
+func (a *askedKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := a.set.VerifySignature(ctx, token)
+	switch {
+	case err == nil:
+		return payload, nil
+	case errors.Is(err, errOften) && a.of.had.Load():
+		return nil, fmt.Errorf("no key of the issuer fits; its keys are fetched again at most every %s", keysEvery)
+	case strings.HasPrefix(err.Error(), "fetching keys"): // as the library says when it has none to try
+		a.unavailable = a.of.unavailable(err)
+	}
+	return nil, err
+}

@@ -1,0 +1,253 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Skew is how far the clock of an issuer may be from ours. RFC 7519, section 4.1.4, speaks of "usually no more than a
+// few minutes"; one is plenty where both keep time.
+const Skew = time.Minute
+
+// signatures are the algorithms that are accepted: those of key pairs. "none" needs no key, and of an HMAC the public
+// key would be the secret (RFC 8725, section 2.1).
+var signatures = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// An OAuthConfig says whose access tokens are taken.
+type OAuthConfig struct {
+	// Issuer is the authorization server's identifier: an https address, or http on loopback.
+	Issuer string
+	// Audience is what tokens must have been issued for (RFC 8707): best the address of the MCP endpoint.
+	Audience string
+	// ScopePrefix stands before read, write and exec in the scopes, such as "toolhost:".
+	ScopePrefix string
+	// Client fetches the issuer's metadata and keys. Nil: a client with time-outs.
+	Client *http.Client
+}
+
+// An OAuth knows the bearers of access tokens: JSON web tokens that an OAuth 2.1 authorization server has signed for
+// this audience. The issuer is first asked when the first token comes, so that it need not be reachable before.
+type OAuth struct {
+	cfg  OAuthConfig
+	keys *issuerKeys
+}
+
+// NewOAuth checks the configuration. It asks nobody yet.
+func NewOAuth(cfg OAuthConfig) (*OAuth, error) {
+	u, err := url.Parse(cfg.Issuer)
+	switch {
+	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(cfg.Issuer, " \t\r\n"):
+		return nil, fmt.Errorf("the issuer %q is not an address such as https://login.example.com", cfg.Issuer)
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		return nil, fmt.Errorf("the issuer %s must be an https address: whoever can change what it answers can make tokens", cfg.Issuer)
+	case cfg.Audience == "":
+		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host")
+	case strings.ContainsAny(cfg.ScopePrefix, " \t\r\n\"\\"):
+		return nil, fmt.Errorf("the scope prefix %q has characters that no scope has", cfg.ScopePrefix)
+	}
+	return &OAuth{cfg: cfg, keys: newIssuerKeys(cfg.Issuer, cfg.Client)}, nil
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || host == "localhost"
+}
+
+// Metadata tells clients where to get a token. The resource is the audience when that is an address.
+func (o *OAuth) Metadata() Metadata {
+	m := Metadata{
+		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes()), BearerMethods: []string{"header"}, Name: "toolhost",
+	}
+	if u, err := url.Parse(o.cfg.Audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
+		m.Resource = o.cfg.Audience
+	}
+	return m
+}
+
+// scopes are those that give rights here.
+func (o *OAuth) scopes() string {
+	var all []string
+	for _, name := range All.Names() {
+		all = append(all, o.cfg.ScopePrefix+name)
+	}
+	return strings.Join(all, " ")
+}
+
+// Ready asks the issuer for its keys' address, to tell early that it cannot be reached.
+func (o *OAuth) Ready(ctx context.Context) error {
+	_, err := o.keys.find(ctx)
+	return err
+}
+
+// Verify implements [Verifier].
+func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
+	if bearer == "" {
+		return Identity{}, &Error{Kind: Missing, Reason: "no token was sent", Scope: o.scopes()}
+	}
+	if err := checkHeader(bearer); err != nil {
+		return Identity{}, err
+	}
+	set, err := o.keys.find(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	// What is checked in an ID token is checked here too: signature, issuer, audience. The times are checked below.
+	asked := &askedKeys{of: o.keys, set: set}
+	verifier := oidc.NewVerifier(o.cfg.Issuer, asked, &oidc.Config{ClientID: o.cfg.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true})
+	token, err := verifier.Verify(ctx, bearer)
+	if asked.unavailable != nil {
+		return Identity{}, asked.unavailable
+	}
+	if err != nil {
+		return Identity{}, refuse(Invalid, "the access token is refused: %s", strings.TrimPrefix(err.Error(), "oidc: "))
+	}
+	if token.Issuer != o.cfg.Issuer { // the library lets one issuer go by two names
+		return Identity{}, refuse(Invalid, "the access token was issued by %q, not by %q", token.Issuer, o.cfg.Issuer)
+	}
+	var c claims
+	if err := token.Claims(&c); err != nil {
+		return Identity{}, refuse(Invalid, "the claims of the access token cannot be read: %s", err)
+	}
+	if err := c.check(time.Now()); err != nil {
+		return Identity{}, err
+	}
+	rights := o.rights(c)
+	if rights == 0 {
+		return Identity{}, &Error{Kind: Insufficient, Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes()), Scope: o.scopes()}
+	}
+	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(Skew)}, nil
+}
+
+// principal binds a subject to its issuer: two issuers can have the same subjects. An issuer has no blank, so that
+// two pairs never make one name.
+func (o *OAuth) principal(subject string) string { return "oauth:" + o.cfg.Issuer + " " + subject }
+
+// rights are those that the scopes give.
+func (o *OAuth) rights(c claims) Rights {
+	var set Rights
+	for _, scope := range append(c.Scope, c.Scp...) {
+		if name, ok := strings.CutPrefix(scope, o.cfg.ScopePrefix); ok {
+			set |= rightNamed(name)
+		}
+	}
+	return set
+}
+
+func algorithms() []string {
+	var names []string
+	for _, a := range signatures {
+		names = append(names, string(a))
+	}
+	return names
+}
+
+// checkHeader refuses, before anybody is asked for a key, what cannot be an access token: what is no signed JSON web
+// token, is signed by no key pair, or says of itself that it is something else (RFC 9068, section 4; RFC 8725, section
+// 3.11). A token without a type is looked at like one of the type JWT, as several issuers leave it out.
+func checkHeader(bearer string) error {
+	if len(bearer) > MaxBearer || strings.Count(bearer, ".") != 2 {
+		return refuse(Invalid, "the token is not known here")
+	}
+	jws, err := jose.ParseSignedCompact(bearer, signatures)
+	if err != nil || len(jws.Signatures) != 1 {
+		return refuse(Invalid, "the token is no JSON web token that a key pair has signed")
+	}
+	kind := "jwt"
+	if given, ok := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType]; ok {
+		text, _ := given.(string)
+		kind = strings.TrimPrefix(strings.ToLower(text), "application/")
+	}
+	if kind != "at+jwt" && kind != "jwt" {
+		return refuse(Invalid, "the token is no access token: its type is %q", kind)
+	}
+	return nil
+}
+
+// claims are what an access token says.
+type claims struct {
+	Subject   string   `json:"sub"`
+	Expiry    *numDate `json:"exp"`
+	NotBefore *numDate `json:"nbf"`
+	IssuedAt  *numDate `json:"iat"`
+	// Scope is the claim of RFC 9068, section 2.2.3; some issuers call it scp.
+	Scope words `json:"scope"`
+	Scp   words `json:"scp"`
+	// Of tokens that are not for resources: ID tokens (OpenID Connect Core, sections 2 and 3.3.2.11), logout tokens, and
+	// those whose kind the issuer names.
+	Nonce   any `json:"nonce"`
+	AtHash  any `json:"at_hash"`
+	CHash   any `json:"c_hash"`
+	SHash   any `json:"s_hash"`
+	Events  any `json:"events"`
+	Purpose any `json:"typ"`       // Keycloak
+	Use     any `json:"token_use"` // Amazon Cognito
+}
+
+// maxSubject is the longest subject (OpenID Connect Core, section 2).
+const maxSubject = 255
+
+// check refuses a token whose time it is not, or that is for something else.
+func (c *claims) check(now time.Time) error {
+	if c.Use != nil && c.Use != "access" || c.Purpose != nil && !slices.Contains([]any{"Bearer", "at+jwt", "JWT"}, c.Purpose) {
+		return refuse(Invalid, "the token is no access token: it says that it is another kind")
+	}
+	switch {
+	case c.Nonce != nil || c.AtHash != nil || c.CHash != nil || c.SHash != nil || c.Events != nil:
+		return refuse(Invalid, "the token is no access token: it has claims of an ID token or a logout token, which tell a client who has signed in or out")
+	case c.Expiry == nil:
+		return refuse(Invalid, "the access token has no end: exp is missing")
+	case now.After(c.Expiry.time().Add(Skew)):
+		return refuse(Expired, "the access token expired at %s", c.Expiry.time().UTC().Format(time.RFC3339))
+	case c.NotBefore != nil && now.Add(Skew).Before(c.NotBefore.time()):
+		return refuse(Invalid, "the access token is not good before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
+	case c.IssuedAt != nil && now.Add(Skew).Before(c.IssuedAt.time()):
+		return refuse(Invalid, "the access token was issued in the future, at %s: a clock is wrong", c.IssuedAt.time().UTC().Format(time.RFC3339))
+	case c.Subject == "" || len(c.Subject) > maxSubject || strings.ContainsFunc(c.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
+		return refuse(Invalid, "the subject of the access token is not 1 to %d characters of printable ASCII", maxSubject)
+	}
+	return nil
+}
+
+// A numDate is a NumericDate: seconds since 1970, with a fraction perhaps (RFC 7519, section 2).
+type numDate float64
+
+// maxDate is the latest date that is believed, in seconds: the year 9999.
+const maxDate = 253402300799
+
+func (d *numDate) time() time.Time { return time.Unix(int64(*d), 0) }
+
+// UnmarshalJSON reads a number.
+func (d *numDate) UnmarshalJSON(text []byte) error {
+	var n float64
+	if err := json.Unmarshal(text, &n); err != nil || n < 0 || n > maxDate {
+		return fmt.Errorf("%s is not a date in seconds", text)
+	}
+	*d = numDate(n)
+	return nil
+}
+
+// words are a list of words, as a list or in one text.
+type words []string
+
+// UnmarshalJSON reads either form.
+func (w *words) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*w = strings.Fields(one)
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(w))
+}

@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Token is one named token as the tokens file keeps it. The token itself is kept nowhere.
+//
+// Its plain SHA-256 is enough: a token is 130 random bits, which nobody finds by trying, however fast the hash. Slow
+// hashes such as bcrypt protect passwords that people make up; here they would only let anybody who can reach the
+// port burn 0.1 s of the host's time with each guess.
+type Token struct {
+	Name string `json:"name"`
+	// SHA256 is the digest of the token, in hexadecimal.
+	SHA256  string    `json:"sha256"`
+	Rights  Rights    `json:"rights"`
+	Created time.Time `json:"created"`
+	// Expires is when the token ends; zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Expired reports whether the token's time is over.
+func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+
+// MaxTokens is how many tokens a file may hold: each is compared with each request's, which takes some 50 ns.
+const MaxTokens = 1000
+
+// tokenPrefix tells people and secret scanners what a token is for.
+const tokenPrefix = "th_"
+
+// newToken makes a token: [rand.Text] has 130 random bits.
+func newToken() string { return tokenPrefix + rand.Text() }
+
+// TokenPrincipal is who bears the token of this name. No name contains a colon, and no other verifier's names begin
+// like this.
+func TokenPrincipal(name string) string { return "token:" + name }
+
+// tokenName is what a token may be called: the name appears in records, and in the names of principals.
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// tokenList is the content of a tokens file.
+type tokenList struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// parseTokens reads the content of a tokens file. It is strict: a field that is misspelt could be the one that was
+// to end or to limit a token.
+func parseTokens(text []byte) ([]Token, error) {
+	var list tokenList
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the list of tokens")
+	}
+	if len(list.Tokens) > MaxTokens {
+		return nil, fmt.Errorf("it holds %d tokens, %d are the most", len(list.Tokens), MaxTokens)
+	}
+	names, sums := map[string]bool{}, map[string]bool{}
+	for i, t := range list.Tokens {
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("token %d: %w", i+1, err)
+		}
+		if names[t.Name] || sums[t.SHA256] {
+			return nil, fmt.Errorf("token %d: the name %q or its sha256 appears twice", i+1, t.Name)
+		}
+		names[t.Name], sums[t.SHA256] = true, true
+	}
+	return list.Tokens, nil
+}
+
+func (t Token) check() error {
+	switch sum, err := hex.DecodeString(t.SHA256); {
+	case !tokenName.MatchString(t.Name):
+		return fmt.Errorf("the name %q is not one to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit", t.Name)
+	case err != nil || len(sum) != sha256.Size || strings.ToLower(t.SHA256) != t.SHA256:
+		return fmt.Errorf("the sha256 of %q is not 64 hexadecimal digits", t.Name)
+	case t.Rights == 0:
+		return fmt.Errorf("%q has no rights: name some of read, write and exec", t.Name)
+	}
+	return nil
+}

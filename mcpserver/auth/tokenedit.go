@@ -1,0 +1,179 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// maxTokenFile bounds a tokens file, in bytes: [MaxTokens] of some 250 bytes each.
+	maxTokenFile = 1 << 20
+	// lockPatience is how long a change waits for another process's, which takes milliseconds.
+	lockPatience = 5 * time.Second
+)
+
+// AddToken makes a token, notes it in the file, and returns it: it cannot be had again. A lifetime of zero has no
+// end. The file is made if need be, for its owner only.
+func AddToken(file, name string, rights Rights, lifetime time.Duration) (bearer string, t Token, err error) {
+	if lifetime < 0 {
+		return "", t, fmt.Errorf("a token cannot live for %s", lifetime)
+	}
+	bearer = newToken()
+	sum := sha256.Sum256([]byte(bearer))
+	now := time.Now().UTC().Truncate(time.Second)
+	t = Token{Name: name, SHA256: hex.EncodeToString(sum[:]), Rights: rights, Created: now}
+	if lifetime > 0 {
+		t.Expires = now.Add(lifetime)
+	}
+	if err := t.check(); err != nil {
+		return "", t, err
+	}
+	err = editTokens(file, func(all []Token) ([]Token, error) {
+		if slices.ContainsFunc(all, func(o Token) bool { return o.Name == name }) {
+			return nil, fmt.Errorf("there is a token named %s: revoke it first, or choose another name", name)
+		}
+		if len(all) >= MaxTokens {
+			return nil, fmt.Errorf("%s holds %d tokens, which are the most: revoke some", file, len(all))
+		}
+		return append(all, t), nil
+	})
+	if err != nil {
+		return "", t, err
+	}
+	return bearer, t, nil
+}
+
+// RevokeToken takes a token out of the file.
+func RevokeToken(file, name string) error {
+	return editTokens(file, func(all []Token) ([]Token, error) {
+		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.Name == name })
+		if len(left) == len(all) {
+			return nil, fmt.Errorf("there is no token named %q in %s", name, file)
+		}
+		return left, nil
+	})
+}
+
+// ListTokens returns the tokens of the file by name, those that have expired among them. Without a file there are none.
+func ListTokens(file string) ([]Token, error) {
+	all, err := readTokens(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// readTokens reads a tokens file that only its owner can have written.
+func readTokens(file string) ([]Token, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the tokens file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("the tokens file: %w", err)
+	}
+	if err := private(file, info); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("the tokens file: %w", err)
+	}
+	if len(text) > maxTokenFile {
+		return nil, fmt.Errorf("the tokens file %s is longer than %d bytes", file, maxTokenFile)
+	}
+	tokens, err := parseTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("the tokens file %s cannot be used: %w", file, err)
+	}
+	return tokens, nil
+}
+
+// private refuses a file that others could have written or could read.
+func private(file string, info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("the tokens file %s is not a file", file)
+	case os.PathSeparator != '/': // access lists are not looked at
+		return nil
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
+	case !ours(info):
+		return fmt.Errorf("the tokens file %s belongs to another user and is not believed", file)
+	}
+	return nil
+}
+
+// editTokens changes the file while no other process does. Readers need no lock: they see the old content or the new.
+func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("the directory of the tokens file: %w", err)
+	}
+	lock := flock.New(file+".lock", flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	const retry = 10 * time.Millisecond
+	if _, err := lock.TryLockContext(ctx, retry); err != nil {
+		return fmt.Errorf("another process changes the tokens, or %s cannot be made: %w", lock.Path(), err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	all, err := readTokens(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if all, err = edit(all); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(tokenList{Tokens: all}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("the tokens file: %w", err)
+	}
+	return replaceFile(file, append(text, '\n'))
+}
+
+// replaceFile puts text in the place of file at once, for its owner only. On an error file is as it was, and nothing
+// else is left behind.
+func replaceFile(file string, text []byte) (err error) {
+	temp, err := os.CreateTemp(filepath.Dir(file), ".tokens-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write the tokens file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write the tokens file: %w", errors.Join(err, os.Remove(temp.Name())))
+		}
+	}()
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(temp.Name(), file); err != nil {
+		return err
+	}
+	syncDir(filepath.Dir(file))
+	return nil
+}
+
+// syncDir makes a rename last through a power failure, as far as the file system does that: the content is in place
+// either way.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = errors.Join(d.Sync(), d.Close())
+	}
+}

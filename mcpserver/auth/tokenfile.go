@@ -1,0 +1,177 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// watchEvery is how soon a token that was revoked loses what it has open; new requests notice at once.
+	watchEvery = time.Second
+	// settleTime is how long after its modification a file is read again although it looks the same: two changes within
+	// one tick of the file system's clock look like one.
+	settleTime = 100 * time.Millisecond
+)
+
+// A TokenFile knows the tokens of a file, which may change at any time: each request looks whether it has (a stat, some
+// 2 µs). A file that is absent holds no tokens. One that cannot be believed leaves the last good state in force.
+type TokenFile struct {
+	path string
+	log  *slog.Logger
+
+	mu        sync.Mutex
+	seen      fs.FileInfo // the file as it was when it was looked at last; nil: absent
+	problem   error       // why it was not believed then
+	unsettled bool        // it had just been changed
+	complaint string      // what was logged last
+	held      []held
+
+	watch   sync.Once
+	closing chan struct{}
+	closed  sync.Once
+	watcher sync.WaitGroup
+}
+
+// held is a token in force.
+type held struct {
+	Token
+	sum     [sha256.Size]byte
+	revoked chan struct{}
+}
+
+// OpenTokenFile reads a tokens file. An error says why it cannot be believed: it is broken, or others than its owner can
+// read or change it. Close it when no request will come any more.
+func OpenTokenFile(path string, log *slog.Logger) (*TokenFile, error) {
+	f := &TokenFile{path: path, log: log, closing: make(chan struct{})}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.reload(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Verify implements [Verifier].
+func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
+	if bearer == "" {
+		return Identity{}, refuse(Missing, "no token was sent")
+	}
+	sum := sha256.Sum256([]byte(bearer))
+	var found *held
+	all := f.current()
+	for i := range all { // all of them, so that the time tells nothing
+		if subtle.ConstantTimeCompare(sum[:], all[i].sum[:]) == 1 {
+			found = &all[i]
+		}
+	}
+	if found == nil {
+		return Identity{}, refuse(Invalid, "the token is not known here")
+	}
+	if found.Expired(time.Now()) {
+		return Identity{}, refuse(Expired, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
+	}
+	f.watch.Do(f.startWatch)
+	return Identity{Principal: TokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Revoked: found.revoked}, nil
+}
+
+// Close ends the watch of the file.
+func (f *TokenFile) Close() {
+	f.watch.Do(func() {}) // nothing starts any more
+	f.closed.Do(func() { close(f.closing) })
+	f.watcher.Wait()
+}
+
+// startWatch looks at the file even when no request comes, once there can be a stream that must end.
+func (f *TokenFile) startWatch() {
+	f.watcher.Go(func() {
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				f.current()
+			case <-f.closing:
+				return
+			}
+		}
+	})
+}
+
+// current are the tokens in force now.
+func (f *TokenFile) current() []held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.reload()
+	switch {
+	case err == nil:
+		f.complaint = ""
+	case err.Error() != f.complaint:
+		f.complaint = err.Error()
+		f.log.Error("the tokens file cannot be believed, what it said last stays in force", "error", err)
+	}
+	return f.held
+}
+
+// reload reads the file if it has changed. On an error the state is as it was. The caller holds the lock.
+func (f *TokenFile) reload() error {
+	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f.seen != nil {
+			f.log.Warn("the tokens file is gone, and with it every token in it", "file", f.path)
+		}
+		f.replace(nil)
+		f.seen, f.problem = nil, nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the tokens file: %w", err)
+	}
+	if !f.unsettled && same(info, f.seen) {
+		return f.problem
+	}
+	tokens, err := readTokens(f.path)
+	// It may be newer than info by now; then the next look finds that it has changed, and reads it again.
+	f.seen, f.problem, f.unsettled = info, err, time.Since(info.ModTime()) < settleTime
+	if err != nil {
+		return err
+	}
+	f.replace(tokens)
+	return nil
+}
+
+// same reports whether a file is as it was.
+func same(now, then fs.FileInfo) bool {
+	return then != nil && now.ModTime().Equal(then.ModTime()) && now.Size() == then.Size() && now.Mode() == then.Mode() && os.SameFile(now, then)
+}
+
+// replace puts tokens in force. What one that stays as it was has open goes on; any other loses it.
+func (f *TokenFile) replace(tokens []Token) {
+	old := f.held
+	f.held = make([]held, 0, len(tokens)) // a new one: the old is in use without the lock
+	kept := map[chan struct{}]bool{}
+	for _, t := range tokens {
+		h := held{Token: t, revoked: make(chan struct{})}
+		hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
+		for _, o := range old {
+			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && o.Expires.Equal(t.Expires) {
+				h.revoked = o.revoked
+				kept[o.revoked] = true
+			}
+		}
+		f.held = append(f.held, h)
+	}
+	for _, o := range old {
+		if !kept[o.revoked] {
+			close(o.revoked)
+		}
+	}
+}
