@@ -101,7 +101,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if err := remember(env.Seen, path, info, page, whole, src); err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
-	return showPage(path, page, in)
+	return showPage(path, page, in), nil
 }
 
 // headOf is the beginning of a file, and leaves src at its start.
@@ -142,12 +142,10 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 const numbering = 10
 
 // showPage writes the page and, last, what a reader must know to go on.
-func showPage(path guard.Path, page *text.Page, in ReadInput) (Result, error) {
+func showPage(path guard.Path, page *text.Page, in ReadInput) Result {
 	var out strings.Builder
 	out.Grow(int(page.End-page.Start) + len(page.Lines)*numbering)
-	if err := text.Number(&out, page.Lines, page.First, MaxLineShown); err != nil {
-		return Result{}, err
-	}
+	text.Number(&out, page.Lines, page.First, MaxLineShown)
 	if notes := pageNotes(path, page, in); notes != "" {
 		if out.Len() > 0 {
 			out.WriteByte('\n')
@@ -157,7 +155,7 @@ func showPage(path guard.Path, page *text.Page, in ReadInput) (Result, error) {
 	return Result{Text: out.String(), Structured: ReadOutput{
 		Path: path.String(), StartLine: page.First, Lines: len(page.Lines), TotalLines: page.Total,
 		NextOffset: page.Next, Encoding: encodingName(page.Charset, page.BOM), EOL: page.EOL.String(),
-	}}, nil
+	}}
 }
 
 func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {

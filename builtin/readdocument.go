@@ -115,9 +115,9 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 		if readErr != nil {
 			return Result{}, err
 		}
-		r, readErr := showPage(f.path, page, in)
+		r := showPage(f.path, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
-		return r, readErr
+		return r, nil
 	}
 	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit})
 	var out strings.Builder

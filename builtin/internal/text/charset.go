@@ -155,6 +155,9 @@ func detect(raw []byte) *charset {
 // printable characters, so that binary tables of small numbers do not pass.
 func utf16ByParity(raw []byte) *charset {
 	head := raw[:min(len(raw), sniffLen)&^1]
+	if bytes.IndexByte(head, 0) < 0 {
+		return nil
+	}
 	var nul [2]int
 	for i, b := range head {
 		if b == 0 {

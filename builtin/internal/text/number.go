@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,34 +30,26 @@ func trimEnding(line string) string {
 	return line
 }
 
+// blanks stand before a line number, so that it takes six columns.
+const blanks = "      "
+
 // Number writes lines as Read shows them: the line number right-aligned to
 // six columns, an arrow, the text. A line longer than clip characters is cut
 // there, with a note of how many are hidden; clip 0 cuts nothing.
-func Number(w io.Writer, lines []Line, first, clip int) error {
-	var row []byte
+func Number(out *strings.Builder, lines []Line, first, clip int) {
+	var room [len("-9223372036854775808")]byte
 	for i, line := range lines {
 		shown, hidden := clipped(line, clip)
-		row = appendNumber(row[:0], first+i)
-		row = append(row, shown...)
+		digits := strconv.AppendInt(room[:0], int64(first+i), 10)
+		out.WriteString(blanks[min(len(digits), len(blanks)):])
+		out.Write(digits)
+		out.WriteString("→")
+		out.WriteString(shown)
 		if hidden > 0 {
-			row = fmt.Appendf(row, "… [%d more characters on this line]", hidden)
+			fmt.Fprintf(out, "… [%d more characters on this line]", hidden)
 		}
-		if _, err := w.Write(append(row, '\n')); err != nil {
-			return err
-		}
+		out.WriteByte('\n')
 	}
-	return nil
-}
-
-// numberWidth is how many columns a line number takes at least.
-const numberWidth = 6
-
-func appendNumber(row []byte, n int) []byte {
-	digits := strconv.Itoa(n)
-	for range numberWidth - len(digits) {
-		row = append(row, ' ')
-	}
-	return append(append(row, digits...), "→"...)
 }
 
 // clipped returns the first clip characters of a line and the number of those

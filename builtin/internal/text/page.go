@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -118,6 +119,9 @@ func (o *PageOptions) setDefaults() {
 // collect reads the lines of the page and sets its range.
 func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	var lines []rawLine
+	if s.fill() {
+		lines = make([]rawLine, 0, min(o.Limit, s.count(s.buf[:min(len(s.buf), o.MaxBytes)])+1))
+	}
 	size := 0
 	p.Start, p.End = s.at, s.at
 	s.held = make([]byte, 0, min(len(s.buf), o.MaxBytes)+1)
@@ -141,18 +145,21 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	}
 	p.Charset = cs.name
 	var endings eolCount
-	all := string(s.held) // one copy for all lines that need no decoding
+	all := shared(s.held) // nobody writes to it any more
+	valid := utf8.ValidString(all)
 	p.Lines = slices.Grow(p.Lines, len(raw))
 	for _, l := range raw {
 		text := all[l.from:l.to]
 		if cs.enc != nil {
 			text = cs.decode(s.held[l.from:l.to])
 		}
-		if whole := strings.TrimRight(text, string(utf8.RuneError)); l.hidden > 0 && whole != text {
-			text = whole // the last character was cut in two
-			l.hidden++
+		if l.hidden > 0 {
+			if whole := strings.TrimRight(text, string(utf8.RuneError)); whole != text {
+				text = whole // the last character was cut in two
+				l.hidden++
+			}
 		}
-		if cs.enc == nil && !utf8.ValidString(text) {
+		if cs.enc == nil && !valid && !utf8.ValidString(text) {
 			_, n := countUTF8(s.held[l.from:l.to])
 			p.Invalid += n
 		}
@@ -166,6 +173,12 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 }
 
 func isASCII(b []byte) bool {
+	const high = 0x8080808080808080
+	for ; len(b) >= 8; b = b[8:] {
+		if binary.NativeEndian.Uint64(b)&high != 0 {
+			return false
+		}
+	}
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
 			return false
