@@ -16,10 +16,8 @@ import (
 	"toolhost/builtin"
 )
 
-// Limits of a host. Each protects the other callers from one.
+// Limits of what a host remembers. Each protects the other callers from one.
 const (
-	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
-	MaxMessage = 32 << 20
 	// ScopeIdle is how long a scope that does nothing is remembered.
 	ScopeIdle = 24 * time.Hour
 	// MaxScopes is how many scopes are remembered; beyond it the longest idle one goes.
@@ -50,6 +48,12 @@ type Config struct {
 	AuditKeep    int
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
+	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
+	ScopeKeys []ScopeKey
+	// StrictScope refuses calls over HTTP whose scope is not exact.
+	StrictScope bool
+	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
+	SessionArgument bool
 	// Extension is what a program serves beside the tools of this host.
 	Extension Extension
 	// Observers see every call. They must not block.

@@ -30,6 +30,7 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 // toResult is a reply as MCP carries it: the text for the model, the structure for programs, and a link to
 // the whole when the text was cut.
 func toResult(r Reply) *mcp.CallToolResult {
+	r.Result = bounded(r.Result)
 	result := &mcp.CallToolResult{
 		Content:           []mcp.Content{mcp.NewTextContent(r.Text)},
 		StructuredContent: r.Structured,

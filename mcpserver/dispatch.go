@@ -87,7 +87,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err := entitled(&rec, a.rights, tool, guard.Intent{}); err != nil { // has the caller the right?
 		return reply.with(refused(err))
 	}
-	call, err := tool.Bind(req.Args)                    // bind
+	call, err := bind(tool, req.Args)                   // bind
 	if e := turn(ctx, a.ticket, tool, call); e != nil { // wait for its turn
 		return reply.with(refused(e))
 	}

@@ -106,7 +106,7 @@ func (h *Host) open() error {
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
-	h.scopes = newScopeTable(h.seen, key, h.gateOptions)
+	h.scopes = newScopeTable(scopeConfig{seen: h.seen, gate: h.gateOptions, secret: key, keys: scopeKeys(h.cfg.ScopeKeys), strict: h.cfg.StrictScope})
 	// The rules are compiled again when it is known what contains commands; here it shows what cannot be served.
 	_, err = guard.New(h.guardConfig(h.settings.Current(), guard.Containment{}))
 	return err

@@ -169,6 +169,9 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		d.next.ServeHTTP(newCallStream(w), r)
+		if id := r.Header.Get(server.HeaderKeySessionID); r.Method == http.MethodDelete {
+			d.server.host.scopes.end(scopeKey{d.cfg.Principal, kindSession, id}) // which is gone, or was never there
+		}
 		return
 	}
 	body, no := readBody(w, r, place)
@@ -187,6 +190,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, wrong)
 		return
 	}
+	d.server.host.nameSession(&m, body)
 	d.post(w, r, m, place)
 }
 
@@ -226,6 +230,10 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	if m.Method == methodCall {
 		c.arrival = d.server.host.Arrive(who, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us
+		if errors.Is(c.arrival.err, errBusy) {
+			(&rejection{status: http.StatusTooManyRequests, retry: true, text: errBusy.Error()}).send(stream, m)
+			return
+		}
 	}
 	d.next.ServeHTTP(stream, r.WithContext(withClient(ctx, c)))
 }

@@ -10,16 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// Limits of what callers may hold of a server at once. What is over a limit is refused and told so; what is
-// under way goes on.
 const (
-	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
-	MaxInFlight = 1024
-	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
-	// some times its length.
-	MaxBytesInFlight = 128 << 20
-	// MaxScopeCalls is how many calls of one scope may be queued or running.
-	MaxScopeCalls = 256
 	// MaxStreams is how many streams of legacy sessions may be open, which are held without a call.
 	MaxStreams = 2048
 	// retryAfter is how long a client that is refused for want of room should wait.

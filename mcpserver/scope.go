@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,28 +25,18 @@ const (
 	newHandle  = "new"
 )
 
-// metaKeys are the keys of clients that name one conversation each, and whether a key is exact: its
-// conversation is one agent's alone. They partition what belongs to a principal and never authorise.
-// Claude Code's is shared by the subagents of a session.
-var metaKeys = []struct {
-	name  string
-	exact bool
-}{
-	{"threadId", true},
-	{"vscode.conversationId", true},
-	{"openai/session", true},
-	{"claudecode/sessionId", false},
-}
-
 // A scopeKey says whose state a call works on.
 type scopeKey struct {
 	principal string
-	kind      string // handle, a _meta key, kindSession, process or principal
+	kind      string // kindHandle, a _meta key, kindSession, process or principal
 	value     string
 }
 
-// kindSession is the kind of the scopes of legacy MCP sessions.
-const kindSession = "mcp-session"
+const (
+	kindHandle = "handle"
+	// kindSession is the kind of the scopes of legacy MCP sessions.
+	kindSession = "mcp-session"
+)
 
 func (k scopeKey) String() string { return k.principal + "\x00" + k.kind + "\x00" + k.value }
 
@@ -71,52 +62,98 @@ type scope struct {
 	element *list.Element
 }
 
+// A scopeConfig says how scopes are found and what they work with.
+type scopeConfig struct {
+	seen   *readstate.Store
+	gate   func() gate.Options
+	secret []byte     // signs handles
+	keys   []ScopeKey // in the order in which they are looked for; see [scopeKeys]
+	strict bool       // only exact scopes, except on stdio
+}
+
 // A scopeTable holds the scopes in use, the longest idle one last.
 type scopeTable struct {
-	seen    *readstate.Store
-	gate    func() gate.Options
-	secret  []byte // signs handles
+	scopeConfig
 	process string // tells this process's stdio scope from another's
 
 	mu     sync.Mutex
 	byKey  map[scopeKey]*scope
 	byUsed *list.List
+	of     map[string]int // principal → how many scopes it has
 }
 
-func newScopeTable(seen *readstate.Store, secret []byte, options func() gate.Options) *scopeTable {
-	return &scopeTable{
-		seen: seen, secret: secret, gate: options, process: rand.Text(),
-		byKey: map[scopeKey]*scope{}, byUsed: list.New(),
-	}
+func newScopeTable(cfg scopeConfig) *scopeTable {
+	return &scopeTable{scopeConfig: cfg, process: rand.Text(), byKey: map[scopeKey]*scope{}, byUsed: list.New(), of: map[string]int{}}
 }
 
-// errHandle answers a session handle that is not one of ours, or another principal's.
-var errHandle = errors.New(`this session handle is unknown or has expired: send "toolhost/session": "new" in _meta to get a new one`)
+// Why a call has no scope.
+var (
+	errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + metaHandle + `": "` + newHandle + `" in _meta, ` +
+		`or "` + argumentSession + `": "` + newHandle + `" where the tool has that argument`)
+	errBusy = fmt.Errorf("%d calls of this session are queued or running, no more are taken until some are answered", MaxScopeCalls)
+)
 
-// resolve finds the scope of a call, in the order: handle, a client's own key, the MCP session, the
-// stdio process, the principal. minted is the handle that was made because the call asked for one.
+// resolve finds the scope of a call, in the order: handle, a client's own key, the MCP session, the stdio
+// process, the principal. minted is the handle that was made because the call asked for one.
 func (t *scopeTable) resolve(p string, meta map[string]any, session string, stdio bool) (s *scope, minted string, err error) {
-	if handle, ok := meta[metaHandle].(string); ok && handle != "" {
-		if handle == newHandle {
+	key, exact := t.find(p, meta, session, stdio)
+	if key.kind == kindHandle {
+		if key.value == newHandle {
 			minted = t.mint(p, time.Now())
-			handle = minted
-		} else if !t.genuine(p, handle, time.Now()) {
+			key.value = minted
+		} else if !t.genuine(p, key.value, time.Now()) {
 			return nil, "", errHandle
 		}
-		return t.use(scopeKey{p, "handle", handle}, true), minted, nil
 	}
-	for _, key := range metaKeys {
-		if v, ok := meta[key.name].(string); ok && v != "" {
-			return t.use(scopeKey{p, key.name, v}, key.exact), "", nil
+	if t.strict && !exact && !stdio {
+		return nil, "", t.errShared()
+	}
+	s = t.use(key, exact)
+	if s.gate.Len() >= MaxScopeCalls {
+		return nil, "", errBusy
+	}
+	return s, minted, nil
+}
+
+// find is the key of a call's scope, as the call names it.
+func (t *scopeTable) find(p string, meta map[string]any, session string, stdio bool) (key scopeKey, exact bool) {
+	if handle, ok := meta[metaHandle].(string); ok && handle != "" {
+		return scopeKey{p, kindHandle, handle}, true
+	}
+	for _, key := range t.keys {
+		if v, ok := meta[key.Name].(string); ok && v != "" {
+			return scopeKey{p, key.Name, short(v)}, key.Exact
 		}
 	}
 	switch {
 	case session != "":
-		return t.use(scopeKey{p, kindSession, session}, false), "", nil
+		return scopeKey{p, kindSession, session}, false
 	case stdio:
-		return t.use(scopeKey{p, "process", t.process}, false), "", nil
+		return scopeKey{p, "process", t.process}, false
 	}
-	return t.use(scopeKey{p, "principal", ""}, false), "", nil
+	return scopeKey{p, "principal", ""}, false
+}
+
+// short is a value that clients made up, or its digest: what is kept of it must not be as long as they like.
+func short(value string) string {
+	const longest = 128
+	if len(value) <= longest {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return fmt.Sprintf("sha256:%x", sum)
+}
+
+// errShared tells how to say whose conversation a call belongs to.
+func (t *scopeTable) errShared() error {
+	var names []string
+	for _, key := range t.keys {
+		if key.Exact {
+			names = append(names, key.Name)
+		}
+	}
+	return fmt.Errorf(`this server takes only calls that name their conversation (--strict-scope): send "%s": "%s" in _meta, `+
+		`and from then on the handle that the result carries there; or one of %s with an id of the conversation`, metaHandle, newHandle, strings.Join(names, ", "))
 }
 
 // use returns the scope of a key, made on first use, and lets go of what has been idle too long.
@@ -132,6 +169,7 @@ func (t *scopeTable) use(key scopeKey, exact bool) *scope {
 		}
 		s.element = t.byUsed.PushFront(s)
 		t.byKey[key] = s
+		t.of[key.principal]++
 	}
 	s.used = now
 	t.byUsed.MoveToFront(s.element)
@@ -139,18 +177,47 @@ func (t *scopeTable) use(key scopeKey, exact bool) *scope {
 	return s
 }
 
-// collect forgets idle scopes, the longest idle first. A scope with a call in it stays. The caller holds the lock.
+// collect forgets idle scopes, the longest idle first. When there are too many, they are those of the principal
+// that has the most: nobody's conversations push out another's. A scope with a call in it stays. The caller holds
+// the lock.
 func (t *scopeTable) collect(now time.Time) {
-	for e := t.byUsed.Back(); e != nil; {
+	for e := t.byUsed.Back(); e != nil && e.Prev() != nil; {
 		s, previous := e.Value.(*scope), e.Prev()
-		if now.Sub(s.used) < ScopeIdle && t.byUsed.Len() <= MaxScopes {
+		old, full := now.Sub(s.used) >= ScopeIdle, t.byUsed.Len() > MaxScopes
+		if !old && !full {
 			return
 		}
-		if s.gate.Idle() && previous != nil {
-			t.byUsed.Remove(e)
-			delete(t.byKey, s.key)
+		if (old || s.key.principal == t.greediest()) && s.gate.Idle() {
+			t.forget(s)
 		}
 		e = previous
+	}
+}
+
+// greediest is the principal with the most scopes.
+func (t *scopeTable) greediest() (p string) {
+	for name, n := range t.of {
+		if n > t.of[p] || n == t.of[p] && name < p {
+			p = name
+		}
+	}
+	return p
+}
+
+func (t *scopeTable) forget(s *scope) {
+	t.byUsed.Remove(s.element)
+	delete(t.byKey, s.key)
+	if t.of[s.key.principal]--; t.of[s.key.principal] == 0 {
+		delete(t.of, s.key.principal)
+	}
+}
+
+// end forgets the scope of a session that its client has ended.
+func (t *scopeTable) end(key scopeKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.byKey[key]; s != nil && s.gate.Idle() {
+		t.forget(s)
 	}
 }
 
@@ -178,7 +245,7 @@ func (t *scopeTable) genuine(principal, handle string, now time.Time) bool {
 	}
 	body, mac := raw[:handleRandom+handleTime], raw[handleRandom+handleTime:]
 	made := time.Unix(int64(binary.BigEndian.Uint64(body[handleRandom:])), 0)
-	return hmac.Equal(mac, t.sign(principal, body)) && now.Sub(made) < HandleAge
+	return hmac.Equal(mac, t.sign(principal, body)) && now.Sub(made).Abs() < HandleAge // a clock may have been set back
 }
 
 func (t *scopeTable) sign(principal string, body []byte) []byte {

@@ -16,7 +16,7 @@ func newTable(t *testing.T) *scopeTable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seen.Close() })
-	return newScopeTable(seen, make([]byte, secretSize), func() gate.Options { return gate.Options{} })
+	return newScopeTable(scopeConfig{seen: seen, secret: make([]byte, secretSize), gate: func() gate.Options { return gate.Options{} }, keys: scopeKeys(nil)})
 }
 
 func TestResolve(t *testing.T) {
@@ -79,7 +79,7 @@ func TestHandles(t *testing.T) {
 		if _, err := with("q", handle); err == nil {
 			t.Error("another principal's handle was taken")
 		}
-		restarted := newScopeTable(table.seen, table.secret, table.gate)
+		restarted := newScopeTable(table.scopeConfig)
 		if _, _, err := restarted.resolve("p", map[string]any{metaHandle: handle}, "", false); err != nil {
 			t.Errorf("after a restart: %v", err)
 		}

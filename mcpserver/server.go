@@ -44,7 +44,7 @@ func NewServer(h *Host) (*Server, error) {
 		if !d.Enabled(h.box) {
 			continue
 		}
-		tool, err := toMCP(d)
+		tool, err := toMCP(h.shown(d))
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
 	call := Request{
-		Tool: req.Params.Name, Args: req.Params.RawArguments, Progress: progress(ctx, c, req.Params.Meta),
+		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, req.Params.RawArguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c.arrival, req),
 	}
@@ -125,7 +125,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if own != nil {
 		return own.answer(reply), nil
 	}
-	return toResult(reply), nil
+	return toResult(s.host.tellSession(reply)), nil
 }
 
 // progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.

@@ -71,12 +71,14 @@ type stdioConn struct {
 
 	mu       sync.Mutex
 	calls    map[string]*stdioCall // requests in flight, by the JSON of their id
+	bytes    int                   // the length of their messages
 	finished chan struct{}         // closed when calls becomes empty; nil when nobody waits
 }
 
 // A stdioCall is a request in flight.
 type stdioCall struct {
 	cancel    context.CancelCauseFunc
+	size      int  // of its message, in bytes
 	cancelled bool // by its client: no response may be sent
 }
 
@@ -139,7 +141,7 @@ func (c *stdioConn) receive(line []byte) {
 // request starts a request. A call of a tool takes its place in line here, in the order of arrival.
 func (c *stdioConn) request(m envelope, line []byte) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	call := &stdioCall{cancel: cancel}
+	call := &stdioCall{cancel: cancel, size: len(line)}
 	if err := c.admit(string(m.ID), call); err != nil {
 		cancel(err)
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
@@ -147,6 +149,7 @@ func (c *stdioConn) request(m envelope, line []byte) {
 	}
 	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
+		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 	}
 	message := bytes.Clone(line)
@@ -169,7 +172,11 @@ func (c *stdioConn) admit(id string, call *stdioCall) error {
 	if len(c.calls) >= MaxInFlight {
 		return fmt.Errorf("%d requests are in flight, no more are taken until some are answered", MaxInFlight)
 	}
+	if c.bytes+call.size > MaxBytesInFlight {
+		return errNoRoom
+	}
 	c.calls[id] = call
+	c.bytes += call.size
 	return nil
 }
 
@@ -177,6 +184,7 @@ func (c *stdioConn) admit(id string, call *stdioCall) error {
 func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessage) {
 	c.mu.Lock()
 	delete(c.calls, id)
+	c.bytes -= call.size
 	silent := call.cancelled || response == nil
 	c.mu.Unlock()
 	if !silent {

@@ -161,9 +161,12 @@ func (g *Gate) advance() {
 	}
 }
 
-// Idle reports whether nothing runs and nothing waits.
-func (g *Gate) Idle() bool {
+// Len is how many calls run or wait.
+func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.running == 0 && len(g.queue) == 0
+	return g.running + len(g.queue)
 }
+
+// Idle reports whether nothing runs and nothing waits.
+func (g *Gate) Idle() bool { return g.Len() == 0 }
