@@ -1,0 +1,54 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"toolhost/builtin"
+)
+
+// Limits of what callers may hold of a host at once, and of what goes in and out in one piece. What is over a limit is
+// refused and told so; what is under way goes on.
+const (
+	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
+	MaxMessage = 32 << 20
+	// MaxArguments bounds the arguments of one call, in bytes of JSON: a file that is written whole.
+	MaxArguments = 24 << 20
+	// MaxResult bounds the text and the images of one result, in bytes as they are sent. Tools keep their texts far
+	// below it; pages of a document as images may reach it.
+	MaxResult = 16 << 20
+	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
+	MaxInFlight = 1024
+	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
+	// some times its length.
+	MaxBytesInFlight = 128 << 20
+	// MaxScopeCalls is how many calls of one scope may be queued or running.
+	MaxScopeCalls = 256
+)
+
+// bind binds arguments of a length that can be handled.
+func bind(tool *builtin.Def, args json.RawMessage) (*builtin.Call, error) {
+	if len(args) > MaxArguments {
+		return nil, fmt.Errorf("the arguments of a call are at most %d bytes long, these are %d: make it several calls, such as one Write and then Edits", MaxArguments, len(args))
+	}
+	return tool.Bind(args)
+}
+
+// bounded leaves out of a result what makes it too long to be sent.
+func bounded(r builtin.Result) builtin.Result {
+	const base64 = 4.0 / 3 // what an image grows by
+	size, fit := len(r.Text), 0
+	for _, image := range r.Images {
+		if size += int(float64(len(image.Data)) * base64); size <= MaxResult {
+			fit++
+		}
+	}
+	if fit < len(r.Images) {
+		r.Text += fmt.Sprintf("\n\n[%d of %d images are left out, a result is at most %d bytes long: ask for fewer pages at once.]", len(r.Images)-fit, len(r.Images), MaxResult)
+		r.Images = r.Images[:fit]
+	}
+	if len(r.Text) > MaxResult {
+		r = builtin.Result{IsError: true, Text: fmt.Sprintf("the result is %d bytes long, at most %d can be sent: ask for less at once", len(r.Text), MaxResult)}
+	}
+	return r
+}
