@@ -24,6 +24,7 @@ type hostFlags struct {
 	stateDir string
 	auditLog string
 	verbose  bool
+	scopes   scopeFlags
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
@@ -55,12 +56,14 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	return mcpserver.Config{
+	cfg := mcpserver.Config{
 		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir, AuditLog: f.auditLog,
 		Remote: remote, Version: versionString(),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
-	}, nil
+	}
+	err = f.scopes.apply(&cfg)
+	return cfg, err
 }
 
 // with opens a host for as long as do runs; names are further roots.
