@@ -122,6 +122,9 @@ func (h *Host) Warm(principal string) {
 // Close ends everything the host started: commands first, then the stores.
 func (h *Host) Close() error {
 	var errs []error
+	if h.hooks != nil {
+		h.hooks.Close()
+	}
 	if h.box != nil {
 		errs = append(errs, h.box.Close())
 	}

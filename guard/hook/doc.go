@@ -23,13 +23,16 @@
 // hook that searches the text by writing it in escapes.
 //
 // A command is run by bash (where there is none by sh) in Config.Dir, without the
-// server's own variables, with CLAUDE_PROJECT_DIR. It runs outside any sandbox
+// server's own variables, with CLAUDE_PROJECT_DIR; one with arguments (args) is
+// started as it is, after ${CLAUDE_PROJECT_DIR} was replaced in both. It runs outside any sandbox
 // with the rights of the server: hooks are the user's own programs. What a hook
 // executes from the workspace, an agent may have written.
 //
-// Headers of an HTTP hook are sent as written; a reference like $TOKEN is not
-// expanded, because the settings do not say which variables may leave the
-// machine (allowedEnvVars). Redirects are not followed.
+// In the headers of an HTTP hook $TOKEN and ${TOKEN} stand for a variable of the
+// server if allowedEnvVars names it, and for nothing otherwise. Redirects are not
+// followed.
+//
+// An async hook is started and not waited for; it can refuse nothing.
 //
 // # What a hook answers
 //

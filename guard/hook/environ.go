@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+
+	"toolhost/guard/settings"
 )
 
 // projectDir is the variable that tells a hook the project's directory.
@@ -36,6 +40,89 @@ func environ(base []string, dir string) []string {
 func absolute(path string) string {
 	dirs := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !filepath.IsAbs(d) })
 	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// argv returns what to start for a command hook.
+func (r *Runner) argv(h settings.Hook) ([]string, error) {
+	if h.Args != nil {
+		return r.program(h.Command, h.Args)
+	}
+	switch h.Shell {
+	case "", "bash":
+		shell, err := findShell(r.shell)
+		return []string{shell, "-c", h.Command}, err
+	case "powershell":
+		for _, name := range []string{"pwsh", "powershell"} {
+			if path, err := lookPath(name, r.env); err == nil {
+				return []string{path, "-NoProfile", "-NonInteractive", "-Command", h.Command}, nil
+			}
+		}
+		return nil, errors.New("PowerShell was not found on the PATH to run it")
+	}
+	return nil, fmt.Errorf("its shell is %q; bash or powershell is expected", h.Shell)
+}
+
+// program returns a command with its arguments, in which a reference to the
+// project's directory is replaced: no shell will.
+func (r *Runner) program(command string, args []string) ([]string, error) {
+	replace := strings.NewReplacer("${"+projectDir+"}", r.dir).Replace
+	name := replace(command)
+	argv := []string{name}
+	for _, arg := range args {
+		argv = append(argv, replace(arg))
+	}
+	if strings.ContainsRune(name, filepath.Separator) {
+		if !filepath.IsAbs(name) {
+			argv[0] = filepath.Join(r.dir, name)
+		}
+		return argv, nil
+	}
+	var err error
+	argv[0], err = lookPath(name, r.env)
+	return argv, err
+}
+
+// lookPath finds a program on the PATH of an environment.
+func lookPath(name string, env []string) (string, error) {
+	names := []string{name}
+	if runtime.GOOS == "windows" && filepath.Ext(name) == "" {
+		names = []string{name + ".exe", name + ".cmd", name + ".bat"}
+	}
+	for _, dir := range filepath.SplitList(variable(env, "PATH")) {
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			info, err := os.Stat(path)
+			if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s was not found on the PATH", name)
+}
+
+// variable is the value of a variable in an environment, "" if it has none.
+func variable(env []string, name string) string {
+	for _, entry := range env {
+		if key, value, _ := strings.Cut(entry, "="); key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// references are the variables in a header.
+var references = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+
+// expand replaces the references in a header by the variables that may leave the
+// machine.
+func expand(header string, allowed, env []string) string {
+	return references.ReplaceAllStringFunc(header, func(ref string) string {
+		name := strings.Trim(ref, "${}")
+		if !slices.Contains(allowed, name) {
+			return ""
+		}
+		return variable(env, name)
+	})
 }
 
 // findShell returns the shell that reads the commands of hooks.

@@ -122,10 +122,14 @@ type Runner struct {
 	shell  string
 	match  func(string, Call) bool
 	log    *slog.Logger
+
+	life   context.Context // of the hooks that nobody waits for
+	end    context.CancelFunc
+	beside sync.WaitGroup
 }
 
-// New returns a Runner. It touches nothing: what is wrong with cfg shows when a
-// hook is run, as its failure.
+// New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
+// when a hook is run, as its failure.
 func New(cfg Config) *Runner {
 	r := &Runner{start: cfg.Start, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log}
 	if r.start == nil {
@@ -137,6 +141,7 @@ func New(cfg Config) *Runner {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
+	r.life, r.end = context.WithCancel(context.Background())
 	r.client = withoutRedirects(cfg.Client)
 	base := cfg.Env
 	if base == nil {
@@ -144,6 +149,12 @@ func New(cfg Config) *Runner {
 	}
 	r.env = environ(base, cfg.Dir)
 	return r
+}
+
+// Close ends the hooks that nobody waits for. No hook may be run any more.
+func (r *Runner) Close() {
+	r.end()
+	r.beside.Wait()
 }
 
 // Pre runs the PreToolUse hooks of a call that is about to run. A hook that fails
@@ -208,8 +219,21 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 		if h.err == nil {
 			h.err = err
 		}
+		if h.Async {
+			r.runBeside(h, e.Name, body)
+			continue
+		}
 		running.Go(func() { outcomes[i].answer, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
 	}
 	running.Wait()
 	return outcomes
+}
+
+// runBeside runs a hook that nobody waits for.
+func (r *Runner) runBeside(h chosen, event string, body []byte) {
+	r.beside.Go(func() {
+		if _, err := r.runOne(r.life, h, event, body); err != nil {
+			r.failed(event, outcome{chosen: h, err: err})
+		}
+	})
 }

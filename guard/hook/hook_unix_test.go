@@ -35,7 +35,9 @@ func newRunner(t *testing.T, cfg Config) *Runner {
 		t.Cleanup(transport.CloseIdleConnections)
 		cfg.Client = &http.Client{Transport: transport}
 	}
-	return New(cfg)
+	r := New(cfg)
+	t.Cleanup(r.Close)
+	return r
 }
 
 // at is a group of hooks for a matcher; it stands in line n of "settings.json".

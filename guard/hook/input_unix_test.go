@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"toolhost/guard/settings"
 )
@@ -145,6 +146,54 @@ func TestRelativePath(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "planted")); err == nil {
 		t.Error("the planted program ran")
 	}
+}
+
+// TestArguments: a hook with arguments is started without a shell.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "a guard")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ncat >/dev/null; printf '<%s>' \"$@\" >&2; exit 2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		hook settings.Hook
+		want string
+	}{
+		"absolute":    {settings.Hook{Command: script, Args: []string{"a b", "$HOME", ""}}, "<a b><$HOME><>"},
+		"in the root": {settings.Hook{Command: "${CLAUDE_PROJECT_DIR}/a guard", Args: []string{"${CLAUDE_PROJECT_DIR}"}}, "<" + dir + ">"},
+		"relative":    {settings.Hook{Command: "./a guard", Args: []string{}}, "<>"},
+		"on the PATH": {settings.Hook{Command: "sh", Args: []string{"-c", "echo here >&2; exit 2"}}, "here"},
+		"nowhere":     {settings.Hook{Command: "no-such-program", Args: []string{}}, "was not found on the PATH"},
+		"a shell":     {settings.Hook{Command: "echo here >&2; exit 2", Shell: "bash"}, "here"},
+		"no shell":    {settings.Hook{Command: "exit 0", Shell: "fish"}, "bash or powershell is expected"},
+	} {
+		tt.hook.Type = "command"
+		got := newRunner(t, Config{Dir: dir}).Pre(t.Context(), []settings.HookMatcher{at(1, "", tt.hook)}, bashCall("ls"), "")
+		if got.Action != Deny || !strings.Contains(got.Reason, tt.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestAsync: a hook that nobody waits for decides nothing, and ends with the runner.
+func TestAsync(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(t, Config{Dir: dir})
+	h := command("echo started >fifo; sleep 600; exit 2")
+	h.Async = true
+	if got := r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), ""); got.Action != None {
+		t.Errorf("got %+v", got)
+	}
+	if said, err := os.ReadFile(fifo); err != nil || string(said) != "started\n" {
+		t.Errorf("%q, %v", said, err)
+	}
+	r.Close()
 }
 
 func TestCannotStart(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"toolhost/guard/settings"
@@ -36,6 +37,7 @@ func (r *Runner) post(ctx context.Context, h settings.Hook, event string, body [
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range h.Headers {
+		value = expand(value, h.AllowedEnvVars, r.env)
 		if strings.EqualFold(name, "Host") {
 			req.Host = value
 		}
@@ -51,7 +53,7 @@ func (r *Runner) post(ctx context.Context, h settings.Hook, event string, body [
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		return answer{}, fmt.Errorf("it answered %s; redirects are not followed", res.Status)
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return answer{}, fmt.Errorf("it answered %s%s", res.Status, headersHint(h.Headers))
+		return answer{}, fmt.Errorf("it answered %s%s", res.Status, headersHint(h))
 	case err != nil:
 		return answer{}, fmt.Errorf("its answer broke off: %w", withoutURL(err))
 	case len(text) > maxOutput:
@@ -62,11 +64,14 @@ func (r *Runner) post(ctx context.Context, h settings.Hook, event string, body [
 	return parse(event, text)
 }
 
-// headersHint says why a hook may have been refused that Claude Code can reach.
-func headersHint(headers map[string]string) string {
-	for name, value := range headers {
-		if strings.Contains(value, "$") {
-			return fmt.Sprintf(" (header %s is sent as written: variables in headers are not expanded)", name)
+// headersHint says which variables were left out of the headers of a hook that was
+// refused.
+func headersHint(h settings.Hook) string {
+	for name, value := range h.Headers {
+		for _, ref := range references.FindAllString(value, -1) {
+			if variable := strings.Trim(ref, "${}"); !slices.Contains(h.AllowedEnvVars, variable) {
+				return fmt.Sprintf(" (%s in the header %s was left out: allowedEnvVars does not name it)", variable, name)
+			}
 		}
 	}
 	return ""

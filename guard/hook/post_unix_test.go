@@ -62,19 +62,21 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// The request is what a command gets on standard input, with the headers as they
-// are written.
+// The request is what a command gets on standard input. Its headers hold the
+// variables that may leave the machine, and no others.
 func TestHTTPRequest(t *testing.T) {
 	t.Setenv("SECRET", "never")
+	t.Setenv("SHARED", "this")
 	var body []byte
 	var got [6]string
 	h := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
 		got = [6]string{r.Method, r.URL.RequestURI(), r.Host, r.Header.Get("Content-Type"), r.Header.Get("X-Key"), r.Header.Get("Authorization")}
 	})
-	h.Headers = map[string]string{"host": "guard.test", "x-key": "1", "Authorization": "Bearer ${SECRET} $SECRET"}
+	h.Headers = map[string]string{"host": "guard.test", "x-key": "1", "Authorization": "Bearer ${SHARED}|${SECRET}$SECRET|$SHARED|$1"}
+	h.AllowedEnvVars = []string{"SHARED"}
 	newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls > x"), "")
-	want := [6]string{"POST", "/hook?token=secret", "guard.test", "application/json", "1", "Bearer ${SECRET} $SECRET"}
+	want := [6]string{"POST", "/hook?token=secret", "guard.test", "application/json", "1", "Bearer this||this|$1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -90,7 +92,7 @@ func TestHTTPHeaderHint(t *testing.T) {
 	h := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	h.Headers = map[string]string{"Authorization": "Bearer $TOKEN"}
 	got := newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), "")
-	if !strings.Contains(got.Reason, "variables in headers are not expanded") {
+	if !strings.Contains(got.Reason, "TOKEN in the header Authorization was left out: allowedEnvVars does not name it") {
 		t.Errorf("got %q", got.Reason)
 	}
 }

@@ -84,11 +84,11 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	if h.Command == "" {
 		return answer{}, errors.New("it names no command")
 	}
-	shell, err := findShell(r.shell)
+	argv, err := r.argv(h.Hook)
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := r.launch(Spec{Argv: []string{shell, "-c", h.Command}, Dir: r.dir, Env: r.env})
+	p, err := r.launch(Spec{Argv: argv, Dir: r.dir, Env: r.env})
 	if err != nil {
 		return answer{}, fmt.Errorf("it could not be started: %w", err)
 	}

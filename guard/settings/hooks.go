@@ -29,7 +29,7 @@ const otherEvents = `UserPromptSubmit UserPromptExpansion Notification Stop Stop
 
 // otherHookFields are fields of a hook that Claude Code knows and that change
 // nothing here.
-const otherHookFields = `async asyncRewake statusMessage once shell allowedEnvVars args description`
+const otherHookFields = `asyncRewake statusMessage once description`
 
 // maxHookTimeout bounds what a file may ask for: a hook holds up the call.
 const maxHookTimeout = time.Hour
@@ -128,7 +128,7 @@ func (p *parser) hook(at hujson.Value, object *hujson.Object) (Hook, bool) {
 }
 
 func (p *parser) hookField(h *Hook, m hujson.ObjectMember) {
-	fields := map[string]*string{"type": &h.Type, "command": &h.Command, "url": &h.URL, "if": &h.If}
+	fields := map[string]*string{"type": &h.Type, "command": &h.Command, "shell": &h.Shell, "url": &h.URL, "if": &h.If}
 	name := literal(m.Name)
 	switch field := fields[name]; {
 	case field != nil && isString(m.Value):
@@ -139,10 +139,42 @@ func (p *parser) hookField(h *Hook, m hujson.ObjectMember) {
 		h.Timeout = p.hookTimeout(m.Value)
 	case name == "headers":
 		h.Headers = p.hookHeaders(m.Value)
+	case name == "args":
+		h.Args = p.hookStrings("args", m.Value)
+	case name == "allowedEnvVars":
+		h.AllowedEnvVars = p.hookStrings("allowedEnvVars", m.Value)
+	case name == "async":
+		if h.Async = m.Value.Value.Kind() == 't'; !h.Async && m.Value.Value.Kind() != 'f' {
+			p.wrongType("async of a hook", m.Value, "true or false")
+		}
 	case words(otherHookFields)[name] || name == "prompt" || name == "model":
 	default:
-		p.warn(m.Name, "unknown key %q of a hook%s", name, suggest(name, []string{"type", "command", "url", "if", "timeout", "headers"}))
+		p.warn(m.Name, "unknown key %q of a hook%s", name, suggest(name, hookFields()))
 	}
+}
+
+// hookFields are the fields of a hook that mean something here.
+func hookFields() []string {
+	return []string{"type", "command", "args", "shell", "url", "headers", "allowedEnvVars", "if", "timeout", "async"}
+}
+
+// hookStrings reads a list of strings. It is not nil, so that a list that is there
+// but wrong is not taken for none.
+func (p *parser) hookStrings(name string, v hujson.Value) []string {
+	list := []string{}
+	array, ok := v.Value.(*hujson.Array)
+	if !ok {
+		p.wrongType(name+" of a hook", v, "an array of strings")
+		return list
+	}
+	for _, el := range array.Elements {
+		if isString(el) {
+			list = append(list, literal(el))
+		} else {
+			p.wrongType("an entry in "+name+" of a hook", el, "a string")
+		}
+	}
+	return list
 }
 
 func (p *parser) hookTimeout(v hujson.Value) time.Duration {

@@ -42,19 +42,15 @@ func (l *layer) listItem(k *key, e Entry) string {
 // hookItem writes a group the way its file does, without what is not set.
 func hookItem(event string, group HookMatcher) string {
 	type hook struct {
-		Type    string            `json:"type"`
-		Command string            `json:"command,omitempty"`
-		URL     string            `json:"url,omitempty"`
-		Headers map[string]string `json:"headers,omitempty"`
-		Timeout float64           `json:"timeout"`
-		If      string            `json:"if,omitempty"`
+		Hook
+		Seconds float64 `json:"timeout"`
 	}
 	written := struct {
 		Matcher string `json:"matcher,omitempty"`
 		Hooks   []hook `json:"hooks"`
 	}{Matcher: group.Matcher}
 	for _, h := range group.Hooks {
-		written.Hooks = append(written.Hooks, hook{h.Type, h.Command, h.URL, h.Headers, h.Timeout.Seconds(), h.If})
+		written.Hooks = append(written.Hooks, hook{h, h.Timeout.Seconds()})
 	}
 	text, err := json.Marshal(written)
 	if err != nil {

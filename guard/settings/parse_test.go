@@ -152,15 +152,15 @@ func TestParseQuiet(t *testing.T) {
 
 func TestParseHooks(t *testing.T) {
 	l, err := parseText(t, User, `{"hooks": {"PostToolUse": [
-		{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "fmt", "timeout": 2.5, "if": "Edit(*.go)", "async": true},
-			{"type": "http", "url": "http://x", "headers": {"A": "b"}, "timeout": 1e99}]},
+		{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "fmt", "timeout": 2.5, "if": "Edit(*.go)", "async": true, "args": ["-l", "a b"], "shell": "bash"},
+			{"type": "http", "url": "http://x", "headers": {"A": "b"}, "allowedEnvVars": ["T"], "timeout": 1e99}]},
 		{"hooks": [{"type": "agent"}]}], "onFailure": "allow"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]HookMatcher{PostToolUse: {{Matcher: "Edit|Write",
-		Hooks: []Hook{{Type: "command", Command: "fmt", Timeout: 2500 * time.Millisecond, If: "Edit(*.go)"},
-			{Type: "http", URL: "http://x", Headers: map[string]string{"A": "b"}, Timeout: maxHookTimeout}},
+		Hooks: []Hook{{Type: "command", Command: "fmt", Args: []string{"-l", "a b"}, Shell: "bash", Async: true, Timeout: 2500 * time.Millisecond, If: "Edit(*.go)"},
+			{Type: "http", URL: "http://x", Headers: map[string]string{"A": "b"}, AllowedEnvVars: []string{"T"}, Timeout: maxHookTimeout}},
 		Source: Entry{Text: "Edit|Write", Kind: User, File: "f.json", Line: 2, Root: "/r"}}}}
 	if diff := cmp.Diff(want, l.hooks); diff != "" {
 		t.Error(diff)

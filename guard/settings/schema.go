@@ -82,6 +82,12 @@ func groupSchema() *jsonschema.Schema {
 	hook := &jsonschema.Schema{Type: "object", Required: []string{"type"}}
 	property(hook, "type", &jsonschema.Schema{Type: "string", Enum: []any{"command", "http"}})
 	property(hook, "command", text("Run by a shell; gets the event as JSON on standard input."))
+	property(hook, "args", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"},
+		Description: "Arguments of the command, which is then started without a shell."})
+	property(hook, "shell", &jsonschema.Schema{Type: "string", Enum: []any{"bash", "powershell"}, Description: "What reads the command."})
+	property(hook, "async", &jsonschema.Schema{Type: "boolean", Description: "Not waited for; nothing it says counts."})
+	property(hook, "allowedEnvVars", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"},
+		Description: "Variables that $NAME in a header stands for."})
 	property(hook, "url", text("Gets the event as JSON by POST."))
 	property(hook, "headers", &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(hook, "timeout", &jsonschema.Schema{Type: "number", ExclusiveMinimum: jsonschema.Ptr(0.0),

@@ -141,15 +141,24 @@ type HookMatcher struct {
 // Hook is one hook, as written. A hook that cannot run (no command, unknown
 // type) is kept, with a warning: dropped, it would silently not guard.
 type Hook struct {
-	Type    string // "command" or "http"
-	Command string // for "command"
-	URL     string // for "http"
-	// Headers are sent by an "http" hook.
-	Headers map[string]string
+	Type    string `json:"type"`             // "command" or "http"
+	Command string `json:"command,omitzero"` // for "command"
+	// Args, when not nil, are the arguments of Command, which is then started as
+	// it is, without a shell.
+	Args []string `json:"args,omitzero"`
+	// Shell reads Command: "bash", also when empty, or "powershell".
+	Shell string `json:"shell,omitzero"`
+	URL   string `json:"url,omitzero"` // for "http"
+	// Headers are sent by an "http" hook. In them $NAME stands for the variables
+	// that AllowedEnvVars names, and for nothing else.
+	Headers        map[string]string `json:"headers,omitzero"`
+	AllowedEnvVars []string          `json:"allowedEnvVars,omitzero"`
+	// Async hooks are not waited for, and nothing they say counts.
+	Async bool `json:"async,omitzero"`
 	// Timeout is DefaultHookTimeout when none is written. Files state seconds.
-	Timeout time.Duration
+	Timeout time.Duration `json:"-"`
 	// If narrows the hook to calls that match this permission rule.
-	If string
+	If string `json:"if,omitzero"`
 }
 
 // DefaultHookTimeout bounds a hook that names no timeout of its own. Clients

@@ -59,6 +59,28 @@ func TestTrust(t *testing.T) {
 }
 
 // The order of entries matters where one carves out of another.
+// TestTrustBindsEveryFieldOfAHook: what changes what a hook does ends the trust in it.
+func TestTrustBindsEveryFieldOfAHook(t *testing.T) {
+	p := newPlace(t)
+	write := func(more string) {
+		p.write(projectFile, `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"`+more+`}]}]}}`)
+	}
+	for _, more := range []string{`, "args": []`, `, "args": ["x"]`, `, "shell": "powershell"`, `, "async": true`, `, "timeout": 1`, `, "if": "Bash"`,
+		`, "url": "http://x"`, `, "headers": {"A": "b"}`, `, "allowedEnvVars": ["T"]`} {
+		write("")
+		if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+			t.Fatal(err)
+		}
+		if s := Load(p.cfg); len(s.Hooks) != 1 {
+			t.Fatal("the trusted hook does not run")
+		}
+		write(more)
+		if s := Load(p.cfg); len(s.Hooks) != 0 {
+			t.Errorf("with%s it runs untrusted", more)
+		}
+	}
+}
+
 func TestTrustBindsCarveOuts(t *testing.T) {
 	for _, after := range []string{"Edit(!s),Edit(*)", "Edit(*)"} {
 		p := newPlace(t)
