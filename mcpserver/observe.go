@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/builtin"
+	"toolhost/guard"
 	"toolhost/mcpserver/audit"
 )
 
@@ -18,6 +20,8 @@ type CallInfo struct {
 	ID uint64
 	// Principal, Scope and Tool are whose call it is, the label of the scope it works in, and what it calls.
 	Principal, Scope, Tool string
+	// Arrived is when the call came in.
+	Arrived time.Time
 	// Served says that there is a tool of that name here. Without it the name is whatever the caller made up.
 	Served bool
 	// Origin is where the call comes from.
@@ -35,6 +39,30 @@ type Origin struct {
 	Session string
 	// TraceParent and TraceState are the W3C trace context that came with the call.
 	TraceParent, TraceState string
+}
+
+// The outcomes of a call, as [Outcome] tells them.
+const (
+	OutcomeOK      = "ok"
+	OutcomeFailed  = "failed"  // it ran, and its tool reports an error
+	OutcomeRefused = "refused" // a rule, a hook or a person did not let it run
+	OutcomeAsked   = "asked"   // a person must be asked first; the call comes again
+	OutcomeInvalid = "invalid" // it ended before it was judged: bad arguments, no such tool, a wait that was given up
+)
+
+// Outcome tells in one word what became of a call that has ended.
+func Outcome(r audit.Record, result builtin.Result) string {
+	switch {
+	case r.Verdict == guard.Ask.String():
+		return OutcomeAsked
+	case !result.IsError:
+		return OutcomeOK
+	case r.Verdict == guard.Allow.String():
+		return OutcomeFailed
+	case r.Verdict == "":
+		return OutcomeInvalid
+	}
+	return OutcomeRefused
 }
 
 // A Station is a place that a call has come to on its way.
@@ -82,7 +110,7 @@ type observers struct {
 }
 
 func (o *observers) began(ctx context.Context, a *Arrival, req Request, served bool) (context.Context, CallInfo) {
-	c := CallInfo{ID: o.last.Add(1), Principal: a.principal, Tool: req.Tool, Served: served, Origin: req.Origin}
+	c := CallInfo{ID: o.last.Add(1), Principal: a.principal, Tool: req.Tool, Arrived: a.began, Served: served, Origin: req.Origin}
 	if a.scope != nil {
 		c.Scope = a.scope.key.label()
 	}
