@@ -163,7 +163,8 @@ func (s *session) look(f *file, now time.Time) bool {
 		return false
 	}
 	// Empty is how a file looks that is being written.
-	if s.begun && len(bytes.TrimSpace(text)) == 0 {
+	written := now.Sub(info.ModTime()).Abs() < racyWindow
+	if len(bytes.TrimSpace(text)) == 0 && (written || s.begun && f.layer != nil) {
 		return s.fail(f, &ParseError{File: f.file, Err: errors.New("the file is empty")})
 	}
 	next, err := parse(f.source, s.words, text)

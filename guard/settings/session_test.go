@@ -40,6 +40,27 @@ func (r *run) next() *Settings {
 	return r.last
 }
 
+// A file that is empty at the start may be one that an editor is just writing: what
+// it forbids must not be missed. An old empty file forbids nothing.
+func TestEmptyAtTheStart(t *testing.T) {
+	p := newPlace(t)
+	p.write(projectFile, "")
+	r := p.start()
+	if len(r.last.Broken) != 1 {
+		t.Fatalf("just emptied: broken %v", r.last.Broken)
+	}
+	p.write(projectFile, rules("", "x"))
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" {
+		t.Errorf("written: broken %v, deny %s", s.Broken, texts(s.Deny))
+	}
+	p.write(projectFile, "")
+	r = p.start()
+	r.clock = r.clock.Add(2 * racyWindow)
+	if s := r.next(); len(s.Broken) != 0 {
+		t.Errorf("empty for long: broken %v", s.Broken)
+	}
+}
+
 // What a running server takes over from each kind of file.
 func TestRunningTakesTighteningOnly(t *testing.T) {
 	type state struct{ allow, deny string }
