@@ -1,0 +1,342 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/cmd/toolhost/internal/clients"
+	"toolhost/mcpserver"
+)
+
+// installFlags are the flags of install and uninstall.
+type installFlags struct {
+	roots    []string
+	http     string
+	name     string
+	stateDir string
+	dryRun   bool
+	force    bool
+	project  bool
+}
+
+func installCommand() *cobra.Command {
+	var flags installFlags
+	var list, asJSON bool
+	cmd := &cobra.Command{
+		Use: "install CLIENT", Short: "Add toolhost to an MCP client",
+		Long: `Add toolhost to an MCP client: to the user's own file, or with --project to that of the working directory.
+Nothing else in the file changes; what it held is kept in the state directory, and the difference is shown.
+toolhost uninstall takes it out again.
+
+CLIENT is one of ` + clientNames() + `.
+
+With --http the client reaches a host that listens already. The token stands in the environment variable
+` + clients.TokenVariable + `, which the entry refers to; it is written into the file for a client that knows no such reference,
+and then only when the variable is set.`,
+		Example: `  toolhost install claude-desktop --root ~/src/project
+  toolhost install claude-code
+  toolhost install vscode --project
+  toolhost install --list`,
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeClients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case list:
+				return listClients(cmd.OutOrStdout(), flags.name, asJSON)
+			case len(args) == 0:
+				return fmt.Errorf("which client? One of %s; toolhost install --list says which are here", clientNames())
+			}
+			return flags.install(cmd, args[0])
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
+	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
+	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
+	return cmd
+}
+
+func uninstallCommand() *cobra.Command {
+	var flags installFlags
+	cmd := &cobra.Command{
+		Use: "uninstall CLIENT", Short: "Take toolhost out of an MCP client again",
+		Long: `Take toolhost out of an MCP client again. If nothing else has changed the file since toolhost was added, it is
+afterwards what it was before, to the byte; a file that was made is removed.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completeClients,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.uninstall(cmd, args[0]) },
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (f *installFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "toolhost", "the `NAME` of the server in the client's file")
+	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` that backups are kept in (default: $XDG_STATE_HOME/toolhost)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would change, and change nothing")
+	flags.BoolVar(&f.force, "force", false, "replace or remove a server of that name that is not toolhost; write for a client that does not seem to be here")
+	flags.BoolVar(&f.project, "project", false, "edit the client's file in the working directory")
+}
+
+func clientNames() string {
+	var names []string
+	for _, c := range clients.All() {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func completeClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range clients.All() {
+		names = append(names, c.Name+"\t"+c.Title)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// serverName is what every client accepts as the name of a server.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// request is what both commands have in common.
+func (f *installFlags) request() (clients.Request, error) {
+	if !serverName.MatchString(f.name) {
+		return clients.Request{}, fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores", f.name)
+	}
+	env, err := clients.System()
+	if err != nil {
+		return clients.Request{}, err
+	}
+	state := f.stateDir
+	if state == "" {
+		if state, err = mcpserver.DefaultStateDir(); err != nil {
+			return clients.Request{}, err
+		}
+	}
+	r := clients.Request{
+		Env: env, Backups: clients.Backups{Dir: filepath.Join(state, "install")},
+		Server: clients.Server{Name: f.name}, DryRun: f.dryRun, Force: f.force,
+	}
+	if f.project {
+		r.Project, err = os.Getwd()
+	}
+	return r, err
+}
+
+func (f *installFlags) install(cmd *cobra.Command, name string) error {
+	client, err := clients.Find(name)
+	if err != nil {
+		return err
+	}
+	r, err := f.request()
+	if err != nil {
+		return err
+	}
+	if f.http != "" {
+		err = f.remote(client, &r)
+	} else {
+		err = f.local(client, &r)
+	}
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if !client.Editable() {
+		lines, err := client.Lines(r.Server)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s\nnext: %s\n", lines, client.Next)
+		return err
+	}
+	report, err := client.Install(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	if err := printReport(out, client, r, report); err != nil || report.Action == clients.Unchanged {
+		return err
+	}
+	return f.advise(out, client, r)
+}
+
+// local says how the client starts a host of its own.
+func (f *installFlags) local(client clients.Client, r *clients.Request) error {
+	self, err := clients.Self()
+	if err != nil {
+		return err
+	}
+	roots := f.roots
+	switch {
+	case len(roots) == 0 && f.project:
+		roots = []string{"."}
+	case len(roots) == 0 && !client.InProject:
+		return fmt.Errorf("%s does not start servers in the project you work on: name the directory with --root DIR", client.Title)
+	}
+	args := []string{"stdio"}
+	if len(roots) > 0 {
+		if roots, err = mcpserver.Roots(roots); err != nil {
+			return err
+		}
+	}
+	for _, root := range roots {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return errors.Join(err, fmt.Errorf("--root %s is no directory", root))
+		}
+		args = append(args, "--root", root)
+	}
+	for _, text := range append([]string{self}, args...) {
+		if text != strings.ToValidUTF8(text, "") {
+			return fmt.Errorf("%q is not valid UTF-8, and a client's file cannot say it", text)
+		}
+	}
+	r.Server.Command, r.Server.Args = self, args
+	return nil
+}
+
+// remote says where the client finds a host.
+func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
+	if len(f.roots) > 0 {
+		return errors.New("--root and --http exclude each other: the host that listens has its own roots")
+	}
+	u, err := url.Parse(f.http)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--http: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, mcpserver.Endpoint)
+	case u.User != nil:
+		return errors.New("--http: an address with a user or password would stand in the file in clear")
+	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
+		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = mcpserver.Endpoint
+	}
+	r.Server.URL = u.String()
+	if client.TokenInClear() {
+		if r.Server.Token = os.Getenv(clients.TokenVariable); r.Server.Token == "" {
+			return fmt.Errorf("%s cannot take the token from the environment, so it would stand in its file in clear: set %s for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
+		}
+	}
+	return nil
+}
+
+func loopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// printReport says what was done.
+func printReport(w io.Writer, client clients.Client, r clients.Request, report clients.Report) error {
+	if report.Action == clients.Unchanged {
+		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, report.File)
+		return err
+	}
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, report.Diff)
+	if report.Ran != nil {
+		fmt.Fprintf(w, "by:     %s\n", strings.Join(report.Ran, " "))
+	}
+	if report.Backup != "" {
+		fmt.Fprintf(w, "backup: %s\n", report.Backup)
+	}
+	if r.DryRun {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "next:   %s\n", client.Next)
+	return err
+}
+
+// advise says what the user should know of the entry.
+func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Request) (err error) {
+	say := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format, args...)
+		}
+	}
+	switch {
+	case r.Server.Token != "":
+		say("note:   the token stands in the file in clear\n")
+	case r.Server.URL != "":
+		say("        and start it with the token: export %s=\"$(cat '%s')\"\n", clients.TokenVariable, filepath.Join(filepath.Dir(r.Backups.Dir), "token"))
+	}
+	if f.project && r.Server.Command != "" {
+		say("note:   the file names paths of this machine: think before you commit it\n")
+	}
+	for i, arg := range r.Server.Args {
+		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
+			say("note:   %s lies in the root %s, where an agent could replace it\n", r.Server.Command, arg)
+		}
+	}
+	return err
+}
+
+// within reports whether a path lies in a directory.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
+	client, err := clients.Find(name)
+	if err != nil {
+		return err
+	}
+	r, err := f.request()
+	if err != nil {
+		return err
+	}
+	report, err := client.Uninstall(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	return printReport(cmd.OutOrStdout(), client, r, report)
+}
+
+func listClients(w io.Writer, name string, asJSON bool) error {
+	env, err := clients.System()
+	if err != nil {
+		return err
+	}
+	all := []clients.Status{}
+	for _, c := range clients.All() {
+		all = append(all, c.Status(env, clients.Server{Name: name}))
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(all)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range all {
+		here, state := "-", string(s.State)
+		if s.Present {
+			here = "here"
+		}
+		switch {
+		case s.File == "":
+			state = "printed"
+		case s.Problem != "":
+			state += ": " + s.Problem
+		case s.Server != "":
+			state += ": " + s.Server
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Client, here, s.File, state)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,112 @@
+package clients
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxBackups is how many former versions of one file are kept.
+const maxBackups = 10
+
+// Backups keeps what edits replaced, in a directory that only its owner can read.
+type Backups struct {
+	// Dir is made when the first backup is.
+	Dir string
+}
+
+// backupTime begins the name of a backup, so that names sort by age.
+const backupTime = "20060102T150405.000000000Z"
+
+// absentMark ends the name of a backup that stands for "there was no file".
+const absentMark = ".absent"
+
+// of is the directory for the backups of one file.
+func (b Backups) of(file string) string {
+	sum := sha256.Sum256([]byte(file))
+	return filepath.Join(b.Dir, filepath.Base(file)+"-"+hex.EncodeToString(sum[:4]))
+}
+
+// save keeps what a file held before content was written, under a name that tells which content that was.
+func (b Backups) save(before target, content []byte) (string, error) {
+	dir := b.of(before.path)
+	if err := os.MkdirAll(dir, newDirMode); err != nil {
+		return "", fmt.Errorf("making a backup: %w", err)
+	}
+	name := filepath.Join(dir, time.Now().UTC().Format(backupTime)+"-"+digest(content))
+	if !before.exists {
+		name += absentMark
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFileMode)
+	if err != nil {
+		return "", fmt.Errorf("making a backup: %w", err)
+	}
+	if err := writeAll(f, before.raw, newFileMode); err != nil {
+		return "", fmt.Errorf("making a backup: %w", errors.Join(err, ignoreClosed(f.Close()), os.Remove(name)))
+	}
+	return name, b.prune(dir)
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// list is the names of the backups in a directory, the newest first.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if len(e.Name()) > len(backupTime) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, err
+}
+
+func (b Backups) prune(dir string) error {
+	names, err := list(dir)
+	for _, name := range names[min(maxBackups, len(names)):] {
+		err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+	}
+	return err
+}
+
+// before follows the edits that led to what a file holds now, backwards until good says of a version that it
+// is the one; found is false when something else changed the file on the way.
+func (b Backups) before(now target, good func(raw []byte) bool) (version target, found bool, err error) {
+	dir := b.of(now.path)
+	names, err := list(dir)
+	if err != nil {
+		return target{}, false, err
+	}
+	content := digest(now.raw)
+	for _, name := range names {
+		_, rest, _ := strings.Cut(name, "-")
+		after, absent := strings.CutSuffix(rest, absentMark)
+		if after != content {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return target{}, false, err
+		}
+		if absent || good(raw) {
+			return target{path: now.path, exists: !absent, raw: raw}, true, nil
+		}
+		content = digest(raw)
+	}
+	return target{}, false, nil
+}

@@ -1,0 +1,269 @@
+package clients
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// State says what a client's file holds under the name of a server.
+type State string
+
+const (
+	// Absent: there is no entry of that name.
+	Absent State = "absent"
+	// Ours: the entry starts or reaches a toolhost.
+	Ours State = "installed"
+	// Foreign: something else has the name.
+	Foreign State = "foreign"
+)
+
+// bom is the byte order mark that Windows editors put before UTF-8.
+var bom = []byte("\xef\xbb\xbf")
+
+func cutBOM(raw []byte) (mark, body []byte) {
+	if body, ok := bytes.CutPrefix(raw, bom); ok {
+		return bom, body
+	}
+	return nil, raw
+}
+
+// servers is the container of a decoded file; nil when there is none.
+func (c Client) servers(file map[string]any) (map[string]any, error) {
+	switch v := file[c.container].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return v, nil
+	}
+	return nil, fmt.Errorf("%q is there but is not a set of named servers", c.container)
+}
+
+// inspect looks for the entry of a server.
+func (c Client) inspect(raw []byte, s Server) (State, any, error) {
+	_, body := cutBOM(raw)
+	file, err := c.format.decode(body)
+	if err != nil {
+		return "", nil, err
+	}
+	servers, err := c.servers(file)
+	if err != nil {
+		return "", nil, err
+	}
+	entry, ok := servers[s.Name]
+	switch {
+	case !ok:
+		return Absent, nil, nil
+	case isOurs(entry, s):
+		return Ours, entry, nil
+	}
+	return Foreign, entry, nil
+}
+
+// commandLine is the command and the arguments of a decoded entry, in whichever keys the client has them.
+func commandLine(entry any) []string {
+	m, _ := entry.(map[string]any)
+	var line []string
+	add := func(v any) {
+		switch v := v.(type) {
+		case string:
+			line = append(line, v)
+		case []any:
+			for _, arg := range v {
+				line = append(line, fmt.Sprint(arg))
+			}
+		}
+	}
+	for _, key := range []string{"command", "cmd", "args"} {
+		add(m[key])
+	}
+	return line
+}
+
+// address is the URL of a decoded entry.
+func address(entry any) string {
+	m, _ := entry.(map[string]any)
+	for _, key := range []string{"url", "serverUrl", "uri", "httpUrl"} {
+		if s, ok := m[key].(string); ok {
+			return s
+		}
+	}
+	return ""
+}
+
+// isOurs reports whether an entry starts a toolhost, or reaches one: it names our token, the same URL, or our
+// endpoint on this machine.
+func isOurs(entry any, s Server) bool {
+	if line := commandLine(entry); len(line) > 0 {
+		name := line[0][strings.LastIndexAny(line[0], `/\`)+1:]
+		return line[0] == s.Command || strings.TrimSuffix(strings.ToLower(name), ".exe") == "toolhost"
+	}
+	to := address(entry)
+	if to == "" {
+		return false
+	}
+	if to == s.URL || strings.Contains(fmt.Sprint(entry), TokenVariable) {
+		return true
+	}
+	u, err := url.Parse(to)
+	return err == nil && u.Path == "/mcp" && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ownArguments are the arguments of an entry of ours that Install would not write: somebody put them there.
+func ownArguments(entry any) []string {
+	line := commandLine(entry)
+	if len(line) < 2 {
+		return nil
+	}
+	var own []string
+	for i := 1; i < len(line); i++ {
+		switch arg := line[i]; {
+		case i == 1 && arg == "stdio", strings.HasPrefix(arg, "--root="), !strings.HasPrefix(arg, "-"):
+		case arg == "--root":
+			i++
+		default:
+			own = append(own, arg)
+		}
+	}
+	return own
+}
+
+// put writes the entry of a server into raw. An entry that is there keeps the members that are not ours to
+// set, unless replace says that it goes as a whole.
+func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
+	mark, body := cutBOM(raw)
+	before, err := c.format.decode(body)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := c.servers(before)
+	if err != nil {
+		return nil, err
+	}
+	path, edited := []string{c.container, s.Name}, body
+	old, exists := servers[s.Name]
+	if exists && replace {
+		if edited, err = c.format.remove(edited, path); err != nil {
+			return nil, err
+		}
+		exists = false
+	}
+	want := plain(c.entry(s)).(map[string]any)
+	if exists {
+		edited, want, err = c.merge(edited, path, s, old)
+	} else {
+		edited, err = c.format.set(edited, path, c.entry(s))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.verify(before, edited, s.Name, want); err != nil {
+		return nil, err
+	}
+	return slices.Concat(mark, edited), nil
+}
+
+// merge changes the members of an entry that differ from what they should be; want is the result.
+func (c Client) merge(body []byte, path []string, s Server, old any) (edited []byte, want map[string]any, err error) {
+	was, ok := old.(map[string]any)
+	if !ok {
+		return nil, nil, byHand("%q is not a set of members", s.Name)
+	}
+	want = map[string]any{}
+	for key, v := range was {
+		want[key] = v
+	}
+	for _, key := range c.stale(s) {
+		if _, ok := was[key]; !ok {
+			continue
+		}
+		delete(want, key)
+		if body, err = c.format.remove(body, append(path, key)); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, f := range c.entry(s) {
+		if v, ok := was[f.key]; ok && (f.once || same(v, plain(f.value))) {
+			continue
+		}
+		want[f.key] = plain(f.value)
+		if body, err = c.format.set(body, append(path, f.key), f.value); err != nil {
+			return nil, nil, err
+		}
+	}
+	return body, want, nil
+}
+
+// take removes the entry of a server from raw.
+func (c Client) take(raw []byte, name string) ([]byte, error) {
+	mark, body := cutBOM(raw)
+	before, err := c.format.decode(body)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := c.format.remove(body, []string{c.container, name})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.verify(before, edited, name, nil); err != nil {
+		return nil, err
+	}
+	return slices.Concat(mark, edited), nil
+}
+
+// verify holds an edit to its promise: the entry is what it should be (nil: gone), all else is equal.
+func (c Client) verify(before map[string]any, edited []byte, name string, want map[string]any) error {
+	after, err := c.format.decode(edited)
+	if err != nil {
+		return byHand("the edited file would not parse: %v", err)
+	}
+	servers, err := c.servers(after)
+	if err != nil {
+		return err
+	}
+	got, ok := servers[name]
+	if ok != (want != nil) || ok && !same(got, want) {
+		return byHand("the entry would not come out as meant")
+	}
+	if !same(c.without(before, name), c.without(after, name)) {
+		return byHand("something else in it would change")
+	}
+	return nil
+}
+
+// without is a decoded file less one entry, and less a container that has no other.
+func (c Client) without(file map[string]any, name string) map[string]any {
+	rest := map[string]any{}
+	for key, v := range file {
+		rest[key] = v
+	}
+	others := map[string]any{}
+	servers, _ := c.servers(file) // was looked at before
+	for key, v := range servers {
+		if key != name {
+			others[key] = v
+		}
+	}
+	if rest[c.container] = others; len(others) == 0 {
+		delete(rest, c.container)
+	}
+	return rest
+}
+
+// Lines are what a person would add to the client's file by hand.
+func (c Client) Lines(s Server) (string, error) {
+	f := c.format
+	if f == nil {
+		f = yamlFormat{}
+	}
+	text, err := f.set(nil, []string{c.container, s.Name}, c.entry(s))
+	return string(text), err
+}

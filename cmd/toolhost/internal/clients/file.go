@@ -1,0 +1,189 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// maxFile is the largest file that is edited, in bytes. The largest kind, Claude Code's, has a few megabytes.
+	maxFile = 16 << 20
+	// lockPatience is how long another toolhost that edits the same file is waited for.
+	lockPatience = 10 * time.Second
+	// newFileMode is the mode of a file that is made: it may come to hold tokens.
+	newFileMode, newDirMode = 0o600, 0o700
+	// newProjectMode is the mode of a file made in a project, which is for all who work on it.
+	newProjectMode, newProjectDirMode = 0o644, 0o755
+)
+
+// ErrChanged is returned when somebody else changed a file while its edit was worked out.
+var ErrChanged = errors.New("the file was changed by another program in the meantime; nothing was written: try again, if need be with the client closed")
+
+// A target is a file to edit, as it was read.
+type target struct {
+	// path is the file behind all symbolic links.
+	path string
+	// exists: there is a file; raw is what it holds and info what it is.
+	exists bool
+	raw    []byte
+	info   fs.FileInfo
+}
+
+// readTarget reads a file; that there is none is no error.
+func readTarget(path string) (target, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return target{path: path}, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return target{}, fmt.Errorf("%s is a symbolic link to a file that does not exist", path)
+	}
+	if err != nil {
+		return target{}, err
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return target{}, err
+	case !info.Mode().IsRegular():
+		return target{}, fmt.Errorf("%s is not a file", path)
+	case info.Size() > maxFile:
+		return target{}, fmt.Errorf("%s has %d bytes, more than the %d that are edited", path, info.Size(), maxFile)
+	}
+	raw, err := os.ReadFile(real)
+	if err != nil {
+		return target{}, err
+	}
+	return target{path: real, exists: true, raw: raw, info: info}, nil
+}
+
+// writable says why a file must not be replaced.
+func (t target) writable() error {
+	if !t.exists {
+		return nil
+	}
+	if t.info.Mode().Perm()&0o200 == 0 {
+		return fmt.Errorf("%s is read-only: make it writable first", t.path)
+	}
+	if n := links(t.info); n > 1 {
+		return fmt.Errorf("%s has %d hard links, which replacing it would part: make it a file of its own first", t.path, n)
+	}
+	return nil
+}
+
+// replace puts content in the place of the file in one step. Mode and owner stay; nothing is written when the
+// file is no longer what was read.
+func (t target) replace(content []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(t.path)
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(t.path)+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", t.path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreClosed(temp.Close()), os.Remove(temp.Name()))
+		}
+	}()
+	if t.exists {
+		mode = t.info.Mode().Perm()
+		if err := keepOwner(temp, t.info); err != nil {
+			return fmt.Errorf("%s belongs to somebody else: %w", t.path, err)
+		}
+	}
+	if err := writeAll(temp, content, mode); err != nil {
+		return err
+	}
+	if err := t.unchanged(); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), t.path); err != nil {
+		return fmt.Errorf("%w (if the client holds the file open, close it and try again)", err)
+	}
+	return syncDir(dir)
+}
+
+func writeAll(f *os.File, content []byte, mode fs.FileMode) error {
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	if err := f.Chmod(mode); err != nil && runtime.GOOS != "windows" {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// unchanged reads the file again.
+func (t target) unchanged() error {
+	now, err := os.ReadFile(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !t.exists:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) || err == nil && (!t.exists || !bytes.Equal(now, t.raw)):
+		return ErrChanged
+	}
+	return err
+}
+
+// remove takes the file away.
+func (t target) remove() error {
+	if err := t.unchanged(); err != nil {
+		return err
+	}
+	if err := os.Remove(t.path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(t.path))
+}
+
+// locked runs do while no other toolhost edits the file. The lock is a file beside it that goes afterwards.
+func locked(ctx context.Context, path string, do func() error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".toolhost-lock")
+	for {
+		lock := flock.New(name, flock.SetPermissions(newFileMode))
+		if ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); !ok {
+			return fmt.Errorf("another toolhost seems to edit %s (%s is locked): %w", path, name, err)
+		}
+		if held, err := lock.Stat(); err == nil {
+			if now, err := os.Stat(name); err == nil && os.SameFile(held, now) {
+				defer func() { err = errors.Join(err, unlock(lock, name)) }()
+				return do()
+			}
+		}
+		// Its last holder removed the file while we waited for it.
+		if err := lock.Unlock(); err != nil {
+			return err
+		}
+	}
+}
+
+// unlock removes the lock's file before it lets go, so that nobody else can hold it by then. Windows does not
+// remove an open file; there, one that somebody else has opened stays.
+func unlock(lock *flock.Flock, name string) error {
+	if runtime.GOOS == "windows" {
+		err := lock.Unlock()
+		_ = os.Remove(name)
+		return err
+	}
+	return errors.Join(os.Remove(name), lock.Unlock())
+}

@@ -1,0 +1,80 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A format reads and edits one kind of file. Bodies have no byte order mark. Paths are the container, the name
+// of the server and, for set and remove, perhaps one key of its entry.
+type format interface {
+	// decode reads a body; an empty one is an empty object. Its errors say line and column.
+	decode(body []byte) (map[string]any, error)
+	// set writes the value at path and makes the objects above it.
+	set(body []byte, path []string, value any) ([]byte, error)
+	// remove takes away the member at path, which exists.
+	remove(body []byte, path []string) ([]byte, error)
+}
+
+// A positionError says where a file is wrong.
+type positionError struct {
+	line, column int
+	message      string
+}
+
+func (e *positionError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
+}
+
+// at makes the positionError of an offset.
+func at(body []byte, offset int, format string, args ...any) error {
+	before := body[:min(max(offset, 0), len(body))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len([]rune(string(before[bytes.LastIndexByte(before, '\n')+1:]))) + 1
+	return &positionError{line, column, fmt.Sprintf(format, args...)}
+}
+
+// errByHand is what an edit gives up with where a file is written in a way that cannot be edited safely.
+var errByHand = errors.New("it is written in a way that cannot be edited safely")
+
+func byHand(why string, args ...any) error {
+	return fmt.Errorf("%w (%s)", errByHand, fmt.Sprintf(why, args...))
+}
+
+// A splice replaces the bytes from start to end.
+type splice struct {
+	start, end int
+	text       string
+}
+
+// apply carries out splices, which stand in order and do not overlap. Their line breaks become those of body.
+func apply(body []byte, splices ...splice) []byte {
+	eol := "\n"
+	if i := bytes.IndexByte(body, '\n'); i > 0 && body[i-1] == '\r' {
+		eol = "\r\n"
+	}
+	var out bytes.Buffer
+	done := 0
+	for _, s := range splices {
+		out.Write(body[done:s.start])
+		out.WriteString(strings.ReplaceAll(s.text, "\n", eol))
+		done = s.end
+	}
+	out.Write(body[done:])
+	return out.Bytes()
+}
+
+// lineStart is the offset at which the line of offset begins.
+func lineStart(body []byte, offset int) int {
+	return bytes.LastIndexByte(body[:offset], '\n') + 1
+}
+
+// lineEnd is the offset after the line of offset, its line break included.
+func lineEnd(body []byte, offset int) int {
+	if i := bytes.IndexByte(body[offset:], '\n'); i >= 0 {
+		return offset + i + 1
+	}
+	return len(body)
+}

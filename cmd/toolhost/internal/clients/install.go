@@ -1,0 +1,272 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"znkr.io/diff/textdiff"
+)
+
+// Action is what was done to a client's file.
+type Action string
+
+// The actions.
+const (
+	Added     Action = "added"
+	Updated   Action = "updated"
+	Removed   Action = "removed"
+	Unchanged Action = "unchanged"
+)
+
+// A Request is what to change, and how.
+type Request struct {
+	Env     Env
+	Backups Backups
+	Server  Server
+	// Project is the directory whose file is edited; empty: the user's own file is.
+	Project string
+	// DryRun works the change out and writes nothing.
+	DryRun bool
+	// Force replaces what is not ours and makes files for clients that do not seem to be installed.
+	Force bool
+}
+
+// A Report is what was done.
+type Report struct {
+	File   string
+	Action Action
+	// Diff is the change, in the unified format.
+	Diff string
+	// Backup is where the former content is kept; empty when nothing was written.
+	Backup string
+	// Ran is the command of the client's own that made the change; empty: the file was edited.
+	Ran []string
+}
+
+// Install adds the server to the client's file, or brings the entry up to date.
+func (c Client) Install(ctx context.Context, r Request) (Report, error) {
+	if r.Server.URL != "" && c.http == nil {
+		return Report{}, fmt.Errorf("the file of %s cannot name a server by its URL: leave --http out", c.Title)
+	}
+	file, err := c.file(r)
+	if err != nil {
+		return Report{}, err
+	}
+	if !r.Force && r.Project == "" && !c.Present(r.Env) {
+		return Report{}, fmt.Errorf("%s does not seem to be installed here: neither %s nor a program of its own was found (--force adds the entry anyway)", c.Title, r.Env.dir(file))
+	}
+	if !r.DryRun {
+		if err := c.makeDir(r, file); err != nil {
+			return Report{}, err
+		}
+	}
+	return c.edit(ctx, r, file, Client.installed)
+}
+
+// Uninstall takes the server out of the client's file. When nothing but Install has changed the file since,
+// it is afterwards what it was before, or gone if it was not there.
+func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
+	file, err := c.file(r)
+	if err != nil {
+		return Report{}, err
+	}
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		return Report{File: file, Action: Unchanged}, nil
+	}
+	return c.edit(ctx, r, file, Client.uninstalled)
+}
+
+// file is the file that a request is about.
+func (c Client) file(r Request) (string, error) {
+	if c.format == nil {
+		return "", fmt.Errorf("the file of %s is not edited: toolhost install %s prints what it should say", c.Title, c.Name)
+	}
+	if r.Project == "" {
+		return c.UserFile(r.Env), nil
+	}
+	file, ok := c.ProjectFile(r.Env, r.Project)
+	if !ok {
+		return "", fmt.Errorf("%s has no file for a project: leave --project out", c.Title)
+	}
+	return file, nil
+}
+
+// installed works out the file with the server in it.
+func (c Client) installed(r Request, t target) (target, Action, error) {
+	state, entry, err := c.inspect(t.raw, r.Server)
+	if err != nil {
+		return t, "", err
+	}
+	own := ownArguments(entry)
+	switch {
+	case state == Foreign && !r.Force:
+		return t, "", fmt.Errorf("there is a server %q already that is not toolhost (%s): choose another --name, or replace it with --force", r.Server.Name, describe(entry))
+	case state == Ours && len(own) > 0 && !r.Force && !same(plain(commandLine(entry)), plain(append([]string{r.Server.Command}, r.Server.Args...))):
+		return t, "", fmt.Errorf("toolhost is there already with arguments of its own (%s), which would be lost: edit the file by hand, or replace them with --force", strings.Join(own, " "))
+	}
+	content, err := c.put(t.raw, r.Server, state == Foreign)
+	if errors.Is(err, errByHand) {
+		if lines, lineErr := c.Lines(r.Server); lineErr == nil {
+			err = fmt.Errorf("%w; it should say\n\n%s", err, lines)
+		}
+	}
+	action := Updated
+	if state == Absent {
+		action = Added
+	}
+	return target{path: t.path, exists: true, raw: content}, action, err
+}
+
+// uninstalled works out the file without the server.
+func (c Client) uninstalled(r Request, t target) (target, Action, error) {
+	state, entry, err := c.inspect(t.raw, r.Server)
+	if err != nil || state == Absent {
+		return t, Unchanged, err
+	}
+	if state == Foreign && !r.Force {
+		return t, "", fmt.Errorf("the server %q is not toolhost (%s): --force removes it", r.Server.Name, describe(entry))
+	}
+	was, ok, err := r.Backups.before(t, func(raw []byte) bool {
+		state, _, err := c.inspect(raw, r.Server)
+		return err == nil && state == Absent
+	})
+	if ok || err != nil {
+		return was, Removed, err
+	}
+	content, err := c.take(t.raw, r.Server.Name)
+	return target{path: t.path, exists: true, raw: content}, Removed, err
+}
+
+// describe is an entry in a few words.
+func describe(entry any) string {
+	if line := commandLine(entry); len(line) > 0 {
+		return strings.Join(line, " ")
+	}
+	if url := address(entry); url != "" {
+		return url
+	}
+	return "of another kind"
+}
+
+// A step works out what a file should be from what it is.
+type step func(client Client, r Request, old target) (now target, done Action, err error)
+
+// edit reads a file, works out what it should be, and writes that, all under a lock.
+func (c Client) edit(ctx context.Context, r Request, file string, work step) (Report, error) {
+	report := Report{File: file, Action: Unchanged}
+	change := func() error {
+		old, err := readTarget(file)
+		if err != nil {
+			return err
+		}
+		now, action, err := work(c, r, old)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if old.exists == now.exists && bytes.Equal(old.raw, now.raw) {
+			return nil
+		}
+		if err := old.writable(); err != nil {
+			return err
+		}
+		report.Action, report.Diff, report.Ran = action, c.diff(r, file, old, now), c.programLine(r, action)
+		if r.DryRun {
+			return nil
+		}
+		if report.Backup, err = r.Backups.save(old, now.raw); err != nil {
+			return err
+		}
+		if report.Ran != nil {
+			return c.runProgram(ctx, r, file, now, action)
+		}
+		return c.write(r, old, now)
+	}
+	if r.DryRun {
+		err := change()
+		return report, err
+	}
+	t, err := readTarget(file) // for the path behind symbolic links, which is what is locked
+	if err != nil {
+		return report, err
+	}
+	err = locked(ctx, t.path, change)
+	return report, err
+}
+
+// makeDir makes the directory of a file that is to be made.
+func (c Client) makeDir(r Request, file string) error {
+	mode := os.FileMode(newDirMode)
+	if r.Project != "" {
+		mode = newProjectDirMode
+	}
+	return os.MkdirAll(filepath.Dir(file), mode)
+}
+
+func (c Client) write(r Request, old, now target) error {
+	switch {
+	case !now.exists:
+		return old.remove()
+	case r.Project != "":
+		return old.replace(now.raw, newProjectMode)
+	}
+	return old.replace(now.raw, newFileMode)
+}
+
+// diff is the change as a person should see it: without the token.
+func (c Client) diff(r Request, file string, old, now target) string {
+	from, to := file, file
+	if !old.exists {
+		from = os.DevNull
+	}
+	if !now.exists {
+		to = os.DevNull
+	}
+	text := textdiff.Unified(string(old.raw), string(now.raw))
+	if r.Server.Token != "" {
+		text = strings.ReplaceAll(text, r.Server.Token, "…")
+	}
+	return "--- " + from + "\n+++ " + to + "\n" + text
+}
+
+// A Status is how a client stands to toolhost.
+type Status struct {
+	Client  string `json:"client"`
+	Title   string `json:"title"`
+	Present bool   `json:"present"`
+	// File is where the client's own file is, or would be; empty for a client whose file is not edited.
+	File   string `json:"file,omitempty"`
+	Exists bool   `json:"exists"`
+	// State is what the file says under the name that was asked for; "broken" with Problem when it cannot be read.
+	State   State  `json:"state"`
+	Server  string `json:"server,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Broken is the state of a file that cannot be read.
+const Broken State = "broken"
+
+// Status looks at the client's own file.
+func (c Client) Status(e Env, s Server) Status {
+	status := Status{Client: c.Name, Title: c.Title, Present: c.Present(e), File: c.UserFile(e), State: Absent}
+	if c.format == nil {
+		return status
+	}
+	t, err := readTarget(status.File)
+	if err == nil {
+		status.Exists = t.exists
+		var entry any
+		if status.State, entry, err = c.inspect(t.raw, s); entry != nil {
+			status.Server = describe(entry)
+		}
+	}
+	if err != nil {
+		status.State, status.Problem = Broken, err.Error()
+	}
+	return status
+}

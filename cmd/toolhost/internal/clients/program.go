@@ -1,0 +1,74 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// programPatience is how long a client's own command may take; Claude Code's needs about a second.
+const programPatience = time.Minute
+
+// programLine is the client's own command that makes a change; nil when the file is edited instead.
+func (c Client) programLine(r Request, action Action) []string {
+	program := ""
+	if c.viaProgram && r.Project == "" {
+		program = r.Env.LookPath(c.program)
+	}
+	switch {
+	case program == "":
+		return nil
+	case action == Removed:
+		return []string{program, "mcp", "remove", r.Server.Name, "-s", "user"}
+	}
+	entry, err := json.Marshal(plain(c.entry(r.Server)))
+	if err != nil {
+		return nil
+	}
+	return []string{program, "mcp", "add-json", r.Server.Name, string(entry), "-s", "user"}
+}
+
+// runProgram has the client change its file itself and then looks whether it says what it should.
+func (c Client) runProgram(ctx context.Context, r Request, file string, now target, action Action) error {
+	ctx, cancel := context.WithTimeout(ctx, programPatience)
+	defer cancel()
+	_, want, err := c.inspect(now.raw, r.Server)
+	if err != nil {
+		return err
+	}
+	line := c.programLine(r, action)
+	if action == Updated { // it does not replace an entry, and members that were there already must stay
+		if err := run(ctx, c.programLine(r, Removed)); err != nil {
+			return err
+		}
+		entry, err := json.Marshal(want)
+		if err != nil {
+			return err
+		}
+		line[4] = string(entry)
+	}
+	if err := run(ctx, line); err != nil {
+		return err
+	}
+	t, err := readTarget(file)
+	if err != nil {
+		return err
+	}
+	if _, got, err := c.inspect(t.raw, r.Server); err != nil || !same(got, want) {
+		return errors.Join(err, fmt.Errorf("%s did not change %s as meant: look at the file", strings.Join(line[:3], " "), file))
+	}
+	return nil
+}
+
+func run(ctx context.Context, line []string) error {
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.WaitDelay = time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s failed: %w\n%s", strings.Join(line[:3], " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

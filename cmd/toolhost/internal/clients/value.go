@@ -1,0 +1,127 @@
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// A field is one member of an entry.
+type field struct {
+	key string
+	// value is a string, a bool, an int, a []string or an object.
+	value any
+	// once: it is set when the entry is made and then belongs to the user.
+	once bool
+}
+
+// An object is the members of an entry in the order in which they are written.
+type object []field
+
+func (o object) get(key string) (any, bool) {
+	for _, f := range o {
+		if f.key == key {
+			return f.value, true
+		}
+	}
+	return nil, false
+}
+
+// plain is v as a decoder gives it.
+func plain(v any) any {
+	switch v := v.(type) {
+	case object:
+		m := map[string]any{}
+		for _, f := range v {
+			m[f.key] = plain(f.value)
+		}
+		return m
+	case []string:
+		list := []any{}
+		for _, s := range v {
+			list = append(list, s)
+		}
+		return list
+	}
+	return normal(v)
+}
+
+// normal gives whole numbers one type, whichever decoder they come from.
+func normal(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = normal(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case int:
+		return json.Number(strconv.Itoa(v))
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10))
+	case uint64:
+		return json.Number(strconv.FormatUint(v, 10))
+	}
+	return v
+}
+
+// same compares decoded values. Unlike reflect.DeepEqual it finds two NaN equal, which TOML and YAML can hold.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			if w, ok := b[k]; !ok || !same(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !same(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case float64:
+		b, ok := b.(float64)
+		return ok && (a == b || math.IsNaN(a) && math.IsNaN(b))
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// quote writes a string so that JSON, TOML and YAML all read it.
+func quote(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+}
+
+// scalar writes a value on one line, as JSON, TOML and YAML all read it; objects are written by each format.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case []string:
+		quoted := make([]string, len(v))
+		for i, s := range v {
+			quoted[i] = quote(s)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	}
+	return fmt.Sprint(v)
+}
