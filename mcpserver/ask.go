@@ -31,6 +31,8 @@ type Question struct {
 	State string
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
+	// Verdict is why it is asked, part by part.
+	Verdict guard.Verdict
 }
 
 // The decisions of a person.
@@ -62,7 +64,7 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
 		}
-		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.pose(call)}
+		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.pose(call), Verdict: v}
 	}
 	if err := h.questions.settle(req.Answer.State, call); err != nil {
 		return refusal(v, err.Error()), nil
@@ -86,13 +88,14 @@ func refusal(v guard.Verdict, because string) guard.Verdict {
 }
 
 func refusedBecause(a *Answer) string {
-	switch {
-	case a.Reason != "":
-		return "the person refused: " + strings.TrimSuffix(strings.Join(strings.Fields(a.Reason), " "), ".")
-	case a.Decision == DenyIt:
-		return "the person refused"
+	said := "a person was asked and did not allow it"
+	if a.Decision == DenyIt {
+		said = "the person refused"
 	}
-	return "a person was asked and did not allow it"
+	if reason := strings.Join(strings.Fields(a.Reason), " "); reason != "" {
+		said += ": " + strings.TrimSuffix(reason, ".")
+	}
+	return said
 }
 
 // remember keeps rules for the future, in the user's own settings for this workspace.

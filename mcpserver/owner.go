@@ -127,3 +127,6 @@ func (h *Host) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64,
 
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
 func (h *Host) StopTask(t builtin.TaskInfo) error { return h.box.StopTask(t) }
+
+// StateDir is where the host keeps what outlives it. Contained commands cannot read it.
+func (h *Host) StateDir() string { return h.cfg.StateDir }

@@ -25,6 +25,7 @@ type hostFlags struct {
 	auditLog string
 	verbose  bool
 	scopes   scopeFlags
+	console  consoleFlags
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
@@ -62,6 +63,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		Remote: remote, Version: versionString(),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
+	f.console.apply(&cfg)
 	err = f.scopes.apply(&cfg)
 	return cfg, err
 }

@@ -23,12 +23,15 @@ func stdioCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
+				return flags.console.beside(cmd.Context(), host, stdioKind, func() error {
+					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
+				})
 			})
 		},
 	}
 	flags.add(cmd)
 	flags.scopes.add(cmd.Flags())
+	flags.console.add(cmd.Flags())
 	return cmd
 }
 
@@ -64,13 +67,16 @@ func httpCommand() *cobra.Command {
 			announce(l, network.cert, token, file, made, cfg.Roots)
 			notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
-			return server.ServeHTTP(cmd.Context(), l, mcpserver.HTTPConfig{
-				Token: token, Principal: mcpserver.TokenPrincipal, Hosts: network.hosts, Inherited: l.Inherited,
+			return flags.console.beside(cmd.Context(), host, "http", func() error {
+				return server.ServeHTTP(cmd.Context(), l, mcpserver.HTTPConfig{
+					Token: token, Principal: mcpserver.TokenPrincipal, Hosts: network.hosts, Inherited: l.Inherited,
+				})
 			})
 		},
 	}
 	flags.add(cmd)
 	network.add(cmd.Flags())
+	flags.console.add(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")

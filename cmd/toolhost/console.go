@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"toolhost/mcpserver"
+	"toolhost/mcpserver/console"
+)
+
+// consoleFlags are the flags of a host with a console beside it.
+type consoleFlags struct {
+	on, always bool
+	listen     string
+	board      *console.Console // nil without a console
+}
+
+func (f *consoleFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "console", false, "show what happens on a page in the browser, and ask there what the client cannot ask: see toolhost console")
+	flags.BoolVar(&f.always, "console-waits", false, "let questions wait for the console also while no page is open; implies --console")
+	flags.StringVar(&f.listen, "console-listen", "", "the loopback `ADDRESS` of the console, such as 127.0.0.1:0; implies --console")
+}
+
+// apply makes the host of this configuration one that a console sees.
+func (f *consoleFlags) apply(cfg *mcpserver.Config) {
+	if f.on || f.always || f.listen != "" {
+		f.board = console.New(f.always)
+		f.board.Watch(cfg)
+	}
+}
+
+// beside serves the console, if there is one, for as long as serve runs.
+func (f *consoleFlags) beside(ctx context.Context, host *mcpserver.Host, kind string, serve func() error) error {
+	if f.board == nil {
+		return serve()
+	}
+	cfg := console.Config{Listen: f.listen, StateDir: host.StateDir(), Kind: kind, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	if f.listen == "" && kind != stdioKind {
+		cfg.Listen = console.AnyLoopback()
+	}
+	site, err := f.board.Open(host, cfg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- site.Serve(ctx) }()
+	announceConsole(os.Stderr, site, isTerminal(os.Stderr))
+	err = serve()
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// stdioKind is the transport whose host listens on no port, so that its console listens on a socket.
+const stdioKind = "stdio"
+
+// announceConsole tells how to open the console. The link is shown to a person at a terminal only: a log may lie
+// where the agent can read it.
+func announceConsole(w io.Writer, site *console.Site, person bool) {
+	switch {
+	case site.URL() == "":
+		fmt.Fprintln(w, "the console is opened by: toolhost console")
+	case person:
+		fmt.Fprintf(w, "console %s\n(the link works once; another is printed by: toolhost console)\n", site.Link())
+	default:
+		fmt.Fprintf(w, "console listening on %s (its link is printed by: toolhost console)\n", site.URL())
+	}
+}
+
+func consoleCommand() *cobra.Command {
+	var flags hostFlags
+	var listen string
+	cmd := &cobra.Command{
+		Use: "console [flags] [HOST]", Short: "Open the console of a host that runs: see calls, approve, stop, undo",
+		Long: `Open the console of a host that runs: see its calls, approve what a rule asks, stop tasks, undo changes.
+
+The host must have been started with --console. The command prints a link for your browser, which works once. When
+several hosts run, HOST says which: the beginning of its id, its process id, or a root of it. The console of a
+stdio host is served for as long as this command runs.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			state, err := flags.stateDirectory()
+			if err != nil {
+				return err
+			}
+			all, err := console.Find(state)
+			if err != nil {
+				return err
+			}
+			chosen, err := choose(cmd.ErrOrStderr(), all, args)
+			if err != nil {
+				return err
+			}
+			return openConsole(cmd, chosen, listen)
+		},
+	}
+	flags.addState(cmd.Flags())
+	cmd.Flags().StringVar(&listen, "listen", "", "the loopback `ADDRESS` to serve the console of a stdio host on (default: one that is free)")
+	return cmd
+}
+
+// stateDirectory is the state directory that the flags name, or the default one.
+func (f *hostFlags) stateDirectory() (string, error) {
+	if f.stateDir != "" {
+		return absolute(f.stateDir)
+	}
+	return mcpserver.DefaultStateDir()
+}
+
+// choose finds the one console that is meant, or lists them.
+func choose(w io.Writer, all []console.Instance, args []string) (console.Instance, error) {
+	fit := all
+	if len(args) > 0 {
+		fit = nil
+		for _, i := range all {
+			if isMeant(i, args[0]) {
+				fit = append(fit, i)
+			}
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return console.Instance{}, errors.New("no host with a console runs on this state directory: start one with toolhost http --console, or add --console to the arguments that your client starts toolhost stdio with")
+	case len(fit) == 1:
+		return fit[0], nil
+	}
+	if err := printConsoles(w, all); err != nil {
+		return console.Instance{}, err
+	}
+	if len(fit) == 0 {
+		return console.Instance{}, fmt.Errorf("no host fits %q: name one of these", args[0])
+	}
+	return console.Instance{}, fmt.Errorf("%d hosts run: name one by its id, process or root", len(fit))
+}
+
+func isMeant(i console.Instance, name string) bool {
+	path, err := absolute(name)
+	return strings.HasPrefix(i.ID, name) || strconv.Itoa(i.PID) == name || err == nil && slices.Contains(i.Roots, path)
+}
+
+func printConsoles(w io.Writer, all []console.Instance) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "id\tprocess\tkind\tsince\troots")
+	for _, i := range all {
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), strings.Join(i.Roots, ", "))
+	}
+	return table.Flush()
+}
+
+// openConsole prints the link, and carries the socket of a stdio host to it.
+func openConsole(cmd *cobra.Command, i console.Instance, listen string) error {
+	out := cmd.OutOrStdout()
+	if i.URL != "" {
+		_, err := fmt.Fprintln(out, console.Link(i.URL, i.Code))
+		return err
+	}
+	if listen == "" {
+		listen = console.AnyLoopback()
+	}
+	f, err := console.Forward(i, listen, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, console.Link(f.URL(), i.Code))
+	fmt.Fprintln(cmd.ErrOrStderr(), "the link works once; the console is served until you end this command")
+	err = f.Serve(cmd.Context())
+	if errors.Is(err, console.ErrHostEnded) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "the host has ended")
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+// What the pages do beyond showing: follow the events, send forms without leaving, follow a task's output.
+// Text of others reaches the page as text, or as HTML that the server has escaped and the browser has parsed
+// without running anything.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+
+function say(text, bad) {
+  $("say").textContent = text;
+  $("say").classList.toggle("bad", !!bad);
+}
+
+// --- entering: the code stands in the part of the link that is sent nowhere
+
+const enter = $("enter");
+if (enter && location.hash.length > 1) {
+  $("code").value = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  enter.submit();
+}
+
+// --- lists that follow the host
+
+const arrived = new Map(); // when a question appeared, by id of its element
+const parts = [...document.querySelectorAll("[data-part]")];
+for (const li of document.querySelectorAll(".question")) arrived.set(li.id, 0);
+
+// load fetches HTML as a document, in which nothing runs.
+function load(url) {
+  return new Promise((done, failed) => {
+    const x = new XMLHttpRequest();
+    x.open("GET", url);
+    x.responseType = "document";
+    x.onload = () => (x.status === 200 && x.response ? done(x.response) : failed(x.status));
+    x.onerror = () => failed(0);
+    x.send();
+  });
+}
+
+// merge makes a list what it is now, and leaves elements alone that have not changed: their focus, what is open
+// in them and what was typed stay.
+function merge(list, fresh) {
+  let before = null;
+  const keep = new Set();
+  for (const now of fresh) {
+    keep.add(now.id);
+    let old = $(now.id);
+    if (!old) {
+      old = document.adoptNode(now);
+      if (old.classList.contains("question")) arrived.set(old.id, performance.now());
+      list.insertBefore(old, before ? before.nextSibling : list.firstChild);
+    } else if (old.dataset.v !== now.dataset.v) {
+      const open = old.querySelector("details[open]"), focused = old.contains(document.activeElement);
+      const fresh = document.adoptNode(now);
+      if (open && fresh.querySelector("details")) fresh.querySelector("details").open = true;
+      old.replaceWith(fresh);
+      if (focused) (fresh.querySelector("summary, button, a") || $("main")).focus({ preventScroll: true });
+      old = fresh;
+    }
+    before = old;
+  }
+  // A settled question stays under the pointer, so that a click meant for it does not hit the next one.
+  const held = list.dataset.part === "questions" && list.matches(":hover") && matchMedia("(hover: hover)").matches;
+  for (const li of [...list.children]) if (!keep.has(li.id) && !(held && li.classList.contains("settled"))) li.remove();
+}
+
+let loading = false, again = false;
+async function refresh() {
+  if (loading) { again = true; return; }
+  loading = true;
+  do {
+    again = false;
+    await Promise.all(parts.map(async (list) => {
+      try {
+        const doc = await load("/part/" + list.dataset.part);
+        merge(list, [...doc.querySelectorAll("body > li")]);
+      } catch (status) {
+        if (status === 401) link("lost", "signed out");
+      }
+    }));
+  } while (again);
+  loading = false;
+}
+
+let waiting = Number($("count-n") ? $("count-n").textContent : 0);
+const title = document.title;
+function count(n) {
+  if (n > waiting) $("call").textContent = n === 1 ? "A call waits for you." : n + " calls wait for you.";
+  if (n === 0) $("call").textContent = "";
+  waiting = n;
+  $("count-n").textContent = n;
+  $("count").hidden = n === 0;
+  document.title = (n ? "(" + n + ") " : "") + title;
+}
+
+function link(state, text) {
+  if ($("link").dataset.state === state) return;
+  $("link").dataset.state = state;
+  $("link-text").textContent = text;
+}
+
+function heard(message) {
+  if (message.kind === "lost") return link("lost", message.ended ? "signed out" : "connecting…");
+  link("live", "live");
+  count(message.waiting);
+  if (message.kind === "change") refresh();
+}
+
+// One tab of a browser follows the host for all of them: a browser keeps few connections to one place.
+if ($("link")) {
+  const others = new BroadcastChannel("events");
+  others.onmessage = (e) => heard(e.data);
+  const tell = (message) => { heard(message); others.postMessage(message); };
+  const follow = () => new Promise(() => {
+    const events = new EventSource("/events");
+    for (const kind of ["change", "beat"]) events.addEventListener(kind, (e) => tell({ kind, waiting: Number(e.data) }));
+    events.onerror = () => tell({ kind: "lost", ended: events.readyState === EventSource.CLOSED });
+  });
+  if (navigator.locks) navigator.locks.request("events", follow); else follow();
+}
+
+// --- forms: sent in the background, unless they lead to another page
+
+const bouncing = 600; // ms in which a new question takes no answer: a click on its way was not meant for it
+
+document.addEventListener("submit", async (e) => {
+  const form = e.target;
+  if ("plain" in form.dataset) return;
+  e.preventDefault();
+  const question = form.closest(".question");
+  if (question && performance.now() - arrived.get(question.id) < bouncing) return;
+  const body = new URLSearchParams(new FormData(form, e.submitter));
+  const buttons = (question || form).querySelectorAll("button");
+  for (const b of buttons) b.disabled = true;
+  try {
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Console": "1" } });
+    say(answer.status === 401 ? "You are signed out: open a new link." : await answer.text(), !answer.ok);
+  } catch {
+    say("The host does not answer. Nothing is known to have been done.", true);
+    for (const b of buttons) b.disabled = false;
+  }
+  if (question) $("main").focus({ preventScroll: true });
+  refresh();
+});
+
+// --- the output of a task
+
+const output = $("output");
+async function followOutput() {
+  const most = 512 * 1024; // characters that are kept on the page
+  let next = output.dataset.next;
+  while (!("done" in output.dataset)) {
+    const answer = await fetch("/tasks/" + output.dataset.key + "/output/" + next).catch(() => null);
+    if (!answer || !answer.ok) {
+      if (answer) return say(await answer.text(), true);
+      await new Promise((go) => setTimeout(go, 2000));
+      continue;
+    }
+    const text = await answer.text();
+    const atEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 40;
+    output.append(text);
+    if (output.textContent.length > most) output.textContent = "[The beginning is left out.]\n" + output.textContent.slice(-most / 2);
+    if (atEnd) output.scrollTop = output.scrollHeight;
+    next = answer.headers.get("X-Task-Next");
+    if (answer.headers.has("X-Task-Done")) {
+      output.dataset.done = "";
+      $("task-state").textContent = "ended: " + answer.headers.get("X-Task-Done");
+      if ($("task-stop")) $("task-stop").remove();
+    }
+  }
+}
+if (output) {
+  output.scrollTop = output.scrollHeight;
+  followOutput();
+}

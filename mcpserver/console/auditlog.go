@@ -1,0 +1,136 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/mcpserver/audit"
+)
+
+const (
+	// maxFound is how many records a search shows.
+	maxFound = 200
+	// maxSearched is how far back from its end the log is searched, in bytes.
+	maxSearched = 64 << 20
+)
+
+// A query says which records to find. Empty fields do not matter.
+type query struct {
+	Text, Tool, Verdict string
+	Since               time.Duration // at most so long ago
+}
+
+// A finding is what a search of the audit log found, newest first.
+type finding struct {
+	Records []audit.Record
+	More    bool // older ones would fit too
+	Limited bool // the log goes further back than was searched
+}
+
+// searchAudit searches the log from its end, and then the files that it was rotated to. A log that does not exist
+// yet is empty.
+func searchAudit(path string, q query) (finding, error) {
+	var found finding
+	budget := int64(maxSearched)
+	for n, name := 1, path; ; n, name = n+1, fmt.Sprintf("%s.%d", path, n) {
+		searched, done, err := found.search(name, budget, q)
+		if errors.Is(err, fs.ErrNotExist) && n > 1 || done {
+			return found, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // while it is rotated there is none
+			return found, err
+		}
+		if budget -= searched; budget <= 0 {
+			found.Limited = true
+			return found, nil
+		}
+	}
+}
+
+// search searches one file from its end, at most so many bytes. done says that nothing older is wanted.
+func (found *finding) search(path string, budget int64, q query) (searched int64, done bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, false, err
+	}
+	from := max(0, end-budget)
+	err = backwards(f, from, end, func(line []byte) bool {
+		var r audit.Record
+		if json.Unmarshal(line, &r) != nil {
+			return true // half a record, after a crash
+		}
+		if done = q.Since > 0 && time.Since(r.Time) > q.Since; done {
+			return false
+		}
+		if !q.fits(r) {
+			return true
+		}
+		if done = len(found.Records) == maxFound; done {
+			found.More = true
+			return false
+		}
+		found.Records = append(found.Records, r)
+		return true
+	})
+	return end - from, done, err
+}
+
+// fits reports whether a record has everything that is looked for. Case does not matter.
+func (q query) fits(r audit.Record) bool {
+	if q.Tool != "" && r.Tool != q.Tool || q.Verdict != "" && r.Verdict != q.Verdict {
+		return false
+	}
+	text := strings.ToLower(q.Text)
+	if text == "" {
+		return true
+	}
+	all := append(append([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error}, r.Reads...), r.Writes...)
+	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+}
+
+// backwards calls do with each line between two offsets, the last one first, until it returns false. What is
+// before the first newline is left out unless it is the beginning of the file.
+func backwards(f io.ReaderAt, from, to int64, do func(line []byte) bool) error {
+	const block = 256 << 10
+	var rest []byte // the beginning of a line whose end was in the block after
+	for at := to; at > from; {
+		size := min(block, at-from)
+		at -= size
+		buf := make([]byte, size, int(size)+len(rest))
+		if _, err := f.ReadAt(buf, at); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		buf = append(buf, rest...)
+		for {
+			i := bytes.LastIndexByte(buf, '\n')
+			if i < 0 {
+				break
+			}
+			if line := bytes.TrimSpace(buf[i+1:]); len(line) > 0 && !do(line) {
+				return nil
+			}
+			buf = buf[:i]
+		}
+		rest = buf
+		if len(rest) > block*4 {
+			rest = nil // no record is that long
+		}
+	}
+	if line := bytes.TrimSpace(rest); from == 0 && len(line) > 0 {
+		do(line)
+	}
+	return nil
+}

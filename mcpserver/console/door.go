@@ -1,0 +1,142 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The way of a request: the right host, no other site behind it, a session, and for what changes something the
+// token of its form.
+
+// A visit is a request that was let in.
+type visit struct {
+	*http.Request
+	session session
+}
+
+// A page answers a visit.
+type page func(w http.ResponseWriter, v visit)
+
+func (s *Site) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /enter", s.showEnter)
+	mux.HandleFunc("POST /enter", s.enter)
+	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
+	mux.Handle("GET /console.js", asset("console.js", "text/javascript; charset=utf-8"))
+	for pattern, p := range map[string]page{
+		"GET /{$}": s.showLive, "GET /part/{name}": s.showPart, "GET /tasks/{key}": s.showTask,
+		"GET /history": s.showHistory, "GET /history/{id}": s.showChange,
+		"GET /rules": s.showRules, "GET /audit": s.showAudit, "GET /events": s.stream, "GET /tasks/{key}/output/{from}": s.taskOutput,
+	} {
+		mux.HandleFunc(pattern, s.known(p))
+	}
+	for pattern, p := range map[string]page{
+		"POST /answer": s.answer, "POST /tasks/{key}/stop": s.stopTask, "POST /history": s.showHistory,
+		"POST /history/{id}/undo": s.undo, "POST /rules": s.showRules, "POST /audit": s.showAudit, "POST /leave": s.leave,
+	} {
+		mux.HandleFunc(pattern, s.known(sealed(p)))
+	}
+	return s.guarded(mux)
+}
+
+// guarded sets what every answer says, and refuses requests that another page has caused.
+func (s *Site) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		if !isLoopbackHost(r.Host) {
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", visible(r.Host)), http.StatusMisdirectedRequest)
+			return
+		}
+		if err := s.cross.Check(r); err != nil {
+			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
+			return
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && r.URL.Path != "/enter" {
+			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// headers are part of every answer. Nothing may be loaded but our own style and script, no page may be shown
+// inside another, and text can not become HTML in a script.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cache-Control":                "no-store",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Permissions-Policy":           "camera=(), microphone=(), geolocation=()",
+}
+
+// known lets those in who have a session.
+func (s *Site) known(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := s.door.session(r)
+		if !ok {
+			s.showLocked(w, r, http.StatusUnauthorized, "")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		p(w, visit{r, who})
+	}
+}
+
+// sealed refuses a form that did not come from a page of this session.
+func sealed(p page) page {
+	return func(w http.ResponseWriter, v visit) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(headerTime)) // only a connection that is gone has none
+		err := v.ParseForm()
+		_ = control.SetReadDeadline(time.Time{})
+		if err != nil {
+			var long *http.MaxBytesError
+			if errors.As(err, &long) {
+				http.Error(w, fmt.Sprintf("The form holds more than %d bytes.", maxForm), http.StatusRequestEntityTooLarge)
+				return
+			}
+			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
+			return
+		}
+		if !v.session.sealed(v.Request) {
+			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.", http.StatusForbidden)
+			return
+		}
+		p(w, v)
+	}
+}
+
+// enter exchanges a code for a session.
+func (s *Site) enter(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
+	cookie, err := s.door.enter(r.PostFormValue("code"))
+	if err != nil {
+		s.showLocked(w, r, http.StatusForbidden, err.Error())
+		return
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (s *Site) showEnter(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.door.session(r); ok {
+		// The code in the link is not needed, and stays good for another browser.
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	s.showLocked(w, r, http.StatusOK, "")
+}
+
+func (s *Site) leave(w http.ResponseWriter, v visit) {
+	s.door.leave(v.Request)
+	s.showLocked(w, v.Request, http.StatusOK, "You have left the console.")
+}

@@ -1,0 +1,83 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"time"
+)
+
+// ErrHostEnded is why a [Forwarder] ends when its host has.
+var ErrHostEnded = errors.New("the host has ended")
+
+// A Forwarder carries the socket of a console to a loopback address, where a browser can open it. It lets nobody
+// in by itself: the console at the other end asks for the code and the cookie.
+type Forwarder struct {
+	instance Instance
+	listener net.Listener
+	log      *slog.Logger
+}
+
+// Forward listens on a loopback address for a console that listens on a socket.
+func Forward(i Instance, address string, log *slog.Logger) (*Forwarder, error) {
+	if i.URL != "" {
+		return nil, fmt.Errorf("this console listens on %s itself", i.URL)
+	}
+	if err := loopbackOnly(address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Forwarder{instance: i, listener: l, log: log}, nil
+}
+
+// URL is where the browser finds the console.
+func (f *Forwarder) URL() string { return "http://" + f.listener.Addr().String() }
+
+// hostLook is how often a forwarder looks whether its host is still there.
+const hostLook = 2 * time.Second
+
+// Serve carries requests until ctx is done, or until the host has ended: that is [ErrHostEnded].
+func (f *Forwarder) Serve(ctx context.Context) error {
+	var dialer net.Dialer
+	socket := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", f.instance.Socket())
+		},
+		DisableCompression: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime,
+	}
+	defer socket.CloseIdleConnections()
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", "console"
+			r.Out.Host = r.In.Host // the console judges it
+		},
+		Transport: socket, FlushInterval: -1, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			http.Error(w, "The host does not answer: it has ended, or is about to.", http.StatusBadGateway)
+		},
+	}
+	web := &http.Server{Handler: proxy, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(f.listener) }()
+	look := time.NewTicker(hostLook)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return web.Close()
+		case <-look.C:
+			if !f.instance.alive() {
+				return errors.Join(ErrHostEnded, web.Close())
+			}
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver/audit"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// pages are the templates.
+type pages struct{ all *template.Template }
+
+func parsePages() (*pages, error) {
+	funcs := template.FuncMap{
+		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "fields": fields, "callText": callText,
+		"changes": changes, "resultLines": resultLines, "recordText": recordText, "hasRules": hasRules, "period": period, "tab": newTab,
+		"words": strings.Fields, "stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	}
+	all, err := template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
+	return &pages{all}, err
+}
+
+// A frame is what every page shows around its own.
+type frame struct {
+	Page, Title string
+	Token       string
+	Waiting     int
+	Kind        string
+	Roots       []string
+	Closed      string // why nothing can be approved here; empty where it can
+	Said        string // what became of a form
+	Failed      bool   // and that it had no effect
+	Body        any
+}
+
+// show renders a page for a visit.
+func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
+	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.host.Roots()
+	_, f.Waiting = s.console.next()
+	if err := s.host.OwnerMayAnswer(); err != nil {
+		f.Closed = err.Error()
+	}
+	s.render(w, status, f.Page, f)
+}
+
+// render writes a template, or says that it could not.
+func (s *Site) render(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := s.pages.all.ExecuteTemplate(&b, name, data); err != nil {
+		s.log.Error("a page of the console could not be made", "page", name, "error", err)
+		http.Error(w, "This page could not be made, which is a defect of toolhost.", http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // only a connection that is gone has none
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w) // who has gone needs no answer
+}
+
+// tell answers a form: the script of a page gets the text alone, and without script the page shows it.
+func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page func(said string, failed bool, status int)) {
+	status := http.StatusOK
+	if err != nil {
+		status, text = http.StatusConflict, sentence(err.Error())
+	}
+	if v.Header.Get("X-Console") == "" {
+		page(text, err != nil, status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(visible(text)))
+}
+
+// showLocked is what somebody sees who has not been let in.
+func (s *Site) showLocked(w http.ResponseWriter, _ *http.Request, status int, said string) {
+	s.render(w, status, "enter", frame{Page: "enter", Title: "Enter", Said: said, Failed: status == http.StatusForbidden})
+}
+
+// asset serves a file that holds no secret.
+func asset(name, kind string) http.Handler {
+	content, err := assets.ReadFile("assets/" + name)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(content) // who has gone needs no answer
+	})
+}
+
+// A tab is a link to a page.
+type tab struct {
+	Href, Name string
+	Here       bool // this is the page, or one below it
+	Live       bool // it shows how many questions wait
+	Waiting    int
+}
+
+func newTab(f frame, page, href, name string) tab {
+	here := f.Page == page || page == "live" && f.Page == "task" || page == "history" && f.Page == "change"
+	return tab{Href: href, Name: name, Here: here, Live: page == "live", Waiting: f.Waiting}
+}
+
+// resultLines are the lines of a result; where the call writes, a diff is shown as one.
+func resultLines(c call) []line {
+	if len(c.Record.Writes) == 0 {
+		return plain("", c.Result)
+	}
+	return diffLines(c.Result)
+}
+
+func hasRules(lists []ruleList) bool {
+	return slices.ContainsFunc(lists, func(l ruleList) bool { return len(l.Entries) > 0 })
+}
+
+// period names one of the [periods].
+func period(p string) string {
+	switch p {
+	case "":
+		return "ever"
+	case "10m":
+		return "10 minutes"
+	case "1h":
+		return "an hour"
+	case "24h":
+		return "a day"
+	case "168h":
+		return "a week"
+	}
+	return p
+}
+
+// callText is what a call is about, in one or a few lines: its command, or its files.
+func callText(c call) string { return recordText(c.Record) }
+
+func recordText(r audit.Record) string {
+	switch {
+	case r.Command != "":
+		return visible(r.Command)
+	case len(r.Writes) > 0:
+		return visible(strings.Join(r.Writes, "\n"))
+	}
+	return visible(strings.Join(r.Reads, "\n"))
+}
+
+// A tally is how many lines a diff adds and removes.
+type tally struct{ Added, Removed int }
+
+// changes counts the diff in the result of a call that writes; nil when there is none.
+func changes(c call) *tally {
+	if len(c.Record.Writes) == 0 || c.State != stateDone {
+		return nil
+	}
+	var t tally
+	for _, l := range diffLines(c.Result) {
+		switch l.Kind {
+		case "add":
+			t.Added++
+		case "del":
+			t.Removed++
+		}
+	}
+	if t == (tally{}) {
+		return nil
+	}
+	return &t
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	r := []rune(s)
+	if 'a' <= r[0] && r[0] <= 'z' {
+		r[0] += 'A' - 'a'
+	}
+	if last := r[len(r)-1]; last != '.' && last != '?' && last != '!' {
+		r = append(r, '.')
+	}
+	return string(r)
+}
+
+// A taskView is a task with a name that is no key to it: ids of tasks are.
+type taskView struct {
+	builtin.TaskInfo
+	Key string
+}

@@ -1,0 +1,223 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/settings"
+	"toolhost/mcpserver"
+)
+
+// The pages of what has been done: the history and the audit log; and of the rules.
+
+// maxChanges is how many changes the history shows.
+const maxChanges = 200
+
+// A historyBody is the list of changes.
+type historyBody struct {
+	Token   string
+	Path    string
+	Changes []builtin.Change
+	More    bool
+}
+
+func (s *Site) showHistory(w http.ResponseWriter, v visit) {
+	f := frame{Page: "history", Title: "History"}
+	body := historyBody{Token: v.session.token, Path: strings.TrimSpace(v.PostFormValue("path"))}
+	filter := builtin.ChangeFilter{}
+	if body.Path != "" {
+		filter.Path = body.Path
+		if !filepath.IsAbs(filter.Path) {
+			filter.Path = filepath.Join(s.host.Roots()[0], filter.Path)
+		}
+	}
+	all, err := s.host.Changes(filter)
+	if err != nil {
+		f.Said, f.Failed = sentence(err.Error()), true
+	}
+	body.Changes = slices.DeleteFunc(all, func(c builtin.Change) bool { return !s.ours(c.Path) })
+	if body.More = len(body.Changes) > maxChanges; body.More {
+		body.Changes = body.Changes[:maxChanges]
+	}
+	f.Body = body
+	s.show(w, v, http.StatusOK, f)
+}
+
+// ours reports whether a path lies in a root of this host. Several hosts share one history.
+func (s *Site) ours(path string) bool {
+	return slices.ContainsFunc(s.host.Roots(), func(root string) bool {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
+		rel, err := filepath.Rel(root, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// A changeBody is the page of one change.
+type changeBody struct {
+	Token  string
+	Change builtin.Change
+	Diff   string
+	Force  bool             // what stands in the way of the undo can be overridden
+	Undone []builtin.Undone // of an undo that was tried
+}
+
+func (s *Site) showChange(w http.ResponseWriter, v visit) { s.changeWith(w, v, nil, "", false) }
+
+func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undone, said string, failed bool) {
+	change, diff, err := s.host.ShowChange(v.PathValue("id"))
+	if err != nil {
+		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true})
+		return
+	}
+	body := changeBody{Token: v.session.token, Change: change, Diff: diff, Undone: undone, Force: failed && v.PostFormValue("force") == ""}
+	status := http.StatusOK
+	if failed {
+		status = http.StatusConflict
+	}
+	s.show(w, v, status, frame{Page: "change", Title: "Change", Said: said, Failed: failed, Body: body})
+}
+
+// undo restores what the file of a change held before it.
+func (s *Site) undo(w http.ResponseWriter, v visit) {
+	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
+	undone, err := s.host.Undo(v.Context(), sel)
+	if err == nil && len(undone) == 0 {
+		err = errors.New("there was nothing to undo")
+	}
+	for _, u := range undone {
+		if u.Err != nil {
+			err = fmt.Errorf("%s was left as it is: %w", u.Path, u.Err)
+		}
+	}
+	if err != nil {
+		s.changeWith(w, v, undone, sentence(err.Error()), true)
+		return
+	}
+	said := "Undone: " + undone[0].Path + " holds again what it held before this change."
+	if undone[0].Removed {
+		said = "Undone: " + undone[0].Path + " is gone again."
+	}
+	s.changeWith(w, v, undone, said, false)
+}
+
+// A rulesBody is the page of the rules in force.
+type rulesBody struct {
+	Token    string
+	Mode     string
+	ModeFrom string
+	Lists    []ruleList
+	Warnings []string
+	Broken   []string
+	Tools    []*builtin.Def
+	Asked    explanation
+}
+
+// A ruleList is the rules of one kind.
+type ruleList struct {
+	Name, About string
+	Entries     []settings.Entry
+}
+
+// An explanation is a call that was asked about, and what the rules say of it.
+type explanation struct {
+	Tool, Input string
+	Verdict     *guard.Verdict
+	Wrong       string // why there is none
+}
+
+func (s *Site) showRules(w http.ResponseWriter, v visit) {
+	set := s.host.Settings()
+	body := rulesBody{
+		Token: v.session.token, Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.host.RuleWarnings(),
+		Lists: []ruleList{
+			{"deny", "refused, whatever else allows it", set.Deny},
+			{"ask", "a person must agree each time", set.Ask},
+			{"allow", "runs unasked", set.Allow},
+			{"directories", "open beside the roots", set.AdditionalDirectories},
+			{"left out", "counts once you trust the workspace: toolhost trust", set.Untrusted},
+		},
+	}
+	for _, warning := range set.Warnings {
+		body.Warnings = append(body.Warnings, warning.String())
+	}
+	for _, err := range set.Broken {
+		body.Broken = append(body.Broken, err.Error())
+	}
+	if v.Method == http.MethodPost {
+		body.Asked = s.explain(v)
+	}
+	s.show(w, v, http.StatusOK, frame{Page: "rules", Title: "Rules", Body: body})
+}
+
+// explain tells what the rules say of a call, without running it.
+func (s *Site) explain(v visit) explanation {
+	e := explanation{Tool: v.PostFormValue("tool"), Input: v.PostFormValue("input")}
+	verdict, err := s.host.Check(v.Context(), mcpserver.LocalPrincipal, e.Tool, s.inputOf(e.Tool, e.Input))
+	if err != nil {
+		e.Wrong = err.Error()
+		return e
+	}
+	e.Verdict = &verdict
+	return e
+}
+
+// inputOf reads an input: JSON, or the text of the one argument that the tool cannot do without.
+func (s *Site) inputOf(tool, text string) json.RawMessage {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return json.RawMessage(text)
+	}
+	for _, d := range s.host.Tools(mcpserver.Local()) {
+		if d.Name == tool && len(d.Schema.Required) > 0 {
+			raw, err := json.Marshal(map[string]string{d.Schema.Required[0]: text})
+			if err == nil {
+				return raw
+			}
+		}
+	}
+	return json.RawMessage(text)
+}
+
+// An auditBody is a search of the audit log.
+type auditBody struct {
+	Token   string
+	Path    string
+	Query   query
+	Since   string
+	Tools   []*builtin.Def
+	Found   finding
+	Periods []string
+}
+
+// periods are the times that a search can go back, as time.ParseDuration reads them; empty is for ever.
+func periods() []string { return []string{"", "10m", "1h", "24h", "168h"} }
+
+func (s *Site) showAudit(w http.ResponseWriter, v visit) {
+	f := frame{Page: "audit", Title: "Audit"}
+	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
+	body := auditBody{
+		Token: v.session.token, Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(),
+		Query: query{
+			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
+		},
+	}
+	if body.Path == "" {
+		f.Said, f.Failed = "Calls are not recorded: the state directory cannot be written.", true
+	} else {
+		var err error
+		if body.Found, err = searchAudit(body.Path, body.Query); err != nil {
+			f.Said, f.Failed = sentence(err.Error()), true
+		}
+	}
+	f.Body = body
+	s.show(w, v, http.StatusOK, f)
+}

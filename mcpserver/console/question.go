@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"toolhost/mcpserver"
+)
+
+// A question waits for the person.
+type question struct {
+	ID    uint64
+	Asked mcpserver.OwnerQuestion
+	Since time.Time
+	Until time.Time // zero: as long as the call waits
+	reply chan mcpserver.Answer
+}
+
+// An outcome is what became of a question.
+type outcome struct {
+	ID   uint64
+	Tool string
+	Text string // "was allowed once at 15:04:05"
+	At   time.Time
+}
+
+// maxPast is how many answered questions are remembered, to say what became of them.
+const maxPast = 256
+
+// Present reports whether somebody is there to answer: a page is open, or questions wait for one.
+func (c *Console) Present() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.always || c.pages > 0
+}
+
+// Ask shows a question until somebody answers it or ctx is done.
+func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpserver.Answer {
+	q, err := c.pose(ctx, asked)
+	if err != nil {
+		return mcpserver.Answer{Reason: err.Error()}
+	}
+	select {
+	case a := <-q.reply:
+		return a
+	case <-ctx.Done():
+	}
+	text := "has ended: its call was cancelled"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		text = "has ended: nobody answered in time, so the call was refused"
+	}
+	if c.settle(q.ID, text) != nil { // somebody was faster
+		return <-q.reply
+	}
+	return mcpserver.Answer{}
+}
+
+func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*question, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == MaxWaiting {
+		return nil, fmt.Errorf("%d questions wait at the console already", MaxWaiting)
+	}
+	c.asked++
+	q := &question{ID: c.asked, Asked: asked, Since: time.Now(), reply: make(chan mcpserver.Answer, 1)}
+	q.Until, _ = ctx.Deadline()
+	c.waiting = append(c.waiting, q)
+	c.touch()
+	return q, nil
+}
+
+// answers are the decisions a person can take, and how they are told of afterwards.
+var answers = map[string]string{
+	mcpserver.AllowOnce: "was allowed once", mcpserver.AlwaysAllow: "was allowed, and will be from now on",
+	mcpserver.DenyIt: "was denied",
+}
+
+// answer gives a question its answer. The error says why the answer has no effect.
+func (c *Console) answer(id uint64, decision, reason string) (said string, err error) {
+	text, ok := answers[decision]
+	if !ok {
+		return "", errors.New("no decision was given: nothing has been decided")
+	}
+	c.mu.Lock()
+	i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id })
+	var q *question
+	if i >= 0 {
+		q = c.waiting[i]
+	}
+	c.mu.Unlock()
+	if q != nil && decision == mcpserver.AlwaysAllow && len(q.Asked.Always) == 0 {
+		return "", errors.New("this call can be allowed once only: nothing has been decided")
+	}
+	if err := c.settle(id, fmt.Sprintf("%s at %s", text, clock(time.Now()))); err != nil {
+		return "", err
+	}
+	q.reply <- mcpserver.Answer{Decision: decision, Reason: reason}
+	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
+}
+
+// settle takes a question off the list, with what became of it. The error tells that it was settled before.
+func (c *Console) settle(id uint64, text string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id })
+	if i < 0 {
+		for _, o := range c.past {
+			if o.ID == id {
+				return fmt.Errorf("this had no effect: the call of %s %s", o.Tool, o.Text)
+			}
+		}
+		return errors.New("this had no effect: there is no such question, or it was settled long ago")
+	}
+	c.past = append(c.past, outcome{ID: id, Tool: c.waiting[i].Asked.Tool, Text: text, At: time.Now()})
+	if len(c.past) > maxPast {
+		c.past = slices.Delete(c.past, 0, 1)
+	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	c.touch()
+	return nil
+}
+
+// justSettled is how long a question is still shown with what became of it, so that nothing moves under a pointer.
+const justSettled = 20 * time.Second
+
+// questions are those that wait, oldest first, and what became of those that were settled just now.
+func (c *Console) questions() (waiting []question, settled []outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.waiting {
+		waiting = append(waiting, *q)
+	}
+	for _, o := range c.past {
+		if time.Since(o.At) < justSettled {
+			settled = append(settled, o)
+		}
+	}
+	return waiting, settled
+}

@@ -1,0 +1,159 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// How text of others is shown. It is hostile: the template escapes HTML, and what follows makes visible whatever
+// would change how the rest looks.
+
+// visible replaces what a reader cannot see, or what moves other text around: control characters, terminal
+// escapes, marks of direction, invisible characters, unusual blanks. Newlines and tabs stay.
+func visible(s string) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	if strings.IndexFunc(s, unseen) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !unseen(r):
+			b.WriteRune(r)
+		case r < ' ':
+			b.WriteRune('\u2400' + r) // the picture of the control character
+		default:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+
+// A line is one line of a text, and how it is shown: as added, removed, the place of a hunk, or plain.
+type line struct{ Kind, Text string }
+
+// diffLines tells the lines of a diff apart, from where one begins in text.
+func diffLines(text string) []line {
+	var all []line
+	rows := strings.Split(strings.TrimSuffix(visible(text), "\n"), "\n")
+	inDiff := false
+	for i, row := range rows {
+		if strings.HasPrefix(row, "--- ") && i+1 < len(rows) && strings.HasPrefix(rows[i+1], "+++ ") {
+			inDiff = true
+		}
+		kind := ""
+		if inDiff {
+			kind = diffKind(row)
+		}
+		all = append(all, line{kind, row})
+	}
+	return all
+}
+
+func diffKind(row string) string {
+	switch {
+	case strings.HasPrefix(row, "--- "), strings.HasPrefix(row, "+++ "):
+		return "file"
+	case strings.HasPrefix(row, "@@"):
+		return "hunk"
+	case strings.HasPrefix(row, "+"):
+		return "add"
+	case strings.HasPrefix(row, "-"):
+		return "del"
+	}
+	return ""
+}
+
+// A field is one argument of a call, as the person who is asked reads it.
+type field struct {
+	Name  string
+	Lines []line
+	Cut   int // characters that are not shown
+}
+
+// maxField bounds how much of one argument is shown, in bytes.
+const maxField = 64 << 10
+
+// fields are the arguments of a call in their order. Text that would replace other text is shown like a diff.
+func fields(input json.RawMessage) []field {
+	d := json.NewDecoder(bytes.NewReader(input))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return []field{{Name: "input", Lines: plain("", string(input))}}
+	}
+	var all []field
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		key := fmt.Sprint(name)
+		shown := clip(text, maxField)
+		all = append(all, field{Name: key, Lines: plain(argumentKind(key), shown), Cut: utf8.RuneCountInString(text[len(shown):])})
+	}
+	return all
+}
+
+// argumentKind tells the arguments of Edit and Write that are removed or added as they stand.
+func argumentKind(name string) string {
+	switch name {
+	case "old_string":
+		return "del"
+	case "new_string", "new_source", "content":
+		return "add"
+	}
+	return ""
+}
+
+func plain(kind, text string) []line {
+	var all []line
+	for row := range strings.SplitSeq(strings.TrimSuffix(visible(text), "\n"), "\n") {
+		all = append(all, line{kind, row})
+	}
+	return all
+}
+
+// clip is the beginning of s, of at most so many bytes, without half a character.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return strings.Clone(s[:most])
+}
+
+// clock is a time of today, or with its date.
+func clock(t time.Time) string {
+	switch now := time.Now(); {
+	case t.IsZero():
+		return ""
+	case now.Sub(t) < 12*time.Hour && t.Sub(now) < 12*time.Hour:
+		return t.Local().Format("15:04:05")
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// took is a duration as people read it.
+func took(millis float64) string {
+	switch d := time.Duration(millis * float64(time.Millisecond)); {
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", millis)
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
+	}
+}
