@@ -1,0 +1,271 @@
+// Package disk keeps one file for each of many names in a directory that several
+// processes use at once.
+//
+// A file is written anew as a whole and put in place by a rename, so that a reader
+// has one version or the other. It says by itself whether it is whole: what was
+// torn by a crash, or is not ours, is as good as none. The directory is bounded in
+// size and in number; what was used least recently goes.
+package disk
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Dir is such a directory.
+type Dir struct {
+	path  string
+	bytes int64
+	files int
+}
+
+// Errors that are told apart. Whatever the error of Load, there is nothing to load.
+var (
+	// ErrUnsafe is returned when others than the owner could write the directory.
+	ErrUnsafe = errors.New("the directory is not its owner's alone")
+	// ErrBusy is returned by Save when another process writes.
+	ErrBusy = errors.New("another process writes there")
+	// ErrTooLarge is returned for a file that is larger than it may be.
+	ErrTooLarge = errors.New("larger than is kept")
+	// ErrBroken is returned by Load for what is not a whole file of this format.
+	ErrBroken = errors.New("not a whole file")
+)
+
+// Open uses a directory, which is made when something is first saved. It holds at
+// most so many bytes, in so many files.
+func Open(path string, bytes int64, files int) *Dir { return &Dir{path, bytes, files} }
+
+const (
+	// magic begins a file.
+	magic = "toolhost"
+	// head is the length of what stands before the sections: magic, checksum,
+	// format, length of the name, number of sections (4 bytes each), length of the
+	// file (8). All numbers have the low byte first, on any machine.
+	head = len(magic) + 4*4 + 8
+	// maxSections bounds what a file may say of itself.
+	maxSections = 1 << 16
+
+	suffix = ".idx"
+	// unfinished is the suffix of a file that is being written, or was when its
+	// writer died: the next one writes over it.
+	unfinished = ".new"
+	lockName   = "lock"
+)
+
+func (d *Dir) file(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
+}
+
+// Size is the size of a name's file in bytes, 0 if there is none.
+func (d *Dir) Size(name string) int64 {
+	info, err := os.Lstat(d.file(name))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Save writes a name's file.
+func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][]byte) (err error) {
+	size := int64(head + len(name) + 8*len(sections))
+	for _, s := range sections {
+		size += int64(len(s))
+	}
+	if size > d.bytes || len(sections) > maxSections {
+		return ErrTooLarge
+	}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	if err := private(d.path); err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(d.path, lockName))
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if held, err := lock.TryLock(); err != nil {
+		return err
+	} else if !held {
+		return ErrBusy
+	}
+	to := d.file(name)
+	from := strings.TrimSuffix(to, suffix) + unfinished
+	if err := write(ctx, from, name, format, size, sections); err != nil {
+		return errors.Join(err, os.Remove(from))
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return d.trim(filepath.Base(to))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// write writes a file. It is not made durable: after a loss of power it is torn at
+// worst, which its checksum tells.
+func write(ctx context.Context, path, name string, format uint32, size int64, sections [][]byte) error {
+	_ = os.Remove(path) // so that nothing that stands there is followed or shared
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rest := binary.LittleEndian.AppendUint32(nil, format)
+	rest = binary.LittleEndian.AppendUint32(rest, uint32(len(name)))
+	rest = binary.LittleEndian.AppendUint32(rest, uint32(len(sections)))
+	rest = binary.LittleEndian.AppendUint64(rest, uint64(size))
+	for _, s := range sections {
+		rest = binary.LittleEndian.AppendUint64(rest, uint64(len(s)))
+	}
+	rest = append(rest, name...)
+	sum := crc32.Update(0, castagnoli, rest)
+	for _, s := range sections {
+		sum = crc32.Update(sum, castagnoli, s)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	begin := binary.LittleEndian.AppendUint32([]byte(magic), sum)
+	for _, s := range append([][]byte{begin, rest}, sections...) {
+		for len(s) > 0 && ctx.Err() == nil {
+			n := min(len(s), 1<<20)
+			if _, err := w.Write(s[:n]); err != nil {
+				return err
+			}
+			s = s[n:]
+		}
+	}
+	return errors.Join(ctx.Err(), w.Flush(), f.Close())
+}
+
+// Load reads a name's file, if it is of that format and at most so many bytes
+// large, and counts it as used. Each section is memory of its own.
+func (d *Dir) Load(name string, format uint32, most int64) ([][]byte, error) {
+	if err := private(d.path); err != nil {
+		return nil, err
+	}
+	path := d.file(name)
+	if info, err := os.Lstat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, ErrBroken
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, ErrTooLarge
+	}
+	sections, err := parse(f, info.Size(), name, format)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	now := time.Now()
+	return sections, os.Chtimes(path, now, now)
+}
+
+// parse reads a file of so many bytes.
+func parse(r io.Reader, size int64, name string, format uint32) ([][]byte, error) {
+	var begin [head]byte
+	if _, err := io.ReadFull(r, begin[:]); err != nil {
+		return nil, err
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(begin[len(magic)+4*i:]) }
+	count := int64(word(3))
+	switch {
+	case string(begin[:len(magic)]) != magic:
+		return nil, errors.New("no such file")
+	case word(1) != format:
+		return nil, fmt.Errorf("its format is %d, not %d", word(1), format)
+	case int64(word(2)) != int64(len(name)) || count > maxSections:
+		return nil, errors.New("it is of something else")
+	case binary.LittleEndian.Uint64(begin[head-8:]) != uint64(size):
+		return nil, errors.New("its length is not what it says")
+	}
+	sum := crc32.Update(0, castagnoli, begin[len(magic)+4:])
+	table := make([]byte, 8*count+int64(len(name)))
+	if _, err := io.ReadFull(r, table); err != nil {
+		return nil, err
+	}
+	if string(table[8*count:]) != name {
+		return nil, errors.New("it is of something else")
+	}
+	sum = crc32.Update(sum, castagnoli, table)
+	left := uint64(size) - uint64(head) - uint64(len(table)) // both have been read
+	sections := make([][]byte, count)
+	for i := range sections {
+		n := binary.LittleEndian.Uint64(table[8*i:])
+		if n > left {
+			return nil, errors.New("its sections are longer than itself")
+		}
+		left -= n
+		sections[i] = make([]byte, n)
+		if _, err := io.ReadFull(r, sections[i]); err != nil {
+			return nil, err
+		}
+		sum = crc32.Update(sum, castagnoli, sections[i])
+	}
+	if left != 0 || sum != word(0) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	return sections, nil
+}
+
+// trim removes what was used least recently until the rest fits, but not the file
+// last written, and what writers left who died. The directory is locked.
+func (d *Dir) trim(last string) error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	type kept struct {
+		name string
+		size int64
+		used time.Time
+	}
+	var all []kept
+	for _, e := range entries {
+		info, err := e.Info()
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+		case strings.HasSuffix(e.Name(), unfinished): // its writer would hold the lock
+			err = os.Remove(filepath.Join(d.path, e.Name()))
+		case strings.HasSuffix(e.Name(), suffix) && e.Name() != last:
+			all = append(all, kept{e.Name(), info.Size(), info.ModTime()})
+		case e.Name() == last:
+			all = append(all, kept{e.Name(), info.Size(), time.Now().Add(time.Hour)})
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	slices.SortFunc(all, func(a, b kept) int { return b.used.Compare(a.used) })
+	sum := int64(0)
+	for i, k := range all {
+		if sum += k.size; k.name != last && (i >= d.files || sum > d.bytes) {
+			sum -= k.size
+			if err := os.Remove(filepath.Join(d.path, k.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}

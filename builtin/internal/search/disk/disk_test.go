@@ -1,0 +1,259 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const testFormat = 7
+
+// writerVariable makes the test's program one that saves for ever.
+const writerVariable = "TOOLHOST_TEST_DISK_WRITER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writerVariable); dir != "" {
+		writeForEver(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// version is what is saved as the n-th version: sections that agree with each other.
+func version(n int) [][]byte {
+	b := []byte(fmt.Sprint(n, ","))
+	return [][]byte{b, bytes.Repeat(b, 1<<17+n%1000), {}}
+}
+
+func writeForEver(dir string) {
+	d := Open(dir, 1<<30, 10)
+	for n := 0; ; n++ {
+		if err := d.Save(context.Background(), "name", testFormat, version(n)); err != nil && !errors.Is(err, ErrBusy) {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if n == 0 {
+			fmt.Println("saved")
+		}
+	}
+}
+
+func newDir(t *testing.T, bytes int64, files int) *Dir {
+	t.Helper()
+	return Open(filepath.Join(t.TempDir(), "index"), bytes, files)
+}
+
+func save(t *testing.T, d *Dir, name string, sections ...[]byte) {
+	t.Helper()
+	if err := d.Save(context.Background(), name, testFormat, sections); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSaveLoad(t *testing.T) {
+	d := newDir(t, 1<<20, 10)
+	if _, err := d.Load("a", testFormat, 1<<20); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("nothing was saved: %v", err)
+	}
+	for _, sections := range [][][]byte{{[]byte("one"), {}, []byte("two")}, {}, {bytes.Repeat([]byte("x"), 1000)}} {
+		save(t, d, "a", sections...)
+		got, err := d.Load("a", testFormat, 1<<20)
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(sections) {
+			t.Errorf("got %q, %v; want %q", got, err, sections)
+		}
+	}
+	for _, load := range []func() ([][]byte, error){
+		func() ([][]byte, error) { return d.Load("a", testFormat+1, 1<<20) },
+		func() ([][]byte, error) { return d.Load("a", testFormat, 100) },
+		func() ([][]byte, error) { return d.Load("b", testFormat, 1<<20) },
+	} {
+		if got, err := load(); err == nil {
+			t.Errorf("loaded %q", got)
+		}
+	}
+	if err := d.Save(context.Background(), "b", testFormat, [][]byte{make([]byte, 1<<20)}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("larger than the directory: %v", err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := d.Save(ended, "b", testFormat, [][]byte{{1}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	if entries, _ := os.ReadDir(d.path); len(entries) != 2 { // and the lock
+		t.Errorf("left: %v", entries)
+	}
+}
+
+// TestBroken changes every byte of a file, and cuts it everywhere.
+func TestBroken(t *testing.T) {
+	d := newDir(t, 1<<20, 10)
+	save(t, d, "name", []byte("a section"), []byte("another"))
+	path := d.file("name")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Load("name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+	for i := range whole {
+		changed := bytes.Clone(whole)
+		changed[i] ^= 1 << (i % 8)
+		check(fmt.Sprint("byte ", i), changed)
+		check(fmt.Sprint("cut at ", i), whole[:i])
+	}
+	check("more", append(bytes.Clone(whole), 0))
+	foreign := bytes.Clone(whole) // as a machine that has the high byte first would write numbers
+	for i := len(magic); i < head-8; i += 4 {
+		b := foreign[i : i+4]
+		b[0], b[1], b[2], b[3] = b[3], b[2], b[1], b[0]
+	}
+	check("foreign", foreign)
+	if err := os.Rename(path, path+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path+"2", path); err == nil {
+		if _, err := d.Load("name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
+			t.Errorf("a link: %v", err)
+		}
+	}
+}
+
+func TestTrim(t *testing.T) {
+	d := newDir(t, 10_000, 3)
+	names := func() (out string) {
+		for _, n := range strings.Fields("a b c d big") {
+			if d.Size(n) > 0 {
+				out += n
+			}
+		}
+		return out
+	}
+	old := time.Now().Add(-time.Hour)
+	for i, n := range strings.Fields("a b c") {
+		save(t, d, n, make([]byte, 1000))
+		if err := os.Chtimes(d.file(n), old, old.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Load("a", testFormat, 1<<20); err != nil { // used: b is the oldest now
+		t.Fatal(err)
+	}
+	left := filepath.Join(d.path, "0000"+unfinished)
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	save(t, d, "d", make([]byte, 1000))
+	if got := names(); got != "acd" {
+		t.Errorf("kept %s, want acd", got)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("what a writer left who died is still there")
+	}
+	save(t, d, "big", make([]byte, 8500))
+	if got := names(); got != "dbig" && got != "abig" {
+		t.Errorf("kept %s, want one beside the big one", got)
+	}
+}
+
+func TestUnsafe(t *testing.T) {
+	d := newDir(t, 1<<20, 10)
+	save(t, d, "a", []byte("x"))
+	if err := os.Chmod(d.path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o777 {
+		t.Skip("there are no such rights here")
+	}
+	if _, err := d.Load("a", testFormat, 1<<20); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("loaded: %v", err)
+	}
+	if err := d.Save(context.Background(), "a", testFormat, nil); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("saved: %v", err)
+	}
+}
+
+// TestKilled kills writers in the middle, two at a time, and reads beside them:
+// what is read is one version as a whole.
+func TestKilled(t *testing.T) {
+	d := newDir(t, 1<<30, 10)
+	whole := func() {
+		t.Helper()
+		got, err := d.Load("name", testFormat, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(got[0]); len(got) != 3 || !bytes.HasPrefix(got[1], got[0]) || len(got[1])%n != 0 {
+			t.Fatalf("mixed: %q and %d bytes", got[0], len(got[1]))
+		}
+	}
+	for range 12 {
+		var kills sync.WaitGroup
+		for range 2 {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), writerVariable+"="+d.path)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			kills.Go(func() {
+				_, _ = io.ReadFull(out, make([]byte, len("saved"))) // or ErrBusy at first: then a little later
+				until := time.Now().Add(time.Duration(rand.IntN(20)) * time.Millisecond)
+				for time.Now().Before(until) {
+					_ = d.Size("name")
+				}
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			})
+		}
+		kills.Wait()
+		whole()
+		save(t, d, "other", []byte("nobody holds the lock"))
+		whole()
+	}
+	if entries, _ := os.ReadDir(d.path); len(entries) != 3 {
+		t.Errorf("left: %v", entries)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	dir := Open(filepath.Join(f.TempDir(), "index"), 1<<20, 10)
+	for _, sections := range [][][]byte{{}, {[]byte("one")}, {{}, []byte("two"), []byte("three")}} {
+		if err := dir.Save(context.Background(), "name", testFormat, sections); err != nil {
+			f.Fatal(err)
+		}
+		content, err := os.ReadFile(dir.file("name"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		sections, err := parse(bytes.NewReader(content), int64(len(content)), "name", testFormat)
+		total := 0
+		for _, s := range sections {
+			total += len(s)
+		}
+		if err == nil && total > len(content) {
+			t.Error("more than there is")
+		}
+	})
+}
