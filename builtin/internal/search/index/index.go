@@ -21,6 +21,7 @@ type Segment struct {
 	trigrams []uint32 // ascending
 	starts   []uint32 // of each trigram's postings, and the end of the last
 	postings []byte   // numbers of texts as varints, each less the one before
+	most     uint32   // the greatest number of a text
 }
 
 // Size is the memory that the segment takes, in bytes.
@@ -83,6 +84,7 @@ func (b *Builder) Flush() *Segment {
 		}
 		s.postings = binary.AppendUvarint(s.postings, uint64(id-previous))
 		previous = id
+		s.most = max(s.most, id)
 	}
 	s.starts = append(s.starts, uint32(len(s.postings)))
 	s.trigrams, s.starts, s.postings = slices.Clip(s.trigrams), slices.Clip(s.starts), slices.Clip(s.postings)
@@ -96,6 +98,7 @@ func Merge(a, b *Segment) *Segment {
 	m := &Segment{
 		trigrams: make([]uint32, 0, max(len(a.trigrams), len(b.trigrams))),
 		postings: make([]byte, 0, len(a.postings)+len(b.postings)),
+		most:     max(a.most, b.most),
 	}
 	var left, right []uint32
 	for i, j := 0, 0; i < len(a.trigrams) || j < len(b.trigrams); {
@@ -254,7 +257,7 @@ func (q *Query) Select(s *Segment, to *Set) {
 		}
 	}
 	for _, id := range selected {
-		to.add(id)
+		to.Add(id)
 	}
 }
 
@@ -286,6 +289,8 @@ func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 // text, which takes 10 µs or more where one posting takes 1 ns.
 const notWorth = 8192
 
+// decode appends a trigram's texts. Postings that were read from a disk may say
+// anything: what is no list of texts ends there.
 func (s *Segment) decode(i int, out []uint32) []uint32 {
 	id := uint32(0)
 	for b := s.postings[s.starts[i]:s.starts[i+1]]; len(b) > 0; {
@@ -294,8 +299,14 @@ func (s *Segment) decode(i int, out []uint32) []uint32 {
 			b = b[1:]
 		} else {
 			d, n := binary.Uvarint(b)
+			if n <= 0 {
+				return out
+			}
 			id += uint32(d)
 			b = b[n:]
+		}
+		if id > s.most {
+			return out
 		}
 		out = append(out, id)
 	}
@@ -319,7 +330,8 @@ func intersect(a, b []uint32) []uint32 {
 // Set is a set of texts. The zero value is empty.
 type Set struct{ words []uint64 }
 
-func (s *Set) add(id uint32) {
+// Add adds a text.
+func (s *Set) Add(id uint32) {
 	if n := int(id/64) + 1; n > len(s.words) {
 		s.words = slices.Grow(s.words, n-len(s.words))[:n]
 	}

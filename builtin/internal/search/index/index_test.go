@@ -103,3 +103,63 @@ func BenchmarkAdd(b *testing.B) {
 		builder.Add(1, text)
 	}
 }
+
+// TestDisk: a segment that was written selects what it did, and one of some texts
+// only those.
+func TestDisk(t *testing.T) {
+	var b Builder
+	texts := []string{"alpha beta", "beta gamma", "gamma delta", "alpha delta"}
+	for i, text := range texts {
+		b.Add(uint32(i+1), []byte(text))
+	}
+	s := b.Flush()
+	var some Set
+	some.Add(2)
+	some.Add(4)
+	for _, tt := range []struct {
+		segment *Segment
+		want    string
+	}{{s, "[1 4]"}, {s.Only(&some), "[4]"}, {s.Only(new(Set)), "[]"}} {
+		arrays, postings := tt.segment.Append(nil)
+		loaded, err := Load(arrays, postings, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q Query
+		q.Require([]string{"Alpha"})
+		var found Set
+		q.Select(loaded, &found)
+		var got []int
+		for id := range uint32(9) {
+			if found.Has(id) {
+				got = append(got, int(id))
+			}
+		}
+		if fmt.Sprint(got) != tt.want {
+			t.Errorf("selected %v, want %s", got, tt.want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	var b Builder
+	b.Add(1, []byte("alpha beta"))
+	b.Add(200, []byte("alphabet"))
+	arrays, postings := b.Flush().Append(nil)
+	f.Add(arrays, postings)
+	f.Fuzz(func(t *testing.T, arrays, postings []byte) {
+		s, err := Load(arrays, postings, 1000)
+		if err != nil {
+			return
+		}
+		var q Query
+		q.Require([]string{"alpha", "bet"})
+		q.Require([]string{"abe"})
+		var found Set
+		q.Select(s, &found)
+		q.Select(Merge(s, s.Only(&found)), &found)
+		if found.Len() > 1001 {
+			t.Error("texts beyond the greatest")
+		}
+	})
+}
