@@ -50,7 +50,7 @@ func TestChurn(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.memory.Load(); n != 0 {
+		if n := e.kept.memory.Load(); n != 0 {
 			t.Fatalf("%d bytes are still counted", n)
 		}
 	}

@@ -7,22 +7,32 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"toolhost/builtin/internal/search/index"
 	"toolhost/builtin/internal/search/walk"
 )
 
-// index makes the index of a tree and brings it up to date when asked, until
-// ctx ends. It works while no query runs.
+// index makes the index of a tree, brings it up to date when asked, and saves it
+// when that is over and at the end, until ctx ends. It works while no query runs.
 func (t *keptTree) index(ctx context.Context, g *gate) {
+	quiet := time.NewTimer(saveDelay)
+	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			t.saveLast()
 			return
+		case <-quiet.C:
+			if g.pause(ctx) == nil {
+				t.save(ctx)
+			}
+			continue
 		case <-t.wake:
+			quiet.Reset(saveDelay)
 		}
 		if g.pause(ctx) != nil {
-			return
+			continue
 		}
 		root, err := walk.OpenRoot(t.path)
 		if err != nil { // the next query makes a tree of what is there then
@@ -31,21 +41,40 @@ func (t *keptTree) index(ctx context.Context, g *gate) {
 			return
 		}
 		x := &indexer{keptTree: t, root: root, gate: g}
-		x.run(ctx)
+		for ctx.Err() == nil && x.begin() {
+			x.run(ctx)
+			x.end()
+		}
 		root.Close()
-		t.done(x.age)
 	}
 }
 
-// done notes that an index has been made for a stock of that age.
-func (t *keptTree) done(age uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wanted, t.built = false, age
-	t.progress.set(Ready)
-	if t.built != t.age {
-		t.want()
+// saveLast saves the index of a tree that is about to be closed.
+func (t *keptTree) saveLast() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeSave)
+	defer cancel()
+	t.save(ctx)
+}
+
+// begin takes the next view that is due, if there is one.
+func (x *indexer) begin() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i := slices.IndexFunc(x.views, func(v *view) bool { return v.due })
+	if i < 0 || x.dead.Load() {
+		x.progress.set(Ready)
+		return false
 	}
+	x.of, x.left = x.views[i], 0
+	return true
+}
+
+// end notes that the view's files have been indexed, as far as that goes.
+func (x *indexer) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.of.built, x.of.left, x.of.due = x.age, x.left, x.age != x.stock.age
+	x.added, x.looks, x.corpus, x.texts = nil, nil, 0, 0
 }
 
 // indexer makes segments of the files that are not in the index as they are.
@@ -53,12 +82,15 @@ type indexer struct {
 	*keptTree
 	root    *walk.Root
 	gate    *gate
+	of      *view
+	left    int // see view
 	age     uint64
 	scope   Scope
 	builder index.Builder
 	added   []*dirent
 	looks   []*known
 	corpus  int64
+	texts   int64 // bytes of texts in looks
 	buf     []byte
 	stop    atomic.Bool
 }
@@ -84,7 +116,7 @@ func (x *indexer) missing(ctx context.Context) []numbered {
 	if x.adds > 2*x.files+manyAdds {
 		x.empty() // much in the index is of files as they no longer are
 	}
-	x.age, x.scope = x.stock.age, Scope{Base: x.path, Path: x.path, Hidden: x.hidden, HiddenTag: x.rules.tag}
+	x.age, x.scope = x.stock.age, Scope{Base: x.path, Path: x.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
 	l := &listing{root: x.root, path: x.path, scope: x.scope, top: withSlash(filepath.ToSlash(x.path))}
 	if !x.sync(ctx, x.root, 1) {
 		return nil
@@ -120,8 +152,12 @@ const manyAdds = 10_000
 // file adds one file. False: there is no sense in going on.
 func (x *indexer) file(f numbered) bool {
 	e := f.kept
-	if x.scope.hides(filepath.FromSlash(withSlash(x.path)+e.path), false) || x.dead.Load() {
-		return !x.dead.Load()
+	if x.dead.Load() {
+		return false
+	}
+	if x.scope.hides(filepath.FromSlash(withSlash(x.path)+e.path), false) {
+		x.left++
+		return true
 	}
 	k := &known{version: e.version.Load(), age: x.age}
 	if old := x.current(x.root, e, x.age); old != nil && (old.text != nil || old.indexed) {
@@ -134,10 +170,12 @@ func (x *indexer) file(f numbered) bool {
 	}
 	h, err := x.root.Open(e.path)
 	if err != nil {
+		x.left++
 		return true // queries find that out too
 	}
 	defer h.Close()
 	if !k.look(h) {
+		x.left++
 		return true
 	}
 	raw, err := reader{x.engine.config.MaxFile, false, &x.stop}.read(h, &x.buf, f.dir.local)
@@ -150,9 +188,12 @@ func (x *indexer) file(f numbered) bool {
 	case errors.Is(err, errBinary):
 		k.content = contentBinary
 		x.keep(e, k)
-	case err == nil:
-		if x.room(len(raw)) {
+	case err != nil:
+		x.left++
+	default:
+		if n := int64(len(raw)); x.engine.kept.room(x.texts+n, false) {
 			k.text = append([]byte{}, raw...)
+			x.texts += n
 		}
 		x.add(f, k, raw)
 	}
@@ -199,11 +240,10 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 		return false
 	}
 	corpus := x.stock.corpus + x.corpus
-	if size > max(corpus*indexPercent/100, smallIndex) || x.engine.memory.Load()+size-x.size > x.engine.config.MaxMemory {
+	if size > max(corpus*indexPercent/100, smallIndex) || !x.engine.kept.grow(size-x.size) {
 		x.full = true
 		return false
 	}
-	x.engine.memory.Add(size - x.size)
 	x.segments, x.size, x.stock.corpus = segments, size, corpus
 	x.adds += len(x.added)
 	for i, e := range x.added {
@@ -213,7 +253,7 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 			x.learn(e, k)
 		}
 	}
-	x.added, x.looks, x.corpus = x.added[:0], x.looks[:0], 0
+	x.added, x.looks, x.corpus, x.texts = x.added[:0], x.looks[:0], 0, 0
 	return true
 }
 

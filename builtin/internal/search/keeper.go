@@ -31,6 +31,7 @@ type holding struct {
 	tree *keptTree // nil: this root cannot be kept
 	stop context.CancelFunc
 	idle *time.Timer
+	done chan struct{} // closed when nothing fills the tree or saves it any more
 }
 
 func (h *holding) state() State {
@@ -55,15 +56,18 @@ func (k *keeper) close() {
 	k.mu.Unlock()
 	k.cancel()
 	for _, h := range trees {
-		h.release()
+		k.work.Go(h.release)
 	}
 	k.work.Wait()
 }
 
+// release ends what works on the tree, and closes it. It may take as long as the
+// index takes to be saved.
 func (h *holding) release() {
 	h.idle.Stop()
 	h.stop()
 	if h.tree != nil {
+		<-h.done
 		h.tree.close()
 	}
 }
@@ -107,7 +111,7 @@ func (k *keeper) hold(path string) *holding {
 
 // put adds a tree, and starts to fill it. It needs mu.
 func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t}
+	h := &holding{path: path, tree: t, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
 	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.drop(h) })
@@ -136,13 +140,16 @@ func (k *keeper) drop(h *holding) {
 	}
 }
 
-// fill makes the first listing.
+// fill makes the first listing, and then what rests on it.
 func (h *holding) fill(ctx context.Context, g *gate) {
+	defer close(h.done)
 	if !h.tree.build(ctx, g) {
 		h.tree.progress.set(Walking)
 		return
 	}
-	h.tree.progress.set(Ready)
+	h.tree.progress.set(Indexing)
+	h.tree.load(ctx, g)
+	h.tree.wakeUp() // it is ready when nothing is due
 	h.tree.index(ctx, g)
 }
 
@@ -306,24 +313,31 @@ type Stats struct {
 	// contents; Memory, what the engine keeps of contents and indexes of all
 	// roots together.
 	Index, Indexed, Memory int64
+	// Persisted is the size in bytes of the root's index on disk, 0 if there is
+	// none; Unsaved, why it could not be saved when that was last tried.
+	Persisted int64
+	Unsaved   error
 }
 
 // Stats tells what is kept of a root.
 func (e *Engine) Stats(root string) Stats {
 	k := e.keeper
+	root = filepath.Clean(root)
+	s := Stats{State: Walking, Memory: e.kept.memory.Load()}
+	if e.disk != nil {
+		s.Persisted = e.disk.Size(root)
+	}
 	k.mu.Lock()
-	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == filepath.Clean(root) })
+	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == root })
 	if i < 0 {
 		k.mu.Unlock()
-		return Stats{State: Walking}
+		return s
 	}
 	h := k.trees[i]
 	k.mu.Unlock()
-	s := Stats{State: h.state()}
-	if s.State == Ready || s.State == Indexing {
+	if s.State = h.state(); s.State == Ready || s.State == Indexing {
 		h.tree.stats(&s)
 	}
-	s.Memory = e.memory.Load()
 	return s
 }
 
@@ -332,7 +346,7 @@ func (t *keptTree) stats(s *Stats) {
 	defer t.mu.Unlock()
 	s.Files, s.Watches = t.files, len(t.watched)
 	s.Directories = s.Watches + len(t.blind)
-	s.Index, s.Indexed = t.size, t.corpus
+	s.Index, s.Indexed, s.Unsaved = t.size, t.corpus, t.saved.err
 }
 
 // Warm begins to keep the list of a root before its first query, while none

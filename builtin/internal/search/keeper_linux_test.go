@@ -78,7 +78,7 @@ func TestReleased(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.memory.Load(); n != 0 {
+		if n := e.kept.memory.Load(); n != 0 {
 			t.Errorf("%s: %d bytes are still counted", name, n)
 		}
 		if s := e.Stats(root); s.State != Walking {
@@ -175,39 +175,46 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestTags: contents that were gathered under other rules are gone, and hidden
-// ones are never gathered.
-func TestTags(t *testing.T) {
+// TestViews: contents are kept once for all who search a tree, of the files that
+// one of them may see, and nobody is shown what is hidden from him.
+func TestViews(t *testing.T) {
 	root := tree(t, map[string]string{"open.txt": "needle\n", "shut.txt": "needle and more\n"})
 	hide := func(names ...string) Scope {
 		return Scope{Base: root, Path: root, HiddenTag: strings.Join(names, " "), Hidden: func(real string, dir bool) bool {
 			return strings.Contains(strings.Join(names, " "), filepath.Base(real))
 		}}
 	}
-	e := keeping(t, Config{}, Scope{Base: root, Path: root})
+	e := keeping(t, Config{}, hide("shut.txt"))
 	kept := func() (out []string) {
 		k := e.keeper.hold(root).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range k.top.entries {
 			if known := n.known.Load(); known != nil {
-				out = append(out, n.name+" "+string(known.text))
+				out = append(out, fmt.Sprintf("%s %t %s", n.name, known.indexed, known.text))
 			}
 		}
 		return out
 	}
+	const both = "[open.txt true needle\n shut.txt true needle and more\n]"
 	for _, tt := range []struct {
 		scope       Scope
 		found, kept string
 	}{
-		{Scope{Base: root, Path: root}, "open.txt:1\nshut.txt:1\n", "[open.txt needle\n shut.txt needle and more\n]"},
-		{hide("shut.txt"), "open.txt:1\n", "[open.txt needle\n]"},
-		{hide("open.txt"), "shut.txt:1\n", "[shut.txt needle and more\n]"},
+		{hide("shut.txt"), "open.txt:1\n", "[open.txt true needle\n]"},
+		{hide("open.txt"), "shut.txt:1\n", both},
+		{Scope{Base: root, Path: root}, "open.txt:1\nshut.txt:1\n", both},
+		{hide("shut.txt"), "open.txt:1\n", both},
+		{hide("open.txt", "shut.txt"), "", both},
 	} {
 		for range 2 {
 			r, err := e.Grep(context.Background(), GrepQuery{Scope: tt.scope, Pattern: "needle", Mode: Count})
 			if err != nil || r.Text != tt.found {
 				t.Errorf("got %+v, %v", r, err)
+			}
+			g, err := e.Glob(context.Background(), GlobQuery{Scope: tt.scope, Pattern: "*"})
+			if err != nil || g.Total != strings.Count(tt.found, "\n") {
+				t.Errorf("got %+v, %v", g, err)
 			}
 			settle(t, e, root)
 		}
@@ -220,6 +227,53 @@ func TestTags(t *testing.T) {
 	r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "needle", Mode: Count})
 	if err != nil || r.Text != "shut.txt:1\n" {
 		t.Errorf("without a tag: %+v, %v", r, err)
+	}
+}
+
+// TestEvict: with no room for all, what an index chooses stays, and what every
+// query goes through does not push it out.
+func TestEvict(t *testing.T) {
+	files := map[string]string{}
+	for i := range 40 {
+		files[fmt.Sprintf("f%02d.txt", i)] = fmt.Sprintf("%s rare%02d\n", strings.Repeat("x", 4000), i)
+	}
+	root := tree(t, files)
+	scope := Scope{Base: root, Path: root}
+	e := keeping(t, Config{MaxMemory: 100_000}, scope)
+	texts := func(name string) (n int, has bool) {
+		k := e.keeper.hold(root).tree
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, d := range k.top.entries {
+			if known := d.known.Load(); known != nil && known.text != nil {
+				n++
+				has = has || d.name == name
+			}
+		}
+		return n, has
+	}
+	ask := func(pattern string, want int) {
+		t.Helper()
+		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: pattern})
+		if err != nil || r.Files != want {
+			t.Errorf("%s: %+v, %v", pattern, r, err)
+		}
+	}
+	for range 3 {
+		ask("rare39", 1)
+	}
+	for i := range 39 {
+		ask(fmt.Sprintf("rare%02d", i), 1)
+		if i%10 == 0 {
+			ask(`^x+ rare\d+$`, 40)
+		}
+	}
+	n, has := texts("f39.txt")
+	if !has || n < 5 || n > 25 {
+		t.Errorf("%d texts are kept, that used most: %t", n, has)
+	}
+	if m := e.Stats(root).Memory; m > 100_000 {
+		t.Errorf("%d bytes are kept", m)
 	}
 }
 

@@ -49,6 +49,8 @@ type listing struct {
 	// learns says that it may add to it.
 	stocked uint64
 	learns  bool
+	// chosen says that files are few, and those that the index chose.
+	chosen bool
 
 	troubles troubles
 	mu       sync.Mutex

@@ -24,9 +24,9 @@ import (
 	"cmp"
 	"errors"
 	"runtime"
-	"sync/atomic"
 	"time"
 
+	"toolhost/builtin/internal/search/disk"
 	"toolhost/builtin/internal/search/pattern"
 )
 
@@ -68,6 +68,14 @@ type Config struct {
 	// Idle is after what time without a query all that is kept of a root is
 	// released. Default 30 minutes.
 	Idle time.Duration
+	// Dir is the directory that indexes are saved in, for the next process; it is
+	// made, for this user alone, when one is first saved. Several engines may share
+	// it. Default: none, nothing is saved.
+	Dir string
+	// MaxDisk is how many bytes the indexes in Dir may take together, MaxSaved how
+	// many they may be; those used least recently go. Defaults 1 GiB and 16.
+	MaxDisk  int64
+	MaxSaved int
 }
 
 const (
@@ -80,13 +88,16 @@ const (
 	defaultMaxWatches = 65_536
 	defaultMaxMemory  = 256 << 20
 	defaultIdle       = 30 * time.Minute
+	defaultMaxDisk    = 1 << 30
+	defaultMaxSaved   = 16
 )
 
 // Engine answers queries. It may be used by many goroutines at once.
 type Engine struct {
 	config Config
 	keeper *keeper
-	memory atomic.Int64 // what is kept of contents and indexes, in bytes
+	kept   *contents
+	disk   *disk.Dir // nil: nothing is saved
 }
 
 // New returns an engine; Close it when done.
@@ -101,7 +112,12 @@ func New(c Config) *Engine {
 	c.MaxWatches = cmp.Or(max(c.MaxWatches, 0), defaultMaxWatches)
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory)
 	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
-	e := &Engine{config: c}
+	c.MaxDisk = cmp.Or(max(c.MaxDisk, 0), defaultMaxDisk)
+	c.MaxSaved = cmp.Or(max(c.MaxSaved, 0), defaultMaxSaved)
+	e := &Engine{config: c, kept: &contents{budget: c.MaxMemory}}
+	if c.Dir != "" {
+		e.disk = disk.Open(c.Dir, c.MaxDisk, c.MaxSaved)
+	}
 	e.keeper = newKeeper(e)
 	return e
 }
@@ -126,7 +142,7 @@ type Scope struct {
 	// is called by several goroutines. Nil: everything exists.
 	Hidden func(real string, dir bool) bool
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
-	// be others. Without one less is kept between queries.
+	// be others. Without one contents are neither kept nor used.
 	HiddenTag string
 }
 

@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,31 +13,39 @@ import (
 )
 
 // stock is what is kept of the contents of a tree's files: trigrams of all, and
-// as much of themselves as the budget allows. Files that are hidden are not in
-// it: when the rules about that change, it is emptied. Everything needs the
-// tree's mu.
+// as much of themselves as the budget allows. A file is in it once, for all who
+// search the tree; what is hidden from one of them is left out when that one
+// asks (worker.file, listing.date), and is not read for the index on its behalf.
+// Everything needs the tree's mu.
 type stock struct {
 	// age counts how often the stock was emptied; what was read for an older
 	// one is not added.
 	age      uint64
-	rules    hiddenRules
-	hidden   func(real string, dir bool) bool
+	views    []*view // most recently used first
 	segments []*index.Segment
 	size     int64 // bytes of segments
 	corpus   int64 // bytes of the texts in them
 	ids      uint32
 	adds     int           // files added to the index, each as often as it was
 	full     bool          // the budget of the index is spent
-	wanted   bool          // there is something to add to the index
-	built    uint64        // the age for which an index has been made
-	wake     chan struct{} // told when wanted becomes true
+	wake     chan struct{} // told when a view becomes due
 	progress *progress
+	saved    saved
 }
 
-type hiddenRules struct {
-	some bool
-	tag  string
+// view is the tree as rules about what is hidden leave it.
+type view struct {
+	some   bool // there are such rules
+	tag    string
+	hidden func(real string, dir bool) bool
+	built  uint64 // the age for which the view's files have been indexed
+	due    bool   // there is something to add to the index
+	left   int    // files that could not be indexed when that was last done
 }
+
+// maxViews is how many sets of rules are remembered of one tree: of the
+// principals who use a host at the same time, and of settings that have changed.
+const maxViews = 8
 
 // known is what is known of a file. It is immutable.
 type known struct {
@@ -66,30 +75,44 @@ func newStock() stock {
 }
 
 // admit returns the age of the stock if it may be used for a scope, and whether
-// the query is to add to it. The stock is emptied if it was gathered under
-// other rules.
+// the query is to add to it.
 func (t *keptTree) admit(s *Scope) (age uint64, learns bool) {
 	if t.engine.config.MaxMemory < 0 || s.Hidden != nil && s.HiddenTag == "" {
 		return 0, false
 	}
-	rules := hiddenRules{s.Hidden != nil, s.HiddenTag}
-	if t.rules != rules || t.hidden == nil && s.Hidden != nil {
-		t.empty()
-		t.rules = rules
+	v := t.view(s)
+	if v.built != t.age {
+		t.want(v) // which costs queries nothing, as copying what they read would
 	}
-	t.hidden = s.Hidden
-	if t.built != t.age {
-		t.want() // which costs queries nothing, as copying what they read would
-	}
-	return t.age, t.built == t.age
+	return t.age, v.built == t.age
 }
 
-func (t *keptTree) want() {
-	if t.wanted {
+// view finds the view that a scope names, or makes it.
+func (t *keptTree) view(s *Scope) *view {
+	some := s.Hidden != nil
+	i := slices.IndexFunc(t.views, func(v *view) bool { return v.some == some && v.tag == s.HiddenTag })
+	v := &view{some: some, tag: s.HiddenTag}
+	if i >= 0 {
+		v = t.views[i]
+		t.views = slices.Delete(t.views, i, i+1)
+	}
+	v.hidden = s.Hidden
+	t.views = slices.Insert(t.views, 0, v)
+	t.views = t.views[:min(len(t.views), maxViews)]
+	return v
+}
+
+func (t *keptTree) want(v *view) {
+	if v.due {
 		return
 	}
-	t.wanted = true
+	v.due = true
 	t.progress.set(Indexing)
+	t.wakeUp()
+}
+
+// wakeUp lets the indexer look what is due.
+func (t *keptTree) wakeUp() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -98,7 +121,7 @@ func (t *keptTree) want() {
 
 // empty drops all contents.
 func (t *keptTree) empty() {
-	t.engine.memory.Add(-t.size)
+	t.engine.kept.grow(-t.size)
 	t.age++
 	t.segments, t.size, t.corpus, t.ids, t.adds, t.full = nil, 0, 0, 0, 0, false
 	t.clear(t.top)
@@ -116,15 +139,16 @@ func (t *keptTree) clear(n *node) {
 
 // learn replaces what is known of a file.
 func (t *keptTree) learn(e *dirent, k *known) {
-	old := e.known.Swap(k)
-	grown := 0
-	if k != nil {
-		grown = len(k.text)
+	c := t.engine.kept
+	if k != nil && k.text != nil {
+		c.memory.Add(int64(len(k.text)))
 	}
-	if old != nil {
-		grown -= len(old.text)
+	if old := e.known.Swap(k); old != nil {
+		c.memory.Add(-int64(len(old.text)))
 	}
-	t.engine.memory.Add(int64(grown))
+	if k != nil && k.text != nil {
+		c.enter(e)
+	}
 }
 
 // keep is learn for what was found outside of the lock, for a stock of that age.
@@ -134,13 +158,6 @@ func (t *keptTree) keep(e *dirent, k *known) {
 	if t.age == k.age && !t.dead.Load() && !e.node.gone {
 		t.learn(e, k)
 	}
-}
-
-// room reports whether the budget allows to keep so many bytes of contents. A
-// part of it is left for the index.
-func (t *keptTree) room(n int) bool {
-	budget := t.engine.config.MaxMemory
-	return t.engine.memory.Load()+int64(n) <= budget-budget/8
 }
 
 // sure reports whether events tell of all changes of a file.
@@ -238,11 +255,16 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern) []file {
 			out = append(out, f)
 		}
 	}
-	if stale > maxStale && !t.full {
-		t.want()
+	if v := t.view(&l.scope); stale > maxStale+v.left && !t.full {
+		t.want(v)
 	}
+	l.chosen = len(out) <= len(l.files)/few
 	return out
 }
+
+// few is what part of a tree's files an index may leave over for them to count as
+// used: contents that every query goes through are not worth more than others.
+const few = 4
 
 // maxStale is how many files that have changed are read in each query before
 // they are indexed again.
@@ -261,15 +283,13 @@ func (k *known) look(h walk.Handle) bool {
 // modified is when the file was changed.
 func (k *known) modified() (time.Time, error) { return time.Unix(0, k.stamp.Change), nil }
 
-// remember keeps the content of a file that was read in a query.
-func (t *keptTree) remember(e *dirent, k *known, raw []byte) {
-	if !t.room(len(raw)) {
+// remember keeps the content of a file that was read in a query. One that the
+// index chose takes the place of what has been used less.
+func (t *keptTree) remember(e *dirent, k *known, raw []byte, chosen bool) {
+	if !t.engine.kept.room(int64(len(raw)), chosen) {
 		return
 	}
 	k.describe(raw)
-	k.text = bytes.Clone(raw)
-	if k.text == nil {
-		k.text = []byte{}
-	}
+	k.text = append([]byte{}, raw...)
 	t.keep(e, k)
 }

@@ -84,8 +84,10 @@ type dirent struct {
 	// version counts the changes that are known of.
 	version atomic.Uint32
 	known   atomic.Pointer[known]
-	inode   uint64 // when it was last seen to have more than one name
-	id      uint32 // in the index, 0: none; needs mu
+	inode   uint64        // when it was last seen to have more than one name
+	id      uint32        // in the index, 0: none; needs mu
+	uses    atomic.Uint32 // see contents
+	entered bool          // in contents; needs its mu
 }
 
 func (e *dirent) dir() *node {
@@ -121,6 +123,7 @@ func (t *keptTree) close() {
 	t.forget(t.top)
 	t.snapshots = nil
 	t.empty()
+	t.engine.kept.sweep()
 }
 
 func (n *node) find(name string) (int, bool) {

@@ -63,6 +63,9 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 			s.binary.Add(1)
 		}
 	case k.text != nil:
+		if s.list.chosen {
+			f.kept.use()
+		}
 		w.text(f, k.modified, match.Decode(k.text), c)
 	default:
 		return false
@@ -106,7 +109,7 @@ func (w *worker) open(f file, c *chunk) {
 	}
 	text := match.Decode(raw)
 	if k != nil {
-		s.list.kept.remember(f.kept, k, raw)
+		s.list.kept.remember(f.kept, k, raw, s.list.chosen)
 	}
 	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
 	w.text(f, modified, text, c)

@@ -1,0 +1,320 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toolhost/builtin/internal/search/disk"
+	"toolhost/builtin/internal/search/index"
+	"toolhost/builtin/internal/search/walk"
+)
+
+// settled waits until a file that was just changed can be told from one that is
+// changed again: then it is worth writing down.
+func settled(tb testing.TB, root string) {
+	tb.Helper()
+	r, err := walk.OpenRoot(root)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer r.Close()
+	name := filepath.Join(tb.TempDir(), "now")
+	for began := time.Now(); time.Since(began) < 2*racyWindow; { // by the clock of the file system
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// host is an engine as one process has it, with all that it keeps of a root.
+func host(tb testing.TB, dir string, s Scope) *Engine {
+	tb.Helper()
+	e := New(Config{GlobalIgnore: os.DevNull, Dir: dir})
+	settle(tb, e, s.Path)
+	return e
+}
+
+func closeHost(tb testing.TB, e *Engine) {
+	tb.Helper()
+	if err := e.Close(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// TestPersisted: what one process has indexed the next one need not read.
+func TestPersisted(t *testing.T) {
+	files := map[string]string{"bin": "\x00" + strings.Repeat("x", 300_000), "empty": "", "d/e/Kelvin.txt": "\u212a and needle\n", "nul.txt": "a\x00needle\n"}
+	for i := range 50 {
+		files[fmt.Sprintf("d%d/f%d.txt", i%5, i)] = fmt.Sprintf("needle %d\n", i)
+	}
+	root, dir := tree(t, files), filepath.Join(t.TempDir(), "index")
+	scope := Scope{Base: root, Path: root}
+	q := GrepQuery{Scope: scope, Pattern: "(?i)K.*needle|needle 7$", Mode: Count}
+	settled(t, root)
+	e := host(t, dir, scope)
+	want, err := e.Grep(context.Background(), q)
+	if err != nil || want.Files != 2 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	settle(t, e, root)
+	before := e.Stats(root)
+	closeHost(t, e)
+	for range 2 {
+		e = host(t, dir, scope)
+		s := e.Stats(root)
+		if s.Index == 0 || s.Index > before.Index || s.Indexed != before.Indexed || s.Persisted == 0 || s.Unsaved != nil {
+			t.Errorf("loaded %+v, had %+v", s, before)
+		}
+		got, err := e.Grep(context.Background(), q)
+		if err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+		}
+		settle(t, e, root)
+		k := e.keeper.hold(root).tree
+		k.mu.Lock()
+		if k.adds != 53 || k.saved.adds != 53 { // all but the binary one
+			t.Errorf("%d files were indexed, %d of them before", k.adds, k.saved.adds)
+		}
+		k.mu.Unlock()
+		closeHost(t, e)
+	}
+	other := New(Config{GlobalIgnore: os.DevNull, Dir: dir, MaxFile: 1000})
+	settle(t, other, root)
+	if s := other.Stats(root); s.Index != 0 {
+		t.Errorf("with another limit: %+v", s)
+	}
+	closeHost(t, other)
+}
+
+// TestHiddenNotSaved: nothing of a file is on disk that whoever searched last must
+// not see.
+func TestHiddenNotSaved(t *testing.T) {
+	root := tree(t, map[string]string{"open.txt": "apple\n", "shut.txt": "quince\n", "dir/shut/in.txt": "medlar\n"})
+	dir := filepath.Join(t.TempDir(), "index")
+	all := Scope{Base: root, Path: root}
+	some := all
+	some.HiddenTag = "shut"
+	some.Hidden = func(real string, _ bool) bool { return strings.HasPrefix(filepath.Base(real), "shut") }
+	settled(t, root)
+	e := host(t, dir, all)
+	for _, s := range []Scope{all, some} {
+		if _, err := e.Grep(context.Background(), GrepQuery{Scope: s, Pattern: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, e, root)
+	}
+	closeHost(t, e)
+	sections, err := disk.Open(dir, 1<<30, 1).Load(root, diskFormat, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, folders, err := decodeTable(sections[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		for _, r := range f.rows {
+			if f.rel+r.name != "open.txt" {
+				t.Errorf("%s%s was saved", f.rel, r.name)
+			}
+		}
+	}
+	for text, want := range map[string]int{"apple": 1, "quince": 0, "medlar": 0} {
+		var q index.Query
+		var found index.Set
+		q.Require([]string{text})
+		for i := 1; i < len(sections); i += 2 {
+			s, err := index.Load(sections[i], sections[i+1], 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Select(s, &found)
+		}
+		if found.Len() != want {
+			t.Errorf("%s is on disk %d times, want %d", text, found.Len(), want)
+		}
+	}
+}
+
+// TestEditedMeanwhile changes files while no engine runs, also so that size and
+// time look as before, and demands ripgrep's answers of the next one.
+func TestEditedMeanwhile(t *testing.T) {
+	rg := ripgrep(t)
+	words := []string{"alpha", "bravo", "delta", "gamma", "kappa", "omega"}
+	text := func(r *rand.Rand) string {
+		var b strings.Builder
+		for range 40 { // all of one length
+			b.WriteString(words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10)) + "\n")
+		}
+		return b.String()
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	files := map[string]string{}
+	for i := range 120 {
+		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%4, i%3, i)] = text(r)
+	}
+	root, dir := tree(t, files), filepath.Join(t.TempDir(), "index")
+	scope := Scope{Base: root, Path: root}
+	rounds := 12
+	if long() {
+		rounds = 500
+	}
+	for range rounds {
+		if r.IntN(3) > 0 { // else as fast as it goes
+			settled(t, root)
+		}
+		e := host(t, dir, scope)
+		for range 4 {
+			pattern := words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10)) + "\n" + words[r.IntN(len(words))]
+			compareGrep(t, engines{"persisted": e}, rg, root, GrepQuery{Pattern: strings.ReplaceAll(pattern, "\n", "|"), Mode: Count})
+			compareGrep(t, engines{"persisted": e}, rg, root, GrepQuery{Pattern: pattern, Mode: Content, Multiline: true})
+		}
+		settle(t, e, root)
+		if r.IntN(4) == 0 {
+			k := e.keeper.hold(root).tree
+			k.mu.Lock()
+			k.saved = saved{} // so that it is saved again
+			k.mu.Unlock()
+		}
+		closeHost(t, e)
+		for range 1 + r.IntN(6) {
+			editUnseen(t, root, text(r), r)
+		}
+	}
+}
+
+// editUnseen changes a file so that as little as possible shows.
+func editUnseen(t *testing.T, root, text string, r *rand.Rand) {
+	t.Helper()
+	pick := func() string {
+		all, err := filepath.Glob(filepath.Join(root, "d*/e*/f*.txt"))
+		if err != nil || len(all) == 0 {
+			t.Fatal(all, err)
+		}
+		return all[r.IntN(len(all))]
+	}
+	try := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := pick()
+	info, err := os.Stat(name)
+	try(err)
+	switch r.IntN(6) {
+	case 0, 1: // in place, with the time set back
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		try(err)
+		_, err = f.WriteAt([]byte(text), 0)
+		try(err)
+		try(f.Close())
+	case 2: // by a rename
+		try(os.WriteFile(name+"~", []byte(text), 0o644))
+		try(os.Rename(name+"~", name))
+	case 3: // two files change places
+		other := pick()
+		try(os.Rename(name, name+"~"))
+		if other != name {
+			try(os.Rename(other, name))
+		}
+		try(os.Rename(name+"~", other))
+	case 4: // two directories change places
+		a, b := filepath.Join(root, fmt.Sprintf("d%d", r.IntN(4))), filepath.Join(root, fmt.Sprintf("d%d", r.IntN(4)))
+		if a != b {
+			try(os.Rename(a, a+"~"))
+			try(os.Rename(b, a))
+			try(os.Rename(a+"~", b))
+		}
+		return
+	default: // through another name, which then goes
+		try(os.Link(name, filepath.Join(root, "other")))
+		try(os.WriteFile(filepath.Join(root, "other"), []byte(text), 0o644))
+		try(os.Remove(filepath.Join(root, "other")))
+	}
+	if _, err := os.Lstat(name); err == nil {
+		try(os.Chtimes(name, info.ModTime(), info.ModTime()))
+	}
+}
+
+// TestBrokenIndex: whatever the file holds, answers are right, and it is replaced.
+func TestBrokenIndex(t *testing.T) {
+	root := tree(t, map[string]string{"a.txt": "needle\n", "b.txt": "hay\n"})
+	dir := filepath.Join(t.TempDir(), "index")
+	scope := Scope{Base: root, Path: root}
+	settled(t, root)
+	ask := func() {
+		t.Helper()
+		e := host(t, dir, scope)
+		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "needle", Mode: Count})
+		if err != nil || r.Text != "a.txt:1\n" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		settle(t, e, root)
+		closeHost(t, e)
+	}
+	ask()
+	names, err := filepath.Glob(filepath.Join(dir, "*.idx"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	whole, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"", "toolhost", string(whole[:len(whole)/2]), string(whole) + "x", strings.Repeat("\xff", len(whole))} {
+		if err := os.WriteFile(names[0], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		if e := host(t, dir, scope); e.Stats(root).Index == 0 {
+			t.Error("it was not replaced")
+			closeHost(t, e)
+		} else {
+			closeHost(t, e)
+		}
+	}
+}
+
+func TestRacy(t *testing.T) {
+	const at = int64(1_800_000_000_123_456_789)
+	for _, tt := range []struct {
+		name           string
+		change, status int64 // before at
+		want           bool
+	}{
+		{"long ago", int64(time.Hour), int64(time.Hour), false},
+		{"just now", int64(time.Millisecond), int64(time.Hour), true},
+		{"time set back just now", int64(time.Hour), int64(time.Millisecond), true},
+		{"in the future: a clock was set", -int64(time.Hour), int64(time.Hour), true},
+		{"times in whole seconds", 123_456_789 + int64(time.Second), 123_456_789 + int64(time.Second), true},
+	} {
+		k := known{at: at, stamp: walk.Stamp{Change: at - tt.change, Status: at - tt.status}}
+		if got := k.racy(); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+func FuzzTable(f *testing.F) {
+	k := known{stamp: walk.Stamp{Size: 3, Change: 4, Status: 5, Inode: 6, Links: 1}, at: 7, content: contentText, indexed: true}
+	f.Add(encodeTable(outline{maxFile: 1, ids: 5}, []folder{{rel: ""}, {rel: "d/", rows: []row{{"a", k, 1}, {"b", known{content: contentBinary}, 0}}}}))
+	f.Add(encodeTable(outline{}, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, folders, err := decodeTable(b)
+		if err != nil {
+			return
+		}
+		again, more, err := decodeTable(encodeTable(o, folders))
+		if err != nil || again != o || len(more) != len(folders) {
+			t.Errorf("%v, %v: %v", o, again, err)
+		}
+	})
+}
