@@ -1,0 +1,192 @@
+package otlp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A MetricExporter sends metrics.
+type MetricExporter struct{ sender *sender }
+
+// NewMetricExporter returns an exporter of metrics.
+func NewMetricExporter(cfg Config) *MetricExporter { return &MetricExporter{newSender(cfg)} }
+
+var _ sdk.Exporter = (*MetricExporter)(nil)
+
+// Temporality implements the SDK's interface.
+func (e *MetricExporter) Temporality(k sdk.InstrumentKind) metricdata.Temporality {
+	if e.sender.cfg.Delta && k != sdk.InstrumentKindUpDownCounter && k != sdk.InstrumentKindObservableUpDownCounter {
+		return metricdata.DeltaTemporality
+	}
+	return metricdata.CumulativeTemporality
+}
+
+// Aggregation implements the SDK's interface.
+func (e *MetricExporter) Aggregation(k sdk.InstrumentKind) sdk.Aggregation {
+	return sdk.DefaultAggregationSelector(k)
+}
+
+// Export implements the SDK's interface.
+func (e *MetricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+	if len(rm.ScopeMetrics) == 0 {
+		return nil
+	}
+	request, err := encodeMetrics(rm)
+	if err != nil {
+		return err
+	}
+	return e.sender.send(ctx, request)
+}
+
+// ForceFlush implements the SDK's interface: nothing is held back here.
+func (e *MetricExporter) ForceFlush(context.Context) error { return nil }
+
+// Shutdown implements the SDK's interface.
+func (e *MetricExporter) Shutdown(context.Context) error {
+	e.sender.http.CloseIdleConnections()
+	return nil
+}
+
+// encodeMetrics writes an ExportMetricsServiceRequest.
+func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) {
+	request.message(1, func(m *message) { // ResourceMetrics
+		m.resource(1, rm.Resource)
+		for _, sm := range rm.ScopeMetrics {
+			m.message(2, func(m *message) { // ScopeMetrics
+				m.scope(1, sm.Scope)
+				for _, each := range sm.Metrics {
+					m.message(2, func(m *message) {
+						if e := m.metric(each); e != nil {
+							err = e
+						}
+					})
+				}
+				m.string(3, sm.Scope.SchemaURL)
+			})
+		}
+		m.string(3, rm.Resource.SchemaURL())
+	})
+	return request, err
+}
+
+func (m *message) metric(v metricdata.Metrics) error {
+	m.string(1, v.Name)
+	m.string(2, v.Description)
+	m.string(3, v.Unit)
+	switch data := v.Data.(type) {
+	case metricdata.Gauge[int64]:
+		m.message(5, func(m *message) { points(m, data.DataPoints) })
+	case metricdata.Gauge[float64]:
+		m.message(5, func(m *message) { points(m, data.DataPoints) })
+	case metricdata.Sum[int64]:
+		m.message(7, func(m *message) { sum(m, data) })
+	case metricdata.Sum[float64]:
+		m.message(7, func(m *message) { sum(m, data) })
+	case metricdata.Histogram[int64]:
+		m.message(9, func(m *message) { histogram(m, data) })
+	case metricdata.Histogram[float64]:
+		m.message(9, func(m *message) { histogram(m, data) })
+	default:
+		return fmt.Errorf("the metric %s is of a kind that is not sent: %T", v.Name, data)
+	}
+	return nil
+}
+
+// temporality is a metric's temporality in OTLP.
+func temporality(t metricdata.Temporality) uint64 {
+	switch t {
+	case metricdata.DeltaTemporality:
+		return 1
+	case metricdata.CumulativeTemporality:
+		return 2
+	}
+	return 0
+}
+
+func sum[N int64 | float64](m *message, s metricdata.Sum[N]) {
+	points(m, s.DataPoints)
+	m.varint(2, temporality(s.Temporality))
+	m.varint(3, protowire.EncodeBool(s.IsMonotonic))
+}
+
+func points[N int64 | float64](m *message, all []metricdata.DataPoint[N]) {
+	for _, p := range all {
+		m.message(1, func(m *message) {
+			m.time(2, p.StartTime)
+			m.time(3, p.Time)
+			number(m, p.Value, 4, 6)
+			exemplars(m, 5, p.Exemplars)
+			m.attributes(7, slice(p.Attributes))
+		})
+	}
+}
+
+func histogram[N int64 | float64](m *message, h metricdata.Histogram[N]) {
+	for _, p := range h.DataPoints {
+		m.message(1, func(m *message) {
+			m.time(2, p.StartTime)
+			m.time(3, p.Time)
+			if p.Count != 0 {
+				m.alwaysFixed64(4, p.Count)
+			}
+			m.alwaysDouble(5, float64(p.Sum))
+			m.packed(6, p.BucketCounts)
+			m.packedDoubles(7, p.Bounds)
+			exemplars(m, 8, p.Exemplars)
+			m.attributes(9, slice(p.Attributes))
+			if v, ok := p.Min.Value(); ok {
+				m.alwaysDouble(11, float64(v))
+			}
+			if v, ok := p.Max.Value(); ok {
+				m.alwaysDouble(12, float64(v))
+			}
+		})
+	}
+	m.varint(2, temporality(h.Temporality))
+}
+
+func exemplars[N int64 | float64](m *message, field protowire.Number, all []metricdata.Exemplar[N]) {
+	for _, e := range all {
+		m.message(field, func(m *message) {
+			m.time(2, e.Time)
+			number(m, e.Value, 3, 6)
+			m.bytes(4, e.SpanID)
+			m.bytes(5, e.TraceID)
+			m.attributes(7, e.FilteredAttributes)
+		})
+	}
+}
+
+// number writes a value to the field of its kind.
+func number[N int64 | float64](m *message, v N, double, integer protowire.Number) {
+	switch v := any(v).(type) {
+	case int64:
+		m.alwaysFixed64(integer, uint64(v))
+	case float64:
+		m.alwaysDouble(double, v)
+	}
+}
+
+func (m *message) packed(field protowire.Number, all []uint64) {
+	var inner []byte
+	for _, v := range all {
+		inner = protowire.AppendFixed64(inner, v)
+	}
+	m.bytes(field, inner)
+}
+
+func (m *message) packedDoubles(field protowire.Number, all []float64) {
+	var inner []byte
+	for _, v := range all {
+		inner = protowire.AppendFixed64(inner, math.Float64bits(v))
+	}
+	m.bytes(field, inner)
+}
+
+func slice(s attribute.Set) []attribute.KeyValue { return s.ToSlice() }

@@ -1,0 +1,145 @@
+package otlp
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// A SpanExporter sends spans.
+type SpanExporter struct{ sender *sender }
+
+// NewSpanExporter returns an exporter of spans.
+func NewSpanExporter(cfg Config) *SpanExporter { return &SpanExporter{newSender(cfg)} }
+
+var _ sdk.SpanExporter = (*SpanExporter)(nil)
+
+// ExportSpans implements the SDK's interface.
+func (e *SpanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	return e.sender.send(ctx, encodeSpans(spans))
+}
+
+// Shutdown implements the SDK's interface.
+func (e *SpanExporter) Shutdown(context.Context) error {
+	e.sender.http.CloseIdleConnections()
+	return nil
+}
+
+// encodeSpans writes an ExportTraceServiceRequest. All spans are of one provider, and so of one resource.
+func encodeSpans(spans []sdk.ReadOnlySpan) []byte {
+	var request message
+	request.message(1, func(m *message) { // ResourceSpans
+		m.resource(1, spans[0].Resource())
+		for _, group := range byScope(spans) {
+			m.message(2, func(m *message) { // ScopeSpans
+				scope := group[0].InstrumentationScope()
+				m.scope(1, scope)
+				for _, s := range group {
+					m.message(2, func(m *message) { m.span(s) })
+				}
+				m.string(3, scope.SchemaURL)
+			})
+		}
+		m.string(3, spans[0].Resource().SchemaURL())
+	})
+	return request
+}
+
+// byScope groups spans by what recorded them, in the order in which that first appears.
+func byScope(spans []sdk.ReadOnlySpan) [][]sdk.ReadOnlySpan {
+	type key struct {
+		name, version, schema string
+		attributes            attribute.Distinct
+	}
+	of := func(s instrumentation.Scope) key {
+		return key{s.Name, s.Version, s.SchemaURL, s.Attributes.Equivalent()}
+	}
+	place := map[key]int{}
+	var groups [][]sdk.ReadOnlySpan
+	for _, s := range spans {
+		k := of(s.InstrumentationScope())
+		i, ok := place[k]
+		if !ok {
+			i = len(groups)
+			place[k], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], s)
+	}
+	return groups
+}
+
+// Flags of a span beside those of its trace context.
+const (
+	flagKnowsRemote = 0x100 // it is said whether the parent is remote
+	flagRemote      = 0x200 // it is
+)
+
+func (m *message) span(s sdk.ReadOnlySpan) {
+	context := s.SpanContext()
+	traceID, spanID := context.TraceID(), context.SpanID()
+	m.bytes(1, traceID[:])
+	m.bytes(2, spanID[:])
+	m.string(3, context.TraceState().String())
+	if parent := s.Parent().SpanID(); parent.IsValid() {
+		m.bytes(4, parent[:])
+	}
+	m.string(5, s.Name())
+	m.varint(6, uint64(kind(s.SpanKind())))
+	m.time(7, s.StartTime())
+	m.time(8, s.EndTime())
+	m.attributes(9, s.Attributes())
+	m.varint(10, uint64(s.DroppedAttributes()))
+	for _, e := range s.Events() {
+		m.message(11, func(m *message) {
+			m.time(1, e.Time)
+			m.string(2, e.Name)
+			m.attributes(3, e.Attributes)
+			m.varint(4, uint64(e.DroppedAttributeCount))
+		})
+	}
+	m.varint(12, uint64(s.DroppedEvents()))
+	m.message(15, func(m *message) {
+		m.string(2, s.Status().Description)
+		m.varint(3, uint64(status(s.Status().Code)))
+	})
+	flags := uint32(context.TraceFlags()) | flagKnowsRemote
+	if s.Parent().IsRemote() {
+		flags |= flagRemote
+	}
+	m.fixed32(16, flags)
+}
+
+// kind is a span's kind in OTLP.
+func kind(k trace.SpanKind) int {
+	switch k {
+	case trace.SpanKindInternal:
+		return 1
+	case trace.SpanKindServer:
+		return 2
+	case trace.SpanKindClient:
+		return 3
+	case trace.SpanKindProducer:
+		return 4
+	case trace.SpanKindConsumer:
+		return 5
+	}
+	return 0
+}
+
+// status is a span's status in OTLP.
+func status(c codes.Code) int {
+	switch c {
+	case codes.Ok:
+		return 1
+	case codes.Error:
+		return 2
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+// Package telemetry traces and measures the calls of a host with OpenTelemetry, and sends what it gathers to a
+// collector over OTLP. It is configured by the standard environment variables alone; when none asks for anything,
+// nothing is started and nothing is sent.
+//
+// Spans and metrics follow the semantic conventions for MCP servers. They tell of tools, verdicts, durations and
+// sizes. Paths, commands, rules and principals are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
+// is true; arguments and results are never recorded.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	"go.opentelemetry.io/otel/semconv/v1.40.0/mcpconv"
+	"go.opentelemetry.io/otel/trace"
+
+	"toolhost/mcpserver/telemetry/internal/otlp"
+)
+
+// FlushTime bounds how long the end of a host waits for a collector to take what is still to be sent.
+const FlushTime = 2 * time.Second
+
+// variableDetails asks for what could tell of somebody's work.
+const variableDetails = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// scopeName names what records the spans and metrics.
+const scopeName = "toolhost/mcpserver"
+
+// buckets are the bounds that the conventions give for mcp.server.operation.duration, in seconds.
+var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+
+// A Config is what the environment does not say.
+type Config struct {
+	// Version is that of this program.
+	Version string
+	// Log is told of what cannot be sent, rarely. It must not be nil.
+	Log *slog.Logger
+}
+
+// A Telemetry is an observer of calls that sends what it sees. Use [Start], and shut it down.
+type Telemetry struct {
+	tracer   trace.Tracer // nil: no traces
+	duration mcpconv.ServerOperationDuration
+	measures bool
+	details  bool
+	parents  propagation.TraceContext
+	shutdown []func(context.Context) error
+}
+
+// Asked reports whether the environment asks for traces or metrics. It costs next to nothing.
+func Asked() bool {
+	for _, name := range []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+		"OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER",
+	} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Start begins to trace and measure as the environment asks for. It returns nil when that asks for nothing. Of
+// an error in one variable the host need not die: what can be done is done, and the error says what is not.
+func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
+	traces, withTraces, err1 := otlp.FromEnv(otlp.Traces, os.Getenv)
+	metrics, withMetrics, err2 := otlp.FromEnv(otlp.Metrics, os.Getenv)
+	wrong := errors.Join(err1, err2)
+	if !withTraces && !withMetrics {
+		return nil, wrong
+	}
+	about, err := describe(ctx, cfg.Version)
+	wrong = errors.Join(wrong, err)
+	otel.SetErrorHandler(&quiet{log: cfg.Log, now: time.Now})
+	t := &Telemetry{details: strings.EqualFold(os.Getenv(variableDetails), "true")}
+	if withTraces {
+		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlp.NewSpanExporter(traces)), sdktrace.WithResource(about))
+		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(semconv.SchemaURL))
+		t.shutdown = append(t.shutdown, provider.Shutdown)
+	}
+	if withMetrics {
+		reader := sdkmetric.NewPeriodicReader(otlp.NewMetricExporter(metrics))
+		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
+		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(semconv.SchemaURL))
+		t.duration, err = mcpconv.NewServerOperationDuration(meter, metric.WithExplicitBucketBoundaries(buckets...))
+		t.measures = err == nil
+		t.shutdown = append(t.shutdown, provider.Shutdown)
+		wrong = errors.Join(wrong, err)
+	}
+	return t, wrong
+}
+
+// describe is the resource: this program, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say, which goes
+// before.
+func describe(ctx context.Context, version string) (*resource.Resource, error) {
+	return resource.New(ctx,
+		resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "toolhost"), attribute.String("service.version", version)),
+		resource.WithFromEnv(),
+	)
+}
+
+// Shutdown sends what is still to be sent, for at most [FlushTime]. The nil Telemetry has nothing to send.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, FlushTime, fmt.Errorf("the collector did not answer within %s", FlushTime))
+	defer cancel()
+	errs := make([]error, len(t.shutdown))
+	var all sync.WaitGroup
+	for i, shutdown := range t.shutdown {
+		all.Go(func() { errs[i] = shutdown(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// A quiet error handler logs what cannot be sent, once until [quietTime] has passed: a collector that is down
+// is no news every five seconds.
+type quiet struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex
+	told time.Time
+}
+
+const quietTime = 10 * time.Minute
+
+// Handle implements otel.ErrorHandler.
+func (q *quiet) Handle(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	level := slog.LevelDebug
+	if now := q.now(); q.told.IsZero() || now.Sub(q.told) > quietTime {
+		q.told, level = now, slog.LevelWarn
+	}
+	q.log.Log(context.Background(), level, "traces or metrics could not be sent; calls go on", "error", err)
+}
