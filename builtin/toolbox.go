@@ -20,6 +20,7 @@ import (
 	"toolhost/guard"
 	"toolhost/guard/hook"
 	"toolhost/guard/sandbox"
+	"toolhost/guard/settings"
 )
 
 // A Toolbox holds what the tools of one host share: the search engine, the shells, and the journal of files
@@ -54,6 +55,8 @@ type ToolboxConfig struct {
 	// Scratch is the directory for the temporary files and caches of contained commands; "": nothing is
 	// contained.
 	Scratch string
+	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
+	Search settings.Search
 	// Log receives what was mended after a crash. It must not be nil.
 	Log *slog.Logger
 }
@@ -64,7 +67,7 @@ const imagesAtOnce = 2
 // OpenToolbox mends what a killed host left half done, and starts the first shells.
 func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
-		search: search.New(search.Config{}), probed: make(chan struct{}), log: cfg.Log,
+		search: openSearch(cfg.StateDir, cfg.Search), probed: make(chan struct{}), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
 		cells:    cells{scratch: cfg.Scratch, log: cfg.Log, open: map[string]*cell{}},
 	}
@@ -128,8 +131,10 @@ func (b *Toolbox) Containment() guard.Containment {
 	}
 }
 
-// Warm starts the sandbox and the shells of a principal ahead of its first command.
+// Warm starts the sandbox and the shells of a principal ahead of its first command, and then looks at the roots
+// ahead of the first search.
 func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
+	defer b.warmSearch(policy)
 	if b.SandboxReport().Backend != sandbox.Namespaces {
 		if err := shell.Harden(); err != nil { // namespaces need no such help, and would not start any more
 			b.log.Warn("commands could reach into this process", "error", err)
@@ -179,26 +184,6 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 	}
 	version, path, _ = strings.Cut(strings.TrimSpace(r.Text), "\n")
 	return version, path, nil
-}
-
-// SearchStats tells what is kept of a root, by its real path, for searches. It starts nothing.
-func (b *Toolbox) SearchStats(root string) SearchStats {
-	s := b.search.Stats(root)
-	return SearchStats{
-		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index, Memory: s.Memory,
-	}
-}
-
-// SearchStats is what is kept of one root for searches.
-type SearchStats struct {
-	// State is "walking" (nothing is kept), "listing" or "indexing" (under way), or "ready".
-	State string
-	// Files and Directories are in the kept list; Watches, of how many directories the system tells of changes.
-	// The others are looked at in each search.
-	Files, Directories, Watches int
-	// Index is the size of the root's index in memory, Memory that of all that is kept of contents and indexes of
-	// all roots, and Persisted that of the index on disk; in bytes.
-	Index, Memory, Persisted int64
 }
 
 // Close ends every command that runs and everything it started.

@@ -116,7 +116,7 @@ const (
 // keys returns the table of every setting but hooks and env, whose values are
 // objects of their own.
 func keys() []key {
-	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys())
+	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys())
 }
 
 func permissionKeys() []key {
@@ -232,6 +232,27 @@ func ownKeys() []key {
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.MaxTimeout })},
 		{name: "bash.maxTasks", form: formNumber, def: "256", doc: "How many background tasks of one caller run at once.",
 			set: func(s *Settings, e Entry) { s.Bash.MaxTasks, _ = strconv.Atoi(e.Text) }},
+	}
+}
+
+func searchKeys() []key {
+	number := func(name, def, doc string, field func(*Search) *int) key {
+		return key{name: "search." + name, form: formNumber, def: def, doc: doc,
+			set: func(s *Settings, e Entry) { *field(&s.Search), _ = strconv.Atoi(e.Text) }}
+	}
+	return []key{
+		{name: "search.index", form: formSwitch, order: strict(false), def: "true",
+			doc: "Keep an index of the contents of files, so that most need not be read in a search.",
+			set: flag(func(s *Settings) *bool { return &s.Search.Index })},
+		{name: "search.persist", form: formSwitch, order: strict(false), def: "true",
+			doc: "Save the index in the state directory for the next host.",
+			set: flag(func(s *Settings) *bool { return &s.Search.Persist })},
+		number("memory", "256", "How many MiB of indexes and contents are kept in memory.", func(s *Search) *int { return &s.Memory }),
+		number("disk", "1024", "How many MiB the saved indexes may take together.", func(s *Search) *int { return &s.Disk }),
+		number("roots", "4", "How many directories something is kept of at once.", func(s *Search) *int { return &s.Roots }),
+		{name: "search.idle", form: formDuration, def: "30m",
+			doc: "After what time without a search what is kept of a directory is released.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Search.Idle })},
 	}
 }
 

@@ -110,9 +110,10 @@ type Settings struct {
 	// Env is added to the environment of commands.
 	Env map[string]string
 
-	Write Write
-	Gate  Gate
-	Bash  Bash
+	Write  Write
+	Gate   Gate
+	Bash   Bash
+	Search Search
 
 	// Warnings are what a person should mend but what does not stop anything.
 	Warnings []Warning
@@ -236,6 +237,23 @@ type Bash struct {
 	MaxTimeout time.Duration
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int
+}
+
+// Search is what is kept for searches (search.*). A host reads it when it starts.
+type Search struct {
+	// Index keeps an index of the contents of files, besides their list. Default true.
+	Index bool
+	// Persist saves the index in the state directory for the next host. Default true.
+	Persist bool
+	// Memory is how many MiB of indexes and contents are kept. Default 256.
+	Memory int
+	// Disk is how many MiB the saved indexes may take together. Default 1,024.
+	Disk int
+	// Roots is how many directories something is kept of at once. Default 4.
+	Roots int
+	// Idle is after what time without a search what is kept of a directory is
+	// released. Default 30 min.
+	Idle time.Duration
 }
 
 // Warning is something in a file that a person should mend.
