@@ -43,6 +43,7 @@ type Host struct {
 	audit      *audit.Log
 	stateProbe stateProbe
 	observers  observers
+	counts    counts
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 
@@ -98,7 +99,7 @@ func (h *Host) open() error {
 		return err
 	}
 	h.scratch = scratchDir(h.cfg.Roots)
-	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Log: h.log}); err != nil {
+	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Search: h.settings.Current().Search, Log: h.log}); err != nil {
 		return err
 	}
 	h.hooks = h.newHookRunner()
