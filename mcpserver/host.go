@@ -43,7 +43,7 @@ type Host struct {
 	audit      *audit.Log
 	stateProbe stateProbe
 	observers  observers
-	counts    counts
+	counts     counts
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 

@@ -1,0 +1,108 @@
+package mcpserver
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"toolhost/builtin"
+)
+
+// Stats is what a host holds at this moment.
+type Stats struct {
+	// Scopes counts the scopes that are remembered, by what names them: handle, mcp-session, process, principal,
+	// command line, or the key in _meta.
+	Scopes map[string]int
+	// Sessions are the legacy MCP sessions over HTTP.
+	Sessions int
+	// Tasks are the background tasks that run.
+	Tasks int
+	// ResultBytes is the size of the results that are kept, of all hosts on this state directory. It may be as
+	// old as [statsAge].
+	ResultBytes int64
+	// AuditFailures counts the calls that could not be recorded, or were refused because of that.
+	AuditFailures uint64
+	// AuthFailures counts the requests that were refused for want of a valid credential.
+	AuthFailures uint64
+	// Sandbox is what contains commands; empty when nothing does. Enforces tells what it holds.
+	Sandbox  string
+	Enforces map[string]bool
+	// Search is what is kept of each root for searches.
+	Search map[string]builtin.SearchStats
+}
+
+// Stats tells what the host holds.
+func (h *Host) Stats() Stats {
+	report := h.box.SandboxReport()
+	s := Stats{
+		Scopes: h.scopes.count(), Sessions: int(h.counts.sessions.Load()),
+		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
+		AuditFailures: h.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
+		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
+		Enforces: map[string]bool{
+			"writes": report.Enforces.Writes, "denies": report.Enforces.Denies,
+			"network": report.Enforces.Network, "processes": report.Enforces.Processes,
+		},
+	}
+	for _, t := range h.box.Tasks() {
+		if !t.Done {
+			s.Tasks++
+		}
+	}
+	for _, root := range h.cfg.Roots {
+		s.Search[root] = h.box.SearchStats(root)
+	}
+	return s
+}
+
+// counts are what nothing else of a host counts.
+type counts struct {
+	sessions     atomic.Int64  // legacy sessions over HTTP
+	unauthorised atomic.Uint64 // requests without a valid credential
+	results      directorySize
+}
+
+// count tells how many scopes of each kind there are.
+func (t *scopeTable) count() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	by := map[string]int{}
+	for key := range t.byKey {
+		by[key.kind]++
+	}
+	return by
+}
+
+// statsAge is how old the size of a directory may be, which takes a walk to find out.
+const statsAge = 15 * time.Second
+
+// A directorySize is the size of a directory a moment ago.
+type directorySize struct {
+	mu    sync.Mutex
+	at    time.Time
+	bytes int64
+}
+
+func (d *directorySize) size(dir string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.at.IsZero() || now.Sub(d.at) > statsAge {
+		d.at, d.bytes = now, sizeOf(dir)
+	}
+	return d.bytes
+}
+
+// sizeOf adds up the regular files below a directory. What cannot be read does not count.
+func sizeOf(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}
