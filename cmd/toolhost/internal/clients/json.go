@@ -273,6 +273,8 @@ func (jsonFormat) remove(body []byte, path []string) ([]byte, error) {
 	to := m.Value.EndOffset
 	last := n == len(obj.Members)-1
 	switch {
+	case !last && isBlankLine(m.Name.BeforeExtra) && isBlankLine(obj.Members[n+1].Name.BeforeExtra): // on one line
+		return apply(body, splice{m.Name.StartOffset, obj.Members[n+1].Name.StartOffset, ""}), nil
 	case !last || m.Value.AfterExtra != nil:
 		return apply(body, splice{from, to + len(m.Value.AfterExtra) + 1, ""}), nil
 	case n > 0: // the comma before it goes as well
@@ -284,3 +286,6 @@ func (jsonFormat) remove(body []byte, path []string) ([]byte, error) {
 	}
 	return apply(body, splice{from, to, ""}), nil
 }
+
+// isBlankLine reports whether there is nothing but blanks, without a line break.
+func isBlankLine(extra []byte) bool { return len(bytes.Trim(extra, " \t")) == 0 }

@@ -262,12 +262,11 @@ func (yamlFormat) remove(body []byte, path []string) ([]byte, error) {
 		}
 		if i == len(path)-1 {
 			if len(m.Values) == 1 && i > 0 { // a key without a value would be null
-				line := t.lines[above.line]
-				text := strings.TrimRight(line, "\r\n")
-				if strings.Contains(text, "#") {
+				line := emptyValue.FindStringSubmatch(t.lines[above.line])
+				if line == nil {
 					return nil, byHand("%q would have no value left", path[i-1])
 				}
-				t.lines[above.line] = strings.TrimRight(text, " \t") + " {}" + line[len(text):]
+				t.lines[above.line] = line[1] + " {}" + line[3]
 			}
 			return t.splice(p.line, p.end, ""), nil
 		}

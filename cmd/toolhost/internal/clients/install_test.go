@@ -1,0 +1,491 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scratch is a home directory in which a client seems to be installed.
+func scratch(t *testing.T, c Client) Request {
+	t.Helper()
+	home := t.TempDir()
+	e := Env{
+		OS: "linux", Home: home, Getenv: func(string) string { return "" },
+		Exists:   func(path string) bool { _, err := os.Stat(path); return err == nil },
+		Glob:     func(string) []string { return nil },
+		LookPath: func(string) string { return "" },
+	}
+	if err := os.MkdirAll(filepath.Dir(c.UserFile(e)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if c.signs != nil {
+		if err := os.MkdirAll(c.signs(e)[0], 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Request{Env: e, Backups: Backups{Dir: filepath.Join(home, "backups")}, Server: local}
+}
+
+func write(t *testing.T, path, content string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree is every path below a directory but the backups, with what the files hold.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == "backups" {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() {
+			raw, err := os.ReadFile(path)
+			all[path] = string(raw)
+			return err
+		}
+		all[path] = d.Type().String()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestRoundTrip adds toolhost, finds nothing to do the second time, changes its roots and takes it out: then
+// everything is what it was before, to the byte, for every client and every sample.
+func TestRoundTrip(t *testing.T) {
+	for _, c := range editable() {
+		for _, s := range append(samplesOf(c), sample{name: "absent"}) {
+			t.Run(c.Name+"/"+s.name, func(t *testing.T) {
+				r := scratch(t, c)
+				file := c.UserFile(r.Env)
+				if s.name != "absent" {
+					write(t, file, s.body, 0o640)
+				}
+				before := tree(t, r.Env.Home)
+				for i, want := range []Action{Added, Unchanged} {
+					report, err := c.Install(t.Context(), r)
+					if err != nil || report.Action != want {
+						t.Fatalf("install %d: %s, %v; want %s", i, report.Action, err, want)
+					}
+				}
+				info, err := os.Stat(file)
+				if want := fs.FileMode(0o640); err != nil || s.name != "absent" && info.Mode() != want {
+					t.Errorf("mode %v, %v; want %v", info.Mode(), err, want)
+				}
+				if s.name == "absent" && info.Mode() != 0o600 {
+					t.Errorf("a new file has mode %v", info.Mode())
+				}
+				r.Server.Args = []string{"stdio", "--root", "/elsewhere"}
+				if report, err := c.Install(t.Context(), r); err != nil || report.Action != Updated {
+					t.Fatalf("with another root: %s, %v", report.Action, err)
+				}
+				if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Removed {
+					t.Fatalf("uninstall: %s, %v", report.Action, err)
+				}
+				if diff := cmp.Diff(before, tree(t, r.Env.Home)); diff != "" {
+					t.Errorf("afterwards (-before +after):\n%s", diff)
+				}
+				if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Unchanged {
+					t.Errorf("a second uninstall: %s, %v", report.Action, err)
+				}
+			})
+		}
+	}
+}
+
+// TestUninstallAfterOthers: what somebody else changed after Install stays.
+func TestUninstallAfterOthers(t *testing.T) {
+	c := cursor()
+	r := scratch(t, c)
+	file := c.UserFile(r.Env)
+	write(t, file, "{\n  \"a\": 1\n}\n", 0o600)
+	if _, err := c.Install(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := os.ReadFile(file)
+	write(t, file, strings.Replace(string(raw), `"a": 1`, `"a": 2`, 1), 0o600)
+	if _, err := c.Uninstall(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	raw, _ = os.ReadFile(file)
+	if got, want := string(raw), "{\n  \"a\": 2,\n  \"mcpServers\": {}\n}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRefused: what cannot be done safely is refused with a reason, and nothing on the disk changes.
+func TestRefused(t *testing.T) {
+	foreign := `{"mcpServers": {"toolhost": {"command": "npx", "args": ["other"]}}}`
+	tests := []struct {
+		name   string
+		client Client
+		body   string
+		mode   fs.FileMode
+		want   string
+	}{
+		{"broken", cursor(), "{\n  \"a\": }\n", 0o600, "line 2, column 8"},
+		{"broken strict", claudeDesktop(), "{\n  \"a\": ]\n}\n", 0o600, "line 2, column 8"},
+		{"comments where the client reads none", claudeDesktop(), "{\n  // c\n}\n", 0o600, "line 2, column 3"},
+		{"two objects", claudeDesktop(), "{}\n{}\n", 0o600, "line 2, column 1"},
+		{"broken TOML", codex(), "a = 1\nb = \n", 0o600, "line 2, column 5"},
+		{"TOML twice", codex(), "a = 1\na = 2\n", 0o600, "line 2"},
+		{"broken YAML", goose(), "a: 1\nb: [\n", 0o600, "line 2, column 4"},
+		{"YAML twice", goose(), "a: 1\na: 2\n", 0o600, "line 2, column 1"},
+		{"a list", cursor(), "[]", 0o600, "does not hold a JSON object"},
+		{"a YAML list", goose(), "- a\n", 0o600, "does not hold a mapping"},
+		{"two YAML documents", goose(), "a: 1\n---\nb: 1\n", 0o600, "several documents"},
+		{"servers are a list", cursor(), `{"mcpServers": []}`, 0o600, "not a set of named servers"},
+		{"servers twice", cursor(), "{\"mcpServers\": {},\n\"mcpServers\": {}}", 0o600, "line 2, column 1: \"mcpServers\" stands here a second time"},
+		{"servers in one line of TOML", codex(), "mcp_servers = { a = { command = \"x\" } }\n", 0o600, "[mcp_servers.toolhost]\ncommand ="},
+		{"servers in braces of YAML", goose(), "extensions: {a: {type: builtin}}\n", 0o600, "extensions:\n  toolhost:\n"},
+		{"UTF-16", cursor(), "\xff\xfe{\x00}\x00", 0o600, "line 1"},
+		{"another server of that name", cursor(), foreign, 0o600, "not toolhost (npx other)"},
+		{"another URL of that name", cursor(), `{"mcpServers": {"toolhost": {"url": "https://example.com/mcp"}}}`, 0o600, "not toolhost (https://example.com/mcp)"},
+		{"not a server", cursor(), `{"mcpServers": {"toolhost": 1}}`, 0o600, "not toolhost"},
+		{"arguments of its own", cursor(), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--deny", "Read(.env)"]}}}`, 0o600, "arguments of its own (--deny)"},
+		{"read-only", cursor(), "{}", 0o400, "is read-only"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := scratch(t, tt.client)
+			write(t, tt.client.UserFile(r.Env), tt.body, tt.mode)
+			before := tree(t, r.Env.Home)
+			_, err := tt.client.Install(t.Context(), r)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.client.UserFile(r.Env)) {
+				t.Errorf("got %v; want the file and %q", err, tt.want)
+			}
+			if diff := cmp.Diff(before, tree(t, r.Env.Home)); diff != "" {
+				t.Errorf("something changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestForce replaces what has the name, whole, and removes it.
+func TestForce(t *testing.T) {
+	for _, body := range []string{
+		`{"mcpServers": {"toolhost": {"command": "npx", "args": ["other"], "env": {"K": "v"}}, "z": 1}}`,
+		`{"mcpServers": {"toolhost": 1, "z": 1}}`,
+	} {
+		c := cursor()
+		r := scratch(t, c)
+		r.Force = true
+		r.Server.Args = []string{"stdio"}
+		write(t, c.UserFile(r.Env), body, 0o600)
+		if _, err := c.Install(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := os.ReadFile(c.UserFile(r.Env))
+		if got, want := string(raw), `{"mcpServers": {"z": 1, "toolhost": {"command": "/opt/bin/toolhost", "args": ["stdio"]}}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		write(t, c.UserFile(r.Env), body, 0o600)
+		if _, err := c.Uninstall(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		raw, _ = os.ReadFile(c.UserFile(r.Env))
+		if got, want := string(raw), `{"mcpServers": {"z": 1}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestMembersOfTheUser: an entry of ours keeps what the user put into it.
+func TestMembersOfTheUser(t *testing.T) {
+	for _, tt := range []struct {
+		client       Client
+		before, want string
+	}{
+		{
+			zed(),
+			"{\n  \"context_servers\": {\n    \"toolhost\": {\n      // mine\n      \"command\": \"/old/toolhost\",\n      \"args\": [\"stdio\"],\n      \"env\": {\"K\": \"v\"}\n    }\n  }\n}\n",
+			"{\n  \"context_servers\": {\n    \"toolhost\": {\n      // mine\n      \"command\": \"/opt/bin/toolhost\",\n      \"args\": [\"stdio\", \"--root\", \"/r\"],\n      \"env\": {\"K\": \"v\"}\n    }\n  }\n}\n",
+		},
+		{
+			codex(),
+			"[mcp_servers.toolhost]\ncommand = \"/old/toolhost\" # mine\ntool_timeout_sec = 1200\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
+			"[mcp_servers.toolhost]\ncommand = \"/opt/bin/toolhost\" # mine\ntool_timeout_sec = 1200\nargs = [\"stdio\", \"--root\", \"/r\"]\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
+		},
+		{
+			goose(),
+			"extensions:\n  toolhost:\n    # mine\n    enabled: false\n    type: stdio\n    name: toolhost\n    cmd: /old/toolhost\n    args:\n      - stdio\n    envs:\n      K: v\n    timeout: 9\n  z: {}\n",
+			"extensions:\n  toolhost:\n    # mine\n    enabled: false\n    type: stdio\n    name: toolhost\n    cmd: \"/opt/bin/toolhost\"\n    args: [\"stdio\", \"--root\", \"/r\"]\n    envs:\n      K: v\n    timeout: 9\n  z: {}\n",
+		},
+	} {
+		s := local
+		s.Args = []string{"stdio", "--root", "/r"}
+		got, err := tt.client.put([]byte(tt.before), s, false)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.client.Name, err)
+		}
+		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.client.Name, diff)
+		}
+	}
+}
+
+// TestSymbolicLink: the link stays and the file behind it changes.
+func TestSymbolicLink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need a privilege on Windows")
+	}
+	c := cursor()
+	r := scratch(t, c)
+	file, behind := c.UserFile(r.Env), filepath.Join(r.Env.Home, "dotfiles.json")
+	if err := os.Symlink("../dotfiles.json", file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	write(t, behind, "{}", 0o644)
+	if _, err := c.Install(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(file); err != nil || to != "../dotfiles.json" {
+		t.Errorf("the link: %q, %v", to, err)
+	}
+	if raw, _ := os.ReadFile(behind); !strings.Contains(string(raw), "/opt/bin/toolhost") {
+		t.Errorf("behind the link: %s", raw)
+	}
+	if err := os.Link(behind, behind+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Uninstall(t.Context(), r); err == nil || !strings.Contains(err.Error(), "hard links") {
+		t.Errorf("with hard links: %v", err)
+	}
+}
+
+// TestDryRun shows the change and leaves the disk alone.
+func TestDryRun(t *testing.T) {
+	c := codex()
+	r := scratch(t, c)
+	r.DryRun = true
+	before := tree(t, r.Env.Home)
+	report, err := c.Install(t.Context(), r)
+	if err != nil || report.Action != Added || !strings.Contains(report.Diff, "+[mcp_servers.toolhost]\n") || report.Backup != "" {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if diff := cmp.Diff(before, tree(t, r.Env.Home)); diff != "" {
+		t.Errorf("something changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestNotHere: no file is made for a client that is not there, unless that is forced.
+func TestNotHere(t *testing.T) {
+	c := windsurf()
+	r := scratch(t, cursor())
+	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "does not seem to be installed") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(r.Env.Home, ".codeium")); err == nil {
+		t.Error("its directory was made")
+	}
+	r.Force = true
+	if report, err := c.Install(t.Context(), r); err != nil || report.Action != Added {
+		t.Errorf("forced: %s, %v", report.Action, err)
+	}
+}
+
+// TestProject edits the file in a project.
+func TestProject(t *testing.T) {
+	c := vsCode()
+	r := scratch(t, cursor())
+	r.Project = t.TempDir()
+	report, err := c.Install(t.Context(), r)
+	if want := filepath.Join(r.Project, ".vscode", "mcp.json"); err != nil || report.File != want {
+		t.Errorf("%s, %v; want %s", report.File, err, want)
+	}
+	if _, err := claudeDesktop().Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no file for a project") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestChangedMeanwhile: what another program wrote is not lost.
+func TestChangedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct{ name, before, after string }{
+		{"changed", "{}", `{"a":1}`}, {"appeared", "", "{}"}, {"vanished", "{}", ""},
+	} {
+		file := filepath.Join(dir, tt.name)
+		if tt.before != "" {
+			write(t, file, tt.before, 0o600)
+		}
+		old, err := readTarget(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.after != "" {
+			write(t, file, tt.after, 0o600)
+		} else if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.replace([]byte("ours"), 0o600); !errors.Is(err, ErrChanged) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if raw, _ := os.ReadFile(file); string(raw) != tt.after {
+			t.Errorf("%s: the file holds %q", tt.name, raw)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, ".*tmp")); left != nil {
+			t.Errorf("%s: left %v", tt.name, left)
+		}
+	}
+}
+
+// TestLocked: two at a time wait for each other, and the lock's file is gone afterwards.
+func TestLocked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	const all = 16
+	n, done := 0, make(chan error)
+	for range all {
+		go func() { done <- locked(t.Context(), file, func() error { n++; return nil }) }()
+	}
+	for range all {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Dir(file)); n != all || len(left) > 0 {
+		t.Errorf("%d of %d ran; left %v", n, all, left)
+	}
+	err := locked(t.Context(), file, func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return locked(ctx, file, func() error { return nil })
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "another toolhost") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestBackupsAreBounded keeps the newest.
+func TestBackupsAreBounded(t *testing.T) {
+	c := cursor()
+	r := scratch(t, c)
+	for i := range 2 * maxBackups {
+		r.Server.Args = []string{"stdio", "--root", "/" + strings.Repeat("x", i+1)}
+		if _, err := c.Install(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := list(r.Backups.of(c.UserFile(r.Env)))
+	if err != nil || len(names) != maxBackups {
+		t.Errorf("%d backups, %v", len(names), err)
+	}
+	raw, err := os.ReadFile(filepath.Join(r.Backups.of(c.UserFile(r.Env)), names[0]))
+	if err != nil || !strings.Contains(string(raw), `"/`+strings.Repeat("x", 2*maxBackups-1)+`"`) {
+		t.Errorf("the newest backup: %s, %v", raw, err)
+	}
+}
+
+// TestTokenStaysOut: the token stands in no file and no output of a client that can do without.
+func TestTokenStaysOut(t *testing.T) {
+	for _, c := range editable() {
+		if c.http == nil {
+			continue
+		}
+		r := scratch(t, c)
+		r.Server = remote
+		report, err := c.Install(t.Context(), r)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		raw, _ := os.ReadFile(report.File)
+		if got := strings.Contains(string(raw), remote.Token); got != c.TokenInClear() {
+			t.Errorf("%s: the token stands in the file: %v", c.Name, got)
+		}
+		if strings.Contains(report.Diff, remote.Token) {
+			t.Errorf("%s: the token stands in the diff", c.Name)
+		}
+		if !c.TokenInClear() && !strings.Contains(string(raw), TokenVariable) {
+			t.Errorf("%s: the variable is not named:\n%s", c.Name, raw)
+		}
+	}
+}
+
+// TestProgram has a stand-in for Claude Code's own command make the change.
+func TestProgram(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in is a shell script")
+	}
+	c := claudeCode()
+	r := scratch(t, c)
+	file := c.UserFile(r.Env)
+	write(t, file, "{}", 0o600)
+	program := filepath.Join(r.Env.Home, "claude")
+	write(t, program, `#!/bin/sh
+echo "$@" >>"$0.log"
+case $2 in
+add-json) printf '{"mcpServers":{"%s":%s},"n":1}' "$3" "$4" >"${0%/*}/.claude.json" ;;
+remove) printf '{"n":2}' >"${0%/*}/.claude.json" ;;
+esac
+`, 0o755)
+	r.Env.LookPath = func(string) string { return program }
+	r.Server.Args = []string{"stdio"}
+	for _, want := range []Action{Added, Unchanged} {
+		if report, err := c.Install(t.Context(), r); err != nil || report.Action != want {
+			t.Fatalf("%s, %v; want %s", report.Action, err, want)
+		}
+	}
+	r.Server.Args = []string{"stdio", "--root", "/r"}
+	if report, err := c.Install(t.Context(), r); err != nil || report.Action != Updated || report.Ran == nil {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Removed {
+		t.Fatalf("%s, %v", report.Action, err)
+	}
+	log, _ := os.ReadFile(program + ".log")
+	want := `mcp add-json toolhost {"args":["stdio"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+mcp remove toolhost -s user
+mcp add-json toolhost {"args":["stdio","--root","/r"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+mcp remove toolhost -s user
+`
+	if diff := cmp.Diff(want, string(log)); diff != "" {
+		t.Errorf("what was run (-want +got):\n%s", diff)
+	}
+	write(t, program, "#!/bin/sh\necho no such command; exit 3\n", 0o755)
+	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no such command") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStatus tells the states apart.
+func TestStatus(t *testing.T) {
+	c := cursor()
+	r := scratch(t, c)
+	for _, tt := range []struct {
+		body, server string
+		want         State
+	}{
+		{"{}", "", Absent},
+		{`{"mcpServers":{"toolhost":{"command":"C:\\bin\\Toolhost.EXE","args":["stdio"]}}}`, `C:\bin\Toolhost.EXE stdio`, Ours},
+		{`{"mcpServers":{"toolhost":{"url":"http://localhost:8377/mcp"}}}`, "http://localhost:8377/mcp", Ours},
+		{`{"mcpServers":{"toolhost":{"command":"npx"}}}`, "npx", Foreign},
+		{`{`, "", Broken},
+	} {
+		write(t, c.UserFile(r.Env), tt.body, 0o600)
+		s := c.Status(r.Env, Server{Name: "toolhost"})
+		if s.State != tt.want || s.Server != tt.server || (s.Problem != "") != (tt.want == Broken) {
+			t.Errorf("%s: %+v", tt.body, s)
+		}
+	}
+}

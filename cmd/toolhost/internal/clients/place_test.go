@@ -1,0 +1,144 @@
+package clients
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestUserFiles holds the places on every platform.
+func TestUserFiles(t *testing.T) {
+	msix := `C:\L\Packages\Claude_pzs8sxrjxfjjc`
+	windows := map[string]string{"APPDATA": `C:\R`, "LOCALAPPDATA": `C:\L`}
+	tests := []struct {
+		client, os string
+		vars       map[string]string
+		exists     []string
+		want       string
+	}{
+		{"claude-desktop", "linux", nil, nil, "/h/.config/Claude/claude_desktop_config.json"},
+		{"claude-desktop", "darwin", nil, nil, "/h/Library/Application Support/Claude/claude_desktop_config.json"},
+		{"claude-desktop", "windows", windows, nil, `C:\R\Claude\claude_desktop_config.json`},
+		{"claude-desktop", "windows", windows, []string{msix}, msix + `\LocalCache\Roaming\Claude\claude_desktop_config.json`},
+		{"claude-desktop", "windows", windows, []string{msix, `C:\R\Claude\claude_desktop_config.json`}, `C:\R\Claude\claude_desktop_config.json`},
+		{"claude-code", "linux", nil, nil, "/h/.claude.json"},
+		{"claude-code", "linux", map[string]string{"CLAUDE_CONFIG_DIR": "/c/"}, nil, "/c/.claude.json"},
+		{"claude-code", "windows", nil, nil, `/h\.claude.json`},
+		{"codex", "linux", nil, nil, "/h/.codex/config.toml"},
+		{"codex", "darwin", map[string]string{"CODEX_HOME": "/c"}, nil, "/c/config.toml"},
+		{"copilot", "linux", nil, nil, "/h/.copilot/mcp-config.json"},
+		{"copilot", "linux", map[string]string{"COPILOT_HOME": "/c"}, nil, "/c/mcp-config.json"},
+		{"cursor", "darwin", nil, nil, "/h/.cursor/mcp.json"},
+		{"gemini", "linux", nil, nil, "/h/.gemini/settings.json"},
+		{"gemini", "linux", map[string]string{"GEMINI_CLI_HOME": "/g"}, nil, "/g/.gemini/settings.json"},
+		{"goose", "linux", nil, nil, "/h/.config/goose/config.yaml"},
+		{"goose", "darwin", nil, nil, "/h/.config/goose/config.yaml"},
+		{"goose", "windows", windows, nil, `C:\R\Block\goose\config\config.yaml`},
+		{"librechat", "linux", nil, nil, ""},
+		{"opencode", "linux", nil, nil, "/h/.config/opencode/opencode.json"},
+		{"opencode", "linux", nil, []string{"/h/.config/opencode/opencode.jsonc"}, "/h/.config/opencode/opencode.jsonc"},
+		{"opencode", "linux", map[string]string{"XDG_CONFIG_HOME": "/x"}, nil, "/x/opencode/opencode.json"},
+		{"opencode", "linux", map[string]string{"OPENCODE_CONFIG": "/o.json"}, nil, "/o.json"},
+		{"vscode", "linux", nil, nil, "/h/.config/Code/User/mcp.json"},
+		{"vscode", "darwin", nil, nil, "/h/Library/Application Support/Code/User/mcp.json"},
+		{"vscode", "windows", windows, nil, `C:\R\Code\User\mcp.json`},
+		{"windsurf", "linux", nil, nil, "/h/.codeium/windsurf/mcp_config.json"},
+		{"zed", "linux", map[string]string{"XDG_CONFIG_HOME": "/x"}, nil, "/x/zed/settings.json"},
+		{"zed", "darwin", nil, nil, "/h/.config/zed/settings.json"},
+		{"zed", "windows", windows, nil, `C:\R\Zed\settings.json`},
+	}
+	for _, tt := range tests {
+		c, err := Find(tt.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := Env{
+			OS: tt.os, Home: "/h",
+			Getenv: func(name string) string { return tt.vars[name] },
+			Exists: func(path string) bool { return slices.Contains(tt.exists, path) },
+			Glob: func(pattern string) []string {
+				return slices.DeleteFunc(slices.Clone(tt.exists), func(path string) bool {
+					return !strings.HasPrefix(path, strings.TrimSuffix(pattern, "*"))
+				})
+			},
+		}
+		if got := c.UserFile(e); got != tt.want {
+			t.Errorf("%s on %s with %v and %v: got %s, want %s", tt.client, tt.os, tt.vars, tt.exists, got, tt.want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{"claude-desktop": "claude-desktop", "Claude Desktop": "claude-desktop", "VSCODE": "vscode", "vs code": "vscode", "gemini_cli": "gemini"} {
+		if c, err := Find(name); err != nil || c.Name != want {
+			t.Errorf("%s: %s, %v", name, c.Name, err)
+		}
+	}
+	if _, err := Find("emacs"); err == nil || !strings.Contains(err.Error(), "windsurf") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSelf prefers the name that stays.
+func TestSelf(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need a privilege on Windows")
+	}
+	dir := t.TempDir()
+	versioned, link := filepath.Join(dir, "Cellar-1.2", "toolhost"), filepath.Join(dir, "bin", "toolhost")
+	for _, d := range []string{filepath.Dir(versioned), filepath.Dir(link)} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, versioned, "x", 0o755)
+	write(t, filepath.Join(dir, "other"), "x", 0o755)
+	if err := os.Symlink(versioned, link); err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(string) (string, error) { return "", errors.New("not found") }
+	tests := []struct {
+		name, called string
+		look         func(string) (string, error)
+		want         string
+	}{
+		{"on the PATH", "toolhost", func(string) (string, error) { return link, nil }, link},
+		{"another one on the PATH", versioned, func(string) (string, error) { return filepath.Join(dir, "other"), nil }, versioned},
+		{"called by its link", link, nothing, link},
+		{"called by another name", "th", nothing, versioned},
+	}
+	for _, tt := range tests {
+		if got, err := self(versioned, tt.called, tt.look); err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v; want %s", tt.name, got, err, tt.want)
+		}
+	}
+	for _, path := range []string{"/tmp/go-build123/b001/exe/toolhost", "/root/.cache/go-build/ab/abc-d/toolhost"} {
+		if _, err := self(path, "toolhost", nothing); !errors.Is(err, ErrTemporary) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if isGoRun("/home/me/go-builder/toolhost") {
+		t.Error("a directory go-builder is refused")
+	}
+}
+
+// TestLines are what a person adds by hand.
+func TestLines(t *testing.T) {
+	got, err := libreChat().Lines(remote)
+	want := `mcpServers:
+  toolhost:
+    type: "streamable-http"
+    url: "http://127.0.0.1:8377/mcp"
+    headers:
+      Authorization: "Bearer ${TOOLHOST_TOKEN}"
+`
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
