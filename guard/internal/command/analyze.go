@@ -67,6 +67,7 @@ type walker struct {
 	depth   int
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
+	number  map[string]bool // see numbers
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -101,6 +102,7 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the command cannot be parsed: "+err.Error())
 	}
 	w.declare(stmts)
+	w.number = w.numbers(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)

@@ -193,13 +193,13 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ParamExp:
-			found = found || !numeric(n)
+			found = found || !numeric(n) && !w.holdsNumber(n)
 			return false
 		case *syntax.CmdSubst:
 			found = true // its output is evaluated
 			return false
 		case *syntax.Lit:
-			found = found || namesVariable(n.Value)
+			found = found || namesVariable(n.Value) && !w.number[n.Value]
 		case *syntax.SglQuoted:
 			found = found || n.Dollar || namesVariable(n.Value)
 		}
