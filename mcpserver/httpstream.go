@@ -21,7 +21,8 @@ import (
 // another request of the session.
 type callStream struct {
 	w      http.ResponseWriter
-	header http.Header // the library's
+	header http.Header        // the library's
+	keep   func() *keptStream // begins to keep the events; nil where they are not kept
 
 	mu      sync.Mutex // held while the client takes what is written
 	begun   bool       // the headers were sent
@@ -30,6 +31,7 @@ type callStream struct {
 	body    bytes.Buffer
 	event1  chan struct{} // closed when the first event was written
 	wrote   bool          // it is closed
+	kept    *keptStream   // nil before the first event, and where they are not kept
 
 	waiting sync.Mutex // never held while something is written
 	queue   [][]byte   // notifications that were not written yet
@@ -92,8 +94,18 @@ func (s *callStream) Write(p []byte) (int, error) {
 	if s.single {
 		return s.body.Write(p)
 	}
+	if data, ok := bytes.CutPrefix(p, []byte(eventHead)); ok && s.streams && s.keep != nil {
+		s.event(bytes.TrimSuffix(bytes.Clone(data), []byte(eventTail)))
+		return len(p), nil // a client that is gone may come again
+	}
 	return s.write(p)
 }
+
+// What stands around the message of an event, as the library writes it too.
+const (
+	eventHead = "event: message\ndata: "
+	eventTail = "\n\n"
+)
 
 // write sends bytes. A client that does not read loses its connection.
 func (s *callStream) write(p []byte) (int, error) {
@@ -158,10 +170,19 @@ func (s *callStream) writeQueue() {
 	}
 }
 
-// event sends one message of the stream.
+// event sends one message of the stream, which must not change any more. The caller holds mu.
 func (s *callStream) event(data []byte) {
-	_, _ = s.write(append(append([]byte("event: message\ndata: "), data...), "\n\n"...)) // a client that is gone needs no event
-	s.flush()
+	id, send := "", true
+	if s.keep != nil {
+		if s.kept == nil {
+			s.kept = s.keep()
+		}
+		id, send = s.kept.add(data)
+	}
+	if send {
+		_, _ = s.write(eventText(id, data)) // a client that is gone needs no event
+		s.flush()
+	}
 }
 
 // end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
@@ -182,6 +203,9 @@ func (s *callStream) end(m envelope) {
 	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
 		s.event(data)
+	}
+	if s.kept != nil {
+		s.kept.finish()
 	}
 }
 

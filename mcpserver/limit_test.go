@@ -1,0 +1,55 @@
+package mcpserver
+
+import (
+	"strings"
+	"testing"
+
+	"toolhost/builtin"
+)
+
+func TestBounded(t *testing.T) {
+	image := builtin.Image{Data: make([]byte, MaxResult/4), MIME: "image/png"}
+	r := bounded(builtin.Result{Text: "pages", Images: []builtin.Image{image, image, image, image}})
+	if len(r.Images) != 2 || !strings.Contains(r.Text, "2 of 4 images are left out") || r.IsError {
+		t.Errorf("%d images, text %q", len(r.Images), r.Text)
+	}
+	if r := bounded(builtin.Result{Text: strings.Repeat("x", MaxResult+1)}); !r.IsError || len(r.Text) > 200 {
+		t.Errorf("a text of %d bytes", len(r.Text))
+	}
+	if r := bounded(builtin.Result{Text: "short", Images: []builtin.Image{image}}); len(r.Images) != 1 || r.Text != "short" {
+		t.Errorf("%+v", r.Text)
+	}
+}
+
+func TestLongArguments(t *testing.T) {
+	h, root := openHost(t, nil)
+	r := do(h, "Write", `{"file_path":"a","content":"`+strings.Repeat("x", MaxArguments)+`"}`)
+	if !r.IsError || !strings.Contains(r.Text, "several calls") {
+		t.Errorf("%.200s", r.Text)
+	}
+	if r := do(h, "Glob", `{"pattern":"*"}`); strings.Contains(r.Text, root) {
+		t.Errorf("something was written: %s", r.Text)
+	}
+}
+
+func TestCallsOfAScopeAreBounded(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
+	var all []*Arrival
+	for range MaxScopeCalls {
+		all = append(all, h.Arrive(Local(), nil, "", true))
+	}
+	if r := do(h, "Read", `{"file_path":"a.txt"}`); !r.IsError || r.Text != errBusy.Error() {
+		t.Errorf("one call too many: %s", r.Text)
+	}
+	other := h.Arrive(Local(), map[string]any{"threadId": "1"}, "", true)
+	if other.err != nil {
+		t.Errorf("another scope: %v", other.err)
+	}
+	other.Leave()
+	for _, a := range all {
+		a.Leave()
+	}
+	if r := do(h, "Read", `{"file_path":"a.txt"}`); r.IsError {
+		t.Errorf("afterwards: %s", r.Text)
+	}
+}
