@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,8 +28,9 @@ const (
 // links knows the files in the boundary that have several names. It is filled
 // by walking, when a file with several names is judged or a search begins.
 type links struct {
-	mu   sync.Mutex
-	last atomic.Pointer[linkScan]
+	mu      sync.Mutex
+	last    atomic.Pointer[linkScan]
+	renewal atomic.Bool // one is under way
 }
 
 // A linkScan is what one walk found.
@@ -66,12 +65,20 @@ func (l *links) tag(k *core) string {
 	return strings.Join(slices.Sorted(maps.Keys(l.recent(k).aliases)), "\x00")
 }
 
-// recent returns a scan not older than scanAge.
+// recent returns a scan not older than scanAge. One that is half as old is renewed
+// beside the call, so that in a host in use no search waits for it.
 func (l *links) recent(k *core) *linkScan {
-	if s := l.last.Load(); s != nil && time.Since(s.at) <= scanAge {
-		return s
+	s := l.last.Load()
+	if s == nil || time.Since(s.at) > scanAge {
+		return l.scan(k, time.Now().Add(-scanAge))
 	}
-	return l.scan(k, time.Now().Add(-scanAge))
+	if time.Since(s.at) > scanAge/2 && l.renewal.CompareAndSwap(false, true) {
+		go func() {
+			defer l.renewal.Store(false)
+			l.scan(k, time.Now().Add(-scanAge/2))
+		}()
+	}
+	return s
 }
 
 // scan walks the boundary and what is denied outside of it, unless a walk that
@@ -120,25 +127,6 @@ func (s *linkScan) record(k *core, name string, id fileID) {
 	if p := k.deny.edit.match(name, false); p != nil {
 		s.edits[id] = p.rule
 	}
-}
-
-// walk calls found for every name of a file that has several.
-func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
-	// What cannot be listed cannot be opened through this process either.
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if s.left--; s.left < 0 {
-			return filepath.SkipAll
-		}
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			if id, n := identify(info); n > 1 {
-				found(slashed(path), id)
-			}
-		}
-		return nil
-	})
 }
 
 // outermost returns the real directories of the boundary without those that lie

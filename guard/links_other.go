@@ -1,0 +1,27 @@
+//go:build !linux
+
+package guard
+
+import (
+	"io/fs"
+	"path/filepath"
+)
+
+// walk calls found for every name of a file that has several.
+func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
+	// What cannot be listed cannot be opened through this process either.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if s.left--; s.left < 0 {
+			return filepath.SkipAll
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			if id, n := identify(info); n > 1 {
+				found(slashed(path), id)
+			}
+		}
+		return nil
+	})
+}
