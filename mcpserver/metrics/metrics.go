@@ -1,0 +1,105 @@
+// Package metrics counts the calls of a host and serves what it knows to Prometheus.
+//
+// It writes the text format itself: the library of Prometheus links protobuf, which every start would pay for
+// with 1.5 MB, also of a host that nobody scrapes. The tests hold the text to that library's parser and linter,
+// and the names of the process and Go metrics to its collectors.
+//
+// Labels have few values: tools that are served, verdicts, outcomes, roots. No principal is ever a label.
+package metrics
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver"
+	"toolhost/mcpserver/audit"
+)
+
+// Buckets are the upper bounds of the durations that are told apart, in seconds. They are those of the
+// OpenTelemetry conventions for MCP servers.
+var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+
+// otherTool stands for the names of tools that callers made up.
+const otherTool = "_other"
+
+// A Metrics is an observer that counts calls. Use [New].
+type Metrics struct {
+	mu        sync.Mutex
+	calls     map[callLabels]uint64
+	durations map[string]*durations // by tool
+	waiting   map[uint64]bool       // the calls in flight; true until their turn
+	nWaiting  int
+}
+
+// callLabels are the labels of one count of calls.
+type callLabels struct{ tool, verdict, outcome string }
+
+// durations is a histogram of the calls of one tool.
+type durations struct {
+	counts []uint64 // one for each bucket, and one for what is longer
+	sum    float64  // seconds
+}
+
+// New returns an empty count.
+func New() *Metrics {
+	return &Metrics{calls: map[callLabels]uint64{}, durations: map[string]*durations{}, waiting: map[uint64]bool{}}
+}
+
+var _ mcpserver.StationObserver = (*Metrics)(nil)
+
+// CallBegan implements [mcpserver.Observer].
+func (m *Metrics) CallBegan(ctx context.Context, c mcpserver.CallInfo) context.Context {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting[c.ID] = true
+	m.nWaiting++
+	return ctx
+}
+
+// CallReached implements [mcpserver.StationObserver].
+func (m *Metrics) CallReached(_ context.Context, c mcpserver.CallInfo, s mcpserver.Station) {
+	if s != mcpserver.AtTurn {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting[c.ID] {
+		m.waiting[c.ID] = false
+		m.nWaiting--
+	}
+}
+
+// CallPlanned implements [mcpserver.Observer].
+func (*Metrics) CallPlanned(context.Context, mcpserver.CallInfo, audit.Record) {}
+
+// CallEnded implements [mcpserver.Observer].
+func (m *Metrics) CallEnded(_ context.Context, c mcpserver.CallInfo, r audit.Record, result builtin.Result) {
+	tool := otherTool
+	if c.Served {
+		tool = c.Tool
+	}
+	verdict := r.Verdict
+	if verdict == "" {
+		verdict = "none"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting[c.ID] {
+		m.nWaiting--
+	}
+	delete(m.waiting, c.ID)
+	m.calls[callLabels{tool, verdict, mcpserver.Outcome(r, result)}]++
+	if m.durations[tool] == nil {
+		m.durations[tool] = &durations{counts: make([]uint64, len(buckets)+1)}
+	}
+	m.durations[tool].observe(time.Since(c.Arrived).Seconds())
+}
+
+func (d *durations) observe(seconds float64) {
+	i, _ := slices.BinarySearch(buckets, seconds) // the first bound that is not less
+	d.counts[i]++
+	d.sum += seconds
+}
