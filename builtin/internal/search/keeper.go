@@ -32,6 +32,10 @@ type holding struct {
 	stop context.CancelFunc
 	idle *time.Timer
 	done chan struct{} // closed when nothing fills the tree or saves it any more
+	// saved says that an index of the root is on disk: until that is loaded, which
+	// takes less time than to search without it, queries wait for loaded.
+	saved  bool
+	loaded chan struct{}
 }
 
 func (h *holding) state() State {
@@ -78,7 +82,28 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 		return false
 	}
 	h := k.hold(l.path)
-	return h != nil && h.tree != nil && h.tree.list(ctx, l, sel)
+	if h == nil || h.tree == nil {
+		return false
+	}
+	if h.saved {
+		k.await(ctx, h)
+	}
+	return h.tree.list(ctx, l, sel)
+}
+
+// await lets a query wait until the saved index is loaded.
+func (k *keeper) await(ctx context.Context, h *holding) {
+	select {
+	case <-h.loaded:
+		return
+	default:
+	}
+	k.gate.leave() // what is waited for waits for queries
+	defer k.gate.enter()
+	select {
+	case <-h.loaded:
+	case <-ctx.Done():
+	}
 }
 
 // hold finds the tree of a root, or starts to make it.
@@ -111,7 +136,8 @@ func (k *keeper) hold(path string) *holding {
 
 // put adds a tree, and starts to fill it. It needs mu.
 func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t, done: make(chan struct{})}
+	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
+	h.saved = k.engine.saves(path)
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
 	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.drop(h) })
@@ -143,18 +169,26 @@ func (k *keeper) drop(h *holding) {
 // fill makes the first listing, and then what rests on it.
 func (h *holding) fill(ctx context.Context, g *gate) {
 	defer close(h.done)
-	if !h.tree.build(ctx, g) {
+	workers := 1
+	if h.saved {
+		workers = h.tree.engine.config.Workers
+	}
+	if !h.tree.build(ctx, g, workers) {
 		h.tree.progress.set(Walking)
+		close(h.loaded)
 		return
 	}
 	h.tree.progress.set(Indexing)
-	h.tree.load(ctx, g)
+	if h.saved {
+		h.tree.load(ctx, g)
+	}
+	close(h.loaded)
 	h.tree.wakeUp() // it is ready when nothing is due
 	h.tree.index(ctx, g)
 }
 
 // build lists what a query without globs asks for, while no query runs.
-func (t *keptTree) build(ctx context.Context, g *gate) bool {
+func (t *keptTree) build(ctx context.Context, g *gate, workers int) bool {
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
 		t.dead.Store(true)
@@ -167,12 +201,12 @@ func (t *keptTree) build(ctx context.Context, g *gate) bool {
 	t.around()
 	l := &listing{root: root, path: t.path, scope: Scope{Base: t.path, Path: t.path}, top: withSlash(filepath.ToSlash(t.path))}
 	top := &dir{kept: t.top}
-	var buf walk.Buffer
-	walk.Parallel(ctx, 1, top, func(_ int, d *dir) []*dir {
-		if g.pause(ctx) != nil || t.files > t.engine.config.MaxKept {
+	buffers := make([]walk.Buffer, workers)
+	walk.Parallel(ctx, workers, top, func(w int, d *dir) []*dir {
+		if g.pause(ctx) != nil || t.overfull() {
 			return nil
 		}
-		return t.visit(l, d, &selection{}, &buf)
+		return t.visit(l, d, &selection{}, &buffers[w])
 	})
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
@@ -181,6 +215,13 @@ func (t *keptTree) build(ctx context.Context, g *gate) bool {
 	}
 	t.ready.Store(true)
 	return true
+}
+
+// overfull reports whether there are more files than may be kept.
+func (t *keptTree) overfull() bool {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	return t.files > t.engine.config.MaxKept
 }
 
 // attend empties the queue when something happens between queries, so that it
@@ -349,10 +390,14 @@ func (t *keptTree) stats(s *Stats) {
 	s.Index, s.Indexed, s.Unsaved = t.size, t.corpus, t.saved.err
 }
 
-// Warm begins to keep the list of a root before its first query, while none
-// runs. It returns at once.
+// Warm begins to keep the list of a root and its saved index before its first
+// query, while none runs. It returns at once. Of a root that has no saved index
+// nobody knows that it will be searched: nothing is done then.
 func (e *Engine) Warm(root string) {
-	if e.config.MaxKept >= 0 {
-		e.keeper.hold(filepath.Clean(root))
+	if root = filepath.Clean(root); e.config.MaxKept >= 0 && e.saves(root) {
+		e.keeper.hold(root)
 	}
 }
+
+// saves reports whether an index of the root has been saved.
+func (e *Engine) saves(root string) bool { return e.disk != nil && e.disk.Size(root) > 0 }

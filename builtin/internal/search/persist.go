@@ -160,7 +160,7 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 // are what they were.
 func (t *keptTree) load(ctx context.Context, g *gate) {
 	e := t.engine
-	if e.disk == nil || e.config.MaxMemory < 0 || !t.sees {
+	if e.config.MaxMemory < 0 || !t.sees {
 		return
 	}
 	sections, err := e.disk.Load(t.path, diskFormat, e.config.MaxMemory)

@@ -86,6 +86,17 @@ func TestPersisted(t *testing.T) {
 		k.mu.Unlock()
 		closeHost(t, e)
 	}
+	cold := New(Config{GlobalIgnore: os.DevNull, Dir: dir})
+	cold.Warm(root)
+	got, err := cold.Grep(context.Background(), q) // waits for the index
+	if s := cold.Stats(root); err != nil || cmp.Diff(want, got) != "" || s.Index == 0 {
+		t.Errorf("%+v, %v\n%s", s, err, cmp.Diff(want, got))
+	}
+	cold.Warm(filepath.Dir(root))
+	if s := cold.Stats(filepath.Dir(root)); s.State != Walking {
+		t.Errorf("a root of which nothing is known: %+v", s)
+	}
+	closeHost(t, cold)
 	other := New(Config{GlobalIgnore: os.DevNull, Dir: dir, MaxFile: 1000})
 	settle(t, other, root)
 	if s := other.Stats(root); s.Index != 0 {

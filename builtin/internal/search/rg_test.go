@@ -164,7 +164,6 @@ func newEngines(tb testing.TB, c Config) engines {
 // settle waits until all is kept that an engine keeps of a root.
 func settle(tb testing.TB, e *Engine, root string) {
 	tb.Helper()
-	e.Warm(root)
 	h := e.keeper.hold(root)
 	if h.tree == nil {
 		return
