@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,9 @@ func (h *Host) Stats() Stats {
 	}
 	return s
 }
+
+// Log receives the host's own messages.
+func (h *Host) Log() *slog.Logger { return h.log }
 
 // counts are what nothing else of a host counts.
 type counts struct {

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,8 +20,7 @@ type hostFlags struct {
 	tools    []string
 	trust    bool
 	stateDir string
-	auditLog string
-	verbose  bool
+	observe  observeFlags
 	scopes   scopeFlags
 	console  consoleFlags
 }
@@ -37,8 +34,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
-	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be recorded")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr")
+	f.observe.add(flags)
 }
 
 // addState adds the flag of what outlives the process.
@@ -53,15 +49,13 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	if err != nil {
 		return mcpserver.Config{}, err
 	}
-	level := slog.LevelWarn
-	if f.verbose {
-		level = slog.LevelDebug
-	}
 	cfg := mcpserver.Config{
 		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
-		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir, AuditLog: f.auditLog,
+		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
 		Remote: remote, Version: versionString(),
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}
+	if err := f.observe.apply(&cfg); err != nil {
+		return mcpserver.Config{}, err
 	}
 	f.console.apply(&cfg)
 	err = f.scopes.apply(&cfg)

@@ -23,7 +23,7 @@ func stdioCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return flags.console.beside(cmd.Context(), host, stdioKind, func() error {
+				return flags.beside(cmd.Context(), host, stdioKind, func() error {
 					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
 				})
 			})
@@ -32,6 +32,7 @@ func stdioCommand() *cobra.Command {
 	flags.add(cmd)
 	flags.scopes.add(cmd.Flags())
 	flags.console.add(cmd.Flags())
+	flags.observe.addServing(cmd.Flags())
 	return cmd
 }
 
@@ -67,7 +68,7 @@ func httpCommand() *cobra.Command {
 			announce(l, network.cert, token, file, made, cfg.Roots)
 			notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
-			return flags.console.beside(cmd.Context(), host, "http", func() error {
+			return flags.beside(cmd.Context(), host, "http", func() error {
 				return server.ServeHTTP(cmd.Context(), l, mcpserver.HTTPConfig{
 					Token: token, Principal: mcpserver.TokenPrincipal, Hosts: network.hosts, Inherited: l.Inherited,
 				})
@@ -77,6 +78,7 @@ func httpCommand() *cobra.Command {
 	flags.add(cmd)
 	network.add(cmd.Flags())
 	flags.console.add(cmd.Flags())
+	flags.observe.addServing(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")

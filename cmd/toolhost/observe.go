@@ -1,0 +1,187 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"toolhost/mcpserver"
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/metrics"
+	"toolhost/mcpserver/telemetry"
+)
+
+// observeFlags are the flags of what is told about a host: its messages, its record and its metrics.
+type observeFlags struct {
+	logFormat, logLevel string
+	verbose             bool
+	auditLog            string
+	auditMaxSize        byteSize
+	auditKeep           int
+	metrics             metrics.Config
+	serving             bool // clients, who may be traced and measured
+
+	count  *metrics.Metrics // nil unless metrics are served
+	traces *telemetry.Telemetry
+}
+
+func (f *observeFlags) add(flags *pflag.FlagSet) {
+	f.addLog(flags)
+	f.auditMaxSize = audit.DefaultMaxSize
+	flags.StringVar(&f.auditLog, "audit-log", "", "record every call in this `FILE`, and refuse calls that cannot be recorded")
+	flags.Var(&f.auditMaxSize, "audit-max-size", "begin a new audit log when this one would grow over so many bytes, such as 64MiB; 0 never does")
+	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "keep so many earlier audit logs, as FILE.1 and so on")
+}
+
+// addLog adds the flags of the messages on stderr.
+func (f *observeFlags) addLog(flags *pflag.FlagSet) {
+	flags.StringVar(&f.logFormat, "log-format", "text", "the `FORMAT` of messages on stderr: text or json")
+	flags.StringVar(&f.logLevel, "log-level", defaultLevel, "the least `LEVEL` of messages that are printed: debug, info, warn or error")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr; the same as --log-level debug")
+}
+
+// addServing adds the flags of a host that serves clients.
+func (f *observeFlags) addServing(flags *pflag.FlagSet) {
+	f.serving = true
+	flags.StringVar(&f.metrics.Address, "metrics", "", "serve metrics for Prometheus on this `ADDRESS`, such as 127.0.0.1:9464")
+	flags.StringVar(&f.metrics.TokenFile, "metrics-token-file", "", "the `FILE` with the bearer token of the scraper; needed where others can reach the address")
+}
+
+// defaultLevel tells what somebody should do something about.
+const defaultLevel = "warn"
+
+// logger writes messages as the flags say.
+func (f *observeFlags) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, defaultLevel))); err != nil {
+		return nil, usageError{fmt.Errorf("--log-level %s: it must be debug, info, warn or error", f.logLevel)}
+	}
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text", "": // a command without the flag
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %s: it must be text or json", f.logFormat)}
+}
+
+// apply configures a host.
+func (f *observeFlags) apply(cfg *mcpserver.Config) error {
+	if f.auditMaxSize > 0 && f.auditKeep < 1 {
+		return usageError{fmt.Errorf("--audit-keep %d: at least one earlier log is kept", f.auditKeep)}
+	}
+	if f.auditMaxSize > 0 && f.auditMaxSize < audit.MinSize {
+		return usageError{fmt.Errorf("--audit-max-size %s: at least %s, which the longest record takes", f.auditMaxSize, byteSize(audit.MinSize))}
+	}
+	cfg.AuditLog, cfg.AuditMaxSize, cfg.AuditKeep = f.auditLog, int64(f.auditMaxSize), f.auditKeep
+	var err error
+	if cfg.Log, err = f.logger(os.Stderr); err == nil && f.serving {
+		f.watch(cfg)
+	}
+	return err
+}
+
+// watch makes the host of this configuration one that is traced and measured, if that is asked for.
+func (f *observeFlags) watch(cfg *mcpserver.Config) {
+	if telemetry.Asked() {
+		var err error
+		if f.traces, err = telemetry.Start(context.Background(), telemetry.Config{Version: cfg.Version, Log: cfg.Log}); err != nil {
+			cfg.Log.Warn("OpenTelemetry cannot do all that the environment asks for", "error", err)
+		}
+		if f.traces != nil {
+			cfg.Observers = append(cfg.Observers, f.traces)
+		}
+	}
+	if f.metrics.Address != "" {
+		f.count = metrics.New()
+		cfg.Observers = append(cfg.Observers, f.count)
+	}
+}
+
+// beside serves the metrics, if they are asked for, for as long as serve runs, and then sends the last traces.
+func (f *observeFlags) beside(ctx context.Context, host *mcpserver.Host, serve func() error) (err error) {
+	defer func() {
+		if e := f.traces.Shutdown(context.WithoutCancel(ctx)); e != nil {
+			host.Log().Warn("the last traces or metrics could not be sent", "error", e)
+		}
+	}()
+	if f.count == nil {
+		return serve()
+	}
+	cfg := f.metrics
+	cfg.Version, cfg.Log = versionString(), host.Log()
+	site, err := f.count.Listen(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- site.Serve(ctx, host.Stats) }()
+	fmt.Fprintf(os.Stderr, "metrics on %s\n", site.URL())
+	err = serve()
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// beside serves what stands beside a server, for as long as serve runs.
+func (f *hostFlags) beside(ctx context.Context, host *mcpserver.Host, kind string, serve func() error) error {
+	return f.observe.beside(ctx, host, func() error { return f.console.beside(ctx, host, kind, serve) })
+}
+
+// A usageError is one of the command line.
+type usageError struct{ error }
+
+// A byteSize is a number of bytes as people write it.
+type byteSize int64
+
+// units are the suffixes of a [byteSize]. Letters alone are powers of 1024, as of dd and head.
+var units = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"B", 1}, {"", 1},
+}
+
+// Set implements pflag.Value.
+func (b *byteSize) Set(text string) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(strings.ToUpper(text), strings.ToUpper(u.suffix))
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > (1<<62)/u.bytes {
+			break
+		}
+		*b = byteSize(n * u.bytes)
+		return nil
+	}
+	return fmt.Errorf("%q is no size such as 64MiB, 500MB, 1G or 0", text)
+}
+
+// String implements pflag.Value.
+func (b byteSize) String() string {
+	for _, u := range units[:3] {
+		if n := int64(b) / u.bytes; n > 0 && n < 1024 && int64(b)%u.bytes == 0 {
+			return strconv.FormatInt(n, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// Type implements pflag.Value.
+func (byteSize) Type() string { return "SIZE" }
