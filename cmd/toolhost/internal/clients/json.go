@@ -16,7 +16,7 @@ type jsonFormat struct {
 }
 
 func (f jsonFormat) decode(body []byte) (map[string]any, error) {
-	if len(bytes.TrimSpace(body)) == 0 {
+	if isBlank(body) {
 		return map[string]any{}, nil
 	}
 	plain := bytes.Clone(body)
@@ -129,7 +129,7 @@ func (t jsonTree) object(path []string) (v hujson.Value, rest []string, err erro
 }
 
 func (jsonFormat) set(body []byte, path []string, value any) ([]byte, error) {
-	if len(bytes.TrimSpace(body)) == 0 {
+	if isBlank(body) {
 		body = []byte("{}\n")
 	}
 	t, err := parseJSON(body)
@@ -281,11 +281,14 @@ func (jsonFormat) remove(body []byte, path []string) ([]byte, error) {
 		before := obj.Members[n-1].Value
 		comma := before.EndOffset + len(before.AfterExtra)
 		return apply(body, splice{comma, comma + 1, ""}, splice{from, to, ""}), nil
-	case len(bytes.TrimSpace(body[parent.StartOffset+1:m.Name.StartOffset])) == 0 && len(bytes.TrimSpace(obj.AfterExtra)) == 0:
+	case isBlank(m.Name.BeforeExtra) && isBlank(m.Value.AfterExtra) && isBlank(obj.AfterExtra):
 		return apply(body, splice{parent.StartOffset, parent.EndOffset, "{}"}), nil
 	}
 	return apply(body, splice{from, to, ""}), nil
 }
+
+// isBlank reports whether there is nothing but what JSON takes for white space.
+func isBlank(extra []byte) bool { return len(bytes.Trim(extra, " \t\r\n")) == 0 }
 
 // isBlankLine reports whether there is nothing but blanks, without a line break.
 func isBlankLine(extra []byte) bool { return len(bytes.Trim(extra, " \t")) == 0 }
