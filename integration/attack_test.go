@@ -153,14 +153,24 @@ func TestAttacks(t *testing.T) {
 		}
 	}
 	for _, g := range order {
-		t.Run(strings.ReplaceAll(g.class, " ", "-")+"/"+g.profile, func(t *testing.T) {
-			w := newWorld(t)
-			h := w.host(t, setting{"stdio", client.Modern}, profileFlags(w, g.profile)...)
-			for _, a := range groups[g] {
-				w.attack(t, h, a, held && g.profile != "uncontained")
+		name := strings.ReplaceAll(g.class, " ", "-") + "/" + g.profile
+		run := func(user int) func(*testing.T) {
+			return func(t *testing.T) {
+				w := newWorld(t)
+				if user != 0 {
+					w.giveTo(t, user)
+				}
+				h := w.host(t, setting{"stdio", client.Modern}, profileFlags(w, g.profile)...)
+				for _, a := range groups[g] {
+					w.attack(t, h, a, held && g.profile != "uncontained")
+				}
+				w.end(t, h)
 			}
-			w.end(t, h)
-		})
+		}
+		t.Run(name, run(0))
+		if g.profile == "kernel" && os.Geteuid() == 0 { // what holds root may not hold a user, and the other way round
+			t.Run(name+"-user", run(ordinaryUser))
+		}
 	}
 }
 
@@ -271,7 +281,7 @@ func (w *world) host(t *testing.T, s setting, flags ...string) *witness {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	started, err := startHost(ctx, s, w.ws, cleanEnv(w.home), flags...)
+	started, err := startHostAs(ctx, w.as, s, w.ws, cleanEnv(w.home), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ const (
 // A world is a workspace with what surrounds it, and with what must not be seen or changed.
 type world struct {
 	root, ws, home, state string
+	user                  int // whose it all is, and who runs the host; 0: who runs the test
 
 	forms  map[string]string // what must not be shown, and what it is
 	before map[string]string // what must not change
@@ -150,6 +151,36 @@ func (w *world) links(t *testing.T) {
 		}
 	} else if l, err := net.Listen("unix", "socket"); err == nil {
 		l.Close()
+	}
+}
+
+// ordinaryUser runs hosts that must not be root's. Any number does that owns nothing.
+const ordinaryUser = 48_879
+
+// giveTo makes everything in the world a user's own.
+func (w *world) giveTo(t *testing.T, user int) {
+	t.Helper()
+	w.user = user
+	err := filepath.WalkDir(w.root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, user, user)
+	})
+	for dir := filepath.Dir(w.root); err == nil && dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+		err = os.Chown(dir, user, user) // the way there is open to its owner only
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.before = w.snapshot()
+}
+
+// as makes a process the world's user's.
+func (w *world) as(cmd *exec.Cmd) {
+	if w.user != 0 {
+		id := uint32(w.user)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
 	}
 }
 

@@ -46,6 +46,11 @@ var settings = []setting{
 
 // startHost starts a host in dir with the given flags and environment, and connects a client to it.
 func startHost(ctx context.Context, s setting, dir string, env []string, flags ...string) (*host, error) {
+	return startHostAs(ctx, func(*exec.Cmd) {}, s, dir, env, flags...)
+}
+
+// startHostAs is startHost after a last word about the process.
+func startHostAs(ctx context.Context, as func(*exec.Cmd), s setting, dir string, env []string, flags ...string) (*host, error) {
 	h := &host{stderr: &lockedBuffer{}, web: s.transport == "http"}
 	args := append([]string{s.transport}, flags...)
 	if h.web {
@@ -53,6 +58,7 @@ func startHost(ctx context.Context, s setting, dir string, env []string, flags .
 	}
 	h.cmd = exec.Command(binary, args...)
 	h.cmd.Dir, h.cmd.Env, h.cmd.Stderr = dir, env, h.stderr
+	as(h.cmd)
 	var err error
 	if h.web {
 		err = h.connectWeb(ctx, s.era)

@@ -23,6 +23,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // some hosts run as another user
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	binary = filepath.Join(dir, "toolhost")
 	build := exec.Command("go", "build", "-o", binary, "toolhost/cmd/toolhost")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
