@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/guard/settings"
 )
@@ -31,8 +32,18 @@ type Question struct {
 	State string
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
+	// Dir is where the command would run; empty when there is none.
+	Dir string
 	// Verdict is why it is asked, part by part.
 	Verdict guard.Verdict
+}
+
+// about notes what the question's call would do.
+func (q *Question) about(call *builtin.Call, plan builtin.Plan) {
+	q.Input, _ = call.Input() // what was bound from JSON encodes
+	if c := plan.Intent.Command; c != nil {
+		q.Dir = c.Dir.String()
+	}
 }
 
 // The decisions of a person.
@@ -59,7 +70,11 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 	if !a.scope.exact {
 		rules = nil // several agents may share it: what one was allowed is not for the others
 	}
-	call := h.questions.digest(a.scope.key, req, v)
+	key := a.scope.key
+	if a.session != "" {
+		key.value = newHandle // the call will ask for a session again when it is repeated
+	}
+	call := h.questions.digest(key, req, v)
 	if req.Answer == nil {
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
@@ -189,12 +204,12 @@ func (q *questions) pose(call []byte) string {
 }
 
 // errForged answers a state that is not one of this process, or was changed on its way.
-var errForged = errors.New("the requestState is not one of this host: send it back as it came, or call again without it")
+var errForged = errors.New("the requestState is not one of this host, or of one that has been started anew since: send it back as it came, or call again without it to be asked again")
 
 // parse takes a state apart whose signature is ours.
 func (q *questions) parse(state string) (nonce, call []byte, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(state)
-	if err != nil || len(raw) != nonceSize+2*sha256.Size {
+	if err != nil || len(raw) != nonceSize+2*sha256.Size || base64.RawURLEncoding.EncodeToString(raw) != state {
 		return nil, nil, errForged
 	}
 	nonce, call, mac := raw[:nonceSize], raw[nonceSize:nonceSize+sha256.Size], raw[nonceSize+sha256.Size:]

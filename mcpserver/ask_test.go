@@ -161,3 +161,20 @@ func ran(c *pipeClient) bool {
 	_, err := os.Stat(filepath.Join(c.root, "done"))
 	return err == nil
 }
+
+// A call that asks for a new session, and that a person must allow, asks for one again when it is repeated.
+func TestAskInANewSession(t *testing.T) {
+	c := startPipe(t, nil, askBeforeCommands)
+	call := func(extra string) string {
+		return strings.Replace(modernBash("1", "touch done", extra), `"_meta":{`, `"_meta":{"toolhost/session":"new",`, 1)
+	}
+	c.send(call(""))
+	var asked struct{ RequestState string }
+	if a := c.receive(); json.Unmarshal(a.Result, &asked) != nil || asked.RequestState == "" {
+		t.Fatalf("no question: %s %+v", a.Result, a.Error)
+	}
+	c.send(call(`"requestState":"` + asked.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`))
+	if a := c.receive(); !ran(c) || !strings.Contains(string(a.Result), `"session":`) {
+		t.Errorf("the allowed call did not run: %s %+v", a.Result, a.Error)
+	}
+}
