@@ -29,7 +29,6 @@ var (
 	buildInfo      = family{"toolhost_build_info", gauge, "1 for the version of this program and of Go."}
 	goroutines     = family{"go_goroutines", gauge, "Number of goroutines that currently exist."}
 	goInfo         = family{"go_info", gauge, "Information about the Go environment."}
-	goThreads      = family{"go_threads", gauge, "Number of OS threads created."}
 	gcDuration     = family{"go_gc_duration_seconds", summary, "A summary of the wall-time pause (stop-the-world) duration in garbage collection cycles."}
 	memAlloc       = family{"go_memstats_alloc_bytes", gauge, "Number of bytes allocated in heap and currently in use."}
 	memAllocTotal  = family{"go_memstats_alloc_bytes_total", counter, "Total number of bytes allocated in heap until now, even if released already."}

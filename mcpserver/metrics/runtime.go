@@ -3,7 +3,6 @@ package metrics
 import (
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"strconv"
 	"time"
 )
@@ -13,9 +12,6 @@ func writeRuntime(p *page) {
 	p.one(goroutines, float64(runtime.NumGoroutine()))
 	p.begin(goInfo)
 	p.sample(goInfo.name, labels{"version", runtime.Version()}, 1)
-	if threads := pprof.Lookup("threadcreate"); threads != nil {
-		p.one(goThreads, float64(threads.Count()))
-	}
 	writeCollections(p)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
