@@ -34,6 +34,7 @@ type journal struct {
 
 	mu    sync.Mutex
 	since int   // changes ended since it was tidied
+	kept  int   // changes remembered when it was tidied
 	grown int64 // bytes stored since it was tidied
 }
 

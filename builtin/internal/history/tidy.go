@@ -15,8 +15,10 @@ const (
 	youngest = time.Minute
 	// tidyEvery is how long a host that starts lets quota and age rest.
 	tidyEvery = time.Hour
-	// tidyAfter is after how many changes of a principal quota and age are enforced; tidyShare after which share of the quota.
+	// tidyAfter is after how many changes of a principal quota and age are enforced at the earliest, tidyPart after which part of those
+	// that are remembered, since each is read then; tidyShare after which share of the quota.
 	tidyAfter = 256
+	tidyPart  = 4
 	tidyShare = 16
 	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of 0.1 s (6 µs a change).
 	maxChanges = 20_000
@@ -37,7 +39,7 @@ func (s *Store) tidyDue() {
 func (s *Store) tidyFull(j *journal) {
 	j.mu.Lock()
 	j.since++
-	full := j.since >= tidyAfter || j.grown >= s.cfg.Quota/tidyShare
+	full := j.since >= max(tidyAfter, j.kept/tidyPart) || j.grown >= s.cfg.Quota/tidyShare
 	j.mu.Unlock()
 	if full {
 		s.tidied(s.tidy(j))
@@ -70,6 +72,9 @@ func (s *Store) tidy(j *journal) error {
 		}
 		settled := s.settlePending(x.records)
 		kept := x.records[s.forget(x.records):]
+		j.mu.Lock()
+		j.kept = len(kept)
+		j.mu.Unlock()
 		if settled || len(kept) < len(x.records) || x.ends > 0 || len(x.damaged) > 0 {
 			if err := j.replaceIndex(kept, x.damaged, s.cfg.Sync); err != nil {
 				return err
