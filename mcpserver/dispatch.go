@@ -118,7 +118,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
 	if question != nil {
-		question.Input, _ = call.Input() // what was bound from JSON encodes
+		question.about(call, plan)
 		reply.Question = question
 		return reply.with(refused(verdict))
 	}
