@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +20,12 @@ var assets embed.FS
 // pages are the templates.
 type pages struct{ all *template.Template }
 
-func parsePages() (*pages, error) {
+func parsePages(roots []string) (*pages, error) {
+	short := shortener(roots)
 	funcs := template.FuncMap{
-		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "fields": fields, "callText": callText,
-		"changes": changes, "resultLines": resultLines, "recordText": recordText, "hasRules": hasRules, "period": period, "tab": newTab,
+		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "fields": fields, "callText": func(c call) string { return recordText(c.Record, short) },
+		"changes": changes, "resultLines": resultLines, "recordText": func(r audit.Record) string { return recordText(r, short) }, "short": short, "from": from,
+		"hasRules": hasRules, "period": period, "tab": newTab,
 		"words": strings.Fields, "stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}
 	all, err := template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
@@ -141,17 +144,43 @@ func period(p string) string {
 	return p
 }
 
-// callText is what a call is about, in one or a few lines: its command, or its files.
-func callText(c call) string { return recordText(c.Record) }
-
-func recordText(r audit.Record) string {
-	switch {
-	case r.Command != "":
-		return visible(r.Command)
-	case len(r.Writes) > 0:
-		return visible(strings.Join(r.Writes, "\n"))
+// recordText is what a call is about, in one or a few lines: its command, or its files.
+func recordText(r audit.Record, short func(string) string) string {
+	files := r.Writes
+	if len(files) == 0 {
+		files = r.Reads
 	}
-	return visible(strings.Join(r.Reads, "\n"))
+	if r.Command != "" {
+		return visible(r.Command)
+	}
+	var all []string
+	for _, f := range files {
+		all = append(all, short(f))
+	}
+	return strings.Join(all, "\n")
+}
+
+// shortener makes paths below the first root relative to it, as callers may write them.
+func shortener(roots []string) func(string) string {
+	root := roots[0]
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
+	return func(path string) string {
+		if rest, ok := strings.CutPrefix(path, root); ok && rest != "" {
+			path = rest
+		}
+		return visible(path)
+	}
+}
+
+// from says where a rule stands, if that is a file or a flag.
+func from(source string) string {
+	if source == "built in" {
+		return ""
+	}
+	return visible(source)
 }
 
 // A tally is how many lines a diff adds and removes.

@@ -72,16 +72,23 @@ func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*que
 	return q, nil
 }
 
-// answers are the decisions a person can take, and how they are told of afterwards.
-var answers = map[string]string{
-	mcpserver.AllowOnce: "was allowed once", mcpserver.AlwaysAllow: "was allowed, and will be from now on",
-	mcpserver.DenyIt: "was denied",
+// told says how a decision is told of afterwards; it is empty for what is none.
+func told(decision string, at time.Time) string {
+	switch decision {
+	case mcpserver.AllowOnce:
+		return "was allowed once at " + clock(at)
+	case mcpserver.AlwaysAllow:
+		return "was allowed at " + clock(at) + ", and will be from now on"
+	case mcpserver.DenyIt:
+		return "was denied at " + clock(at)
+	}
+	return ""
 }
 
 // answer gives a question its answer. The error says why the answer has no effect.
 func (c *Console) answer(id uint64, decision, reason string) (said string, err error) {
-	text, ok := answers[decision]
-	if !ok {
+	text := told(decision, time.Now())
+	if text == "" {
 		return "", errors.New("no decision was given: nothing has been decided")
 	}
 	c.mu.Lock()
@@ -94,7 +101,7 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 	if q != nil && decision == mcpserver.AlwaysAllow && len(q.Asked.Always) == 0 {
 		return "", errors.New("this call can be allowed once only: nothing has been decided")
 	}
-	if err := c.settle(id, fmt.Sprintf("%s at %s", text, clock(time.Now()))); err != nil {
+	if err := c.settle(id, text); err != nil {
 		return "", err
 	}
 	q.reply <- mcpserver.Answer{Decision: decision, Reason: reason}

@@ -66,7 +66,7 @@ type Site struct {
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
 	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind}
 	var err error
-	if s.pages, err = parsePages(); err != nil {
+	if s.pages, err = parsePages(host.Roots()); err != nil {
 		return nil, err
 	}
 	id := make([]byte, 4)

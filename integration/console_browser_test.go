@@ -1,0 +1,396 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"toolhost/integration/client"
+)
+
+// screenshotDir names the environment variable with the directory that pictures of the console are kept in, to be
+// looked at by a person.
+const screenshotDir = "TOOLHOST_SCREENSHOTS"
+
+// newChromium starts a browser with nothing in it, or skips the test where there is none.
+func newChromium(t *testing.T) browser {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no chromium is installed: the console is not tried in a browser (apt-get install chromium)")
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+	}
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := browser{t, ctx}
+	b.do() // starts it
+	return b
+}
+
+// A browser is one window of chromium.
+type browser struct {
+	*testing.T
+	ctx context.Context
+}
+
+func (b browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.Fatalf("in the browser: %v", err)
+	}
+}
+
+// in is the browser for a subtest.
+func (b browser) in(t *testing.T) browser { return browser{t, b.ctx} }
+
+// open goes to a page. A page that is still on its way from before ends that, so it is tried again.
+func (b browser) open(url string) {
+	b.Helper()
+	eventually(b.T, func() (missing string) {
+		if err := chromedp.Do(b.ctx, chromedp.Navigate(url)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func (b browser) size(width, height int64) { b.Helper(); b.do(chromedp.EmulateViewport(width, height)) }
+
+func (b browser) press(selector string) { b.Helper(); b.do(chromedp.Click(chromedp.CSS(selector))) }
+
+func (b browser) enter(selector, text string) {
+	b.Helper()
+	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// eval returns the value of an expression. Arguments stand in it as JSON.
+func eval[V any](b browser, expression string, args ...any) V {
+	b.Helper()
+	v, err := tryEval[V](b, expression, args...)
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// tryEval is eval for a page that may be on its way.
+func tryEval[V any](b browser, expression string, args ...any) (v V, err error) {
+	var shown []any
+	for _, arg := range args {
+		raw, err := json.Marshal(arg)
+		if err != nil {
+			return v, err
+		}
+		shown = append(shown, string(raw))
+	}
+	return chromedp.Run(b.ctx, chromedp.Evaluate[V](fmt.Sprintf(expression, shown...)))
+}
+
+// until waits until an expression holds.
+func (b browser) until(expression string, args ...any) {
+	b.Helper()
+	eventually(b.T, func() (missing string) {
+		ok, err := tryEval[bool](b, expression, args...)
+		if ok {
+			return ""
+		}
+		page, _ := tryEval[string](b, "document.body.innerText")
+		return fmt.Sprintf("%s %v: not on the page, %v\n%s", expression, args, err, page)
+	})
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+// shows waits until an element holds a text.
+func (b browser) shows(selector, text string) {
+	b.Helper()
+	b.until(`[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))`, selector, text)
+}
+
+// lacks waits until no element is left.
+func (b browser) lacks(selector string) { b.Helper(); b.until(`!document.querySelector(%s)`, selector) }
+
+// answer presses a button of the question on the page until the question is gone: one that has just appeared
+// takes no answer.
+func (b browser) answer(button string) {
+	b.Helper()
+	b.until(`((button) => {
+		if (button && !button.disabled) button.click();
+		return !button;
+	})(document.querySelector(".question " + %s))`, button)
+}
+
+// keep keeps a picture where the environment asks for it.
+func (b browser) keep(name string, width, height int64, scheme string) {
+	b.Helper()
+	dir := os.Getenv(screenshotDir)
+	if dir == "" {
+		return
+	}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.Fatal(err)
+	}
+	b.size(width, height)
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+		b.Error(err)
+	}
+}
+
+// hostile is what a command prints to take over the page, and to look like something else.
+const hostile = `<script>document.title='owned'</script><img src=x onerror=document.title='owned'></pre></li><h1>Approved</h1>`
+
+const browserRules = `{"permissions":{"defaultMode":"default","deny":["Read(.env)"],"ask":["Bash(git push:*)"],"allow":["Bash(printf:*)","Bash(sleep:*)"]}}`
+
+// TestConsoleInBrowser does in a browser what a person does: sees calls, allows, denies, always allows, undoes,
+// stops.
+func TestConsoleInBrowser(t *testing.T) {
+	b := newChromium(t)
+	c := startConsole(t, setting{"http", client.Modern}, browserRules)
+	c.Meta = map[string]any{"threadId": "one"}
+	mustWrite(t, filepath.Join(c.dir, ".env"), "SECRET=1\n")
+	mustWrite(t, filepath.Join(c.dir, "app.toml"), "port = 8080\nhost = \"localhost\"\n")
+	b.size(1000, 900)
+	b.open(c.link)
+	b.shows("#link-text", "live")
+	b.shows(".empty", "Nothing waits")
+	if where := eval[string](b, "location.href"); where != c.at("/") {
+		t.Errorf("the code was exchanged, and the address is %s", where)
+	}
+	b.keep("empty-light", 1000, 900, "light")
+	for _, step := range []struct {
+		name string
+		do   func(browser, *consoleHost)
+	}{
+		{"calls appear", seesCalls}, {"hostile output is text", seesHostile}, {"allow", allows}, {"deny", denies}, {"always", allowsAlways},
+		{"task", stopsTask}, {"undo", undoes}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
+		{"nothing is wider than a phone", fitsPhone}, {"another browser gets nothing", staysOut},
+	} {
+		t.Run(step.name, func(t *testing.T) { step.do(b.in(t), c) })
+	}
+}
+
+func seesCalls(b browser, c *consoleHost) {
+	c.begin(b.T, "Read", `{"file_path":".env"}`)()
+	c.begin(b.T, "Read", `{"file_path":"app.toml"}`)()
+	b.shows(".call.refused summary", ".env")
+	b.shows(".call.done summary", "app.toml")
+}
+
+func seesHostile(b browser, c *consoleHost) {
+	mustWrite(b.T, filepath.Join(c.dir, "hostile.txt"), hostile+"\x1b[2J\x1b]0;x\a\u202egnp.exe\n")
+	if r := c.begin(b.T, "Read", `{"file_path":"hostile.txt"}`)(); r.IsError {
+		b.Fatal(r.Text())
+	}
+	b.shows(".call .result", "onerror=document.title")
+	b.shows(".call .result", "⟨U+202E⟩gnp.exe")
+	b.shows(".call .result", "␛[2J␛]0;x␇")
+	if eval[bool](b, `!!document.querySelector("main img, main script, main h1:not(.unseen)") || document.title.includes("owned")`) {
+		b.Error("the output became part of the page")
+	}
+}
+
+func allows(b browser, c *consoleHost) {
+	result := c.begin(b.T, "Edit", `{"file_path":"app.toml","old_string":"8080","new_string":"9090"}`)
+	b.shows(".question .row.del", "8080")
+	b.shows("title", "(1)")
+	b.shows("#call", "waits for you")
+	b.keep("question-light", 1000, 900, "light")
+	b.keep("question-dark", 1000, 900, "dark")
+	b.keep("question-phone-light", 360, 740, "light")
+	b.keep("question-phone-dark", 360, 740, "dark")
+	b.size(360, 740)
+	if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+		b.Errorf("the question is %d pixels wide on a phone", wide)
+	}
+	b.size(1000, 900)
+	b.answer(`button[value="allow once"]`)
+	b.shows("#say", "allowed once")
+	if r := result(); r.IsError {
+		b.Fatal(r.Text())
+	}
+	b.shows(".call.done .plus", "+1")
+}
+
+func denies(b browser, c *consoleHost) {
+	result := c.begin(b.T, "Bash", `{"command":"git push origin main"}`)
+	b.shows(".question", "git push")
+	b.enter(`.question input[name="reason"]`, "open a pull request")
+	b.answer(".deny button")
+	b.shows(".settled", "was denied")
+	if r := result(); !r.IsError || !strings.Contains(r.Text(), "open a pull request") {
+		b.Error(r.Text())
+	}
+}
+
+func allowsAlways(b browser, c *consoleHost) {
+	const write = `{"file_path":"notes.md","content":"# Notes\n"}`
+	result := c.begin(b.T, "Write", write)
+	b.shows(".question", "notes.md")
+	b.answer(`button[value="always allow"]`)
+	if r := result(); r.IsError {
+		b.Fatal(r.Text())
+	}
+	if r := c.begin(b.T, "Write", write)(); r.IsError {
+		b.Errorf("the rule was not remembered: %s", r.Text())
+	}
+}
+
+func stopsTask(b browser, c *consoleHost) {
+	if r := c.begin(b.T, "Bash", `{"command":"for i in 1 2 3; do printf 'line %s <b>\\n' $i; done; sleep 600","run_in_background":true}`)(); r.IsError {
+		b.Fatal(r.Text())
+	}
+	b.shows(".task .state", "running")
+	b.keep("live-light", 1000, 900, "light")
+	b.keep("live-dark", 1000, 900, "dark")
+	b.keep("live-phone-light", 360, 740, "light")
+	b.size(1000, 900)
+	b.press(".task a")
+	b.shows("#output", "line 3 <b>")
+	b.keep("task-light", 1000, 900, "light")
+	b.press("#task-stop button")
+	b.shows("#task-state", "ended")
+	b.open(c.at("/"))
+	b.shows(".task .state", "ended")
+}
+
+func undoes(b browser, c *consoleHost) {
+	b.open(c.at("/history"))
+	b.keep("history-light", 1000, 900, "light")
+	b.keep("history-phone-dark", 360, 740, "dark")
+	b.size(1000, 900)
+	b.until(`((a) => a && (a.click(), true))([...document.querySelectorAll("a.what")].find((a) => a.textContent.includes("app.toml")))`)
+	b.shows(".row.add", "9090")
+	b.keep("change-light", 1000, 900, "light")
+	b.press(".undo button.main")
+	b.shows("#say", "Undone")
+	if got, err := os.ReadFile(filepath.Join(c.dir, "app.toml")); err != nil || !strings.Contains(string(got), "8080") {
+		b.Errorf("the file holds %q, %v", got, err)
+	}
+}
+
+func explains(b browser, c *consoleHost) {
+	b.open(c.at("/rules"))
+	b.enter("#input", "git push --force && cat .env")
+	b.press(".panel button.main")
+	b.shows(".explained .verdict", "deny")
+	b.shows(".explained code", "Read(.env)")
+	b.keep("rules-light", 1000, 900, "light")
+	b.keep("rules-phone-dark", 360, 740, "dark")
+	b.size(1000, 900)
+}
+
+func searches(b browser, c *consoleHost) {
+	b.open(c.at("/audit"))
+	b.shows(".record .tool", "Edit")
+	b.enter("#text", ".env")
+	b.press(".search button")
+	b.shows("#text", "")
+	b.lacks(".record .verdict.allow")
+	b.shows(".record code", ".env")
+	b.keep("audit-light", 1000, 900, "light")
+	b.keep("audit-phone-light", 360, 740, "light")
+	b.size(1000, 900)
+}
+
+// usesKeyboard answers without a pointer: Tab leads to the answers in their order, and Enter in the reason denies.
+func usesKeyboard(b browser, c *consoleHost) {
+	b.open(c.at("/"))
+	b.shows("#link-text", "live")
+	result := c.begin(b.T, "Bash", `{"command":"git push origin dev"}`)
+	b.shows(".question", "git push origin dev")
+	b.do(chromedp.Focus(chromedp.CSS(".question .input")))
+	var seen []string
+	for range 8 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		seen = append(seen, eval[string](b, `document.activeElement.name || document.activeElement.tagName`))
+		if !eval[bool](b, `document.activeElement.matches(":focus-visible") && getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+			b.Errorf("the focus on %s cannot be seen", seen[len(seen)-1])
+		}
+		if seen[len(seen)-1] == "reason" {
+			break
+		}
+	}
+	if got, want := strings.Join(seen, " "), "SUMMARY decision reason"; got != want {
+		b.Fatalf("Tab leads to %q, want %q", got, want)
+	}
+	eventually(b.T, func() (missing string) { // one that has just appeared takes no answer
+		b.do(chromedp.KeyEvent(kb.Enter))
+		if eval[bool](b, `!!document.querySelector(".question")`) {
+			return "the question stands still"
+		}
+		return ""
+	})
+	if r := result(); !r.IsError || !strings.Contains(r.Text(), "the person refused") {
+		b.Error(r.Text())
+	}
+}
+
+func fitsPhone(b browser, c *consoleHost) {
+	b.size(360, 740)
+	for _, path := range []string{"/", "/history", "/rules", "/audit"} {
+		b.open(c.at(path))
+		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+			b.Errorf("%s is %d pixels wide", path, wide)
+		}
+	}
+}
+
+func staysOut(b browser, c *consoleHost) {
+	other := newChromium(b.T)
+	other.open(c.at("/"))
+	other.shows("h1", "Console")
+	other.shows("p", "opened by a link that works once")
+	other.keep("enter-light", 1000, 600, "light")
+	if text := eval[string](other, "document.documentElement.outerHTML"); strings.Contains(text, c.dir) {
+		other.Errorf("the page tells what it should not:\n%s", text)
+	}
+}
+
+// TestConsolesAgree shows the same on two pages, and lets one see what the other has answered.
+func TestConsolesAgree(t *testing.T) {
+	one, two := newChromium(t), newChromium(t)
+	c := startConsole(t, setting{"stdio", client.Legacy}, askPush)
+	one.open(c.link)
+	one.shows("#link-text", "live")
+	c.link = c.openLink(t)
+	two.open(c.link)
+	two.shows("#link-text", "live")
+	result := c.begin(t, "Bash", `{"command":"echo push 1"}`)
+	one.shows(".question", "echo push 1")
+	two.shows(".question", "echo push 1")
+	two.answer(`button[value="allow once"]`)
+	one.lacks(".question")
+	one.shows(".settled", "allowed once")
+	if r := result(); r.IsError {
+		t.Error(r.Text())
+	}
+}
