@@ -2,8 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
@@ -39,9 +37,13 @@ const (
 
 // An HTTPConfig says who may call over HTTP.
 type HTTPConfig struct {
-	// Token is the bearer token that callers must present. Empty is refused.
+	// Verifier knows the callers by their tokens. Nil is refused, unless there is a Token.
+	Verifier auth.Verifier
+	// Metadata tells clients where tokens are issued (RFC 9728). Nil: nowhere but here.
+	Metadata *auth.Metadata
+	// Token is the one token that callers may present when there is no Verifier.
 	Token string
-	// Principal is who the bearer of the token is.
+	// Principal is who the bearer of the token is. What its commands run in is made ready ahead.
 	Principal string
 	// Hosts are names beyond the loopback ones under which the server may be addressed. The address that a client
 	// has connected to always counts: no name can be rebound to it.
@@ -55,12 +57,16 @@ type HTTPConfig struct {
 
 // ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
 func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
-	if cfg.Token == "" {
-		return errors.New("a server on a port needs a token: any page in a browser can reach it")
+	if cfg.Verifier == nil {
+		single, err := auth.NewSingle(cfg.Token, cfg.Principal)
+		if err != nil {
+			return err
+		}
+		cfg.Verifier = single
 	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	sessions := newSessionTable(cfg.Principal)
+	sessions := newSessionTable()
 	library := server.NewStreamableHTTPServer(s.mcp,
 		server.WithEndpointPath(Endpoint),
 		server.WithSessionIdManagerResolver(sessions),
@@ -71,14 +77,16 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	if cfg.limits == (httpLimits{}) {
 		cfg.limits = usualLimits()
 	}
-	door := &door{server: s, cfg: cfg, next: library, sessions: sessions, running: newAdmission(cfg.limits), base: base}
+	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), base: base}
 	web := &http.Server{
 		Handler:           door.routes(),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: quietLog(s.host.log),
 	}
-	go s.host.Warm(cfg.Principal)
+	if cfg.Principal != "" {
+		go s.host.Warm(cfg.Principal)
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	select {
@@ -123,12 +131,13 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 // A door stands before the library and lets in only what may come in: the right host and origin, a known
 // bearer, a body of bounded size, a session of the same principal.
 type door struct {
-	server   *Server
-	cfg      HTTPConfig
-	next     http.Handler
-	sessions *sessionTable
-	running  *admission
-	base     context.Context
+	server    *Server
+	cfg       HTTPConfig
+	next      http.Handler
+	reception *reception
+	sessions  *sessionTable
+	running   *admission
+	base      context.Context
 }
 
 func (d *door) routes() http.Handler {
@@ -136,6 +145,10 @@ func (d *door) routes() http.Handler {
 	mux.HandleFunc(Endpoint, d.enter)
 	mux.HandleFunc("GET "+healthPath, d.healthy)
 	mux.HandleFunc("GET "+readyPath, d.ready)
+	if d.cfg.Metadata != nil {
+		mux.HandleFunc("GET "+auth.MetadataPath, d.describe)
+		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.describe) // the path of the resource follows
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		deny(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
 	})
@@ -150,16 +163,15 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		deny(w, http.StatusForbidden, err.Error())
 		return
 	}
-	if !d.authorised(r) {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="toolhost"`)
-		deny(w, http.StatusUnauthorized, "a bearer token is needed: send Authorization: Bearer <token>")
+	who, ok := d.reception.identify(w, r)
+	if !ok {
 		return
 	}
-	if status, text := d.sessions.check(r); status != 0 {
+	if status, text := d.sessions.check(r, who); status != 0 {
 		deny(w, status, text)
 		return
 	}
-	place := d.running.place(d.cfg.Principal)
+	place := d.running.place(who.Principal)
 	defer place.leave()
 	if r.Method == http.MethodGet {
 		if no := place.listen(); no != nil {
@@ -168,9 +180,11 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if r.Method != http.MethodPost {
-		d.next.ServeHTTP(newCallStream(w), r)
+		ctx, release := hold(r.Context(), who, true)
+		defer release()
+		d.next.ServeHTTP(newCallStream(w), r.WithContext(withClient(ctx, &client{who: who})))
 		if id := r.Header.Get(server.HeaderKeySessionID); r.Method == http.MethodDelete {
-			d.server.host.scopes.end(scopeKey{d.cfg.Principal, kindSession, id}) // which is gone, or was never there
+			d.server.host.scopes.end(scopeKey{who.Principal, kindSession, id}) // which is gone, or was never there
 		}
 		return
 	}
@@ -191,11 +205,11 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.server.host.nameSession(&m, body)
-	d.post(w, r, m, place)
+	d.post(w, r, m, place, who)
 }
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
-func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *place) {
+func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *place, who auth.Identity) {
 	modern := m.modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == methodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
@@ -214,6 +228,8 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		defer cancel(nil)
 		defer context.AfterFunc(d.base, func() { cancel(errClosed) })()
 	}
+	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
+	defer release()
 	session := ""
 	if !modern {
 		session = r.Header.Get(server.HeaderKeySessionID)
@@ -225,7 +241,6 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	stream := newCallStream(w)
 	defer stream.end(m)
 	defer place.leave() // first: who has the answer may use the id again
-	who := auth.Identity{Principal: d.cfg.Principal, Rights: auth.All}
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
 		c.arrival = d.server.host.Arrive(who, m.Params.Meta, session, false)
@@ -236,6 +251,9 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		}
 	}
 	d.next.ServeHTTP(stream, r.WithContext(withClient(ctx, c)))
+	if errors.Is(context.Cause(ctx), errRevoked) {
+		stream.revoked(m)
+	}
 }
 
 // checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.
@@ -280,11 +298,4 @@ func (d *door) knownHost(host string, r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// authorised compares digests in constant time, so that neither content nor length of the token shows.
-func (d *door) authorised(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(d.cfg.Token))
-	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }

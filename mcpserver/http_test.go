@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-const testToken = "a token of these tests"
+const testToken = "a-token-of-these-tests"
 
 // startWeb serves a host on a port of its own.
 func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (url, root string) {

@@ -21,10 +21,10 @@ type Identity struct {
 	Principal string
 	// Rights are the kinds of tools that may be called.
 	Rights Rights
-	// Expires is when the credential ends; zero: never. A stream that is open then is closed.
+	// Expires is when the credential ends; zero: never. Calls that run then go on.
 	Expires time.Time
-	// Revoked is closed when the credential was taken back. Nil: that never happens.
-	Revoked <-chan struct{}
+	// Valid is done when the credential was taken back: nothing of it goes on. Nil: that never happens.
+	Valid context.Context
 }
 
 // A Verifier knows callers by their bearer tokens.
@@ -53,7 +53,7 @@ func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
 			return who, nil
 		}
 		var e *Error
-		if errors.As(err, &e) && e.Kind > worst.Kind {
+		if errors.As(err, &e) && (e.Kind > worst.Kind || e.Kind == worst.Kind && worst.Scope == "") {
 			worst = e
 		}
 	}

@@ -97,7 +97,10 @@ func (t *Throttle) Failed(remote string) time.Duration {
 }
 
 // Passed remembers that a token was right.
-func (t *Throttle) Passed(bearer string) {
+func (t *Throttle) Passed(remote, bearer string) {
+	if _, shared := origin(remote); shared {
+		return
+	}
 	sum, now := sha256.Sum256([]byte(bearer)), time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()

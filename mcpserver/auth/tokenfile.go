@@ -44,8 +44,9 @@ type TokenFile struct {
 // held is a token in force.
 type held struct {
 	Token
-	sum     [sha256.Size]byte
-	revoked chan struct{}
+	sum    [sha256.Size]byte
+	valid  context.Context
+	revoke context.CancelFunc
 }
 
 // OpenTokenFile reads a tokens file. An error says why it cannot be believed: it is broken, or others than its owner can
@@ -80,7 +81,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Expired, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
 	}
 	f.watch.Do(f.startWatch)
-	return Identity{Principal: TokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Revoked: found.revoked}, nil
+	return Identity{Principal: TokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Valid: found.valid}, nil
 }
 
 // Close ends the watch of the file.
@@ -157,21 +158,24 @@ func same(now, then fs.FileInfo) bool {
 func (f *TokenFile) replace(tokens []Token) {
 	old := f.held
 	f.held = make([]held, 0, len(tokens)) // a new one: the old is in use without the lock
-	kept := map[chan struct{}]bool{}
+	kept := map[context.Context]bool{}
 	for _, t := range tokens {
-		h := held{Token: t, revoked: make(chan struct{})}
-		hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
+		h := held{Token: t}
+		_, _ = hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
 		for _, o := range old {
 			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && o.Expires.Equal(t.Expires) {
-				h.revoked = o.revoked
-				kept[o.revoked] = true
+				h.valid, h.revoke = o.valid, o.revoke
+				kept[o.valid] = true
 			}
+		}
+		if h.valid == nil {
+			h.valid, h.revoke = context.WithCancel(context.Background())
 		}
 		f.held = append(f.held, h)
 	}
 	for _, o := range old {
-		if !kept[o.revoked] {
-			close(o.revoked)
+		if !kept[o.valid] {
+			o.revoke()
 		}
 	}
 }
