@@ -77,7 +77,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	if cfg.limits == (httpLimits{}) {
 		cfg.limits = usualLimits()
 	}
-	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), base: base}
+	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), base: base}
 	web := &http.Server{
 		Handler:           door.routes(),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -137,6 +137,7 @@ type door struct {
 	reception *reception
 	sessions  *sessionTable
 	running   *admission
+	kept      *keptStreams
 	base      context.Context
 }
 
@@ -173,19 +174,8 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	place := d.running.place(who.Principal)
 	defer place.leave()
-	if r.Method == http.MethodGet {
-		if no := place.listen(); no != nil {
-			no.send(w, envelope{})
-			return
-		}
-	}
 	if r.Method != http.MethodPost {
-		ctx, release := hold(r.Context(), who, true)
-		defer release()
-		d.next.ServeHTTP(newCallStream(w), r.WithContext(withClient(ctx, &client{who: who})))
-		if id := r.Header.Get(server.HeaderKeySessionID); r.Method == http.MethodDelete {
-			d.server.host.scopes.end(scopeKey{who.Principal, kindSession, id}) // which is gone, or was never there
-		}
+		d.attend(w, r, who, place)
 		return
 	}
 	body, no := readBody(w, r, place)
@@ -206,6 +196,29 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	d.server.host.nameSession(&m, body)
 	d.post(w, r, m, place, who)
+}
+
+// attend serves what carries no message: the streams of legacy sessions, and their end.
+func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity, place *place) {
+	if r.Method == http.MethodGet {
+		if no := place.listen(); no != nil {
+			no.send(w, envelope{})
+			return
+		}
+	}
+	ctx, release := hold(r.Context(), who, true)
+	defer release()
+	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
+	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
+	if legacy && r.Method == http.MethodGet && event != "" {
+		d.kept.resume(ctx, w, session, event)
+		return
+	}
+	d.next.ServeHTTP(newCallStream(w), r.WithContext(withClient(ctx, &client{who: who})))
+	if legacy && r.Method == http.MethodDelete {
+		d.kept.end(session)
+		d.server.host.scopes.end(scopeKey{who.Principal, kindSession, session})
+	}
 }
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
@@ -239,6 +252,9 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		return
 	}
 	stream := newCallStream(w)
+	if session != "" {
+		stream.keep = func() *keptStream { return d.kept.open(session) }
+	}
 	defer stream.end(m)
 	defer place.leave() // first: who has the answer may use the id again
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}

@@ -1,0 +1,487 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// serveWeb serves a host; stop ends the server and waits for it.
+func serveWeb(t testing.TB, h *Host, change ...func(*HTTPConfig)) (url string, stop func()) {
+	t.Helper()
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := HTTPConfig{Token: testToken, Principal: TokenPrincipal}
+	for _, f := range change {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeHTTP(ctx, l, cfg) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	t.Cleanup(stop)
+	return "http://" + l.Addr().String() + Endpoint, stop
+}
+
+func mayRun(c *Config) { c.Allow, c.Remote = []string{"Bash"}, true }
+
+// modernCall is a call of a tool in the conversation of this name.
+func modernCall(tool, args, thread string) webRequest {
+	meta := strings.Replace(modernMeta, `"_meta":{`, fmt.Sprintf(`"_meta":{"threadId":%q,`, thread), 1)
+	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, tool, args, meta))
+}
+
+// holdCommands starts a command in each conversation that runs until the file go exists, and waits until all of them run.
+func holdCommands(t *testing.T, url, root string, threads ...string) (answers chan string) {
+	t.Helper()
+	answers = make(chan string, len(threads))
+	for _, thread := range threads {
+		go func() {
+			_, body := modernCall("Bash", fmt.Sprintf(`{"command":"touch started-%s; until [ -e go ]; do sleep 0.01; done; echo finished"}`, thread), thread).do(t, url)
+			answers <- body
+		}()
+	}
+	for _, thread := range threads {
+		waitForFile(t, filepath.Join(root, "started-"+thread))
+	}
+	return answers
+}
+
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {
+	t.Helper()
+	if code, _ := rpcError(t, body); resp.StatusCode != status || resp.Header.Get("Retry-After") == "" || code == 0 {
+		t.Errorf("%s: status %s, Retry-After %q: %s", what, resp.Status, resp.Header.Get("Retry-After"), body)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	ask := func(t *testing.T, address, path string) int {
+		t.Helper()
+		resp, err := http.Get(strings.TrimSuffix(address, Endpoint) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if body, _ := io.ReadAll(resp.Body); len(body) > 20 {
+			t.Errorf("%s tells strangers too much: %s", path, body)
+		}
+		return resp.StatusCode
+	}
+	broken := filepath.Join(t.TempDir(), "settings.json")
+	writeFile(t, broken, "{")
+	file := filepath.Join(t.TempDir(), "file")
+	writeFile(t, file, "")
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		ready  int
+	}{
+		{"as it should be", func(*Config) {}, 200},
+		{"broken settings", func(c *Config) { c.Settings = []string{broken} }, 503},
+		{"no state", func(c *Config) { c.StateDir = filepath.Join(file, "state") }, 503},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := openHost(t, nil, tt.change)
+			url, _ := serveWeb(t, h)
+			if health, ready := ask(t, url, healthPath), ask(t, url, readyPath); health != 200 || ready != tt.ready {
+				t.Errorf("health %d, ready %d, want %d", health, ready, tt.ready)
+			}
+		})
+	}
+}
+
+func TestDrainOverHTTP(t *testing.T) {
+	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
+	url, stop := serveWeb(t, h)
+	answers := holdCommands(t, url, root, "1")
+	_, _ = modernCall("Read", `{"file_path":"a.txt"}`, "2").do(t, url) // this connection stays
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	for { // until the end has begun
+		resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "2").do(t, url)
+		if resp.StatusCode != 200 {
+			refusedForNow(t, "a call while draining", 503, resp, body)
+			break
+		}
+	}
+	resp, err := http.Get(strings.TrimSuffix(url, Endpoint) + readyPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 503 {
+		t.Errorf("ready while draining: %s", resp.Status)
+	}
+	writeFile(t, filepath.Join(root, "go"), "")
+	if body := <-answers; !strings.Contains(body, "finished") {
+		t.Errorf("the running call was cut off: %s", body)
+	}
+	<-stopped
+}
+
+func TestLimitsOverHTTP(t *testing.T) {
+	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
+	url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = httpLimits{inFlight: 4, streams: 4, bytes: 1 << 20} })
+	read := modernCall("Read", `{"file_path":"a.txt"}`, "other")
+	session := newSession(t, url, "")
+	var streams []*webStream
+	for range 3 {
+		s := webRequest{method: http.MethodGet, headers: session}.open(t, url)
+		if s.resp.StatusCode != 200 {
+			t.Fatalf("a stream: %s", s.resp.Status)
+		}
+		streams = append(streams, s)
+	}
+	resp, body := webRequest{method: http.MethodGet, headers: session}.do(t, url)
+	refusedForNow(t, "one stream too many", 503, resp, body)
+	for _, s := range streams {
+		s.resp.Body.Close()
+	}
+
+	large := modernCall("Write", `{"file_path":"b.txt","content":"`+strings.Repeat("x", 900<<10)+`"}`, "large")
+	resp, body = large.do(t, url)
+	refusedForNow(t, "too many bytes", 503, resp, body)
+	if resp, body := read.do(t, url); resp.StatusCode != 200 {
+		t.Errorf("a short message after a long one: %s %s", resp.Status, body)
+	}
+
+	answers := holdCommands(t, url, root, "1", "2", "3")
+	resp, body = read.do(t, url)
+	refusedForNow(t, "one request too many", 503, resp, body)
+	writeFile(t, filepath.Join(root, "go"), "")
+	for range 3 {
+		if body := <-answers; !strings.Contains(body, "finished") {
+			t.Errorf("a call was disturbed: %s", body)
+		}
+	}
+	if resp, body := read.do(t, url); resp.StatusCode != 200 {
+		t.Errorf("when there is room again: %s %s", resp.Status, body)
+	}
+}
+
+func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
+	url, _ := serveWeb(t, h)
+	var all []*Arrival
+	s, _, err := h.scopes.resolve(TokenPrincipal, map[string]any{"threadId": "busy"}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range MaxScopeCalls {
+		all = append(all, h.arriveIn(s, Local().Rights))
+	}
+	resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url)
+	refusedForNow(t, "one call too many", 429, resp, body)
+	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "quiet").do(t, url); resp.StatusCode != 200 || !strings.Contains(body, "content") {
+		t.Errorf("another scope: %s %s", resp.Status, body)
+	}
+	for _, a := range all {
+		a.Leave()
+	}
+	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url); resp.StatusCode != 200 {
+		t.Errorf("afterwards: %s %s", resp.Status, body)
+	}
+}
+
+// A legacy client that is gone has not cancelled. It takes the stream up where it lost it.
+func TestLostStreamIsTakenUp(t *testing.T) {
+	h, root := openHost(t, nil, mayRun)
+	url, _ := serveWeb(t, h)
+	session := newSession(t, url, "")
+	call := strings.Replace(toolCall(7, "Bash", `{"command":"echo working; until [ -e go ]; do sleep 0.05; done; echo finished > done; echo finished"}`),
+		`"params":{`, `"params":{"_meta":{"progressToken":"t"},`, 1)
+	stream := webRequest{body: call, headers: session}.open(t, url)
+	event := ""
+	for event == "" && stream.lines.Scan() {
+		event, _ = strings.CutPrefix(stream.lines.Text(), "id: ")
+	}
+	if event == "" {
+		t.Fatal("an event has no id")
+	}
+	stream.resp.Body.Close() // the client is gone
+	writeFile(t, filepath.Join(root, "go"), "")
+	waitForFile(t, filepath.Join(root, "done"))
+
+	other := newSession(t, url, "")
+	resp, body := webRequest{method: http.MethodGet, headers: with(other, "Last-Event-ID", event)}.do(t, url)
+	if resp.StatusCode != 400 {
+		t.Errorf("another session's stream: %s %s", resp.Status, body)
+	}
+	again := webRequest{method: http.MethodGet, headers: with(session, "Last-Event-ID", event)}.open(t, url)
+	a := again.next()
+	for a.Method == "notifications/progress" {
+		a = again.next()
+	}
+	if string(a.ID) != "7" || !strings.Contains(string(a.Result), "finished") {
+		t.Errorf("the answer is %s %s %+v", a.ID, a.Result, a.Error)
+	}
+	if again.lines.Scan() && again.lines.Scan() {
+		t.Errorf("after the answer comes %q", again.lines.Text())
+	}
+	if resp, _ := (webRequest{method: http.MethodDelete, headers: session}).do(t, url); resp.StatusCode != 200 {
+		t.Errorf("end: %s", resp.Status)
+	}
+}
+
+func with(headers map[string]string, name, value string) map[string]string {
+	return webRequest{headers: headers}.with(name, value).headers
+}
+
+// Readers that take nothing of long results hold nobody.
+func TestStalledReadersHoldNobody(t *testing.T) {
+	const stalled = 16
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)
+	address, _ := serveWeb(t, h)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`)
+	var message strings.Builder
+	fmt.Fprintf(&message, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", Endpoint, u.Host, testToken, len(call.body))
+	for name, value := range call.headers {
+		fmt.Fprintf(&message, "%s: %s\r\n", name, value)
+	}
+	message.WriteString("\r\n" + call.body)
+	for range stalled {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(1 << 10); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 { // pipelined, far more than the buffers on the way hold
+			if err := conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, message.String()); err != nil {
+				break // the server takes no more from this client
+			}
+		}
+	}
+	for range 20 { // in the very scope of the others
+		_, body := modern(strings.Replace(call.body, "long.txt", "a.txt", 1)).do(t, address)
+		if !strings.Contains(body, "content") {
+			t.Fatalf("beside stalled readers: %.200s", body)
+		}
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	h, _ := openHost(t, nil)
+	url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.Hosts = []string{"tools.example.com"} })
+	for _, tt := range []struct {
+		host, origin string
+		status       int
+	}{
+		{"tools.example.com", "", 200},
+		{"TOOLS.example.com:8377", "", 200},
+		{"tools.example.com", "https://tools.example.com", 200},
+		{"tools.example.com", "https://evil.example", 403},
+		{"evil.example", "", 403},
+		{"sub.tools.example.com", "", 403},
+		{"10.0.0.1", "", 403},
+		{"127.0.0.2", "", 200},
+	} {
+		q := webRequest{body: initialize, host: tt.host, headers: map[string]string{}}
+		if tt.origin != "" {
+			q.headers["Origin"] = tt.origin
+		}
+		if resp, body := q.do(t, url); resp.StatusCode != tt.status {
+			t.Errorf("host %s, origin %s: %s, want %d: %s", tt.host, tt.origin, resp.Status, tt.status, body)
+		}
+	}
+}
+
+// A request that net/http itself must refuse gets an answer and harms nobody.
+func TestBrokenRequests(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
+	address, _ := serveWeb(t, h)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\n"
+	for _, tt := range []struct{ name, request, status string }{
+		{"a negative length", known + "Content-Length: -5\r\n\r\n{}", "400"},
+		{"a length that is no number", known + "Content-Length: many\r\n\r\n{}", "400"},
+		{"two lengths", known + "Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}", "400"},
+		{"an unknown transfer coding", known + "Transfer-Encoding: gzip\r\n\r\n{}", "501"},
+		{"a chunk of no size", known + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", "400"},
+		{"no host", "POST " + Endpoint + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "400"},
+		{"a header without a colon", known + "Nonsense\r\n\r\n", "400"},
+		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, tt.request); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.Contains(line, " "+tt.status+" ") {
+				t.Errorf("got %q, %v, want %s", line, err, tt.status)
+			}
+		})
+	}
+	if _, body := modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, address); !strings.Contains(body, "content") {
+		t.Errorf("after all that: %s", body)
+	}
+}
+
+// A host that starts anew knows the exact scopes of the one before, and no question that was put before.
+func TestRestart(t *testing.T) {
+	home := t.TempDir()
+	ask := filepath.Join(home, "ask.json")
+	writeFile(t, ask, `{"permissions":{"ask":["Bash"]}}`)
+	root := t.TempDir()
+	writeFile(t, filepath.Join(root, "a.txt"), "before\n")
+	openHost(t, nil) // cuts off the developer's own settings
+	start := func() (string, func()) {
+		h, err := Open(Config{Roots: []string{root}, StateDir: filepath.Join(home, "state"), Settings: []string{ask}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, stop := serveWeb(t, h)
+		return url, func() {
+			stop()
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	edit := `{"file_path":"a.txt","old_string":"before","new_string":"after"}`
+	question := func(url, extra string) string {
+		meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}},"threadId":"1"`, 1)
+		_, body := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch ran"},`+extra+meta+`}}`).do(t, url)
+		return body
+	}
+	url, stop := start()
+	modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, url)
+	handed := modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x"`, `"toolhost/session":"new"`, 1))
+	_, body := handed.do(t, url)
+	var first struct {
+		Result struct {
+			Meta map[string]any `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &first); err != nil {
+		t.Fatal(err)
+	}
+	handle, _ := first.Result.Meta[metaHandle].(string)
+	_, _ = modern(strings.Replace(modernCall("Read", `{"file_path":"a.txt"}`, "x").body, `"threadId":"x",`, "", 1)).do(t, url)
+	var asked struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal([]byte(question(url, "")), &asked); err != nil || asked.Result.RequestState == "" {
+		t.Fatalf("no question: %v %s", err, question(url, ""))
+	}
+	stop()
+	url, stop = start()
+	defer stop()
+
+	if _, body := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x",`, "", 1)).do(t, url); !strings.Contains(body, `"isError":true`) {
+		t.Errorf("a shared scope survived: %s", body)
+	}
+	if _, body := modernCall("Edit", edit, "1").do(t, url); strings.Contains(body, `"isError":true`) {
+		t.Errorf("an exact scope is gone: %s", body)
+	}
+	writeFile(t, filepath.Join(root, "a.txt"), "before\n")
+	answer := `"requestState":"` + asked.Result.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`
+	if body := question(url, answer); !strings.Contains(body, "not one of this host") {
+		t.Errorf("an answer from before: %s", body)
+	}
+	if _, err := os.Stat(filepath.Join(root, "ran")); err == nil {
+		t.Error("an answer from before counted")
+	}
+	if body := question(url, ""); !strings.Contains(body, "input_required") {
+		t.Errorf("the call is not asked about anew: %s", body)
+	}
+	q := modern(strings.Replace(modernCall("Edit", edit, "x").body, `"threadId":"x"`, `"toolhost/session":"`+handle+`"`, 1))
+	if _, body := q.do(t, url); handle == "" || strings.Contains(body, "unknown or has expired") {
+		t.Errorf("the handle %q is gone: %s", handle, body)
+	}
+}
+
+// Legacy sessions over HTTP come and go; nothing of them stays.
+func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
+	lifecycles := often(1_000, 30_000)
+	const atOnce = 8
+	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
+	url, _ := serveWeb(t, h)
+	run := func(n int) {
+		var all sync.WaitGroup
+		for range atOnce {
+			all.Go(func() {
+				for range n / atOnce {
+					session := newSession(t, url, "")
+					if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}).do(t, url); !strings.Contains(body, "a line") {
+						t.Errorf("%s", body)
+					}
+					if resp, _ := (webRequest{method: http.MethodDelete, headers: session}).do(t, url); resp.StatusCode != 200 {
+						t.Errorf("end: %s", resp.Status)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	measure := func() (heap int64, goroutines int) {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc), runtime.NumGoroutine()
+	}
+	run(1000)
+	before, goroutines := measure()
+	began := time.Now()
+	run(lifecycles)
+	after, now := measure()
+	t.Logf("%d lifecycles in %s: heap %d KB, then %d KB; %d goroutines, then %d", lifecycles, time.Since(began).Round(time.Millisecond), before>>10, after>>10, goroutines, now)
+	if grown := after - before; grown > 2<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	if now > goroutines+atOnce*2 {
+		t.Errorf("%d goroutines after %d", now, goroutines)
+	}
+	if n := len(h.scopes.byKey); n != 0 {
+		t.Errorf("%d scopes are left", n)
+	}
+}
