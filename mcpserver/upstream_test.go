@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -19,18 +20,21 @@ import (
 func TestUpstream(t *testing.T) {
 	const (
 		cancellation = "https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/cancellation"
-		sessions     = "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management"
+		transports   = "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports"
+		sessions     = transports + "#session-management"
 	)
 	for _, d := range []struct {
 		name, link, workaround string
 		present                func(*testing.T) bool
 	}{
-		{"a notification sent before the answer is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.notify", losesNotifications},
-		{"the acknowledgement of an empty subscription is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.acknowledged", losesAcknowledgements},
 		{"a cancelled call is answered on stdio", cancellation, "stdioConn.answer", answersCancelled},
 		{"anybody cancels a modern request", cancellation, "door.post", anybodyCancels},
 		{"a made-up session id is taken", sessions, "sessionTable.Validate", takesForgedSessions},
 		{"a stream is opened for an unknown session", sessions, "sessionTable.check", opensUnknownStreams},
+		{"a legacy client that is gone has cancelled", transports + "#sending-messages-to-the-server", "door.post", cancelsWithoutBeingAsked},
+		{"a page of another origin is served", transports + "#security-warning", "door.checkAddress", takesForeignOrigins},
+		{"an unknown version has no code of its own", "https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning", "unknownVersion", hidesUnknownVersion},
+		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdioConn.receive", pingWaits},
 		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "Server.misuse", hidesMissingCapability},
 		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "integration/conformance/expected-2026-07-28.yml", hidesUnknownResource},
 	} {
@@ -39,6 +43,22 @@ func TestUpstream(t *testing.T) {
 				t.Skipf("the library still does: %s; worked around in %s", d.link, d.workaround)
 			}
 			t.Errorf("the library has mended this (%s): drop what %s does about it", d.link, d.workaround)
+		})
+	}
+}
+
+// Defects that are races of the library: what one sees in many tries says that they are there, and nothing says that
+// they are not.
+func TestUpstreamRaces(t *testing.T) {
+	for _, d := range []struct {
+		name, link, workaround string
+		present                func(*testing.T) bool
+	}{
+		{"a notification sent before the answer is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.notify", losesNotifications},
+		{"the acknowledgement of an empty subscription is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.acknowledged", losesAcknowledgements},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Skipf("seen this time: %v. The library has not mended it: %s; worked around in %s", d.present(t), d.link, d.workaround)
 		})
 	}
 }
@@ -199,4 +219,84 @@ func hidesUnknownResource(t *testing.T) bool {
 	}
 	data, _ := json.Marshal(answer.Error.Data)
 	return !strings.Contains(string(data), `"uri"`)
+}
+
+func cancelsWithoutBeingAsked(t *testing.T) bool {
+	started, let, ended := make(chan struct{}, 1), make(chan struct{}), make(chan bool, 1)
+	url := bareWeb(t, func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		started <- struct{}{}
+		select {
+		case <-ctx.Done():
+			ended <- true
+		case <-let:
+			ended <- false
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(toolCall(5, "t", "{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Mcp-Session-Id", forgedSession)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	<-started
+	cancel()
+	<-gone
+	time.AfterFunc(time.Second, func() { close(let) }) // only when it has been mended
+	return <-ended
+}
+
+func takesForeignOrigins(t *testing.T) bool {
+	resp, _ := webRequest{body: initialize, headers: map[string]string{"Origin": "https://evil.example"}}.do(t, bareWeb(t, quick))
+	return resp.StatusCode == http.StatusOK
+}
+
+func hidesUnknownVersion(t *testing.T) bool {
+	resp, body := webRequest{body: legacyPing, headers: map[string]string{"Mcp-Session-Id": forgedSession, "MCP-Protocol-Version": "1999-01-01"}}.do(t, bareWeb(t, quick))
+	return resp.StatusCode == http.StatusBadRequest && !strings.Contains(body, "-32022")
+}
+
+func pingWaits(t *testing.T) (waits bool) {
+	started, let := make(chan struct{}, 10), make(chan struct{})
+	stdio := server.NewStdioServer(bareLibrary(untilCancelled(started, let)))
+	server.WithWorkerPoolSize(1)(stdio)
+	server.WithQueueSize(1)(stdio)
+	inR, in := io.Pipe()
+	outR, out := io.Pipe()
+	go func() {
+		_ = stdio.Listen(context.Background(), inR, out) // it ends with its input
+		out.Close()
+	}()
+	pinged := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(outR); lines.Scan(); {
+			if strings.Contains(lines.Text(), `"id":"p"`) {
+				close(pinged)
+			}
+		}
+	}()
+	go func() {
+		for i := range 3 { // one runs, one waits, and the reader runs one itself
+			_, _ = io.WriteString(in, toolCall(i, "t", "{}")+"\n") // a pipe fails only when it is closed
+		}
+		_, _ = io.WriteString(in, ping+"\n")
+	}()
+	<-started // by the one worker
+	select {
+	case <-started: // by the reader, which reads no more until this call has ended
+		waits = true
+	case <-pinged:
+	}
+	close(let)
+	<-pinged
+	in.Close()
+	return waits
 }
