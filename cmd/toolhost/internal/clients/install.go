@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"znkr.io/diff/textdiff"
@@ -43,7 +44,7 @@ type Report struct {
 	Action Action
 	// Diff is the change, in the unified format.
 	Diff string
-	// Backup is where the former content is kept; empty when nothing was written.
+	// Backup is where the former content is kept; empty when there was none or nothing was written.
 	Backup string
 	// Ran is the command of the client's own that made the change; empty: the file was edited.
 	Ran []string
@@ -175,12 +176,16 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		if err := old.writable(); err != nil {
 			return err
 		}
-		report.Action, report.Diff, report.Ran = action, c.diff(r, file, old, now), c.programLine(r, action)
+		report.Action, report.Diff, report.Ran = action, diff(file, old, now), c.programLine(r, action)
 		if r.DryRun {
 			return nil
 		}
-		if report.Backup, err = r.Backups.save(old, now.raw); err != nil {
+		backup, err := r.Backups.save(old, now.raw)
+		if err != nil {
 			return err
+		}
+		if old.exists {
+			report.Backup = backup
 		}
 		if report.Ran != nil {
 			return c.runProgram(ctx, r, file, now, action)
@@ -218,8 +223,11 @@ func (c Client) write(r Request, old, now target) error {
 	return old.replace(now.raw, newFileMode)
 }
 
-// diff is the change as a person should see it: without the token.
-func (c Client) diff(r Request, file string, old, now target) string {
+// bearer is a token in clear.
+var bearer = regexp.MustCompile(`(?i)(\bbearer )[^"'\s${}]+`)
+
+// diff is the change as a person should see it: without tokens.
+func diff(file string, old, now target) string {
 	from, to := file, file
 	if !old.exists {
 		from = os.DevNull
@@ -228,10 +236,7 @@ func (c Client) diff(r Request, file string, old, now target) string {
 		to = os.DevNull
 	}
 	text := textdiff.Unified(string(old.raw), string(now.raw))
-	if r.Server.Token != "" {
-		text = strings.ReplaceAll(text, r.Server.Token, "…")
-	}
-	return "--- " + from + "\n+++ " + to + "\n" + text
+	return "--- " + from + "\n+++ " + to + "\n" + bearer.ReplaceAllString(text, "$1…")
 }
 
 // A Status is how a client stands to toolhost.
