@@ -76,7 +76,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		installCommand(), uninstallCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand())
+		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand())
 	return root
 }
 

@@ -39,12 +39,15 @@ func stdioCommand() *cobra.Command {
 func httpCommand() *cobra.Command {
 	var flags hostFlags
 	var network networkFlags
-	var tokenFile string
+	var callers authFlags
 	cmd := &cobra.Command{
 		Use: "http [flags] [ROOT]...", Short: "Serve clients over streamable HTTP",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			cfg, err := flags.config(args, true)
 			if err != nil {
+				return err
+			}
+			if err := shield(&cfg, callers.tokenFile, callers.tokens, network.key); err != nil {
 				return err
 			}
 			l, notifier, err := network.open(cfg.Log)
@@ -57,21 +60,21 @@ func httpCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, host.Close()) }()
-			token, file, made, err := host.Token(tokenFile)
+			known, err := callers.open(cmd.Context(), host, cfg)
 			if err != nil {
 				return err
 			}
+			defer known.close()
 			server, err := mcpserver.NewServer(host)
 			if err != nil {
 				return err
 			}
-			announce(l, network.cert, token, file, made, cfg.Roots)
+			announce(l, network.cert, known, cfg.Roots)
 			notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
 			return flags.beside(cmd.Context(), host, "http", func() error {
-				return server.ServeHTTP(cmd.Context(), l, mcpserver.HTTPConfig{
-					Token: token, Principal: mcpserver.TokenPrincipal, Hosts: network.hosts, Inherited: l.Inherited,
-				})
+				known.Hosts, known.Inherited = network.hosts, l.Inherited
+				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})
 		},
 	}
@@ -81,22 +84,26 @@ func httpCommand() *cobra.Command {
 	flags.observe.addServing(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
+	callers.add(cmd.Flags())
 	return cmd
 }
 
 // announce tells on stderr how to reach the server. A token that was just made is shown this once.
-func announce(l *listen.Listener, cert, token, file string, made bool, roots []string) {
+func announce(l *listen.Listener, cert string, known *welcome, roots []string) {
 	where := l.URL + mcpserver.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}
 	fmt.Fprintf(os.Stderr, "listening on %s\nserving %s\n", where, strings.Join(roots, ", "))
-	if made {
-		fmt.Fprintf(os.Stderr, "token %s (kept in %s)\n", token, file)
-	} else {
-		token = "$(cat '" + file + "')"
-		fmt.Fprintf(os.Stderr, "the token is in %s\n", file)
+	token := known.token
+	switch {
+	case token == "":
+		return // callers bring tokens that are made elsewhere
+	case known.made:
+		fmt.Fprintf(os.Stderr, "token %s (kept in %s)\n", token, known.file)
+	default:
+		token = "$(cat '" + known.file + "')"
+		fmt.Fprintf(os.Stderr, "the token is in %s\n", known.file)
 	}
 	fmt.Fprintf(os.Stderr, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
 }

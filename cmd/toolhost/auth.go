@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"toolhost/mcpserver"
+	"toolhost/mcpserver/auth"
+)
+
+// authFlags say who may call over HTTP.
+type authFlags struct {
+	tokenFile, tokens             string
+	issuer, audience, scopePrefix string
+}
+
+func (f *authFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.tokenFile, "token-file", "", "the `FILE` that holds the bearer token with every right (default: one is made and kept in the state directory; with --oauth-issuer: none)")
+	addTokens(flags, &f.tokens)
+	flags.StringVar(&f.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
+	flags.StringVar(&f.audience, "oauth-audience", "", "the `AUDIENCE` that access tokens must be for: best the address of the endpoint, such as https://tools.example.com/mcp")
+	flags.StringVar(&f.scopePrefix, "oauth-scope-prefix", "", "the `PREFIX` of the scopes read, write and exec, such as \"toolhost:\"")
+}
+
+func addTokens(flags *pflag.FlagSet, tokens *string) {
+	flags.StringVar(tokens, "tokens", "", "the `FILE` of named tokens (default: tokens.json in the state directory)")
+}
+
+// tokensFile is where named tokens are kept.
+func tokensFile(named, stateDir string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
+	}
+	if stateDir == "" {
+		var err error
+		if stateDir, err = mcpserver.DefaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(stateDir, "tokens.json"), nil
+}
+
+// shield keeps tools away from files that are named in flags and hold secrets, or say who may do what: those in the
+// state directory are out of their reach already.
+func shield(cfg *mcpserver.Config, files ...string) error {
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		name := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(filepath.ToSlash(abs))
+		cfg.Deny = append(cfg.Deny, "Read(/"+name+")")
+	}
+	return nil
+}
+
+// A welcome is who may call, and what the user is told of it.
+type welcome struct {
+	mcpserver.HTTPConfig
+	token, file string // of the single token, if there is one
+	made        bool
+	close       func()
+}
+
+// open makes the verifiers that the flags name.
+func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*welcome, error) {
+	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
+		return nil, errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")
+	}
+	var known auth.Any
+	w := &welcome{}
+	if f.issuer == "" || f.tokenFile != "" {
+		var err error
+		if w.token, w.file, w.made, err = host.Token(f.tokenFile); err != nil {
+			return nil, err
+		}
+		single, err := auth.NewSingle(w.token, mcpserver.TokenPrincipal)
+		if err != nil {
+			return nil, err
+		}
+		known, w.Principal = append(known, single), mcpserver.TokenPrincipal
+	}
+	if f.issuer != "" {
+		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})
+		if err != nil {
+			return nil, err
+		}
+		metadata := issuer.Metadata()
+		known, w.Metadata = append(known, issuer), &metadata
+		go func() {
+			if err := issuer.Ready(ctx); err != nil {
+				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err)
+			}
+		}()
+	}
+	named, err := f.openTokens(cfg)
+	if err != nil {
+		return nil, err
+	}
+	w.Verifier, w.close = append(known, named), named.Close
+	return w, nil
+}
+
+// openTokens opens the file of named tokens. One that is named must be there; the other may come later.
+func (f *authFlags) openTokens(cfg mcpserver.Config) (*auth.TokenFile, error) {
+	path, err := tokensFile(f.tokens, cfg.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	if f.tokens != "" {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--tokens: %w: make a token first, with toolhost token add NAME --tokens %s", err, path)
+		}
+	}
+	return auth.OpenTokenFile(path, cfg.Log)
+}

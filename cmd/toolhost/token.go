@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolhost/mcpserver/auth"
+)
+
+// tokenFlags say which file of named tokens is meant.
+type tokenFlags struct {
+	hostFlags
+	tokens string
+}
+
+func (f *tokenFlags) file() (string, error) { return tokensFile(f.tokens, f.stateDir) }
+
+func tokenCommand() *cobra.Command {
+	var flags tokenFlags
+	cmd := &cobra.Command{
+		Use: "token", Short: "Make, list and revoke the tokens of callers over HTTP",
+		Long: `Make, list and revoke the tokens of callers over HTTP. Each has a name, rights and perhaps an end; what its bearer
+does is on record under its name, and separate from what others do. A running host notices changes by itself.`,
+		Args: cobra.NoArgs,
+	}
+	flags.addState(cmd.PersistentFlags())
+	addTokens(cmd.PersistentFlags(), &flags.tokens)
+	cmd.AddCommand(tokenAddCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
+	return cmd
+}
+
+func tokenAddCommand(flags *tokenFlags) *cobra.Command {
+	var rights []string
+	var expires time.Duration
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := auth.ParseRights(rights)
+			if err != nil {
+				return fmt.Errorf("--rights: %w", err)
+			}
+			file, err := flags.file()
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("expires") && expires <= 0 {
+				return fmt.Errorf("--expires %s: a token must live for some time, such as 720h", expires)
+			}
+			bearer, t, err := auth.AddToken(file, args[0], set, expires)
+			if err != nil {
+				return err
+			}
+			end := "it has no end"
+			if !t.Expires.IsZero() {
+				end = "it ends at " + t.Expires.Local().Format(time.DateTime)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n", t.Name, t.Rights, end, file)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), bearer)
+			return err
+		},
+	}
+	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "what its bearer may do, a `LIST` of read, write and exec")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "how `LONG` it lives, such as 720h (default: until it is revoked)")
+	return cmd
+}
+
+func tokenRevokeCommand(flags *tokenFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", Short: "Take a token back, and end what it has open", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := flags.file()
+			if err != nil {
+				return err
+			}
+			if err := auth.RevokeToken(file, args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The token %s is revoked.\n", args[0])
+			return err
+		},
+	}
+}
+
+func tokenListCommand(flags *tokenFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the tokens by name", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			file, err := flags.file()
+			if err != nil {
+				return err
+			}
+			tokens, err := auth.ListTokens(file)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return tokensJSON(cmd.OutOrStdout(), tokens)
+			}
+			return tokensTable(cmd.OutOrStdout(), tokens)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func tokensJSON(w io.Writer, tokens []auth.Token) error {
+	type shown struct {
+		Name    string      `json:"name"`
+		Rights  auth.Rights `json:"rights"`
+		Created time.Time   `json:"created"`
+		Expires time.Time   `json:"expires,omitzero"`
+		Expired bool        `json:"expired"`
+	}
+	all := []shown{}
+	for _, t := range tokens {
+		all = append(all, shown{t.Name, t.Rights, t.Created, t.Expires, t.Expired(time.Now())})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(all)
+}
+
+func tokensTable(w io.Writer, tokens []auth.Token) error {
+	if len(tokens) == 0 {
+		_, err := fmt.Fprintln(w, "There are no named tokens.")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tRIGHTS\tCREATED\tEXPIRES")
+	for _, t := range tokens {
+		expires := "never"
+		switch {
+		case t.Expired(time.Now()):
+			expires = "expired"
+		case !t.Expires.IsZero():
+			expires = t.Expires.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, strings.Join(t.Rights.Names(), ","), t.Created.Local().Format(time.DateTime), expires)
+	}
+	return table.Flush()
+}
