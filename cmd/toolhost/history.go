@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,23 +16,25 @@ func historyCommand() *cobra.Command {
 	var flags hostFlags
 	var filter builtin.ChangeFilter
 	var since string
-	var asJSON bool
+	var asJSON, showJSON bool
 	cmd := &cobra.Command{
 		Use: "history [flags]", Short: "List what the tools changed, the newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.onMachine(func(host *mcpserver.Host) (err error) {
-				if filter.Since, err = sinceTime(since); err != nil {
-					return err
-				}
-				if filter.Path, err = absolute(filter.Path); err != nil {
-					return err
-				}
+			var err error
+			if filter.Since, err = sinceTime(since); err != nil {
+				return err
+			}
+			if filter.Path, err = absolute(filter.Path); err != nil {
+				return err
+			}
+			paths := func(state string) ([]string, error) { return builtin.ChangedPaths(state, filter, "") }
+			return flags.onFiles(paths, func(host *mcpserver.Host) error {
 				changes, err := host.Changes(filter)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(changes)
+					return printJSON(cmd.OutOrStdout(), append([]builtin.Change{}, changes...))
 				}
 				return printChanges(cmd.OutOrStdout(), changes)
 			})
@@ -42,10 +43,19 @@ func historyCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show the diff of one change", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.onMachine(func(host *mcpserver.Host) error {
+			paths := func(state string) ([]string, error) {
+				return builtin.ChangedPaths(state, builtin.ChangeFilter{}, args[0])
+			}
+			return flags.onFiles(paths, func(host *mcpserver.Host) error {
 				change, diff, err := host.ShowChange(args[0])
 				if err != nil {
 					return err
+				}
+				if showJSON {
+					return printJSON(cmd.OutOrStdout(), struct {
+						builtin.Change
+						Diff string
+					}{change, diff})
 				}
 				if err := printChanges(cmd.OutOrStdout(), []builtin.Change{change}); err != nil {
 					return err
@@ -55,6 +65,7 @@ func historyCommand() *cobra.Command {
 			})
 		},
 	}
+	show.Flags().BoolVar(&showJSON, "json", false, "print JSON")
 	flags.addState(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
 	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
@@ -69,28 +80,31 @@ func undoCommand() *cobra.Command {
 	var flags hostFlags
 	var sel builtin.UndoSelection
 	var since string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an argument the last one",
 		Long: `Undo changes of files; without an argument the last one. A file that has changed since is left as it is, unless
 --force. An undo is a change too, and can be undone. Files that no tool changed are never touched. The exit status
 is 1 when a file was left as it is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.onMachine(func(host *mcpserver.Host) (err error) {
-				sel.IDs = args
-				if sel.Since, err = sinceTime(since); err != nil {
-					return err
-				}
-				if sel.Path, err = absolute(sel.Path); err != nil {
-					return err
-				}
-				if len(args) == 0 && since == "" && sel.Scope == "" && sel.Path == "" {
-					sel.Last = 1
-				}
+			var err error
+			if sel.Since, err = sinceTime(since); err != nil {
+				return err
+			}
+			if sel.Path, err = absolute(sel.Path); err != nil {
+				return err
+			}
+			sel.IDs = args
+			if len(args) == 0 && since == "" && sel.Scope == "" && sel.Path == "" {
+				sel.Last = 1
+			}
+			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, sel) }
+			return flags.onFiles(paths, func(host *mcpserver.Host) error {
 				done, err := host.Undo(cmd.Context(), sel)
 				if err != nil {
 					return err
 				}
-				return printUndone(cmd.OutOrStdout(), done)
+				return printUndone(cmd.OutOrStdout(), done, asJSON)
 			})
 		},
 	}
@@ -99,12 +113,8 @@ is 1 when a file was left as it is.`,
 	cmd.Flags().StringVar(&sel.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
 	cmd.Flags().StringVar(&since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
 	cmd.Flags().BoolVar(&sel.Force, "force", false, "also where that loses later changes")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// onMachine opens a host on the whole machine: its owner looks at what was changed anywhere. Rules apply.
-func (f *hostFlags) onMachine(do func(*mcpserver.Host) error) error {
-	return f.with([]string{string(filepath.Separator)}, do)
 }
 
 // sinceTime reads a time, or how long ago it was. Empty is the zero time.
@@ -154,29 +164,54 @@ func printChanges(w io.Writer, changes []builtin.Change) error {
 	return nil
 }
 
-func printUndone(w io.Writer, all []builtin.Undone) error {
+// An undoneFile is what `toolhost undo --json` prints of each file.
+type undoneFile struct {
+	Path    string `json:"path"`
+	Done    bool   `json:"done"`
+	Removed bool   `json:"removed,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Forced says that --force would restore it all the same.
+	Forced bool `json:"force_would,omitempty"`
+}
+
+func printUndone(w io.Writer, all []builtin.Undone, asJSON bool) error {
 	left := false
+	files := []undoneFile{}
 	for _, u := range all {
-		line := "restored " + u.Path
+		file := undoneFile{Path: u.Path, Done: u.Err == nil, Removed: u.Removed && u.Err == nil, Forced: u.Forced}
+		if u.Err != nil {
+			file.Error, left = u.Err.Error(), true
+		}
+		files = append(files, file)
+	}
+	var err error
+	if asJSON {
+		err = printJSON(w, files)
+	} else {
+		err = printFiles(w, files)
+	}
+	if err == nil && left {
+		err = errReported
+	}
+	return err
+}
+
+func printFiles(w io.Writer, files []undoneFile) error {
+	if len(files) == 0 {
+		_, err := fmt.Fprintln(w, "there is nothing to undo")
+		return err
+	}
+	for _, f := range files {
+		line := "restored " + f.Path
 		switch {
-		case u.Err != nil:
-			line = fmt.Sprintf("left %s: %v", u.Path, u.Err)
-			if u.Forced {
-				line += "; --force restores it all the same"
-			}
-			left = true
-		case u.Removed:
-			line = "removed " + u.Path
+		case !f.Done:
+			line = fmt.Sprintf("left %s: %s", f.Path, f.Error)
+		case f.Removed:
+			line = "removed " + f.Path
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(w, "there is nothing to undo")
-	}
-	if left {
-		return errReported
 	}
 	return nil
 }

@@ -36,12 +36,6 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// errReported is an error that the user has seen already.
-var errReported = errors.New("reported")
-
-// errUnparsed makes the exit status 2.
-var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is mended")
-
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,16 +45,11 @@ func run(args []string) int {
 	}
 	root := command()
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, errReported) {
-			fmt.Fprintln(os.Stderr, "toolhost:", err)
-		}
-		if errors.Is(err, errUnparsed) {
-			return 2
-		}
-		return 1
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, errReported) {
+		fmt.Fprintln(os.Stderr, "toolhost:", err)
 	}
-	return 0
+	return exitCode(err)
 }
 
 func command() *cobra.Command {
@@ -74,20 +63,10 @@ Directories named by --root, or after the flags, are what the tools work in; wit
 directory. Without a command and with an input that is no terminal, toolhost serves over stdio.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand())
+		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand(), manCommand(), exitCodesTopic())
+	tellUsage(root)
 	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "toolhost", versionString())
-			return err
-		},
-	}
 }
 
 // versionString is the release, or what the build knows of the commit.

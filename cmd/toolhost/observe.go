@@ -141,9 +141,6 @@ func (f *hostFlags) beside(ctx context.Context, host *mcpserver.Host, kind strin
 	return f.observe.beside(ctx, host, func() error { return f.console.beside(ctx, host, kind, serve) })
 }
 
-// A usageError is one of the command line.
-type usageError struct{ error }
-
 // A byteSize is a number of bytes as people write it.
 type byteSize int64
 

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const (
+	// quietFor is how long a call may take before its progress is shown.
+	quietFor = time.Second
+	// progressWidth is the length of the progress line, in characters: a terminal is seldom narrower.
+	progressWidth = 79
+)
+
+// A progress shows on one line of a terminal how a call goes.
+type progress struct {
+	w       io.Writer
+	tool    string
+	colours bool
+	began   time.Time
+	stopped chan struct{}
+	ended   chan struct{}
+
+	mu   sync.Mutex
+	last string // the last line that the call wrote
+}
+
+// showProgress begins to show how a call goes, if there is a person at w. The nil progress shows nothing.
+func showProgress(w io.Writer, tool string) *progress {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	p := &progress{w: w, tool: tool, colours: colourful(w), began: time.Now(), stopped: make(chan struct{}), ended: make(chan struct{})}
+	go p.run()
+	return p
+}
+
+func (p *progress) run() {
+	defer close(p.ended)
+	tick := time.NewTicker(quietFor)
+	defer tick.Stop()
+	shown := false
+	for {
+		select {
+		case <-tick.C:
+			fmt.Fprint(p.w, "\r\x1b[K"+p.line(time.Since(p.began)))
+			shown = true
+		case <-p.stopped:
+			if shown {
+				fmt.Fprint(p.w, "\r\x1b[K")
+			}
+			return
+		}
+	}
+}
+
+// line is what is shown after a time.
+func (p *progress) line(since time.Duration) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("%s %s", p.tool, since.Truncate(time.Second))
+	if p.last != "" {
+		text += "  " + p.last
+	}
+	if r := []rune(text); len(r) > progressWidth {
+		text = string(r[:progressWidth-1]) + "…"
+	}
+	if p.colours {
+		text = string(faint) + text + string(plain)
+	}
+	return text
+}
+
+// told is called with the last lines of the call's output. What could steer a terminal is left out.
+func (p *progress) told(lines string) {
+	lines = strings.TrimSpace(lines)
+	last := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, lines[strings.LastIndexByte(lines, '\n')+1:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = last
+}
+
+// callback is told how the call goes; nil when nothing is shown.
+func (p *progress) callback() func(string) {
+	if p == nil {
+		return nil
+	}
+	return p.told
+}
+
+// stop takes the line away.
+func (p *progress) stop() {
+	if p != nil {
+		close(p.stopped)
+		<-p.ended
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toolhost/mcpserver"
+)
+
+// onFiles opens a host on the workspaces of changed files, so that their rules apply as they did then, and other
+// names of a file are looked for there. A host on the whole machine would not know their settings, and would have
+// to search the machine for the names of each file that has several.
+func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do func(*mcpserver.Host) error) error {
+	state, err := f.stateDirectory()
+	if err != nil {
+		return err
+	}
+	paths, err := changed(state)
+	if err != nil {
+		return err
+	}
+	if len(paths) == 0 { // nothing will be looked at, but a host must say so
+		paths = []string{filepath.Join(state, "history")}
+	}
+	home, _ := os.UserHomeDir() // without one no directory is taken for it
+	return f.with(workspaces(paths, home), do)
+}
+
+// marks are what the top directory of a workspace holds.
+var marks = []string{".git", ".claude", ".toolhost"}
+
+// workspaces are the directories that files belong to, none within another.
+func workspaces(paths []string, home string) []string {
+	var all []string
+	for _, path := range paths {
+		all = append(all, workspaceOf(path, home))
+	}
+	slices.Sort(all)
+	var outer []string
+	for _, dir := range all {
+		if len(outer) == 0 || !isBelow(dir, outer[len(outer)-1]) {
+			outer = append(outer, dir)
+		}
+	}
+	return outer
+}
+
+// workspaceOf is the nearest directory around a file that is marked as a workspace, or else the directory the
+// file is in. The home directory and what is around it are nobody's workspace, whatever they hold.
+func workspaceOf(path, home string) string {
+	nearest := ""
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		there := err == nil && info.IsDir()
+		if there && nearest == "" {
+			nearest = dir
+		}
+		if dir == filepath.Dir(dir) || home != "" && isBelow(home, dir) {
+			break
+		}
+		if there && slices.ContainsFunc(marks, func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err == nil }) {
+			return dir
+		}
+	}
+	return nearest
+}
+
+// isBelow reports whether path is dir or within it.
+func isBelow(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
