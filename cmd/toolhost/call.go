@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -25,9 +24,11 @@ func copyLimited(w io.Writer, r io.Reader) (int64, error) {
 func callCommand() *cobra.Command {
 	var flags hostFlags
 	var session string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "call TOOL JSON|- [flags] [ROOT]...", Short: "Run one call through the whole pipeline and print its text",
-		Long: `Run one call through the whole pipeline and print its text. The exit status is 1 when the tool reports an error.
+		Long: `Run one call through the whole pipeline and print its text. The exit status is 1 when the tool reports an error,
+or the call is refused. At a terminal the progress of a long call is shown.
 
 Calls with the same --session share what was read, so that an Edit can follow a Read.`,
 		Args: cobra.MinimumNArgs(2),
@@ -37,8 +38,10 @@ Calls with the same --session share what was read, so that an Edit can follow a 
 				return err
 			}
 			return flags.with(args[2:], func(host *mcpserver.Host) error {
-				reply := host.Call(cmd.Context(), host.ArriveNamed(session), mcpserver.Request{Tool: args[0], Args: input})
-				if _, err := io.WriteString(cmd.OutOrStdout(), ended(reply.Text)); err != nil {
+				shown := showProgress(cmd.ErrOrStderr(), args[0])
+				reply := host.Call(cmd.Context(), host.ArriveNamed(session), mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
+				shown.stop()
+				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
 					return err
 				}
 				if reply.IsError {
@@ -50,7 +53,36 @@ Calls with the same --session share what was read, so that an Edit can follow a 
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&session, "session", "", "a `NAME` that later calls can use to share what was read")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
+}
+
+// A calledResult is what `toolhost call --json` prints.
+type calledResult struct {
+	Text       string        `json:"text"`
+	IsError    bool          `json:"is_error"`
+	Structured any           `json:"structured,omitempty"`
+	Images     []calledImage `json:"images,omitempty"`
+	// Kept is the file with the whole result, when the text was cut.
+	Kept string `json:"kept,omitempty"`
+}
+
+// A calledImage is an image of a result; the data is in base64.
+type calledImage struct {
+	MIME string `json:"mime"`
+	Data []byte `json:"data"`
+}
+
+func printReply(w io.Writer, r mcpserver.Reply, asJSON bool) error {
+	if !asJSON {
+		_, err := io.WriteString(w, ended(r.Text))
+		return err
+	}
+	result := calledResult{Text: r.Text, IsError: r.IsError, Structured: r.Structured, Kept: r.Kept}
+	for _, image := range r.Images {
+		result.Images = append(result.Images, calledImage{image.MIME, image.Data})
+	}
+	return printJSON(w, result)
 }
 
 func toolsCommand() *cobra.Command {
@@ -106,7 +138,7 @@ command or path it was found for. The exit status is 1 when the call would not r
 					return err
 				}
 				if asJSON {
-					err = json.NewEncoder(cmd.OutOrStdout()).Encode(verdict)
+					err = printJSON(cmd.OutOrStdout(), verdict)
 				} else {
 					_, err = io.WriteString(cmd.OutOrStdout(), mcpserver.Explain(verdict))
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(rulesOf(set))
+				err = printJSON(cmd.OutOrStdout(), rulesOf(set))
 			} else {
 				err = printRules(cmd.OutOrStdout(), set)
 			}
@@ -134,7 +135,7 @@ func printRules(w io.Writer, set *settings.Settings) error {
 
 func trustCommand() *cobra.Command {
 	var flags hostFlags
-	var list, revoke, yes bool
+	var list, revoke, yes, asJSON bool
 	cmd := &cobra.Command{
 		Use: "trust [flags] [DIR]...", Short: "Let the settings files in a workspace allow things, not only forbid them",
 		Long: `Let the settings files in a workspace allow things, not only forbid them. What they would allow is shown first.
@@ -146,7 +147,7 @@ Trust holds for exactly that content: when a pull brings a new rule or hook, it 
 			}
 			switch {
 			case list:
-				return listTrust(cmd.OutOrStdout(), where)
+				return listTrust(cmd.OutOrStdout(), where, asJSON)
 			case revoke:
 				return eachRoot(where, func(root string) error { return settings.Revoke(where, root) })
 			}
@@ -157,6 +158,7 @@ Trust holds for exactly that content: when a pull brings a new rule or hook, it 
 	cmd.Flags().BoolVar(&list, "list", false, "list the workspaces that are trusted")
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "no longer trust the workspace")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
 	return cmd
 }
 
@@ -169,10 +171,23 @@ func eachRoot(where settings.Config, do func(root string) error) error {
 	return nil
 }
 
-func listTrust(w io.Writer, where settings.Config) error {
+// A trustedRoot is what `toolhost trust --list --json` prints of each workspace.
+type trustedRoot struct {
+	Root  string    `json:"root"`
+	Since time.Time `json:"since"`
+}
+
+func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 	trusted, err := settings.ListTrusted(where)
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		list := []trustedRoot{}
+		for _, t := range trusted {
+			list = append(list, trustedRoot{t.Root, t.Since})
+		}
+		return printJSON(w, list)
 	}
 	for _, t := range trusted {
 		if _, err := fmt.Fprintf(w, "%s  since %s\n", t.Root, t.Since.Local().Format("2006-01-02 15:04")); err != nil {
