@@ -1,0 +1,185 @@
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A person is somebody with a home directory who runs toolhost from a shell in a project.
+type person struct{ home, project string }
+
+func newPerson(t *testing.T) person {
+	t.Helper()
+	p := person{home: t.TempDir()}
+	p.project = filepath.Join(p.home, `my "best" projöct`)
+	if err := os.Mkdir(p.project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run runs a program in the project; it returns what was printed and whether the program succeeded.
+func (p person) run(t *testing.T, env []string, program string, args ...string) (string, bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = p.project
+	cmd.Env = append(append(cleanEnv(p.home), "NO_COLOR=1", "GEMINI_CLI_TRUST_WORKSPACE=true"), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+// TestInstallCommand goes through the commands as a person does.
+func TestInstallCommand(t *testing.T) {
+	p := newPerson(t)
+	file := filepath.Join(p.home, "config", "Claude", "claude_desktop_config.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}"
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		args string
+		ok   bool
+		want []string
+	}{
+		{"install", false, []string{"which client?", "claude-desktop", "--list"}},
+		{"install emacs --root .", false, []string{"no client \"emacs\"", "windsurf"}},
+		{"install claude-desktop", false, []string{"--root DIR"}},
+		{"install claude-desktop --root nowhere", false, []string{"nowhere is no directory"}},
+		{"install cursor --root .", false, []string{"does not seem to be installed"}},
+		{"install claude-desktop --root . --name a/b", false, []string{"--name"}},
+		{"install claude-desktop --http http://127.0.0.1:1", false, []string{"cannot name a server by its URL"}},
+		{"install librechat --http http://tools.example.com/mcp", false, []string{"in clear"}},
+		{"install librechat --http http://me:pw@127.0.0.1/mcp", false, []string{"password"}},
+		{"install zed --force --http http://127.0.0.1:1", false, []string{"TOOLHOST_TOKEN"}},
+		{"install claude-desktop --root . --dry-run", true, []string{"would be added", "+\t\t\"toolhost\": {"}},
+		{"install claude-desktop --root .", true, []string{"toolhost added to " + file, "backup: ", "next:   quit Claude Desktop"}},
+		{"install claude-desktop --root .", true, []string{"nothing to do"}},
+		{"install --list", true, []string{"installed: " + binary + " stdio --root " + p.project}},
+		{"install vscode --project", true, []string{filepath.Join(p.project, ".vscode", "mcp.json"), "before you commit it"}},
+		{"install librechat --root .", true, []string{"mcpServers:\n  toolhost:\n    type: \"stdio\"\n", "next: "}},
+		{"uninstall vscode --project", true, []string{"removed from"}},
+		{"uninstall claude-desktop", true, []string{"toolhost removed from " + file}},
+		{"uninstall claude-desktop", true, []string{"nothing to do"}},
+	}
+	for _, s := range steps {
+		out, ok := p.run(t, nil, binary, strings.Fields(s.args)...)
+		if ok != s.ok {
+			t.Fatalf("%s: success %v, want %v:\n%s", s.args, ok, s.ok, out)
+		}
+		for _, want := range s.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: the output lacks %q:\n%s", s.args, want, out)
+			}
+		}
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != before {
+		t.Errorf("afterwards the file holds %q, %v; want %q", after, err, before)
+	}
+	if _, err := os.Stat(filepath.Join(p.project, ".vscode", "mcp.json")); err == nil {
+		t.Error("the file that was made in the project is still there")
+	}
+}
+
+// TestInstallList prints what a program can read.
+func TestInstallList(t *testing.T) {
+	out, _ := newPerson(t).run(t, nil, binary, "install", "--list", "--json")
+	var list []struct {
+		Client, Title, File, State string
+		Present                    bool
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) < 12 {
+		t.Fatalf("%d clients, %v:\n%s", len(list), err, out)
+	}
+	for _, c := range list {
+		if c.Client == "" || c.Title == "" || c.State != "absent" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestInstalledEntryStarts starts what an entry says, as the client would.
+func TestInstalledEntryStarts(t *testing.T) {
+	p := newPerson(t)
+	if out, ok := p.run(t, nil, binary, "install", "cursor", "--root", ".", "--force"); !ok {
+		t.Fatal(out)
+	}
+	raw, err := os.ReadFile(filepath.Join(p.home, ".cursor", "mcp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		McpServers map[string]struct {
+			Command string
+			Args    []string
+		}
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	entry := file.McpServers["toolhost"]
+	cmd := exec.CommandContext(t.Context(), entry.Command, entry.Args...)
+	cmd.Env = cleanEnv(p.home)
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}` + "\n")
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), `"serverInfo"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestRealClients has the clients' own programs read what was written and connect. It runs where
+// TOOLHOST_CLIENTS names a directory with the programs, for example after
+//
+//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai
+//
+// the directory DIR/node_modules/.bin.
+func TestRealClients(t *testing.T) {
+	dir := os.Getenv("TOOLHOST_CLIENTS")
+	if dir == "" {
+		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
+	}
+	tests := []struct {
+		client  string
+		program []string
+		want    string // beside the name
+	}{
+		{"claude-code", []string{"claude", "mcp", "list"}, "Connected"},
+		{"codex", []string{"codex", "mcp", "list"}, "enabled"},
+		{"gemini", []string{"gemini", "mcp", "list"}, "Connected"},
+		{"copilot", []string{"copilot", "mcp", "list"}, "local"},
+		{"opencode", []string{"opencode", "mcp", "list"}, "connected"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.client, func(t *testing.T) {
+			if _, err := exec.LookPath(filepath.Join(dir, tt.program[0])); err != nil {
+				t.Skipf("there is no %s in %s", tt.program[0], dir)
+			}
+			p := newPerson(t)
+			path := []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
+			for _, args := range [][]string{
+				{"install", tt.client}, {"install", tt.client}, // the second time there is nothing to do
+				{"install", tt.client, "--root", "."}, // and this changes the entry
+			} {
+				if out, ok := p.run(t, path, binary, args...); !ok {
+					t.Fatalf("%v: %s", args, out)
+				}
+			}
+			out, _ := p.run(t, path, filepath.Join(dir, tt.program[0]), tt.program[1:]...)
+			if !strings.Contains(out, "toolhost") || !strings.Contains(out, tt.want) {
+				t.Errorf("%v does not say %q:\n%s", tt.program, tt.want, out)
+			}
+			if out, ok := p.run(t, path, binary, "uninstall", tt.client); !ok {
+				t.Errorf("uninstall: %s", out)
+			}
+			if out, _ := p.run(t, path, filepath.Join(dir, tt.program[0]), tt.program[1:]...); strings.Contains(out, binary) {
+				t.Errorf("afterwards %v still says:\n%s", tt.program, out)
+			}
+		})
+	}
+}
