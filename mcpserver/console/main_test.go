@@ -1,0 +1,15 @@
+package console
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"toolhost/builtin"
+)
+
+func TestMain(m *testing.M) {
+	builtin.Reexec(os.Args) // commands run under this very binary
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toolhost/mcpserver"
+)
+
+// ask puts a question in the background, and waits until it stands.
+func ask(ctx context.Context, c *Console, always ...string) <-chan mcpserver.Answer {
+	got := make(chan mcpserver.Answer, 1)
+	go func() {
+		got <- c.Ask(ctx, mcpserver.OwnerQuestion{Tool: "Bash", Question: &mcpserver.Question{Always: always}})
+	}()
+	synctest.Wait()
+	return got
+}
+
+func TestAnswerCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(false)
+		first := ask(t.Context(), c, "Bash(make)")
+		second := ask(t.Context(), c)
+		if _, waiting := c.next(); waiting != 2 {
+			t.Fatalf("%d questions wait, want 2", waiting)
+		}
+		refused := []struct {
+			id       uint64
+			decision string
+			says     string
+		}{
+			{1, "", "no decision"},
+			{1, "yes", "no decision"},
+			{2, mcpserver.AlwaysAllow, "once only"},
+			{3, mcpserver.AllowOnce, "no such question"},
+		}
+		for _, r := range refused {
+			if _, err := c.answer(r.id, r.decision, ""); err == nil || !strings.Contains(err.Error(), r.says) {
+				t.Errorf("answer(%d, %q): %v, want %q", r.id, r.decision, err, r.says)
+			}
+		}
+		if _, err := c.answer(2, mcpserver.DenyIt, "not now"); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := <-second, (mcpserver.Answer{Decision: mcpserver.DenyIt, Reason: "not now"}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if _, err := c.answer(1, mcpserver.AlwaysAllow, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-first; got.Decision != mcpserver.AlwaysAllow {
+			t.Errorf("got %+v", got)
+		}
+		if _, err := c.answer(2, mcpserver.AllowOnce, ""); err == nil || !strings.Contains(err.Error(), "was denied") {
+			t.Errorf("a second answer: %v", err)
+		}
+	})
+}
+
+func TestQuestionsEnd(t *testing.T) {
+	tests := []struct {
+		name string
+		ctx  func(context.Context) (context.Context, context.CancelFunc)
+		says string
+	}{
+		{"in time", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Minute)
+		}, "nobody answered in time"},
+		{"with their call", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Minute, cancel)
+			return ctx, cancel
+		}, "was cancelled"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := New(false)
+				ctx, cancel := tt.ctx(t.Context())
+				defer cancel()
+				if got := <-ask(ctx, c); got != (mcpserver.Answer{}) {
+					t.Errorf("got %+v, want a refusal", got)
+				}
+				if _, err := c.answer(1, mcpserver.AllowOnce, ""); err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("a late answer: %v, want %q", err, tt.says)
+				}
+				if waiting, settled := c.questions(); len(waiting) != 0 || len(settled) != 1 {
+					t.Errorf("%d wait and %d are settled", len(waiting), len(settled))
+				}
+				time.Sleep(justSettled)
+				if _, settled := c.questions(); len(settled) != 0 {
+					t.Error("what was settled is still shown")
+				}
+			})
+		})
+	}
+}
+
+// TestAnswerAndEnd lets answers race with the ends of their calls: whatever wins, both sides agree.
+func TestAnswerAndEnd(t *testing.T) {
+	c := New(true)
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan mcpserver.Answer, 1)
+		go func() { got <- c.Ask(ctx, mcpserver.OwnerQuestion{Question: &mcpserver.Question{}}) }()
+		var id uint64
+		for id == 0 {
+			if waiting, _ := c.questions(); len(waiting) > 0 {
+				id = waiting[0].ID
+			}
+		}
+		go cancel()
+		_, err := c.answer(id, mcpserver.AllowOnce, "")
+		if allowed := (<-got).Decision == mcpserver.AllowOnce; allowed != (err == nil) {
+			t.Fatalf("the person heard %v, the call was allowed: %v", err, allowed)
+		}
+	}
+}
+
+func TestQuestionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(false)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range MaxWaiting {
+			ask(ctx, c)
+		}
+		if got := <-ask(ctx, c); got.Decision != "" || !strings.Contains(got.Reason, fmt.Sprint(MaxWaiting)) {
+			t.Errorf("one more: %+v", got)
+		}
+		cancel()
+		synctest.Wait()
+		for range maxPast + 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			ask(ctx, c)
+			cancel()
+			synctest.Wait()
+		}
+		if len(c.past) != maxPast || len(c.waiting) != 0 {
+			t.Errorf("%d are remembered and %d wait", len(c.past), len(c.waiting))
+		}
+	})
+}
+
+func TestPresent(t *testing.T) {
+	c := New(false)
+	if c.Present() {
+		t.Error("somebody is there although no page is open")
+	}
+	var leave []func()
+	for range MaxPages {
+		l, ok := c.attach()
+		if !ok {
+			t.Fatal("there is no room")
+		}
+		leave = append(leave, l)
+	}
+	if _, ok := c.attach(); ok {
+		t.Errorf("more than %d pages are kept up to date", MaxPages)
+	}
+	if !c.Present() {
+		t.Error("nobody is there although pages are open")
+	}
+	for _, l := range leave {
+		l()
+	}
+	if c.Present() || !New(true).Present() {
+		t.Error("whether somebody is there does not follow the pages")
+	}
+}

@@ -1,0 +1,154 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toolhost/guard"
+)
+
+// An owner answers every question in the same way.
+type owner struct {
+	absent bool
+	answer Answer
+	meet   func() // called before the answer
+	asked  []OwnerQuestion
+}
+
+func (o *owner) Present() bool { return !o.absent }
+
+func (o *owner) Ask(_ context.Context, q OwnerQuestion) Answer {
+	o.asked = append(o.asked, q)
+	if o.meet != nil {
+		o.meet()
+	}
+	return o.answer
+}
+
+const askMake = `{"permissions":{"ask":["Bash(echo make:*)"]}}`
+
+// askedOf makes a legacy client that cannot ask call Bash, and returns the text of the answer.
+func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *Host) {
+	t.Helper()
+	h, _ = openHost(t, files, func(c *Config) { c.Asker, c.TrustWorkspace = o, true })
+	if held := h.policy(LocalPrincipal).Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
+		t.Skip("commands are not contained on this machine: " + held.Why)
+	}
+	a := h.Arrive(Local(), map[string]any{"threadId": "t"}, "", true)
+	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: h.ownerPresent()}
+	reply := h.Call(context.Background(), a, req)
+	if reply.Question != nil {
+		req.Answer = h.askOwner(context.Background(), a, req, reply.Question)
+		reply = h.Call(context.Background(), h.arriveIn(a.scope, a.rights), req)
+	}
+	return reply.Text, h
+}
+
+func TestOwnerIsAsked(t *testing.T) {
+	files := map[string]string{".claude/settings.json": askMake}
+	tests := []struct {
+		name  string
+		owner owner
+		want  string
+	}{
+		{"allows", owner{answer: Answer{Decision: AllowOnce}}, "make it\n"},
+		{"denies", owner{answer: Answer{Decision: DenyIt, Reason: "use just"}}, "the person refused: use just"},
+		{"does not answer", owner{}, "a person was asked and did not allow it"},
+		{"is not there", owner{absent: true, answer: Answer{Decision: AllowOnce}}, "nobody can be asked here"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text, _ := askedOf(t, &tt.owner, files)
+			if !strings.Contains(text, tt.want) {
+				t.Errorf("got %q, want %q", text, tt.want)
+			}
+			if asked := len(tt.owner.asked); asked != 1 != tt.owner.absent {
+				t.Errorf("asked %d times", asked)
+			}
+			for _, q := range tt.owner.asked {
+				if string(q.Input) != `{"command":"echo make it"}` || q.Dir == "" || q.Tool != "Bash" || q.Verdict.Rule != "Bash(echo make:*)" {
+					t.Errorf("the question is %+v %+v", q, q.Question)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnerAnswersWhereContained lets no answer count that a command could have given itself.
+func TestOwnerAnswersWhereContained(t *testing.T) {
+	yes := owner{answer: Answer{Decision: AllowOnce}}
+	text, h := askedOf(t, &yes, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(echo make:*)"]},"sandbox":{"enabled":false}}`})
+	if len(yes.asked) != 0 || !strings.Contains(text, "nobody can be asked") {
+		t.Errorf("without a sandbox %d questions were asked: %s", len(yes.asked), text)
+	}
+	if err := h.OwnerMayAnswer(); err == nil || !strings.Contains(err.Error(), "sandbox.enabled is false") {
+		t.Errorf("the reason is %v", err)
+	}
+	if reply := do(h, "Bash", `{"command":"true"}`); reply.IsError {
+		t.Fatal(reply.Text)
+	}
+	if err := h.OwnerMayAnswer(); err == nil || !strings.Contains(err.Error(), "Start the host anew") {
+		t.Errorf("after a command that nothing held the reason is %v", err)
+	}
+
+	h, _ = openHost(t, map[string]string{".claude/settings.json": `{"sandbox":{"enabled":false}}`}, func(c *Config) {
+		c.Tools, c.TrustWorkspace = []string{"Read", "Edit"}, true
+	})
+	if err := h.OwnerMayAnswer(); err != nil {
+		t.Errorf("no command can be run, and the owner may not answer: %v", err)
+	}
+}
+
+// TestOwnerAnswerLosesItsGround takes the sandbox away between the question and the answer.
+func TestOwnerAnswerLosesItsGround(t *testing.T) {
+	late := owner{answer: Answer{Decision: AllowOnce}}
+	var h *Host
+	late.meet = func() { h.uncontained.Store(true) }
+	h, _ = openHost(t, nil, func(c *Config) { c.Asker = &late })
+	a := h.Arrive(Local(), nil, "", true)
+	defer a.Leave()
+	got := h.askOwner(context.Background(), a, Request{}, &Question{State: "s"})
+	if got.Decision != "" || got.State != "s" || !strings.Contains(got.Reason, "does not count") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestUncontainedIsNoted(t *testing.T) {
+	h, _ := openHost(t, nil)
+	policy := h.policy(LocalPrincipal)
+	if !policy.Containment().Denies {
+		t.Skip("commands are not contained on this machine: " + policy.Containment().Why)
+	}
+	run := guard.Intent{Command: &guard.Command{Text: "true"}}
+	out := guard.Intent{Command: &guard.Command{Text: "true"}, Unsandboxed: true}
+	for _, tt := range []struct {
+		name string
+		in   guard.Intent
+		req  Request
+		want bool
+	}{
+		{"contained", run, Request{}, false}, {"no command", guard.Intent{}, Request{}, false},
+		{"outside, as a person allowed", out, Request{Answer: &Answer{}}, false}, {"outside", out, Request{}, true},
+	} {
+		h.uncontained.Store(false)
+		if h.noteUncontained(policy, tt.in, tt.req); h.uncontained.Load() != tt.want {
+			t.Errorf("%s: noted %v, want %v", tt.name, !tt.want, tt.want)
+		}
+	}
+}
+
+func TestTellWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		end := tellWaiting(t.Context(), func(string) { told++ })
+		time.Sleep(2*stillWaiting + time.Second)
+		end()
+		if told != 3 {
+			t.Errorf("told %d times, want 3", told)
+		}
+		tellWaiting(t.Context(), nil)()
+	})
+}
