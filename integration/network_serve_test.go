@@ -1,0 +1,444 @@
+//go:build linux
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"toolhost/integration/client"
+)
+
+// A served is a running toolhost that is spoken to by plain HTTP requests.
+type served struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *lockedBuffer
+	gone   chan error
+	url    string
+	token  string
+	http   *http.Client
+}
+
+// serve starts toolhost on a ground and waits until it listens.
+func serve(g *ground, web *http.Client, prepare func(*exec.Cmd), flags ...string) *served {
+	g.t.Helper()
+	cmd := exec.Command(binary, append([]string{"http", "--root", g.ws, "--state-dir", g.state}, flags...)...)
+	cmd.Dir, cmd.Env = g.ws, cleanEnv(g.home)
+	if prepare != nil {
+		prepare(cmd)
+	}
+	s := &served{t: g.t, cmd: cmd, stderr: &lockedBuffer{}, gone: make(chan error, 1), http: web}
+	if s.http == nil {
+		s.http = &http.Client{Transport: &http.Transport{}}
+	}
+	r, w := io.Pipe()
+	cmd.Stderr = io.MultiWriter(s.stderr, w)
+	must(g.t, cmd.Start())
+	g.t.Cleanup(func() { _ = cmd.Process.Kill(); s.http.CloseIdleConnections() })
+	go func() { s.gone <- cmd.Wait(); w.Close() }()
+	lines := bufio.NewScanner(r)
+	for s.token == "" && lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			s.url = url
+		}
+		if rest, ok := strings.CutPrefix(lines.Text(), "token "); ok {
+			s.token = strings.Fields(rest)[0]
+		}
+		if file, ok := strings.CutPrefix(lines.Text(), "the token is in "); ok {
+			s.token = strings.TrimSpace(get(g.t, file))
+		}
+	}
+	go io.Copy(io.Discard, r)
+	if s.token == "" {
+		g.t.Fatalf("it does not listen: %v\n%s", <-s.gone, s.stderr)
+	}
+	return s
+}
+
+// end sends SIGTERM and waits for the end.
+func (s *served) end() {
+	s.t.Helper()
+	must(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	if err := <-s.gone; err != nil {
+		s.t.Errorf("%v\n%s", err, s.stderr)
+	}
+}
+
+// A reply is what came of a call.
+type reply struct {
+	status     int
+	retryAfter string
+	Result     client.Result
+	Error      *client.Error
+}
+
+// call calls a tool in the conversation of this name.
+func (s *served) call(tool string, a args, meta map[string]any) reply {
+	s.t.Helper()
+	r, err := s.try(context.Background(), tool, a, meta)
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", tool, err, s.stderr)
+	}
+	return r
+}
+
+func (s *served) try(ctx context.Context, tool string, a args, meta map[string]any) (r reply, err error) {
+	all := map[string]any{"io.modelcontextprotocol/protocolVersion": client.Modern, "io.modelcontextprotocol/clientCapabilities": map[string]any{}}
+	for k, v := range meta {
+		all[k] = v
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": a, "_meta": all}})
+	if err != nil {
+		return r, err
+	}
+	url := s.url
+	if strings.HasPrefix(url, "unix:") {
+		url = "http://localhost/mcp"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(body)))
+	if err != nil {
+		return r, err
+	}
+	for k, v := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + s.token,
+		"MCP-Protocol-Version": string(client.Modern), "Mcp-Method": "tools/call", "Mcp-Name": tool,
+	} {
+		req.Header.Set(k, v)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return r, err
+	}
+	defer resp.Body.Close()
+	r.status, r.retryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(answer, &r)
+	}
+	return r, err
+}
+
+// overUnix is a client whose every request goes to a Unix socket.
+func overUnix(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+}
+
+// shortDir is a directory of its owner's with a name short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "th")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestNetworkUnixSocket(t *testing.T) {
+	g := newGround(t)
+	g.put("a.txt", "content\n")
+	path := filepath.Join(shortDir(t), "run", "s")
+	s := serve(g, overUnix(path), nil, "--listen", "unix:"+path)
+	if r := s.call("Read", args{"file_path": "a.txt"}, nil); !strings.Contains(r.Result.Text(), "content") {
+		t.Errorf("%+v", r)
+	}
+	if out, err := exec.Command(binary, "http", "--root", g.ws, "--state-dir", g.state, "--listen", "unix:"+path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another server") {
+		t.Errorf("a second server on the socket: %v %s", err, out)
+	}
+	token := s.token
+	s.token = "wrong"
+	if r := s.call("Read", args{"file_path": "a.txt"}, nil); r.status != http.StatusUnauthorized {
+		t.Errorf("without the token: status %d", r.status)
+	}
+	must(t, s.cmd.Process.Kill()) // the socket is left behind
+	<-s.gone
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(g, overUnix(path), nil, "--listen", "unix:"+path)
+	if s.token != token {
+		t.Error("the token has changed")
+	}
+	if r := s.call("Read", args{"file_path": "a.txt"}, nil); !strings.Contains(r.Result.Text(), "content") {
+		t.Errorf("after a kill: %+v", r)
+	}
+	s.end()
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is left behind")
+	}
+}
+
+// certify writes a certificate for localhost with this number, and its key.
+func certify(t *testing.T, cert, key string, number int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	must(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
+}
+
+func TestNetworkTLS(t *testing.T) {
+	g := newGround(t)
+	g.put("a.txt", "content\n")
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certify(t, cert, key, 1)
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	s := serve(g, web, nil, "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	if !strings.HasPrefix(s.url, "https://") {
+		t.Errorf("it announces %s", s.url)
+	}
+	if r := s.call("Read", args{"file_path": "a.txt"}, nil); !strings.Contains(r.Result.Text(), "content") {
+		t.Errorf("%+v", r)
+	}
+	number := func() string {
+		conn, err := tls.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.url, "https://"), "/mcp"), web.Transport.(*http.Transport).TLSClientConfig)
+		must(t, err)
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	certify(t, cert, key, 2)
+	eventually(t, func() string {
+		if n := number(); n != "2" {
+			return "certificate " + n + " is in use"
+		}
+		return ""
+	})
+	must(t, os.WriteFile(cert, []byte("no certificate"), 0o600))
+	eventually(t, func() string {
+		if n := number(); n != "2" {
+			t.Fatalf("certificate %s is in use", n)
+		}
+		if !strings.Contains(s.stderr.String(), "the old one is kept") {
+			return "nothing is said of the broken certificate"
+		}
+		return ""
+	})
+	if r := s.call("Read", args{"file_path": key}, nil); !r.Result.IsError {
+		t.Errorf("a tool reads the key: %s", r.Result.Text())
+	}
+	s.end()
+}
+
+func TestNetworkRefusals(t *testing.T) {
+	g := newGround(t)
+	for name, flags := range map[string][]string{
+		"in the clear": {"--listen", "0.0.0.0:0"},
+		"--tls-key":    {"--listen", "127.0.0.1:0", "--tls-cert", "x"},
+		"--host":       {"--host", "https://example.com"},
+		"scope key":    {"--scope-key", "=exact"},
+	} {
+		out, err := exec.Command(binary, append([]string{"http", "--root", g.ws, "--state-dir", g.state}, flags...)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), name) {
+			t.Errorf("%q: %v %s", flags, err, out)
+		}
+	}
+}
+
+func TestNetworkBeyondLoopback(t *testing.T) {
+	g := newGround(t)
+	g.put("a.txt", "content\n")
+	s := serve(g, nil, nil, "--listen", "0.0.0.0:0", "--insecure-plain-http", "--host", "tools.example.com")
+	if !strings.HasPrefix(s.url, "http://tools.example.com:") {
+		t.Errorf("it announces %s", s.url)
+	}
+	s.url = strings.Replace(s.url, "tools.example.com", "127.0.0.1", 1)
+	if r := s.call("Read", args{"file_path": "a.txt"}, nil); !strings.Contains(r.Result.Text(), "content") {
+		t.Errorf("%+v", r)
+	}
+	for host, want := range map[string]int{"tools.example.com": 401, "evil.example": 403} {
+		req, err := http.NewRequest(http.MethodPost, s.url, nil)
+		must(t, err)
+		req.Host = host
+		resp, err := s.http.Do(req)
+		must(t, err)
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+	s.end()
+}
+
+// systemd opens the socket, is told when clients are served, and no command hears of either.
+func TestNetworkSystemd(t *testing.T) {
+	g := newGround(t)
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	must(t, err)
+	defer l.Close()
+	socket, err := l.File()
+	must(t, err)
+	defer socket.Close()
+	notes := filepath.Join(shortDir(t), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notes, Net: "unixgram"})
+	must(t, err)
+	defer manager.Close()
+	hear := func() string {
+		b := make([]byte, 64)
+		must(t, manager.SetReadDeadline(time.Now().Add(patience)))
+		n, err := manager.Read(b)
+		must(t, err)
+		return string(b[:n])
+	}
+	activate := func(cmd *exec.Cmd) {
+		// LISTEN_PID names the process itself, which is known only once it runs.
+		cmd.Args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`}, cmd.Args...)
+		cmd.Path = "/bin/sh"
+		cmd.ExtraFiles = []*os.File{socket} // descriptor 3
+		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "NOTIFY_SOCKET="+notes, "WATCHDOG_USEC=200000")
+	}
+	s := serve(g, nil, activate, "--allow", "Bash")
+	if got, want := s.url, "http://"+l.Addr().String()+"/mcp"; got != want {
+		t.Errorf("it announces %s, want %s", got, want)
+	}
+	if got := hear(); got != "READY=1" {
+		t.Errorf("systemd is told %q", got)
+	}
+	if got := hear(); got != "WATCHDOG=1" {
+		t.Errorf("systemd is told %q", got)
+	}
+	r := s.call("Bash", args{"command": "env | grep -E '^(LISTEN|NOTIFY|WATCHDOG)'; echo end"}, nil)
+	if got := strings.TrimSpace(r.Result.Text()); got != "end" {
+		t.Errorf("a command sees %s", got)
+	}
+	s.http.CloseIdleConnections()
+	s.end()
+	for got := hear(); got != "STOPPING=1"; got = hear() {
+		if got != "WATCHDOG=1" {
+			t.Errorf("systemd is told %q", got)
+		}
+	}
+	// Who connects between two servers waits for the next one.
+	waiting := make(chan reply, 1)
+	go func() {
+		r, err := s.try(context.Background(), "Bash", args{"command": "echo waited"}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		waiting <- r
+	}()
+	next := serve(g, nil, activate, "--allow", "Bash")
+	if r := <-waiting; !strings.Contains(r.Result.Text(), "waited") {
+		t.Errorf("the client that waited got %+v", r)
+	}
+	next.end()
+	if out, err := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" http --listen 127.0.0.1:0 --root "$1" 3</dev/null`, binary, g.ws).CombinedOutput(); err == nil {
+		t.Errorf("a file was taken for a socket: %s", out)
+	}
+}
+
+// What a client holds is good after a restart: its token, its handle, and what it has read in an exact scope.
+func TestNetworkRestart(t *testing.T) {
+	g := newGround(t)
+	path := g.put("a.txt", "before\n")
+	s := serve(g, nil, nil, "--listen", "127.0.0.1:0")
+	r := s.call("Read", args{"file_path": "a.txt"}, map[string]any{"toolhost/session": "new"})
+	var handed struct{ Session string }
+	must(t, json.Unmarshal(r.Result.Structured, &handed))
+	s.call("Read", args{"file_path": "a.txt"}, nil)
+	token := s.token
+	s.end()
+
+	s = serve(g, nil, nil, "--listen", "127.0.0.1:0")
+	if s.token != token {
+		t.Error("the token has changed")
+	}
+	edit := args{"file_path": "a.txt", "old_string": "before", "new_string": "after"}
+	if r := s.call("Edit", edit, nil); !r.Result.IsError || !strings.Contains(r.Result.Text(), "read") {
+		t.Errorf("in the scope of all: %s", r.Result.Text())
+	}
+	if r := s.call("Edit", edit, map[string]any{"toolhost/session": handed.Session}); r.Result.IsError || get(t, path) != "after\n" {
+		t.Errorf("with the handle %q: %s", handed.Session, r.Result.Text())
+	}
+	s.end()
+}
+
+func TestNetworkScopes(t *testing.T) {
+	g := newGround(t)
+	g.put("a.txt", "content\n")
+	s := serve(g, nil, nil, "--listen", "127.0.0.1:0", "--strict-scope", "--session-argument", "--scope-key", "chat=exact")
+	read := args{"file_path": "a.txt"}
+	if r := s.call("Read", read, nil); !r.Result.IsError || !strings.Contains(r.Result.Text(), `"toolhost/session": "new"`) {
+		t.Errorf("without a scope: %s", r.Result.Text())
+	}
+	if r := s.call("Read", read, map[string]any{"chat": "1"}); r.Result.IsError {
+		t.Errorf("with a key of its own: %s", r.Result.Text())
+	}
+	r := s.call("Read", args{"file_path": "a.txt", "session": "new"}, nil)
+	var handed struct{ Session string }
+	must(t, json.Unmarshal(r.Result.Structured, &handed))
+	if handed.Session == "" || !strings.Contains(r.Result.Text(), handed.Session) {
+		t.Errorf("with the argument: %s", r.Result.Text())
+	}
+	if r := s.call("Read", args{"file_path": "a.txt", "session": handed.Session}, nil); r.Result.IsError {
+		t.Errorf("with the session it got: %s", r.Result.Text())
+	}
+	if r := s.call("Read", args{"file_path": "a.txt", "session": "main"}, nil); !r.Result.IsError {
+		t.Error("an invented session is taken")
+	}
+	s.end()
+}
+
+// The first SIGTERM lets what runs end; the second does not wait.
+func TestNetworkSecondSignal(t *testing.T) {
+	g := newGround(t)
+	tag := newTag()
+	s := serve(g, nil, nil, "--listen", "127.0.0.1:0", "--allow", "Bash")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.try(context.Background(), "Bash", args{"command": fmt.Sprintf("touch started; trap '' TERM; sleep 600 # %s", tag)}, nil) // it is cut off
+	}()
+	eventually(t, func() string {
+		if _, err := os.Stat(g.path("started")); err != nil {
+			return "the command has not started"
+		}
+		return ""
+	})
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	eventually(t, func() string { // the drain has begun
+		resp, err := s.http.Get(strings.TrimSuffix(s.url, "/mcp") + "/readyz")
+		if err != nil {
+			return ""
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return ""
+		}
+		return "it is ready still"
+	})
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	if err := <-s.gone; err == nil {
+		t.Error("the second signal was waited out")
+	}
+	<-ended
+	survivors(t, tag)
+}
