@@ -10,6 +10,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,8 +23,12 @@ import (
 const (
 	// MaxCalls is how many calls the live view goes back.
 	MaxCalls = 200
-	// MaxResult bounds what is kept of one result, in bytes: of all together 3 MiB.
+	// MaxResult bounds what is kept of one result, and of one command, in bytes: of all together 6 MiB.
 	MaxResult = 16 << 10
+	// MaxFiles is how many of the files are kept that one call reads or writes, and maxName bounds each of them
+	// and the name of a tool, which callers make up, in bytes.
+	MaxFiles = 20
+	maxName  = 4 << 10
 	// MaxWaiting is how many questions may wait at once; further calls are refused.
 	MaxWaiting = 64
 	// MaxPages is how many pages may be kept up to date at once. A browser needs one for all its tabs.
@@ -113,7 +118,7 @@ func (c *Console) CallBegan(ctx context.Context, info mcpserver.CallInfo) contex
 	}
 	c.version++
 	c.calls = append(c.calls, call{
-		ID: info.ID, Version: c.version, Principal: info.Principal, Scope: info.Scope, Tool: info.Tool,
+		ID: info.ID, Version: c.version, Principal: info.Principal, Scope: info.Scope, Tool: clip(info.Tool, maxName),
 		Began: time.Now(), State: stateWaiting,
 	})
 	c.touch()
@@ -122,13 +127,13 @@ func (c *Console) CallBegan(ctx context.Context, info mcpserver.CallInfo) contex
 
 // CallPlanned shows what a call is about to do.
 func (c *Console) CallPlanned(_ context.Context, info mcpserver.CallInfo, r audit.Record) {
-	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, r })
+	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, bounded(r) })
 }
 
 // CallEnded shows how a call ended.
 func (c *Console) CallEnded(_ context.Context, info mcpserver.CallInfo, r audit.Record, result builtin.Result) {
 	c.change(info.ID, func(one *call) {
-		one.Record = r
+		one.Record = bounded(r)
 		one.Result = clip(result.Text, MaxResult)
 		one.Cut = len(result.Text) - len(one.Result)
 		switch {
@@ -142,6 +147,22 @@ func (c *Console) CallEnded(_ context.Context, info mcpserver.CallInfo, r audit.
 			one.State = stateDone
 		}
 	})
+}
+
+// bounded is what is kept of a record.
+func bounded(r audit.Record) audit.Record {
+	r.Tool, r.Command, r.Error = clip(r.Tool, maxName), clip(r.Command, MaxResult), clip(r.Error, maxName)
+	for _, files := range []*[]string{&r.Reads, &r.Writes} {
+		var kept []string
+		for _, f := range (*files)[:min(len(*files), MaxFiles)] {
+			kept = append(kept, clip(f, maxName))
+		}
+		if more := len(*files) - MaxFiles; more > 0 {
+			kept = append(kept, fmt.Sprintf("… and %d more", more))
+		}
+		*files = kept
+	}
+	return r
 }
 
 // change changes a call that the live view still has.

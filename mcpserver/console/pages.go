@@ -23,7 +23,7 @@ type pages struct{ all *template.Template }
 func parsePages(roots []string) (*pages, error) {
 	short := shortener(roots)
 	funcs := template.FuncMap{
-		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "fields": fields, "callText": func(c call) string { return recordText(c.Record, short) },
+		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "callText": func(c call) string { return recordText(c.Record, short) },
 		"changes": changes, "resultLines": resultLines, "recordText": func(r audit.Record) string { return recordText(r, short) }, "short": short, "from": from,
 		"hasRules": hasRules, "period": period, "tab": newTab,
 		"words": strings.Fields, "stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

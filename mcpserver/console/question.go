@@ -16,6 +16,7 @@ type question struct {
 	Asked mcpserver.OwnerQuestion
 	Since time.Time
 	Until time.Time // zero: as long as the call waits
+	Input []field   // as the person reads it
 	reply chan mcpserver.Answer
 }
 
@@ -59,13 +60,14 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpser
 }
 
 func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*question, error) {
+	input := fields(asked.Input)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) == MaxWaiting {
 		return nil, fmt.Errorf("%d questions wait at the console already", MaxWaiting)
 	}
 	c.asked++
-	q := &question{ID: c.asked, Asked: asked, Since: time.Now(), reply: make(chan mcpserver.Answer, 1)}
+	q := &question{ID: c.asked, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
 	q.Until, _ = ctx.Deadline()
 	c.waiting = append(c.waiting, q)
 	c.touch()

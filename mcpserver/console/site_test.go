@@ -17,6 +17,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/audit"
 )
 
 // A served console is one of a real host, with a browser that was let in.
@@ -278,6 +279,16 @@ func TestCallsAreBounded(t *testing.T) {
 	s := serve(t, map[string]string{"long.txt": strings.Repeat("é long line\n", 4000)})
 	for range MaxCalls + 5 {
 		s.call("Glob", `{"pattern":"none"}`)
+	}
+	s.call(strings.Repeat("x", 1<<20), `{}`)
+	s.call("Bash", `{"command":`+quoted("true "+strings.Repeat("x ", 20_000))+`}`)
+	for _, one := range s.console.recent()[:2] {
+		if len(one.Tool)+len(one.Record.Tool) > 2*maxName || len(one.Record.Command) > MaxResult {
+			t.Errorf("%d bytes of the tool's name and %d of the command are kept", len(one.Tool), len(one.Record.Command))
+		}
+	}
+	if r := bounded(audit.Record{Reads: make([]string, 1000)}); len(r.Reads) != MaxFiles+1 || r.Reads[MaxFiles] != "… and 980 more" {
+		t.Errorf("of 1000 files are kept %q", r.Reads)
 	}
 	s.call("Read", `{"file_path":"long.txt"}`)
 	all := s.console.recent()

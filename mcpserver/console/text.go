@@ -78,14 +78,17 @@ type field struct {
 	Cut   int // characters that are not shown
 }
 
-// maxField bounds how much of one argument is shown, in bytes.
-const maxField = 64 << 10
+// maxField bounds how much of one argument is shown, in bytes, and maxFields how many arguments.
+const (
+	maxField  = 64 << 10
+	maxFields = 32
+)
 
 // fields are the arguments of a call in their order. Text that would replace other text is shown like a diff.
 func fields(input json.RawMessage) []field {
 	d := json.NewDecoder(bytes.NewReader(input))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return []field{{Name: "input", Lines: plain("", string(input))}}
+		return []field{{Name: "input", Lines: plain("", clip(string(input), maxField)), Cut: max(0, len(input)-maxField)}}
 	}
 	var all []field
 	for d.More() {
@@ -98,7 +101,10 @@ func fields(input json.RawMessage) []field {
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
 		}
-		key := fmt.Sprint(name)
+		if len(all) == maxFields {
+			return append(all, field{Name: "…", Cut: len(input) - int(d.InputOffset())})
+		}
+		key := clip(fmt.Sprint(name), maxName)
 		shown := clip(text, maxField)
 		all = append(all, field{Name: key, Lines: plain(argumentKind(key), shown), Cut: utf8.RuneCountInString(text[len(shown):])})
 	}
