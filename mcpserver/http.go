@@ -19,22 +19,6 @@ import (
 // Endpoint is the path of the MCP endpoint.
 const Endpoint = "/mcp"
 
-// Limits of the HTTP server.
-const (
-	// SessionIdle is how long a legacy session that does nothing lives: longer than the longest command.
-	SessionIdle = time.Hour
-	// headerTime bounds how long a client may take to send its headers.
-	headerTime = 10 * time.Second
-	// bodyTime bounds how long a client may take to send a message: [MaxMessage] at some 300 KB a second.
-	bodyTime = 2 * time.Minute
-	// writeTime bounds how long a client may leave what was sent to it unread.
-	writeTime = time.Minute
-	// idleTime is how long a connection without a request is kept.
-	idleTime = 2 * time.Minute
-	// maxHeader bounds the headers of a request, in bytes.
-	maxHeader = 64 << 10
-)
-
 // An HTTPConfig says who may call over HTTP.
 type HTTPConfig struct {
 	// Verifier knows the callers by their tokens. Nil is refused, unless there is a Token.
@@ -79,9 +63,9 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	}
 	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), base: base}
 	web := &http.Server{
-		Handler:           door.routes(),
+		Handler:           door.impatient(door.routes()),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: cfg.limits.header, IdleTimeout: cfg.limits.idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: quietLog(s.host.log),
 	}
 	if cfg.Principal != "" {
@@ -156,6 +140,15 @@ func (d *door) routes() http.Handler {
 	return mux
 }
 
+// impatient does not wait for the bodies of requests that are refused, which net/http would read away at the pace of
+// their clients. Who reads a body, or has none to read, sets another time.
+func (d *door) impatient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d.cfg.limits.header)) // what has no connection to bound has none to hold
+		next.ServeHTTP(w, r)
+	})
+}
+
 // enter takes one request from the wire to the library.
 func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold back a stream
@@ -206,15 +199,16 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 			return
 		}
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream lasts
 	ctx, release := hold(r.Context(), who, true)
 	defer release()
 	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
 	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
 	if legacy && r.Method == http.MethodGet && event != "" {
-		d.kept.resume(ctx, w, session, event)
+		d.kept.resume(ctx, newCallStream(w, d.cfg.limits.write), session, event)
 		return
 	}
-	d.next.ServeHTTP(newCallStream(w), r.WithContext(withClient(ctx, &client{who: who})))
+	d.next.ServeHTTP(newCallStream(w, d.cfg.limits.write), r.WithContext(withClient(ctx, &client{who: who})))
 	if legacy && r.Method == http.MethodDelete {
 		d.kept.end(session)
 		d.server.host.scopes.end(scopeKey{who.Principal, kindSession, session})
@@ -251,7 +245,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		no.send(w, m)
 		return
 	}
-	stream := newCallStream(w)
+	stream := newCallStream(w, d.cfg.limits.write)
 	if session != "" {
 		stream.keep = func() *keptStream { return d.kept.open(session) }
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -154,7 +155,10 @@ func TestDrainOverHTTP(t *testing.T) {
 
 func TestLimitsOverHTTP(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
-	url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = httpLimits{inFlight: 4, streams: 4, bytes: 1 << 20} })
+	url, _ := serveWeb(t, h, func(c *HTTPConfig) {
+		c.limits = usualLimits()
+		c.limits.inFlight, c.limits.streams, c.limits.bytes = 4, 4, 1<<20
+	})
 	read := modernCall("Read", `{"file_path":"a.txt"}`, "other")
 	session := newSession(t, url, "")
 	var streams []*webStream
@@ -300,6 +304,62 @@ func TestStalledReadersHoldNobody(t *testing.T) {
 			t.Fatalf("beside stalled readers: %.200s", body)
 		}
 	}
+}
+
+// Clients that dawdle lose their connection, each at its time.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"long.txt": strings.Repeat("a long line of text\n", 1500)})
+	const brief = 100 * time.Millisecond
+	address, _ := serveWeb(t, h, func(c *HTTPConfig) {
+		c.limits = usualLimits()
+		c.limits.header, c.limits.body, c.limits.write, c.limits.idle = brief, brief, brief, brief
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nContent-Type: application/json\r\n"
+	known := head + "Authorization: Bearer " + testToken + "\r\n"
+	message := "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: Read\r\n"
+	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`).body
+	whole := known + message + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(call), call)
+	for _, tt := range []struct{ name, sent, says string }{
+		{"nothing", "", ""},
+		{"half a header", head, ""},
+		{"half a body", known + "Content-Length: 1000\r\n\r\n{", "408"},
+		{"half a body without a token", head + "Content-Length: 1000\r\n\r\n{", "401"},
+		{"nothing more", whole, "200"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, tt.sent); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn) // until the server closes
+			if operr, ok := errors.AsType[*net.OpError](err); err != nil && !ok || ok && operr.Timeout() {
+				t.Error(err)
+			}
+			if line, _, _ := strings.Cut(string(answer), "\r\n"); !strings.Contains(line, tt.says) {
+				t.Errorf("it is answered %q", line)
+			}
+		})
+	}
+	t.Run("a reader of nothing", func(t *testing.T) {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for { // the server reads no more when it cannot write, and then gives the connection up
+			if _, err := io.WriteString(conn, whole); err != nil {
+				return
+			}
+		}
+	})
 }
 
 func TestHostNames(t *testing.T) {

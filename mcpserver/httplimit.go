@@ -10,7 +10,20 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
+// Limits of the HTTP server beside those of every host.
 const (
+	// SessionIdle is how long a legacy session that does nothing lives: longer than the longest command.
+	SessionIdle = time.Hour
+	// headerTime bounds how long a client may take to send its headers, and a body that nobody waits for.
+	headerTime = 10 * time.Second
+	// bodyTime bounds how long a client may take to send a message: [MaxMessage] at some 300 KB a second.
+	bodyTime = 2 * time.Minute
+	// writeTime bounds how long a client may leave what was sent to it unread.
+	writeTime = time.Minute
+	// idleTime is how long a connection without a request is kept.
+	idleTime = 2 * time.Minute
+	// maxHeader bounds the headers of a request, in bytes.
+	maxHeader = 64 << 10
 	// MaxStreams is how many streams of legacy sessions may be open, which are held without a call.
 	MaxStreams = 2048
 	// retryAfter is how long a client that is refused for want of room should wait.
@@ -19,13 +32,17 @@ const (
 
 // httpLimits are the limits of one server. Tests make them small.
 type httpLimits struct {
-	inFlight, streams int
-	bytes             int64
+	inFlight, streams         int
+	bytes                     int64
+	header, body, write, idle time.Duration
 }
 
 // usualLimits are those of every server.
 func usualLimits() httpLimits {
-	return httpLimits{inFlight: MaxInFlight, streams: MaxStreams, bytes: MaxBytesInFlight}
+	return httpLimits{
+		inFlight: MaxInFlight, streams: MaxStreams, bytes: MaxBytesInFlight,
+		header: headerTime, body: bodyTime, write: writeTime, idle: idleTime,
+	}
 }
 
 // ofOne is the part of a limit that one principal may use, three quarters, so that there is always some left for

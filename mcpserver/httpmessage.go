@@ -23,7 +23,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
 	}
 	wire := http.NewResponseController(w)
-	_ = wire.SetReadDeadline(time.Now().Add(bodyTime)) // what has no connection to bound has none to hold
+	_ = wire.SetReadDeadline(time.Now().Add(room.a.limits.body)) // what has no connection to bound has none to hold
 	body, err := io.ReadAll(&roomReader{r: http.MaxBytesReader(w, r.Body, MaxMessage), room: room})
 	var large *http.MaxBytesError
 	switch {
@@ -32,7 +32,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	case errors.Is(err, errNoRoom):
 		return nil, &rejection{status: http.StatusServiceUnavailable, retry: true, text: err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &rejection{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message was not sent within %s", bodyTime)}
+		return nil, &rejection{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message was not sent within %s", room.a.limits.body)}
 	case err != nil:
 		return nil, &rejection{status: http.StatusBadRequest, text: "the body could not be read: " + err.Error()}
 	}

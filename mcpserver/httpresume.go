@@ -155,7 +155,7 @@ func (k *keptStreams) find(session, event string) (*keptStream, int) {
 }
 
 // resume sends what a client has missed of a stream, and what is still to come.
-func (k *keptStreams) resume(ctx context.Context, w http.ResponseWriter, session, event string) {
+func (k *keptStreams) resume(ctx context.Context, w *callStream, session, event string) {
 	s, n := k.find(session, event)
 	if s == nil {
 		deny(w, http.StatusBadRequest, "the stream of this event is not kept any more: its call may have run, look before you make it again")
@@ -163,16 +163,15 @@ func (k *keptStreams) resume(ctx context.Context, w http.ResponseWriter, session
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	wire := http.NewResponseController(w)
-	_ = wire.Flush() // the client sees that it is heard
+	w.Flush() // the client sees that it is heard
 	for {
 		events, last, more := s.after(n)
 		for _, data := range events {
 			n++
-			_ = wire.SetWriteDeadline(time.Now().Add(writeTime)) // what has no connection to bound has none to hold
-			if _, err := w.Write(eventText(s.eventID(n), data)); err != nil || wire.Flush() != nil {
+			if _, err := w.Write(eventText(s.eventID(n), data)); err != nil {
 				return // the client may come again
 			}
+			w.Flush()
 		}
 		if last {
 			return

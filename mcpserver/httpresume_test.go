@@ -77,7 +77,7 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			k.resume(t.Context(), w, tt.session, tt.event)
+			k.resume(t.Context(), newCallStream(w, writeTime), tt.session, tt.event)
 			if got := w.Body.String(); w.Code != tt.status || tt.status == 200 && got != tt.want || !strings.Contains(got, tt.want) {
 				t.Errorf("status %d, %q; want %d, %q", w.Code, got, tt.status, tt.want)
 			}
@@ -100,7 +100,7 @@ func TestResumeWhileTheCallRuns(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		done := make(chan struct{})
-		go func() { k.resume(t.Context(), w, "s", id); close(done) }()
+		go func() { k.resume(t.Context(), newCallStream(w, writeTime), "s", id); close(done) }()
 		synctest.Wait()
 		if _, send := s.add([]byte("2")); send {
 			t.Error("both connections send")
@@ -131,7 +131,7 @@ func (w *stuckWriter) Write(p []byte) (int, error) {
 
 func TestNoCallWaitsForItsReader(t *testing.T) {
 	w := &stuckWriter{header: http.Header{}, let: make(chan struct{})}
-	s := newCallStream(w)
+	s := newCallStream(w, writeTime)
 	for i := range 10 * maxQueued { // the test hangs if one of them waits
 		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": i})
 	}

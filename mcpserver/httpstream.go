@@ -21,6 +21,7 @@ import (
 // another request of the session.
 type callStream struct {
 	w      http.ResponseWriter
+	unread time.Duration      // how long the client may leave what is written unread
 	header http.Header        // the library's
 	keep   func() *keptStream // begins to keep the events; nil where they are not kept
 
@@ -42,8 +43,8 @@ type callStream struct {
 // left out: each tells how far the call is, and a later one tells more.
 const maxQueued = 64
 
-func newCallStream(w http.ResponseWriter) *callStream {
-	return &callStream{w: w, header: w.Header().Clone(), event1: make(chan struct{})}
+func newCallStream(w http.ResponseWriter, unread time.Duration) *callStream {
+	return &callStream{w: w, unread: unread, header: w.Header().Clone(), event1: make(chan struct{})}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -109,7 +110,7 @@ const (
 
 // write sends bytes. A client that does not read loses its connection.
 func (s *callStream) write(p []byte) (int, error) {
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(writeTime)) // see readBody
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.unread)) // see readBody
 	n, err := s.w.Write(p)
 	if s.streams && !s.wrote {
 		s.wrote = true
