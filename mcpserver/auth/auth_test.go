@@ -1,0 +1,160 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestBearer(t *testing.T) {
+	tests := []struct{ header, want string }{
+		{"Bearer abc", "abc"}, {"bearer abc", "abc"}, {"BEARER  abc ", "abc"},
+		{"", ""}, {"Bearer", ""}, {"Bearer ", ""}, {"Basic abc", ""}, {"abc", ""}, {"Bearerabc", ""},
+		{"Bearer a b", ""}, {"Bearer a,b", ""}, {"Bearer a\tb", ""}, {"Bearer " + strings.Repeat("x", MaxBearer+1), ""},
+	}
+	for _, tt := range tests {
+		if got := Bearer(tt.header); got != tt.want {
+			t.Errorf("Bearer(%.40q) = %q, want %q", tt.header, got, tt.want)
+		}
+	}
+}
+
+func FuzzBearer(f *testing.F) {
+	for _, seed := range []string{"Bearer abc", "bearer  x", "Basic eDp5", "Bearer a, Bearer b", "Bearer \x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		got := Bearer(header)
+		if strings.ContainsAny(got, " \t\r\n,") || len(got) > MaxBearer || !strings.Contains(header, got) {
+			t.Errorf("Bearer(%q) = %q", header, got)
+		}
+		// Whatever comes is refused by a verifier that does not know it.
+		s, err := NewSingle("th_secret", "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who, err := (Any{s}).Verify(context.Background(), got); err == nil && got != "th_secret" {
+			t.Errorf("%q was taken for %q", got, who.Principal)
+		}
+	})
+}
+
+func TestChallenge(t *testing.T) {
+	const metadata = "https://h/.well-known/oauth-protected-resource/mcp"
+	tests := []struct {
+		name, metadata string
+		err            error
+		status         int
+		want           string
+	}{
+		{"no token", "", refuse(Missing, "no"), 401, `Bearer realm="toolhost"`},
+		{"no token, with an issuer", metadata, &Error{Kind: Missing, Scope: "read write"}, 401, `Bearer realm="toolhost", scope="read write", resource_metadata="` + metadata + `"`},
+		{"invalid", "", refuse(Invalid, "not known"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="not known"`},
+		{"expired", "", refuse(Expired, "over"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="over"`},
+		{"too few rights", "", &Error{Kind: Insufficient, Reason: "none", Scope: "read"}, 403, `Bearer realm="toolhost", error="insufficient_scope", error_description="none", scope="read"`},
+		{"not to be told", "", refuse(Unavailable, "later"), 503, `Bearer realm="toolhost"`},
+		{"another error", "", errors.New("x"), 401, `Bearer realm="toolhost"`},
+		{"what would end the parameter", "", refuse(Invalid, "a\"b\\c\r\nX: d\x80é"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="a'b'c''X: d''"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Challenge(tt.err, tt.metadata); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			if got := Status(tt.err); got != tt.status {
+				t.Errorf("status %d, want %d", got, tt.status)
+			}
+		})
+	}
+	h := http.Header{}
+	h.Set("WWW-Authenticate", Challenge(refuse(Invalid, "a\nb"), "x\ny"))
+	if v := h.Get("WWW-Authenticate"); strings.ContainsAny(v, "\r\n") {
+		t.Errorf("a header with two lines: %q", v)
+	}
+}
+
+func TestRights(t *testing.T) {
+	if (Rights(0)).Has(0) || Rights(0).Has(Read) || All.Has(0) || !All.Has(Read|Exec) || Read.Has(Read|Write) {
+		t.Error("a set holds what it must not, or not what it must")
+	}
+	tests := []struct {
+		names string
+		want  Rights
+		bad   bool
+	}{
+		{"read", Read, false}, {"read,write", Read | Write, false}, {"exec, read", Exec | Read, false}, {"read,read", Read, false},
+		{"", 0, true}, {"all", 0, true}, {"Read", 0, true}, {"read,", 0, true},
+	}
+	for _, tt := range tests {
+		got, err := ParseRights(strings.Split(tt.names, ","))
+		if got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("ParseRights(%q) = %v, %v", tt.names, got, err)
+		}
+	}
+	if _, err := ParseRights(nil); err == nil {
+		t.Error("no rights are a set")
+	}
+}
+
+// A says verifier answers always the same.
+type says struct {
+	who Identity
+	err error
+}
+
+func (s says) Verify(context.Context, string) (Identity, error) { return s.who, s.err }
+
+func TestAny(t *testing.T) {
+	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(Expired, "e")}, says{err: refuse(Unavailable, "u")}
+	good := says{who: Identity{Principal: "p", Rights: Read}}
+	tests := []struct {
+		name   string
+		all    Any
+		bearer string
+		want   Kind
+		ok     bool
+	}{
+		{"nobody", nil, "x", Invalid, false},
+		{"nobody, no token", nil, "", Missing, false},
+		{"the second knows", Any{invalid, good}, "x", 0, true},
+		{"the first is away, the second knows", Any{away, good}, "x", 0, true},
+		{"the most telling", Any{invalid, expired, invalid}, "x", Expired, false},
+		{"it cannot be told", Any{expired, away}, "x", Unavailable, false},
+		{"an error of another kind", Any{says{err: errors.New("?")}}, "x", Invalid, false},
+	}
+	for _, tt := range tests {
+		who, err := tt.all.Verify(t.Context(), tt.bearer)
+		var e *Error
+		errors.As(err, &e)
+		if (err == nil) != tt.ok || e != nil && e.Kind != tt.want || !tt.ok && who.Principal != "" {
+			t.Errorf("%s: %+v, %v", tt.name, who, err)
+		}
+	}
+}
+
+func TestSingle(t *testing.T) {
+	s, err := NewSingle("the-token", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bearer, ok := range map[string]bool{"the-token": true, "": false, "the-toke": false, "the-token2": false, "THE-TOKEN": false} {
+		who, err := s.Verify(t.Context(), bearer)
+		if (err == nil) != ok || ok != (who.Principal == "token" && who.Rights == All) {
+			t.Errorf("%q: %+v, %v", bearer, who, err)
+		}
+	}
+	for _, pair := range [][2]string{{"", "p"}, {"t", ""}} {
+		if _, err := NewSingle(pair[0], pair[1]); err == nil {
+			t.Errorf("NewSingle(%q, %q) was taken", pair[0], pair[1])
+		}
+	}
+	if who, err := new(Single).Verify(t.Context(), "x"); err == nil {
+		t.Errorf("the zero verifier knows %+v", who)
+	}
+}
