@@ -132,7 +132,8 @@ func (s *search) run(ctx context.Context) {
 
 func (w *worker) chunk(i int) *chunk {
 	files := w.search.list.files
-	c := &chunk{}
+	c := chunks.Get().(*chunk)
+	c.text, c.entries = c.text[:0], c.entries[:0]
 	for k := i * chunkFiles; k < min((i+1)*chunkFiles, len(files)) && !w.search.stop.Load(); k++ {
 		w.file(files[k], c)
 	}
@@ -167,6 +168,10 @@ type chunk struct {
 	text    []byte
 	entries []entry
 }
+
+// chunks are used again once the page has taken them: growing them anew costs as
+// much as filling them.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 // page puts entries into order and keeps those that the query asked for.
 type page struct {
@@ -215,6 +220,9 @@ func (p *page) add(i int, c *chunk) (full bool) {
 		p.held -= len(c.text)
 		p.next++
 		p.take(c)
+		if cap(c.text) <= maxKept {
+			chunks.Put(c)
+		}
 	}
 	p.room.Broadcast()
 	return p.over

@@ -17,7 +17,10 @@ type output struct {
 	file  file
 	text  []byte // the decoded text, without what is not searched
 	chunk *chunk
-	path  []byte
+	// whole says that the text is known to hold no NUL byte, plain is as the
+	// matcher takes it.
+	whole, plain bool
+	path         []byte
 
 	matches int
 	at      int // position up to which lines are counted, the start of a line
@@ -32,7 +35,7 @@ type output struct {
 func (o *output) lines() {
 	scans := o.matcher.Scans()
 	if scans && o.limit() {
-		o.matcher.Reset(o.text)
+		o.matcher.Reset(o.text, false)
 	}
 	s, ok := o.matcher.Next()
 	if !ok {
@@ -60,6 +63,9 @@ func (o *output) lines() {
 // limit cuts the text where ripgrep takes it for binary, and reports whether
 // it does.
 func (o *output) limit() bool {
+	if o.whole {
+		return false
+	}
 	text, binary := match.Limit(o.text)
 	if !binary {
 		return false
@@ -116,7 +122,7 @@ func (o *output) spans() {
 	if len(o.text) == 0 {
 		return
 	}
-	if isBinary(o.text) {
+	if !o.whole && isBinary(o.text) {
 		if _, ok := o.matcher.NextMatch(0); ok {
 			o.search.binary.Add(1)
 		}

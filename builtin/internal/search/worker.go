@@ -66,7 +66,7 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 		if s.list.chosen {
 			f.kept.use()
 		}
-		w.text(f, k.modified, match.Decode(k.text), c)
+		w.text(&output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul}, k.modified)
 	default:
 		return false
 	}
@@ -112,7 +112,7 @@ func (w *worker) open(f file, c *chunk) {
 		s.list.kept.remember(f.kept, k, raw, s.list.chosen)
 	}
 	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
-	w.text(f, modified, text, c)
+	w.text(&output{file: f, text: text, chunk: c}, modified)
 }
 
 // start begins a record of a file that is about to be read, if it may be kept.
@@ -191,9 +191,9 @@ func isBinary(b []byte) bool {
 }
 
 // text searches the decoded text of a file that was changed at the time told.
-func (w *worker) text(f file, modified func() (time.Time, error), b []byte, c *chunk) {
-	o := &output{worker: w, file: f, text: b, chunk: c, line: 1, printed: -1}
-	w.matcher.Reset(b)
+func (w *worker) text(o *output, modified func() (time.Time, error)) {
+	o.worker, o.line, o.printed = w, 1, -1
+	w.matcher.Reset(o.text, o.plain)
 	if !w.search.pattern.Lines {
 		o.spans()
 	} else {
@@ -206,7 +206,7 @@ func (w *worker) text(f file, modified func() (time.Time, error), b []byte, c *c
 	case FilesWithMatches:
 		mtime, err := modified()
 		if err != nil {
-			w.search.list.troubles.add(w.search.list.printed(f), err)
+			w.search.list.troubles.add(w.search.list.printed(o.file), err)
 			return
 		}
 		o.emitPath(entry{mtime: mtime, count: 1}, "")

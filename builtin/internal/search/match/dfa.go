@@ -44,7 +44,17 @@ type dfa struct {
 type state struct {
 	pcs  []uint32
 	prev kind
+	end  verdict // whether a match ends with the text here
 }
+
+// verdict is what is known of a state.
+type verdict uint8
+
+const (
+	open verdict = iota
+	yes
+	no
+)
 
 // kind is what an assertion may need to know of the preceding rune.
 type kind uint8
@@ -117,7 +127,7 @@ func (d *dfa) intern(pcs []uint32, prev kind) uint32 {
 		return id
 	}
 	id := uint32(len(d.states)) << 8
-	d.states = append(d.states, state{slices.Clone(pcs), prev})
+	d.states = append(d.states, state{pcs: slices.Clone(pcs), prev: prev})
 	n := len(d.trans)
 	d.trans = slices.Grow(d.trans, 256)[:n+256]
 	fill(d.trans[n:])
@@ -272,7 +282,16 @@ func (d *dfa) advance(s uint32, b []byte, i int) (uint32, int) {
 }
 
 // ends reports whether a match ends at the end of the text.
-func (d *dfa) ends(s uint32) bool { return d.step(s, runeEnd)&matched != 0 }
+func (d *dfa) ends(s uint32) bool {
+	if d.states[s>>8].end == open {
+		end := no
+		if d.step(s, runeEnd)&matched != 0 { // which may make a state, and so move all of them
+			end = yes
+		}
+		d.states[s>>8].end = end
+	}
+	return d.states[s>>8].end == yes
+}
 
 // find returns the position by which some match of b has ended, or -1; the
 // text starts after a rune of kind prev.

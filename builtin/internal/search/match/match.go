@@ -18,7 +18,7 @@ type Matcher struct {
 	vm     *machine
 	finder *finder
 	beyond bool // see foldsBeyond
-	dense  bool // literals are so dense that scanning is faster
+	dense  int  // for so many texts more scanning counts as faster: literals were dense
 
 	text   []byte
 	at     int // start of the next line to look at
@@ -37,6 +37,9 @@ const (
 	// (measured); when they are denser than that, scanning is faster.
 	minSkip     = 200
 	judgeSkipAt = 256
+	// denseFor is for how many texts that holds: a file of hexadecimal numbers
+	// says nothing of the rest of the tree.
+	denseFor = 16
 )
 
 // New returns a matcher for the pattern. When stop becomes true, what is under
@@ -50,13 +53,18 @@ func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
 	return m
 }
 
-// Reset starts on a new text, which must not change until the next Reset.
-func (m *Matcher) Reset(text []byte) {
+// Reset starts on a new text, which must not change until the next Reset. plain
+// says that it is known to hold neither a NUL byte nor one of Partners.
+func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
+	m.direct = m.finder == nil || m.beyond && !plain && hasPartners(text)
 	// A binary file is told of if a line with a match is in it at all, so that one
 	// is searched by its literals in any case.
-	m.direct = m.finder == nil || m.beyond && hasPartners(text) || m.dense && bytes.IndexByte(text, 0) < 0
+	if m.dense > 0 && !m.direct {
+		m.dense--
+		m.direct = plain || bytes.IndexByte(text, 0) < 0
+	}
 	if m.finder != nil {
 		m.finder.reset()
 	}
@@ -127,7 +135,8 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 		m.candidates++
 		m.skipped += k - m.at
 		if m.candidates%judgeSkipAt == 0 && m.skipped < m.candidates*minSkip {
-			m.dense, m.direct, m.at = true, true, s.Start
+			m.dense, m.direct, m.at = denseFor, true, s.Start
+			m.candidates, m.skipped = 0, 0
 			return Span{}, false
 		}
 		m.at = s.End + 1

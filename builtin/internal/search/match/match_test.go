@@ -12,7 +12,7 @@ import (
 
 // all returns the matching lines by the road that the matcher takes.
 func all(m *Matcher, text string) (out []Span) {
-	m.Reset([]byte(text))
+	m.Reset([]byte(text), false)
 	for s, ok := m.Next(); ok; s, ok = m.Next() {
 		out = append(out, s)
 	}
@@ -90,7 +90,7 @@ func TestSpansAgree(t *testing.T) {
 			text.WriteString(words[r.IntN(len(words))])
 		}
 		m := New(p, new(atomic.Bool))
-		m.Reset([]byte(text.String()))
+		m.Reset([]byte(text.String()), false)
 		vm := newMachine(p, new(atomic.Bool))
 		for from := 0; from <= text.Len(); {
 			want, ok := vm.find([]byte(text.String()), from)
