@@ -10,6 +10,9 @@ import (
 	"toolhost/builtin/internal/history"
 )
 
+// HistoryQuota is how many bytes the earlier contents of files that one principal changed may take.
+const HistoryQuota = history.DefaultQuota
+
 // Which files a look at the history is about, whoever changed them. No rule is asked: that serves to find out
 // which rules apply, and nothing of it may be shown before they were asked.
 

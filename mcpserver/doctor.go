@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -34,6 +33,7 @@ func (h *Host) Examine(ctx context.Context) []Finding {
 	all = append(all, h.examineRules()...)
 	all = append(all, h.examineSandbox()...)
 	all = append(all, h.examineShell(ctx))
+	all = append(all, h.examineSearch(ctx)...)
 	all = append(all, h.examineState()...)
 	return append(all, h.examineTools())
 }
@@ -112,31 +112,6 @@ func (h *Host) examineShell(ctx context.Context) Finding {
 		return Finding{LevelFail, "shell", err.Error(), "install bash, or see the sandbox line"}
 	}
 	return Finding{LevelOK, "shell", fmt.Sprintf("bash %s, PATH %s", version, path), ""}
-}
-
-func (h *Host) examineState() []Finding {
-	dir := h.cfg.StateDir
-	probe, err := os.MkdirTemp(dir, ".doctor-*")
-	if err == nil {
-		err = os.Remove(probe)
-	}
-	if err != nil {
-		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot be undone", dir, err), "name another with --state-dir"}}
-	}
-	var size int64
-	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error { // what cannot be read does not count
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				size += info.Size()
-			}
-		}
-		return nil
-	})
-	all := []Finding{{LevelOK, "state", fmt.Sprintf("%s, %.1f MiB", dir, float64(size)/(1<<20)), ""}}
-	if err := h.audit.Ready(); err != nil {
-		return append(all, Finding{LevelFail, "audit", err.Error(), "make the file writable, or name another with --audit-log"})
-	}
-	return append(all, Finding{LevelOK, "audit", h.audit.Path(), ""})
 }
 
 func (h *Host) examineTools() Finding {

@@ -52,7 +52,7 @@ func (h *Host) Stats() Stats {
 			s.Tasks++
 		}
 	}
-	for _, root := range h.cfg.Roots {
+	for _, root := range h.policy(LocalPrincipal).Roots() {
 		s.Search[root] = h.box.SearchStats(root)
 	}
 	return s

@@ -1,28 +1,37 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"toolhost/cmd/toolhost/internal/clients"
+	"toolhost/cmd/toolhost/internal/selftest"
 	"toolhost/mcpserver"
 )
 
 func doctorCommand() *cobra.Command {
 	var flags hostFlags
-	var asJSON bool
+	var asJSON, quick bool
 	cmd := &cobra.Command{
 		Use: "doctor [flags] [ROOT]...", Short: "Say what this host works with, what it enforces, and what would make it better",
 		Long: `Say what this host works with, what it enforces, and what would make it better: a line each for the roots, the
-rules, the sandbox, the shell, the state directory, the audit log and the tools. The exit status is 1 when a line fails.`,
+rules, the sandbox, the shell, what is kept for searches, the state directory, the audit log, the tools, and the
+clients on this machine. Then this program is started as clients start it, over stdio and HTTP, in both eras of the
+protocol, and has to list its tools and read a file. The exit status is 1 when a line fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(args, func(host *mcpserver.Host) (err error) {
-				findings := host.Examine(cmd.Context())
+				findings := append(host.Examine(cmd.Context()), examineClients()...)
+				if !quick {
+					findings = append(findings, examineProtocol(cmd.Context())...)
+				}
 				if asJSON {
-					err = json.NewEncoder(cmd.OutOrStdout()).Encode(findings)
+					err = printJSON(cmd.OutOrStdout(), findings)
 				} else {
 					err = printFindings(cmd.OutOrStdout(), findings)
 				}
@@ -37,12 +46,21 @@ rules, the sandbox, the shell, the state directory, the audit log and the tools.
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not start this program to speak to it")
 	return cmd
 }
 
+// levelColours are the colours of the levels at a terminal.
+var levelColours = map[string]colour{mcpserver.LevelOK: green, mcpserver.LevelWarn: yellow, mcpserver.LevelFail: red}
+
 func printFindings(w io.Writer, findings []mcpserver.Finding) error {
+	colours := colourful(w)
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(w, "%-5s %-8s %s\n", f.Level, f.About, strings.TrimSpace(f.Text)); err != nil {
+		level := fmt.Sprintf("%-5s", f.Level)
+		if colours {
+			level = string(levelColours[f.Level]) + level + string(plain)
+		}
+		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, strings.TrimSpace(f.Text)); err != nil {
 			return err
 		}
 		if f.Remedy != "" {
@@ -52,4 +70,72 @@ func printFindings(w io.Writer, findings []mcpserver.Finding) error {
 		}
 	}
 	return nil
+}
+
+// examineClients tells of the MCP clients on this machine, and whether toolhost is in their files.
+func examineClients() []mcpserver.Finding {
+	env, err := clients.System()
+	if err != nil {
+		return []mcpserver.Finding{{Level: mcpserver.LevelWarn, About: "client", Text: "the clients on this machine cannot be looked for: " + err.Error()}}
+	}
+	var all []mcpserver.Finding
+	for _, c := range clients.All() {
+		s := c.Status(env, clients.Server{Name: serverEntry})
+		if s.Present || s.State == clients.Ours {
+			all = append(all, clientFinding(s))
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, mcpserver.Finding{
+			Level: mcpserver.LevelOK, About: "client", Text: "none that is known is on this machine", Remedy: "toolhost install --list names those that are known",
+		})
+	}
+	return all
+}
+
+// serverEntry is the name under which toolhost stands in clients' files unless somebody chose another.
+const serverEntry = "toolhost"
+
+func clientFinding(s clients.Status) mcpserver.Finding {
+	f := mcpserver.Finding{Level: mcpserver.LevelOK, About: "client"}
+	switch s.State {
+	case clients.Ours:
+		f.Text = fmt.Sprintf("%s: toolhost is in %s: %s", s.Title, s.File, s.Server)
+	case clients.Foreign:
+		f.Level = mcpserver.LevelWarn
+		f.Text = fmt.Sprintf("%s: %s names something else %q: %s", s.Title, s.File, serverEntry, s.Server)
+		f.Remedy = "toolhost install " + s.Client + " --name OTHER"
+	case clients.Broken:
+		f.Level = mcpserver.LevelWarn
+		f.Text = fmt.Sprintf("%s: %s cannot be read: %s", s.Title, s.File, s.Problem)
+		f.Remedy = "mend the file"
+	default:
+		f.Text = s.Title + ": toolhost is not in it"
+		f.Remedy = "toolhost install " + s.Client
+	}
+	return f
+}
+
+// examineProtocol starts this program as clients do and speaks to it.
+func examineProtocol(ctx context.Context) []mcpserver.Finding {
+	const about = "protocol"
+	program, err := os.Executable()
+	if err != nil {
+		return []mcpserver.Finding{{Level: mcpserver.LevelFail, About: about, Text: "this program cannot be found: " + err.Error(), Remedy: "start it by its path"}}
+	}
+	results, err := selftest.Run(ctx, program)
+	if err != nil {
+		return []mcpserver.Finding{{Level: mcpserver.LevelFail, About: about, Text: err.Error(), Remedy: "make the directory for temporary files writable"}}
+	}
+	var all []mcpserver.Finding
+	for _, r := range results {
+		f := mcpserver.Finding{Level: mcpserver.LevelOK, About: about}
+		f.Text = fmt.Sprintf("%s, revision %s: %d tools and a Read, answered within %s of the start", r.Transport, r.Era, r.Tools, r.Took.Round(time.Millisecond))
+		if r.Err != nil {
+			f.Level, f.Text = mcpserver.LevelFail, fmt.Sprintf("%s, revision %s: %v", r.Transport, r.Era, r.Err)
+			f.Remedy = "see the lines above; if they are well, this is a defect of toolhost"
+		}
+		all = append(all, f)
+	}
+	return all
 }
