@@ -22,8 +22,10 @@ type session struct {
 	cfg     Config
 	words   *vocabulary
 	fixed   []source // all but the managed files, whose number varies
+	managed []source // the managed files, as listed last
 	files   map[string]*file
 	order   []*file // highest precedence first
+	asked   int     // how many of them are listed; the others have vanished
 	trust   *trustStore
 	store   stamp     // of the trust store
 	notice  []Warning // about the trust store
@@ -111,7 +113,13 @@ func (s *session) read() *Settings {
 // the list until its grace is over. It reports whether something that could not
 // be read is no longer asked for.
 func (s *session) arrange() (changed bool) {
-	listed := append(dropTwins(s.cfg.managedSources()), s.fixed...)
+	managed := s.cfg.managedSources()
+	if s.order != nil && len(s.order) == s.asked && slices.Equal(managed, s.managed) {
+		return false // as before every call but a few
+	}
+	s.managed = managed
+	listed := append(dropTwins(slices.Clone(managed)), s.fixed...)
+	s.asked = len(listed)
 	var order []*file
 	for _, src := range listed {
 		f := s.files[src.file]
