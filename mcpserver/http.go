@@ -21,14 +21,12 @@ const Endpoint = "/mcp"
 
 // An HTTPConfig says who may call over HTTP.
 type HTTPConfig struct {
-	// Verifier knows the callers by their tokens. Nil is refused, unless there is a Token.
+	// Verifier knows the callers by their tokens. Nil is refused.
 	Verifier auth.Verifier
 	// Metadata tells clients where tokens are issued (RFC 9728). Nil: nowhere but here.
 	Metadata *auth.Metadata
-	// Token is the one token that callers may present when there is no Verifier.
-	Token string
-	// Principal is who the bearer of the token is. What its commands run in is made ready ahead.
-	Principal string
+	// Warm is the principal whose sandbox is started ahead of its first command; "": nobody's.
+	Warm string
 	// Hosts are names beyond the loopback ones under which the server may be addressed. The address that a client
 	// has connected to always counts: no name can be rebound to it.
 	Hosts []string
@@ -42,11 +40,7 @@ type HTTPConfig struct {
 // ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
 func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
 	if cfg.Verifier == nil {
-		single, err := auth.NewSingle(cfg.Token, cfg.Principal)
-		if err != nil {
-			return err
-		}
-		cfg.Verifier = single
+		return errors.New("a server on a port must know its callers: any page in a browser can reach it")
 	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
@@ -68,8 +62,8 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		ReadHeaderTimeout: cfg.limits.header, IdleTimeout: cfg.limits.idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: quietLog(s.host.log),
 	}
-	if cfg.Principal != "" {
-		go s.host.Warm(cfg.Principal)
+	if cfg.Warm != "" {
+		go s.host.Warm(cfg.Warm)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()

@@ -9,9 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"toolhost/mcpserver/auth"
 )
 
 const testToken = "a-token-of-these-tests"
+
+// testCallers know the one token of these tests.
+func testCallers(t testing.TB) HTTPConfig {
+	t.Helper()
+	single, err := auth.NewSingle(testToken, TokenPrincipal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return HTTPConfig{Verifier: single, Warm: TokenPrincipal}
+}
 
 // startWeb serves a host on a port of its own.
 func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (url, root string) {
@@ -27,7 +39,8 @@ func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (u
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.ServeHTTP(ctx, l, HTTPConfig{Token: testToken, Principal: TokenPrincipal}) }()
+	callers := testCallers(t)
+	go func() { ended <- s.ServeHTTP(ctx, l, callers) }()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		cancel()

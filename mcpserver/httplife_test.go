@@ -30,7 +30,7 @@ func serveWeb(t testing.TB, h *Host, change ...func(*HTTPConfig)) (url string, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := HTTPConfig{Token: testToken, Principal: TokenPrincipal}
+	cfg := testCallers(t)
 	for _, f := range change {
 		f(&cfg)
 	}

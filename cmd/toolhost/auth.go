@@ -87,7 +87,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 		if err != nil {
 			return nil, err
 		}
-		known, w.Principal = append(known, single), mcpserver.TokenPrincipal
+		known, w.Warm = append(known, single), mcpserver.TokenPrincipal
 	}
 	if f.issuer != "" {
 		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})

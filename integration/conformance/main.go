@@ -19,6 +19,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/auth"
 )
 
 func main() {
@@ -63,7 +64,10 @@ func run(ctx context.Context) (err error) {
 	failed := make(chan error, 1)
 	go func() { failed <- proxy.Serve(open) }()
 	fmt.Printf("http://%s%s\n", open.Addr(), mcpserver.Endpoint)
-	err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Token: token, Principal: mcpserver.TokenPrincipal})
+	single, err := auth.NewSingle(token, mcpserver.TokenPrincipal)
+	if err == nil {
+		err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Verifier: single, Warm: mcpserver.TokenPrincipal})
+	}
 	err = errors.Join(err, proxy.Close())
 	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
