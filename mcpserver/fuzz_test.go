@@ -59,12 +59,12 @@ func FuzzLine(f *testing.F) {
 			}
 			var m struct {
 				JSONRPC string
-				ID      any
+				ID      json.RawMessage
 			}
 			if err := json.Unmarshal(answer, &m); err != nil || m.JSONRPC != "2.0" {
 				t.Fatalf("%v: %q", err, answer)
 			}
-			if m.ID == id {
+			if string(m.ID) == `"`+id+`"` {
 				return
 			}
 		}
