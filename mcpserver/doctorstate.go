@@ -27,14 +27,14 @@ func (h *Host) examineSearch(ctx context.Context) []Finding {
 	return all
 }
 
-// settled waits until what is kept of a root is ready, or ctx is done.
+// settled waits until what is kept of a root is ready, unless nothing is, or ctx is done.
 func (h *Host) settled(ctx context.Context, root string) builtin.SearchStats {
 	const between = 20 * time.Millisecond
 	tick := time.NewTicker(between)
 	defer tick.Stop()
 	for {
 		s := h.box.SearchStats(root)
-		if s.State == "ready" {
+		if s.State == "ready" || s.State == "walking" {
 			return s
 		}
 		select {
@@ -49,7 +49,7 @@ func searchFinding(root string, s builtin.SearchStats) Finding {
 	f := Finding{Level: LevelOK, About: "search", Text: root + ": " + s.State}
 	switch s.State {
 	case "walking":
-		f.Text += ", each search walks the tree"
+		f.Text += ", nothing is kept of it yet"
 	case "listing":
 		f.Text += ", the files are being listed; until then each search walks the tree"
 	default:
