@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +53,7 @@ and then only when the variable is set.`,
 			case list:
 				return listClients(cmd.OutOrStdout(), flags.name, asJSON)
 			case len(args) == 0:
-				return fmt.Errorf("which client? One of %s; toolhost install --list says which are here", clientNames())
+				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list says which are here", clientNames())}
 			}
 			return flags.install(cmd, args[0])
 		},
@@ -114,7 +113,7 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // request is what both commands have in common.
 func (f *installFlags) request() (clients.Request, error) {
 	if !serverName.MatchString(f.name) {
-		return clients.Request{}, fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores", f.name)
+		return clients.Request{}, usageError{fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores", f.name)}
 	}
 	env, err := clients.System()
 	if err != nil {
@@ -139,14 +138,16 @@ func (f *installFlags) request() (clients.Request, error) {
 func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	client, err := clients.Find(name)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	r, err := f.request()
 	if err != nil {
 		return err
 	}
 	if f.http != "" {
-		err = f.remote(client, &r)
+		if err = f.remote(client, &r); err != nil {
+			err = usageError{err}
+		}
 	} else {
 		err = f.local(client, &r)
 	}
@@ -183,7 +184,7 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	case len(roots) == 0 && f.project:
 		roots = []string{"."}
 	case len(roots) == 0 && !client.InProject:
-		return fmt.Errorf("%s does not start servers in the project you work on: name the directory with --root DIR", client.Title)
+		return usageError{fmt.Errorf("%s does not start servers in the project you work on: name the directory with --root DIR", client.Title)}
 	}
 	args := []string{"stdio"}
 	if len(roots) > 0 {
@@ -297,7 +298,7 @@ func within(path, dir string) bool {
 func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
 	client, err := clients.Find(name)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	r, err := f.request()
 	if err != nil {
@@ -320,7 +321,7 @@ func listClients(w io.Writer, name string, asJSON bool) error {
 		all = append(all, c.Status(env, clients.Server{Name: name}))
 	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(all)
+		return printJSON(w, all)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range all {
