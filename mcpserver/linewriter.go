@@ -8,21 +8,45 @@ import (
 )
 
 // A lineWriter writes whole lines in the order they were given. Whoever gives a line while nobody writes
-// writes it, and all that is given meanwhile; there is no goroutine between an answer and its client. What
-// waits for a client that does not read is bounded by [MaxInFlight].
+// writes it, and all that is given meanwhile; there is no goroutine between an answer and its client. Whoever
+// makes lines waits for room first, see [lineWriter.waitForRoom].
 type lineWriter struct {
 	w      io.Writer
 	broken chan struct{} // closed when the client no longer takes lines
 
 	mu      sync.Mutex
 	lines   [][]byte
+	size    int        // of the lines that wait or are being written, in bytes
+	room    *sync.Cond // signalled when size shrinks, and when the writer closes
 	writing bool
 	closed  bool
 	idle    chan struct{} // closed when nobody writes any more; nil when nobody waits
 }
 
 func newLineWriter(w io.Writer) *lineWriter {
-	return &lineWriter{w: w, broken: make(chan struct{})}
+	l := &lineWriter{w: w, broken: make(chan struct{})}
+	l.room = sync.NewCond(&l.mu)
+	return l
+}
+
+// maxUnread is how much may wait for the client, in bytes, before no more is taken from it. A client that sends on
+// without reading is not helped by more answers.
+const maxUnread = 32 << 20
+
+// waitForRoom waits until the client has read enough of what waits for it.
+func (l *lineWriter) waitForRoom() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.size > maxUnread && !l.closed {
+		l.room.Wait()
+	}
+}
+
+// crowded reports whether what can be left out should be.
+func (l *lineWriter) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size > maxUnread/2
 }
 
 // write may wait for the client. The reader of a transport must not call it itself.
@@ -33,6 +57,7 @@ func (l *lineWriter) write(line []byte) {
 		return
 	}
 	l.lines = append(l.lines, line)
+	l.size += len(line)
 	if l.writing {
 		return
 	}
@@ -43,6 +68,10 @@ func (l *lineWriter) write(line []byte) {
 		l.mu.Unlock()
 		err := l.put(lines)
 		l.mu.Lock()
+		for _, line := range lines {
+			l.size -= len(line)
+		}
+		l.room.Broadcast()
 		if err != nil && !l.closed {
 			l.closed, l.lines = true, nil
 			close(l.broken)
@@ -84,6 +113,7 @@ const closeGrace = 500 * time.Millisecond
 func (l *lineWriter) close() {
 	l.mu.Lock()
 	l.closed = true
+	l.room.Broadcast()
 	if !l.writing {
 		l.mu.Unlock()
 		return

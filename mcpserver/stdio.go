@@ -86,6 +86,7 @@ type stdioCall struct {
 func (c *stdioConn) read(in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
+		c.out.waitForRoom()
 		line, long, err := readLine(r, MaxMessage)
 		switch {
 		case long:
@@ -227,7 +228,11 @@ func (c *stdioConn) drain(limit time.Duration) {
 	}
 }
 
+// notify sends a notification that belongs to a request, unless so much waits for the client already.
 func (c *stdioConn) notify(_ context.Context, method string, params map[string]any) {
+	if c.out.crowded() {
+		return
+	}
 	c.send(mcp.JSONRPCNotification{
 		JSONRPC:      mcp.JSONRPC_VERSION,
 		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
