@@ -67,7 +67,7 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 		return v, nil
 	}
 	rules := v.AllowRules()
-	if !a.scope.exact {
+	if !a.scope.exact || !ownersOwn(a.principal) {
 		rules = nil // several agents may share it: what one was allowed is not for the others
 	}
 	key := a.scope.key

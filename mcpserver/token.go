@@ -16,6 +16,11 @@ import (
 // TokenPrincipal is who the bearer of the host's single token is.
 const TokenPrincipal = "token"
 
+// ownersOwn reports whether a principal is the owner of the machine: what is remembered for it holds for all callers.
+func ownersOwn(principal string) bool {
+	return principal == LocalPrincipal || principal == TokenPrincipal
+}
+
 // minToken is the shortest token that is accepted, in characters.
 const minToken = 16
 
