@@ -45,6 +45,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
 	sessions := newSessionTable()
+	s.host.counts.sessions.Store(sessions)
 	library := server.NewStreamableHTTPServer(s.mcp,
 		server.WithEndpointPath(Endpoint),
 		server.WithSessionIdManagerResolver(sessions),

@@ -78,6 +78,7 @@ func (c *reception) identify(w http.ResponseWriter, r *http.Request) (who auth.I
 // refuse answers and records a request that nobody known has sent. A wait says that there were too many.
 func (c *reception) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
 	c.record(r, err)
+	c.host.counts.unauthorised.Add(1)
 	status, text := auth.Status(err), err.Error()
 	if e, ok := errors.AsType[*auth.Error](err); ok && e.Retry > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(e.Retry))

@@ -38,7 +38,7 @@ type Stats struct {
 func (h *Host) Stats() Stats {
 	report := h.box.SandboxReport()
 	s := Stats{
-		Scopes: h.scopes.count(), Sessions: int(h.counts.sessions.Load()),
+		Scopes: h.scopes.count(), Sessions: h.counts.sessions.Load().alive(time.Now()),
 		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
 		AuditFailures: h.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
 		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
@@ -63,8 +63,8 @@ func (h *Host) Log() *slog.Logger { return h.log }
 
 // counts are what nothing else of a host counts.
 type counts struct {
-	sessions     atomic.Int64  // legacy sessions over HTTP
-	unauthorised atomic.Uint64 // requests without a valid credential
+	sessions     atomic.Pointer[sessionTable] // nil until HTTP is served
+	unauthorised atomic.Uint64                // requests without a valid credential
 	results      directorySize
 }
 
@@ -77,6 +77,21 @@ func (t *scopeTable) count() map[string]int {
 		by[key.kind]++
 	}
 	return by
+}
+
+// alive tells how many sessions have not ended. The nil table has none.
+func (t *sessionTable) alive(now time.Time) (n int) {
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.known {
+		if !s.over(now) {
+			n++
+		}
+	}
+	return n
 }
 
 // statsAge is how old the size of a directory may be, which takes a walk to find out.
