@@ -287,6 +287,13 @@ func undoes(b browser, c *consoleHost) {
 	b.keep("history-light", 1000, 900, "light")
 	b.keep("history-phone-dark", 360, 740, "dark")
 	b.size(1000, 900)
+	b.press(".change:first-child input")
+	b.press("form > p > button.danger")
+	b.shows("#say", "Undone")
+	if _, err := os.Stat(filepath.Join(c.dir, "notes.md")); !os.IsNotExist(err) {
+		b.Errorf("the file that was created is still there: %v", err)
+	}
+	b.open(c.at("/history"))
 	b.until(`((a) => a && (a.click(), true))([...document.querySelectorAll("a.what")].find((a) => a.textContent.includes("app.toml")))`)
 	b.shows(".row.add", "9090")
 	b.keep("change-light", 1000, 900, "light")

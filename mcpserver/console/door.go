@@ -34,7 +34,7 @@ func (s *Site) routes() http.Handler {
 	}
 	for pattern, p := range map[string]page{
 		"POST /answer": s.answer, "POST /tasks/{key}/stop": s.stopTask, "POST /history": s.showHistory,
-		"POST /history/{id}/undo": s.undo, "POST /rules": s.showRules, "POST /audit": s.showAudit, "POST /leave": s.leave,
+		"POST /history/{id}/undo": s.undo, "POST /history/undo": s.undoChosen, "POST /rules": s.showRules, "POST /audit": s.showAudit, "POST /leave": s.leave,
 	} {
 		mux.HandleFunc(pattern, s.known(sealed(p)))
 	}

@@ -9,7 +9,7 @@ import (
 
 const (
 	// settleTime is how long a change waits for others, so that a busy host does not keep its pages redrawing.
-	settleTime = 100 * time.Millisecond
+	settleTime = 200 * time.Millisecond
 	// heartbeat is how often a page is told that it is up to date, and tasks are looked at, which end untold.
 	heartbeat = 2 * time.Second
 	// outputWait is how long a request for a task's output waits for some.

@@ -21,6 +21,7 @@ type liveBody struct {
 	Settled  []outcome
 	Tasks    []taskView
 	Calls    []call
+	Since    uint64 // of calls that have not changed since this version the page has everything already
 	MaxCalls int
 }
 
@@ -43,11 +44,16 @@ func (s *Site) liveWith(w http.ResponseWriter, v visit, said string, failed bool
 func (s *Site) showPart(w http.ResponseWriter, v visit) {
 	switch name := v.PathValue("name"); name {
 	case "questions", "tasks", "calls":
-		s.render(w, http.StatusOK, name, s.live(v))
+		body := s.live(v)
+		body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
+		s.render(w, http.StatusOK, name, body)
 	default:
 		http.NotFound(w, v.Request)
 	}
 }
+
+// headerSince names the latest version of a call that a page shows.
+const headerSince = "X-Since"
 
 // answer takes a decision.
 func (s *Site) answer(w http.ResponseWriter, v visit) {

@@ -30,7 +30,10 @@ type historyBody struct {
 }
 
 func (s *Site) showHistory(w http.ResponseWriter, v visit) {
-	f := frame{Page: "history", Title: "History"}
+	s.historyWith(w, v, http.StatusOK, frame{Page: "history", Title: "History"})
+}
+
+func (s *Site) historyWith(w http.ResponseWriter, v visit, status int, f frame) {
 	body := historyBody{Token: v.session.token, Path: strings.TrimSpace(v.PostFormValue("path"))}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
@@ -48,7 +51,37 @@ func (s *Site) showHistory(w http.ResponseWriter, v visit) {
 		body.Changes = body.Changes[:maxChanges]
 	}
 	f.Body = body
-	s.show(w, v, http.StatusOK, f)
+	s.show(w, v, status, f)
+}
+
+// undoChosen undoes several changes at once, and tells for each file what became of it.
+func (s *Site) undoChosen(w http.ResponseWriter, v visit) {
+	f := frame{Page: "history", Title: "History"}
+	undone, err := s.host.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
+	var restored, left []string
+	for _, u := range undone {
+		if u.Err != nil {
+			left = append(left, fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err))
+		} else {
+			restored = append(restored, u.Path)
+		}
+	}
+	switch {
+	case err != nil && len(v.PostForm["id"]) == 0:
+		f.Said = "Choose the changes to undo first: nothing was done."
+	case err != nil:
+		f.Said = sentence(err.Error())
+	case len(restored) > 0:
+		f.Said = "Undone: " + strings.Join(restored, ", ") + "."
+	}
+	for _, text := range left {
+		f.Said = strings.TrimSpace(f.Said + " " + sentence(text))
+	}
+	status := http.StatusOK
+	if f.Failed = err != nil || len(left) > 0; f.Failed {
+		status = http.StatusConflict
+	}
+	s.historyWith(w, v, status, f)
 }
 
 // ours reports whether a path lies in a root of this host. Several hosts share one history.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -230,6 +231,52 @@ func TestHistoryIsThisHosts(t *testing.T) {
 	s.call("Write", `{"file_path":"ours.txt","content":"x"}`)
 	if _, page := s.get(t, "/history"); strings.Contains(page, "theirs.txt") || !strings.Contains(page, "ours.txt") {
 		t.Errorf("the history shows:\n%s", page)
+	}
+}
+
+func TestUndoOfSeveral(t *testing.T) {
+	s := serve(t, nil)
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		if r := s.call("Write", `{"file_path":"`+name+`","content":"x"}`); r.IsError {
+			t.Fatal(r.Text)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.root, "a.txt"), []byte("changed since"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.host.Changes(builtin.ChangeFilter{})
+	if err != nil || len(changes) != 3 {
+		t.Fatalf("there are %d changes, %v", len(changes), err)
+	}
+	status, page := s.sent(t, "/history/undo", url.Values{"id": {changes[1].ID, changes[2].ID}})
+	if status != http.StatusConflict || !strings.Contains(page, "b.txt.") || !strings.Contains(page, "a.txt was left as it is") {
+		t.Errorf("undoing two, one of which was changed since: %d\n%s", status, page)
+	}
+	for name, there := range map[string]bool{"a.txt": true, "b.txt": false, "c.txt": true} {
+		if _, err := os.Stat(filepath.Join(s.root, name)); (err == nil) != there {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, there)
+		}
+	}
+	if status, page := s.sent(t, "/history/undo", url.Values{}); status != http.StatusConflict || !strings.Contains(page, "Choose the changes") {
+		t.Errorf("undoing none: %d\n%s", status, page)
+	}
+}
+
+// TestPartsAreShort sends again only what has changed.
+func TestPartsAreShort(t *testing.T) {
+	s := serve(t, map[string]string{"a.txt": strings.Repeat("content\n", 100)})
+	s.call("Read", `{"file_path":"a.txt"}`)
+	req, err := http.NewRequest(http.MethodGet, s.URL()+"/part/calls", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[string]bool{"": true, "0": true, "x": true, fmt.Sprint(s.console.recent()[0].Version): false, "18446744073709551615": false} {
+		req.Header.Set(headerSince, since)
+		resp, err := s.web.Do(req)
+		_, page := read(t, resp, err)
+		if got := strings.Contains(page, "content"); got != want || !strings.Contains(page, `id="call-1"`) {
+			t.Errorf("since %q the content is sent: %v, want %v", since, got, want)
+		}
 	}
 }
 

@@ -25,11 +25,12 @@ const arrived = new Map(); // when a question appeared, by id of its element
 const parts = [...document.querySelectorAll("[data-part]")];
 for (const li of document.querySelectorAll(".question")) arrived.set(li.id, 0);
 
-// load fetches HTML as a document, in which nothing runs.
-function load(url) {
+// load fetches a list as a document, in which nothing runs. What has not changed comes without its content.
+function load(list) {
   return new Promise((done, failed) => {
     const x = new XMLHttpRequest();
-    x.open("GET", url);
+    x.open("GET", "/part/" + list.dataset.part);
+    x.setRequestHeader("X-Since", Math.max(0, ...[...list.children].map((li) => Number(li.dataset.v) || 0)));
     x.responseType = "document";
     x.onload = () => (x.status === 200 && x.response ? done(x.response) : failed(x.status));
     x.onerror = () => failed(0);
@@ -72,7 +73,7 @@ async function refresh() {
     again = false;
     await Promise.all(parts.map(async (list) => {
       try {
-        const doc = await load("/part/" + list.dataset.part);
+        const doc = await load(list);
         merge(list, [...doc.querySelectorAll("body > li")]);
       } catch (status) {
         if (status === 401) link("lost", "signed out");
