@@ -1,0 +1,402 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver/auth"
+)
+
+// An office is a server whose callers are named by a tokens file.
+type office struct {
+	url, root, tokens, log string
+	host                   *Host
+}
+
+func openOffice(t *testing.T, change ...func(*Config)) *office {
+	t.Helper()
+	o := &office{tokens: filepath.Join(t.TempDir(), "tokens.json"), log: filepath.Join(t.TempDir(), "audit.jsonl")}
+	change = append(change, func(c *Config) { c.Remote, c.AuditLog, c.Allow = true, o.log, []string{"Bash"} })
+	o.host, o.root = openHost(t, map[string]string{"a.txt": "alpha\n"}, change...)
+	file, err := auth.OpenTokenFile(o.tokens, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(file.Close)
+	o.url, _ = serveWeb(t, o.host, func(c *HTTPConfig) { c.Verifier = append(auth.Any{c.Verifier}, file) })
+	return o
+}
+
+// add makes a token.
+func (o *office) add(t *testing.T, name string, rights auth.Rights) string {
+	t.Helper()
+	bearer, _, err := auth.AddToken(o.tokens, name, rights, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bearer
+}
+
+// as makes a request of the bearer of a token.
+func (q webRequest) as(bearer string, headers map[string]string) webRequest {
+	all := map[string]string{}
+	for _, m := range []map[string]string{q.headers, headers} {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	all["Authorization"] = "Bearer " + bearer
+	q.headers = all
+	return q
+}
+
+func callAs(tool, args string) webRequest {
+	return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, tool, args, modernMeta))
+}
+
+// open opens a legacy session and returns the headers that name it.
+func (o *office) open(t *testing.T, bearer string) map[string]string {
+	t.Helper()
+	resp, body := webRequest{body: initialize}.as(bearer, nil).do(t, o.url)
+	id := resp.Header.Get("Mcp-Session-Id")
+	if id == "" {
+		t.Fatalf("no session: %d %s", resp.StatusCode, body)
+	}
+	return map[string]string{"Mcp-Session-Id": id, "MCP-Protocol-Version": "2025-11-25"}
+}
+
+func TestForeignSession(t *testing.T) {
+	o := openOffice(t)
+	alice, bob := o.add(t, "alice", auth.All), o.add(t, "bob", auth.All)
+	session := o.open(t, alice)
+	tests := []struct {
+		name string
+		req  webRequest
+	}{
+		{"a request", webRequest{body: legacyPing}},
+		{"a call", webRequest{body: `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`}},
+		{"a cancel", webRequest{body: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`}},
+		{"an answer", webRequest{body: `{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"decision":"allow once"}}}`}},
+		{"its stream", webRequest{method: http.MethodGet}},
+		{"its stream, resumed", webRequest{method: http.MethodGet, headers: map[string]string{"Last-Event-ID": "1"}}},
+		{"its end", webRequest{method: http.MethodDelete}},
+	}
+	_, unknown := webRequest{body: legacyPing}.as(bob, map[string]string{"Mcp-Session-Id": "NEVERMADE", "MCP-Protocol-Version": "2025-11-25"}).do(t, o.url)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resp, body := tt.req.as(bob, session).do(t, o.url)
+			if resp.StatusCode != http.StatusNotFound || body != unknown {
+				t.Errorf("%d %s; an unknown session gets %s", resp.StatusCode, body, unknown)
+			}
+			if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t, o.url); resp.StatusCode != http.StatusOK {
+				t.Errorf("the session of its owner: %d %s", resp.StatusCode, body)
+			}
+		})
+	}
+	// In the modern era a session id means nothing, whatever the body says about the era.
+	for _, req := range []webRequest{callAs("Read", `{"file_path":"a.txt"}`), {body: legacyPing}, {body: `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`}, {method: http.MethodDelete}} {
+		req = req.as(bob, map[string]string{"Mcp-Session-Id": session["Mcp-Session-Id"], "MCP-Protocol-Version": "2026-07-28"})
+		req.do(t, o.url)
+		if resp, body := (webRequest{body: legacyPing}).as(alice, session).do(t, o.url); resp.StatusCode != http.StatusOK {
+			t.Errorf("after %s: the session of its owner: %d %s", req.body, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
+	table := newSessionTable()
+	alice, bob := ownSessions{table, auth.Identity{Principal: "alice"}}, ownSessions{table, auth.Identity{Principal: "bob"}}
+	id := alice.Generate()
+	for range MaxSessions + 10 {
+		bob.Generate()
+	}
+	if _, err := alice.Validate(id); err != nil {
+		t.Error("the session of one was pushed out by another")
+	}
+	if len(table.known) > MaxSessions {
+		t.Errorf("%d sessions, %d are the most", len(table.known), MaxSessions)
+	}
+	nobody := ownSessions{table: table}
+	if _, err := nobody.Validate(nobody.Generate()); err == nil {
+		t.Error("nobody has a session")
+	}
+}
+
+// rightsOfTools are what the tools need: a new one must be thought about.
+var rightsOfTools = map[string]auth.Rights{
+	"Read": auth.Read, "Glob": auth.Read, "Grep": auth.Read, "TaskOutput": auth.Read,
+	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
+	"Bash": auth.Exec, "TaskStop": auth.Exec,
+}
+
+func TestRightsOfTools(t *testing.T) {
+	for _, d := range builtin.All() {
+		want, known := rightsOfTools[d.Name]
+		if got := rightTo(d.Right); got != want || !known {
+			t.Errorf("%s needs %s, want %s", d.Name, got, want)
+		}
+		if d.Right == builtin.ToRead && !d.Hints.ReadOnly {
+			t.Errorf("%s changes something, and reading is enough for it", d.Name)
+		}
+	}
+	if rightTo((&builtin.Def{}).Right) != auth.Exec {
+		t.Error("a tool that says nothing is not as strict as it can be")
+	}
+}
+
+func TestRightsLimitTheTools(t *testing.T) {
+	o := openOffice(t)
+	for rights := range auth.All + 1 {
+		if rights == 0 {
+			continue
+		}
+		t.Run(rights.String(), func(t *testing.T) {
+			bearer := o.add(t, strings.Join(rights.Names(), "-"), rights)
+			_, listed := modern(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modernMeta+`}}`).as(bearer, nil).do(t, o.url)
+			_, legacyList := webRequest{body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`}.as(bearer, o.open(t, bearer)).do(t, o.url)
+			for tool, need := range rightsOfTools {
+				may := rights.Has(need)
+				if got := strings.Contains(listed, `"name":"`+tool+`"`); got != may {
+					t.Errorf("%s is listed: %v", tool, got)
+				}
+				if got := strings.Contains(legacyList, `"name":"`+tool+`"`); got != may {
+					t.Errorf("%s is listed to legacy clients: %v", tool, got)
+				}
+				_, body := callAs(tool, `{}`).as(bearer, nil).do(t, o.url)
+				if got := strings.Contains(body, "needs the right "+need.String()); got == may || !strings.Contains(body, `"isError":true`) {
+					t.Errorf("%s answers %s", tool, body)
+				}
+			}
+		})
+	}
+}
+
+// TestReadingStaysReading calls the tools of a reader with whatever might make more of them.
+func TestReadingStaysReading(t *testing.T) {
+	o := openOffice(t)
+	reader := o.add(t, "reader", auth.Read)
+	for _, call := range [][2]string{
+		{"Grep", `{"pattern":"x","path":".","pre":"touch made"}`}, {"Grep", `{"pattern":"x","path":"--pre=touch made"}`},
+		{"Grep", `{"pattern":"--pre=touch made","path":"."}`}, {"Grep", `{"pattern":"x","glob":"--pre=touch made"}`},
+		{"Glob", `{"pattern":"$(touch made)"}`}, {"Glob", "{\"pattern\":\"`touch made`\"}"},
+		{"Read", `{"file_path":"a.txt","command":"touch made"}`}, {"Read", `{"file_path":"|touch made"}`},
+		{"Read", `{"file_path":"a.txt","content":"made"}`}, {"TaskOutput", `{"task_id":"x","command":"touch made"}`},
+		{"bash", `{"command":"touch made"}`}, {"Bash ", `{"command":"touch made"}`}, {"Bash", `{"command":"touch made"}`},
+		{"Write", `{"file_path":"made","content":"x"}`}, {"Edit", `{"file_path":"made","old_string":"","new_string":"x"}`},
+		{"NotebookEdit", `{"notebook_path":"made.ipynb","new_source":"x"}`},
+	} {
+		callAs(call[0], call[1]).as(reader, nil).do(t, o.url)
+	}
+	entries, err := os.ReadDir(o.root)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("a reader made %v, %v", entries, err)
+	}
+}
+
+// await waits until a file is there.
+func await(t *testing.T, file string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s never came", file)
+}
+
+func TestRevocationEndsWhatIsOpen(t *testing.T) {
+	o := openOffice(t)
+	alice, bob := o.add(t, "alice", auth.All), o.add(t, "bob", auth.All)
+	session, bobs := o.open(t, alice), o.open(t, bob)
+	stream := func(bearer string, session map[string]string) io.ReadCloser {
+		req, err := http.NewRequest(http.MethodGet, o.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range session {
+			req.Header.Set(k, v)
+		}
+		req.Header.Set("Authorization", "Bearer "+bearer)
+		req.Header.Set("Accept", "text/event-stream")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("the stream: %v, %v", resp, err)
+		}
+		return resp.Body
+	}
+	mine, theirs := stream(alice, session), stream(bob, bobs)
+	defer theirs.Close()
+	command := func(name string) string {
+		return fmt.Sprintf(`{"command":"touch %s; until [ -e go ]; do sleep 0.05; done; touch %s.done"}`, name, name)
+	}
+	ended := make(chan string, 2)
+	go func() { // a modern call
+		_, body := callAs("Bash", command("modern")).as(alice, nil).do(t, o.url)
+		ended <- body
+	}()
+	await(t, filepath.Join(o.root, "modern"))
+	go func() { // a legacy call of another scope, which a disconnect would not cancel
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"Bash","arguments":%s}}`, command("legacy"))
+		_, answer := webRequest{body: body}.as(alice, session).do(t, o.url)
+		ended <- answer
+	}()
+	await(t, filepath.Join(o.root, "legacy"))
+	background := strings.Replace(command("task"), "}", `,"run_in_background":true}`, 1)
+	meta := strings.Replace(modernMeta, `"_meta":{`, `"_meta":{"threadId":"t",`, 1)
+	webCall := strings.Replace(callAs("Bash", background).body, modernMeta, meta, 1)
+	modern(webCall).as(alice, nil).do(t, o.url)
+	await(t, filepath.Join(o.root, "task"))
+
+	if err := auth.RevokeToken(o.tokens, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, mine); err != nil { // the stream ends, without a request
+		t.Errorf("the stream broke: %v", err)
+	}
+	for range 2 {
+		if body := <-ended; !strings.Contains(body, "revoked") {
+			t.Errorf("a call that was cut off answers %s", body)
+		}
+	}
+	for _, task := range o.host.box.Tasks() {
+		for end := time.Now().Add(time.Minute); !task.Done && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			task = o.host.box.Tasks()[0]
+		}
+		if !task.Done {
+			t.Errorf("the task %s of %s still runs", task.ID, task.Principal)
+		}
+	}
+	for _, headers := range []map[string]string{nil, session} {
+		if resp, _ := (webRequest{body: legacyPing}).as(alice, headers).do(t, o.url); resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a revoked token gets %d", resp.StatusCode)
+		}
+	}
+	// The name is given again: its bearer has the name's state, but not the sessions of the token that was lost.
+	again := o.add(t, "alice", auth.All)
+	if resp, _ := (webRequest{body: legacyPing}).as(again, session).do(t, o.url); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the session of a revoked token: %d", resp.StatusCode)
+	}
+	if resp, body := (webRequest{body: legacyPing}).as(bob, bobs).do(t, o.url); resp.StatusCode != http.StatusOK {
+		t.Errorf("another's session: %d %s", resp.StatusCode, body)
+	}
+	writeFile(t, filepath.Join(o.root, "go"), "")
+	for _, name := range []string{"modern.done", "legacy.done", "task.done"} {
+		if _, err := os.Stat(filepath.Join(o.root, name)); err == nil {
+			t.Errorf("%s: what was revoked went on", name)
+		}
+	}
+}
+
+func TestExpiryEndsStreams(t *testing.T) {
+	o := openOffice(t)
+	bearer, _, err := auth.AddToken(o.tokens, "short", auth.Read, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := o.open(t, bearer)
+	req := webRequest{method: http.MethodGet}.as(bearer, session)
+	req.do(t, o.url) // returns when the stream has ended
+	if resp, body := (webRequest{body: legacyPing}).as(bearer, session).do(t, o.url); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "expired") {
+		t.Errorf("an expired token: %d %s", resp.StatusCode, body)
+	}
+}
+
+func TestBruteForce(t *testing.T) {
+	o := openOffice(t)
+	alice := o.add(t, "alice", auth.Read)
+	seen := map[int]int{}
+	const tries = 300
+	for n := range tries {
+		resp, body := webRequest{body: initialize}.as(fmt.Sprint("guess", n), nil).do(t, o.url)
+		seen[resp.StatusCode]++
+		if resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") == "" {
+			t.Fatalf("nobody is told when to try again: %s", body)
+		}
+	}
+	if seen[401] < auth.FailureBurst || seen[429] < tries/2 || seen[401]+seen[429] != tries {
+		t.Errorf("the answers were %v", seen)
+	}
+	if resp, body := (webRequest{body: initialize}).as(alice, nil).do(t, o.url); resp.StatusCode != http.StatusOK {
+		t.Errorf("a right token is locked out: %d %s", resp.StatusCode, body)
+	}
+	raw, err := os.ReadFile(o.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(raw), `"(authentication)"`); n < refusalsBurst || n > tries/2 {
+		t.Errorf("%d of %d refusals are recorded", n, tries)
+	}
+	if strings.Contains(string(raw), "guess") {
+		t.Error("a token is recorded")
+	}
+}
+
+func TestResourceMetadata(t *testing.T) {
+	h, _ := openHost(t, nil, func(c *Config) { c.Remote = true })
+	issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: "https://login.example.com", Audience: "https://tools.example.com/mcp", ScopePrefix: "toolhost:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ resource, want string }{
+		{"https://tools.example.com/mcp", "https://tools.example.com/mcp"},
+		{"", "http://HOST/mcp"},
+	} {
+		metadata := issuer.Metadata()
+		metadata.Resource = tt.resource
+		url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.Verifier, c.Metadata = append(auth.Any{c.Verifier}, issuer), &metadata })
+		base := strings.TrimSuffix(url, Endpoint)
+		want := strings.Replace(tt.want, "HOST", strings.TrimPrefix(base, "http://"), 1)
+		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + Endpoint} {
+			resp, body := webRequest{method: http.MethodGet, headers: map[string]string{"Authorization": ""}}.do(t, base+path)
+			var got auth.Metadata
+			if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
+			}
+			if got.Resource != want || !slices.Equal(got.AuthorizationServers, []string{"https://login.example.com"}) || !slices.Contains(got.Scopes, "toolhost:read") {
+				t.Errorf("%s: %s", path, body)
+			}
+		}
+		resp, _ := webRequest{body: initialize, headers: map[string]string{"Authorization": ""}}.do(t, url)
+		challenge := resp.Header.Get("WWW-Authenticate")
+		at := strings.Replace(want, "/mcp", auth.MetadataPath+"/mcp", 1)
+		if resp.StatusCode != 401 || !strings.Contains(challenge, `resource_metadata="`+at+`"`) || !strings.Contains(challenge, `scope="toolhost:read`) || strings.Contains(challenge, "error=") {
+			t.Errorf("the challenge is %s", challenge)
+		}
+		if resp, body := (webRequest{method: http.MethodGet, host: "evil.example"}).do(t, base+auth.MetadataPath); resp.StatusCode != 403 {
+			t.Errorf("a rebound name gets %s", body)
+		}
+	}
+	url, _ := startWeb(t, nil)
+	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
+		t.Errorf("metadata without an issuer: %d", resp.StatusCode)
+	}
+}
+
+func TestNobodyIsServed(t *testing.T) {
+	h, _ := openHost(t, nil)
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ServeHTTP(context.Background(), nil, HTTPConfig{}); err == nil {
+		t.Error("a server that knows nobody was started")
+	}
+	a := h.Arrive(auth.Identity{Principal: "x"}, nil, "", false)
+	if r := h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a"}`)}); !r.IsError || !strings.Contains(r.Text, "needs the right read") {
+		t.Errorf("an identity without rights: %s", r.Text)
+	}
+	if tools := h.Tools(auth.Identity{Principal: "x"}); len(tools) > 0 {
+		t.Errorf("an identity without rights sees %d tools", len(tools))
+	}
+}
