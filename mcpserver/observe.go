@@ -144,9 +144,10 @@ func (o *observers) ended(ctx context.Context, c CallInfo, r audit.Record, resul
 // originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which
 // a proxy may have set.
 func originOf(ctx context.Context, a *Arrival, req mcp.CallToolRequest) Origin {
-	o := Origin{Transport: "stdio", Protocol: req.Header.Get(mcp.HeaderProtocolVersion)}
-	if req.Header != nil {
-		o.Transport = "http"
+	o := Origin{Transport: "http", Protocol: req.Header.Get(mcp.HeaderProtocolVersion)}
+	session := server.ClientSessionFromContext(ctx)
+	if _, ok := session.(*stdioSession); ok {
+		o.Transport = "stdio"
 	}
 	o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
 	if meta := req.Params.Meta; meta != nil {
@@ -158,7 +159,7 @@ func originOf(ctx context.Context, a *Arrival, req mcp.CallToolRequest) Origin {
 			o.Protocol = version
 		}
 	}
-	if s, ok := server.ClientSessionFromContext(ctx).(interface{ ProtocolVersion() string }); ok && o.Protocol == "" {
+	if s, ok := session.(interface{ ProtocolVersion() string }); ok && o.Protocol == "" {
 		o.Protocol = s.ProtocolVersion()
 	}
 	if !mcp.IsValidProtocolVersion(o.Protocol) {
