@@ -545,3 +545,66 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 		t.Errorf("%d scopes are left", n)
 	}
 }
+
+// Each of many sessions has a stream open and calls; all of them at once.
+func TestManyStreams(t *testing.T) {
+	sessions := often(200, 1000)
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
+	url, _ := serveWeb(t, h)
+	all := make([]map[string]string, sessions)
+	for i := range all {
+		all[i] = newSession(t, url, "")
+		if s := (webRequest{method: http.MethodGet, headers: all[i]}).open(t, url); s.resp.StatusCode != 200 {
+			t.Fatalf("stream %d: %s", i, s.resp.Status)
+		}
+	}
+	began := time.Now()
+	var calls sync.WaitGroup
+	for i, session := range all {
+		calls.Go(func() {
+			if resp, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: session}).do(t, url); !strings.Contains(body, "content") {
+				t.Errorf("session %d: %s %s", i, resp.Status, body)
+			}
+		})
+	}
+	calls.Wait()
+	t.Logf("%d calls at once beside %d streams in %s", sessions, sessions, time.Since(began).Round(time.Millisecond))
+}
+
+// An answer counts once, for the call it was given to, wherever it is sent again.
+func TestReplayOverHTTP(t *testing.T) {
+	h, root := openHost(t, nil, askBeforeCommands)
+	url, _ := serveWeb(t, h)
+	ask := func(command, extra string) string {
+		_, body := modern(modernBash("1", command, extra)).do(t, url)
+		return body
+	}
+	var asked struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal([]byte(ask("touch done", "")), &asked); err != nil || asked.Result.RequestState == "" {
+		t.Fatal(err)
+	}
+	state := asked.Result.RequestState
+	answer := func(state string) string {
+		return `"requestState":"` + state + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`
+	}
+	done := filepath.Join(root, "done")
+	altered := "A" + state[1:]
+	if state[0] == 'A' {
+		altered = "B" + state[1:]
+	}
+	for _, tt := range []struct {
+		name, command, state string
+		runs                 bool
+	}{
+		{"for another command", "touch done; true", state, false},
+		{"altered", "touch done", altered, false},
+		{"as it came", "touch done", state, true},
+		{"once more", "touch done", state, false},
+	} {
+		_ = os.Remove(done)
+		body := ask(tt.command, answer(tt.state))
+		if _, err := os.Stat(done); (err == nil) != tt.runs {
+			t.Errorf("%s: ran %v: %s", tt.name, err == nil, body)
+		}
+	}
+}

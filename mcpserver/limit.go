@@ -18,7 +18,7 @@ const (
 	// below it; pages of a document as images may reach it.
 	MaxResult = 16 << 20
 	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
-	MaxInFlight = 1024
+	MaxInFlight = 2048
 	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
 	// some times its length.
 	MaxBytesInFlight = 128 << 20

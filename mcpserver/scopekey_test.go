@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseScopeKey(t *testing.T) {
@@ -174,5 +175,18 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	}
 	if len(h.scopes.byKey) != 0 {
 		t.Errorf("%d scopes are left", len(h.scopes.byKey))
+	}
+}
+
+// Clocks are set back and forth: a handle from a little ahead is good, one from far ahead is not.
+func TestHandlesOfAnotherClock(t *testing.T) {
+	table := newTable(t)
+	now := time.Now()
+	for ahead, want := range map[time.Duration]bool{
+		0: true, time.Hour: true, -time.Hour: true, HandleAge + time.Hour: false, -HandleAge - time.Hour: false,
+	} {
+		if got := table.genuine("p", table.mint("p", now.Add(ahead)), now); got != want {
+			t.Errorf("%v ahead: %v", ahead, got)
+		}
 	}
 }
