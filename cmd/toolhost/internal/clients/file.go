@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxFile is the largest file that is edited, in bytes. The largest kind, Claude Code's, has a few megabytes.
-	maxFile = 16 << 20
+	// maxFile is the largest file that is edited, in bytes. Claude Code's, the largest kind, has been seen with tens
+	// of megabytes.
+	maxFile = 64 << 20
 	// lockPatience is how long another toolhost that edits the same file is waited for.
 	lockPatience = 10 * time.Second
 	// newFileMode is the mode of a file that is made: it may come to hold tokens.
@@ -98,6 +99,8 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 		if err := keepOwner(temp, t.info); err != nil {
 			return fmt.Errorf("%s belongs to somebody else: %w", t.path, err)
 		}
+	} else if info, err := os.Stat(dir); err == nil && os.Geteuid() == 0 {
+		_ = keepOwner(temp, info) // under sudo the file is for the person whose directory it is
 	}
 	if err := writeAll(temp, content, mode); err != nil {
 		return err

@@ -188,7 +188,10 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 			report.Backup = backup
 		}
 		if report.Ran != nil {
-			return c.runProgram(ctx, r, file, now, action)
+			if err := c.runProgram(ctx, r, file, now, action); err != nil {
+				return fmt.Errorf("%w\nwhat %s held before is kept in %s", err, file, backup)
+			}
+			return nil
 		}
 		return c.write(r, old, now)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -20,7 +21,7 @@ func (c Client) programLine(r Request, action Action) []string {
 		program = r.Env.LookPath(c.program)
 	}
 	switch {
-	case program == "":
+	case program == "", isBatch(program):
 		return nil
 	case action == Removed:
 		return []string{program, "mcp", "remove", r.Server.Name, "-s", "user"}
@@ -30,6 +31,13 @@ func (c Client) programLine(r Request, action Action) []string {
 		return nil
 	}
 	return []string{program, "mcp", "add-json", r.Server.Name, string(entry), "-s", "user"}
+}
+
+// isBatch reports whether a program is a batch file of Windows. cmd.exe, which runs those, takes the quotes of
+// an entry apart.
+func isBatch(program string) bool {
+	ext := strings.ToLower(filepath.Ext(program))
+	return ext == ".cmd" || ext == ".bat"
 }
 
 // runProgram has the client change its file itself and then looks whether it says what it should.
