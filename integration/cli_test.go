@@ -1,0 +1,119 @@
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestExitCodes(t *testing.T) {
+	home := doctorHome(t)
+	writeIn(t, home, "work/a.txt", "a\n")
+	broken := filepath.Join(home, "broken.json")
+	writeIn(t, home, "broken.json", "{")
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"version"}, 0},
+		{[]string{"call", "Read", `{"file_path":"a.txt"}`}, 0},
+		{[]string{"call", "Read", `{"file_path":"b.txt"}`}, 1},
+		{[]string{"call", "Read", `{"file_path":"a.txt"}`, "--deny", "Read(a.txt)"}, 1},
+		{[]string{"check", "Read", `{"file_path":"a.txt"}`}, 0},
+		{[]string{"check", "Read", `{"file_path":"a.txt"}`, "--deny", "Read(a.txt)"}, 1},
+		{[]string{"rules", "--settings", broken}, 2},
+		{[]string{"undo"}, 0},
+		{[]string{"history", "show", "nothing"}, 1},
+		{[]string{"help", "exit-codes"}, 0},
+		{[]string{"completion", "bash"}, 0},
+		{[]string{"nothing"}, 2},
+		{[]string{"call"}, 2},
+		{[]string{"call", "Read", "{}", "--nothing"}, 2},
+		{[]string{"version", "more"}, 2},
+	} {
+		if out, code := runCommand(t, home, tt.args...); code != tt.want {
+			t.Errorf("toolhost %s: exit code %d, want %d\n%s", strings.Join(tt.args, " "), code, tt.want, out)
+		}
+	}
+}
+
+// Every command that prints data prints JSON when it is asked to.
+func TestJSON(t *testing.T) {
+	home := doctorHome(t)
+	writeIn(t, home, "work/a.txt", "a\n")
+	for _, args := range [][]string{
+		{"call", "Write", `{"file_path":"new.txt","content":"x\n"}`}, {"call", "Read", `{"file_path":"missing"}`},
+		{"check", "Read", `{"file_path":"a.txt"}`}, {"rules"}, {"tools"}, {"history"}, {"undo"}, {"undo"}, {"version"}, {"trust", "--list"},
+		{"doctor", "--quick"}, {"install", "--list"}, {"token", "list"},
+	} {
+		cmd := exec.Command(binary, append(args, "--json")...)
+		cmd.Dir, cmd.Env = filepath.Join(home, "work"), cleanEnv(home)
+		out, _ := cmd.Output() // the exit code is not what is asked
+		var v any
+		if err := json.Unmarshal(out, &v); err != nil || v == nil {
+			t.Errorf("toolhost %s --json: %v: %q", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func TestManualPages(t *testing.T) {
+	home := doctorHome(t)
+	if out, code := runCommand(t, home, "man", "pages"); code != 0 {
+		t.Fatal(out)
+	}
+	pages, err := filepath.Glob(filepath.Join(home, "work", "pages", "*.1"))
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip("groff, which reads manual pages, is not here")
+	}
+	for _, page := range pages {
+		if out, err := exec.Command("groff", "-man", "-Tascii", "-ww", "-z", page).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", filepath.Base(page), err, out)
+		}
+	}
+}
+
+// History and undo go by the rules of the workspace a file is in, wherever they are started.
+func TestHistoryGoesByTheRulesOfTheWorkspace(t *testing.T) {
+	home := doctorHome(t)
+	project := filepath.Join(home, "src", "project")
+	writeIn(t, home, "src/project/.git/HEAD", "")
+	for _, name := range []string{"open.txt", "closed.txt", "linked.txt"} {
+		if out, code := runCommand(t, home, "call", "Write", `{"file_path":"`+name+`","content":"one\n"}`, "--root", project); code != 0 {
+			t.Fatal(out)
+		}
+	}
+	if err := os.Link(filepath.Join(project, "linked.txt"), filepath.Join(project, "secret.txt")); err != nil {
+		t.Skip("no hard links here:", err)
+	}
+	writeIn(t, home, "src/project/.claude/settings.json", `{"permissions":{"deny":["Read(closed.txt)","Read(secret.txt)"]}}`)
+	out, code := runCommand(t, home, "history")
+	if code != 0 || !strings.Contains(out, "open.txt") || strings.Contains(out, "closed.txt") || strings.Contains(out, "linked.txt") {
+		t.Errorf("the history lists what the workspace denies, or not what it allows: exit code %d\n%s", code, out)
+	}
+	out, code = runCommand(t, home, "undo", "--path", project)
+	if code != 1 || !strings.Contains(out, "removed "+filepath.Join(project, "open.txt")) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	for name, there := range map[string]bool{"open.txt": false, "closed.txt": true, "linked.txt": true} {
+		if _, err := os.Stat(filepath.Join(project, name)); (err == nil) != there {
+			t.Errorf("after the undo %s: %v", name, err)
+		}
+	}
+}
+
+func writeIn(t *testing.T, home, name, content string) {
+	t.Helper()
+	path := filepath.Join(home, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
