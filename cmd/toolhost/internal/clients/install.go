@@ -180,20 +180,8 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		if r.DryRun {
 			return nil
 		}
-		backup, err := r.Backups.save(old, now.raw)
-		if err != nil {
-			return err
-		}
-		if old.exists {
-			report.Backup = backup
-		}
-		if report.Ran != nil {
-			if err := c.runProgram(ctx, r, file, now, action); err != nil {
-				return fmt.Errorf("%w\nwhat %s held before is kept in %s", err, file, backup)
-			}
-			return nil
-		}
-		return c.write(r, old, now)
+		report.Backup, err = c.carryOut(ctx, r, file, old, now, action)
+		return err
 	}
 	if r.DryRun {
 		err := change()
@@ -216,14 +204,27 @@ func (c Client) makeDir(r Request, file string) error {
 	return os.MkdirAll(filepath.Dir(file), mode)
 }
 
-func (c Client) write(r Request, old, now target) error {
-	switch {
-	case !now.exists:
-		return old.remove()
-	case r.Project != "":
-		return old.replace(now.raw, newProjectMode)
+// carryOut makes a backup, and then the change: by the client's own command, or on the file.
+func (c Client) carryOut(ctx context.Context, r Request, file string, old, now target, action Action) (backup string, err error) {
+	if backup, err = r.Backups.save(old, now.raw); err != nil {
+		return "", err
 	}
-	return old.replace(now.raw, newFileMode)
+	switch {
+	case c.programLine(r, action) != nil:
+		if err = c.runProgram(ctx, r, file, now, action); err != nil {
+			err = fmt.Errorf("%w\nwhat %s held before is kept in %s", err, file, backup)
+		}
+	case !now.exists:
+		err = old.remove()
+	case r.Project != "":
+		err = old.replace(now.raw, newProjectMode)
+	default:
+		err = old.replace(now.raw, newFileMode)
+	}
+	if !old.exists {
+		return "", err
+	}
+	return backup, err
 }
 
 // bearer is a token in clear.
