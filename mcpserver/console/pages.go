@@ -168,10 +168,10 @@ func shortener(roots []string) func(string) string {
 	}
 	root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
 	return func(path string) string {
-		if rest, ok := strings.CutPrefix(path, root); ok && rest != "" {
-			path = rest
+		if path+string(filepath.Separator) == root {
+			return "."
 		}
-		return visible(path)
+		return visible(strings.TrimPrefix(path, root))
 	}
 }
 
