@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toolhost/mcpserver"
+)
+
+func TestCommandsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range command().Commands() {
+		if name := cmd.Name(); !cmd.Hidden && !strings.Contains(string(page), "`"+name+" ") && !strings.Contains(string(page), "`"+name+"`") && name != "exit-codes" {
+			t.Errorf("docs/cli.md does not tell of %s", name)
+		}
+	}
+	for _, line := range strings.Split(exitCodesTopic().Long, "\n") {
+		if code, _, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && len(code) == 1 && !strings.Contains(string(page), "| "+code+" |") {
+			t.Errorf("docs/cli.md does not tell of exit code %s", code)
+		}
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0}, {errReported, 1}, {errors.New("x"), 1}, {errors.Join(errReported, nil), 1},
+		{usageError{errors.New("x")}, 2}, {fmt.Errorf("x: %w", usageError{errors.New("x")}), 2}, {errUnparsed, 2},
+	} {
+		if got := exitCode(tt.err); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want int64
+		back string
+	}{
+		{"0", 0, "0"}, {"64MiB", 64 << 20, "64MiB"}, {"64M", 64 << 20, "64MiB"}, {"1g", 1 << 30, "1GiB"}, {"500MB", 500e6, "500000000"},
+		{"2 KiB", 2 << 10, "2KiB"}, {"7", 7, "7"}, {"7B", 7, "7"}, {"1500KiB", 1500 << 10, "1536000"},
+	} {
+		var b byteSize
+		if err := b.Set(tt.text); err != nil || int64(b) != tt.want || b.String() != tt.back {
+			t.Errorf("%q is %d (%s), %v; want %d (%s)", tt.text, b, b, err, tt.want, tt.back)
+		}
+		var again byteSize
+		if err := again.Set(b.String()); err != nil || again != b {
+			t.Errorf("%s is read as %d, want %d", b, again, b)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "1.5M", "99999999999G", "M", "1TiB"} {
+		var b byteSize
+		if err := b.Set(text); err == nil {
+			t.Errorf("%q is taken for %d", text, b)
+		}
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	p := &progress{tool: "Bash"}
+	if got := p.line(1500 * time.Millisecond); got != "Bash 1s" {
+		t.Errorf("got %q", got)
+	}
+	p.told("first\nsec\tond \x1b[31mred\r\n\n")
+	if got := p.line(time.Minute); got != "Bash 1m0s  sec ond [31mred" {
+		t.Errorf("got %q", got)
+	}
+	p.told(strings.Repeat("ä", 200))
+	if got := []rune(p.line(0)); len(got) != progressWidth || got[len(got)-1] != '…' {
+		t.Errorf("got %d characters: %q", len(got), string(got))
+	}
+	var b bytes.Buffer
+	if p := showProgress(&b, "Bash"); p != nil || p.callback() != nil {
+		t.Error("progress is shown to what is no terminal")
+	}
+	(*progress)(nil).stop()
+}
+
+func TestFindingsWithoutColour(t *testing.T) {
+	var b bytes.Buffer
+	err := printFindings(&b, []mcpserver.Finding{{Level: mcpserver.LevelWarn, About: "state", Text: "x", Remedy: "y"}})
+	if want := "warn  state    x\n               → y\n"; err != nil || b.String() != want {
+		t.Errorf("got %q, %v; want %q", b.String(), err, want)
+	}
+}
+
+func TestRoff(t *testing.T) {
+	for text, want := range map[string]string{
+		"a-b\\c": `a\-b\ec`, ".TH": `\&.TH`, "x\n.y\n'z": "x\n\\&.y\n\\&'z",
+	} {
+		if got := roff(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
