@@ -30,6 +30,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	}
 	for _, tree := range []string{"small", "go", "more"} {
 		root, ok := trees[tree]
+		engines := map[string]*Engine{}
 		for _, q := range []GrepQuery{
 			{Pattern: `sync\.Mutex`, Mode: Content, LineNumbers: true},
 			{Pattern: `nosuchthinganywhere`},
@@ -48,8 +49,19 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 		} {
 			for _, c := range benchmarked {
 				if ok {
-					b.Run(tree+"/"+c.name+"/"+q.Pattern, func(b *testing.B) { benchmarkPair(b, c.config, rg, root, q) })
+					b.Run(tree+"/"+c.name+"/"+q.Pattern, func(b *testing.B) {
+						if engines[c.name] == nil {
+							c.config.GlobalIgnore = os.DevNull
+							engines[c.name] = New(c.config)
+						}
+						benchmarkPair(b, engines[c.name], rg, root, q)
+					})
 				}
+			}
+		}
+		for _, e := range engines {
+			if err := e.Close(); err != nil {
+				b.Error(err)
 			}
 		}
 	}
@@ -60,11 +72,8 @@ var benchmarked = []struct {
 	config Config
 }{{"first", Config{MaxKept: -1}}, {"list", Config{MaxMemory: -1}}, {"index", Config{}}}
 
-func benchmarkPair(b *testing.B, c Config, rg, root string, q GrepQuery) {
+func benchmarkPair(b *testing.B, e *Engine, rg, root string, q GrepQuery) {
 	q.Scope = Scope{Base: root, Path: root}
-	c.GlobalIgnore = os.DevNull
-	e := New(c)
-	defer e.Close()
 	warm(b, e, q)
 	args := append([]string{"--no-config", "--hidden", "--no-messages", "--color=never", "--no-heading", "-g", "!.git"}, grepArgs(q)...)
 	if i := slices.Index(args, "--sort"); i >= 0 {

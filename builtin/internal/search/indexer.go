@@ -240,7 +240,7 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 		return false
 	}
 	corpus := x.stock.corpus + x.corpus
-	if size > max(corpus*indexPercent/100, smallIndex) || !x.engine.kept.grow(size-x.size) {
+	if size > max(corpus*indexPercent/100, x.engine.config.MaxMemory/startShare) || !x.engine.kept.grow(size-x.size) {
 		x.full = true
 		return false
 	}
@@ -261,7 +261,7 @@ const (
 	// indexPercent bounds the index to a part of the texts that are in it; what
 	// has been indexed many times over counts each time.
 	indexPercent = 20
-	// smallIndex is the size in bytes that any index may have: trigrams weigh
-	// more in few texts.
-	smallIndex = 8 << 20
+	// startShare is the part of the budget that any index may have: the first
+	// directories of a tree may have many more trigrams than the rest of it.
+	startShare = 4
 )
