@@ -400,3 +400,36 @@ func TestNobodyIsServed(t *testing.T) {
 		t.Errorf("an identity without rights sees %d tools", len(tools))
 	}
 }
+
+// TestAnswerOfAnother uses the state of a question that another was asked.
+func TestAnswerOfAnother(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.json")
+	writeFile(t, rules, `{"permissions":{"ask":["Write"]}}`)
+	o := openOffice(t, func(c *Config) { c.Settings = []string{rules} })
+	alice, bob := o.add(t, "alice", auth.All), o.add(t, "bob", auth.All)
+	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
+	call := func(bearer, answer string) string {
+		req := modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":"asked","content":"x"},%s%s}}`, answer, meta))
+		_, body := req.as(bearer, nil).do(t, o.url)
+		return body
+	}
+	asked := call(alice, "")
+	_, rest, found := strings.Cut(asked, `"requestState":"`)
+	state, _, _ := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatalf("nobody was asked: %s", asked)
+	}
+	if strings.Contains(asked, AlwaysAllow) {
+		t.Errorf("a named caller may change the rules of all: %s", asked)
+	}
+	answer := fmt.Sprintf(`"requestState":%q,"inputResponses":{%q:{"method":"elicitation/create","action":"accept","content":{"decision":"allow once"}}},`, state, questionID)
+	if body := call(bob, answer); !strings.Contains(body, `"isError":true`) {
+		t.Errorf("the answer of another counts: %s", body)
+	}
+	if _, err := os.Stat(filepath.Join(o.root, "asked")); err == nil {
+		t.Error("the call ran")
+	}
+	if body := call(alice, answer); strings.Contains(body, `"isError":true`) {
+		t.Errorf("the own answer does not count: %s", body)
+	}
+}
