@@ -186,6 +186,12 @@ func TestConsoleInBrowser(t *testing.T) {
 		t.Errorf("the code was exchanged, and the address is %s", where)
 	}
 	b.keep("empty-light", 1000, 900, "light")
+	c.link = c.openLink(t)
+	b.open(c.link)
+	b.shows("#link-text", "live")
+	if where := eval[string](b, "location.href"); where != c.at("/") {
+		t.Errorf("a second link was opened by who has entered, and the address is %s", where)
+	}
 	for _, step := range []struct {
 		name string
 		do   func(browser, *consoleHost)

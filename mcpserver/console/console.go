@@ -46,6 +46,7 @@ type Console struct {
 	asked   uint64    // the number of the last question
 	version uint64    // of the call that changed last
 	pages   int
+	left    time.Time     // when a page was closed last
 	changed chan struct{} // closed at the next change
 }
 
@@ -85,6 +86,7 @@ func (c *Console) attach() (leave func(), ok bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.pages--
+		c.left = time.Now()
 	}, true
 }
 

@@ -35,8 +35,11 @@ const maxPast = 256
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.always || c.pages > 0
+	return c.always || c.pages > 0 || time.Since(c.left) < turning
 }
+
+// turning is how long somebody counts as present who has closed a page: it takes a moment to go to another one.
+const turning = 5 * time.Second
 
 // Ask shows a question until somebody answers it or ctx is done.
 func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpserver.Answer {

@@ -146,7 +146,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
-func TestPresent(t *testing.T) {
+func TestPresent(t *testing.T) { synctest.Test(t, testPresent) }
+
+func testPresent(t *testing.T) {
 	c := New(false)
 	if c.Present() {
 		t.Error("somebody is there although no page is open")
@@ -168,6 +170,10 @@ func TestPresent(t *testing.T) {
 	for _, l := range leave {
 		l()
 	}
+	if !c.Present() {
+		t.Error("who turns from one page to another is not there")
+	}
+	time.Sleep(turning)
 	if c.Present() || !New(true).Present() {
 		t.Error("whether somebody is there does not follow the pages")
 	}

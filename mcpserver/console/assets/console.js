@@ -17,6 +17,8 @@ if (enter && location.hash.length > 1) {
   $("code").value = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
   enter.submit();
+} else if (location.hash && !$(location.hash.slice(1))) { // who has entered before came here with a code all the same
+  history.replaceState(null, "", location.pathname);
 }
 
 // --- lists that follow the host
@@ -76,7 +78,7 @@ async function refresh() {
         const doc = await load(list);
         merge(list, [...doc.querySelectorAll("body > li")]);
       } catch (status) {
-        if (status === 401) link("lost", "signed out");
+        if (status === 401) link("lost", "signed out: reload");
       }
     }));
   } while (again);
@@ -101,7 +103,7 @@ function link(state, text) {
 }
 
 function heard(message) {
-  if (message.kind === "lost") return link("lost", message.ended ? "signed out" : "connecting…");
+  if (message.kind === "lost") return link("lost", message.ended ? "stopped: reload" : "connecting…");
   link("live", "live");
   count(message.waiting);
   if (message.kind === "change") refresh();
@@ -122,6 +124,8 @@ if ($("link")) {
 
 // --- forms: sent in the background, unless they lead to another page
 
+const textOf = (answer) => (answer.status === 401 ? "You are signed out: open a new link." : answer.text());
+
 const bouncing = 600; // ms in which a new question takes no answer: a click on its way was not meant for it
 
 document.addEventListener("submit", async (e) => {
@@ -135,7 +139,7 @@ document.addEventListener("submit", async (e) => {
   for (const b of buttons) b.disabled = true;
   try {
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Console": "1" } });
-    say(answer.status === 401 ? "You are signed out: open a new link." : await answer.text(), !answer.ok);
+    say(await textOf(answer), !answer.ok);
   } catch {
     say("The host does not answer. Nothing is known to have been done.", true);
     for (const b of buttons) b.disabled = false;
@@ -153,7 +157,7 @@ async function followOutput() {
   while (!("done" in output.dataset)) {
     const answer = await fetch("/tasks/" + output.dataset.key + "/output/" + next).catch(() => null);
     if (!answer || !answer.ok) {
-      if (answer) return say(await answer.text(), true);
+      if (answer) return say(await textOf(answer), true);
       await new Promise((go) => setTimeout(go, 2000));
       continue;
     }
