@@ -268,7 +268,7 @@ func with(headers map[string]string, name, value string) map[string]string {
 
 // Readers that take nothing of long results hold nobody.
 func TestStalledReadersHoldNobody(t *testing.T) {
-	const stalled = 16
+	const stalled = 8
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)
 	address, _ := serveWeb(t, h)
 	u, err := url.Parse(address)
@@ -503,7 +503,7 @@ func TestRestart(t *testing.T) {
 
 // Legacy sessions over HTTP come and go; nothing of them stays.
 func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
-	lifecycles := often(1_000, 30_000)
+	lifecycles := often(400, 30_000)
 	const atOnce = 8
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
 	url, _ := serveWeb(t, h)
@@ -531,7 +531,7 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc), runtime.NumGoroutine()
 	}
-	run(1000)
+	run(200)
 	before, goroutines := measure()
 	began := time.Now()
 	run(lifecycles)
@@ -550,7 +550,7 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 
 // Each of many sessions has a stream open and calls; all of them at once.
 func TestManyStreams(t *testing.T) {
-	sessions := often(200, 1000)
+	sessions := often(100, 1000)
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
 	url, _ := serveWeb(t, h)
 	all := make([]map[string]string, sessions)

@@ -146,7 +146,7 @@ func TestSessionArgument(t *testing.T) {
 
 // Sessions come and go; nothing of them stays.
 func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
-	lifecycles := often(3_000, 30_000)
+	lifecycles := often(1_000, 30_000)
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
 	run := func(n int) {
 		for i := range n {
@@ -165,7 +165,7 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	run(1000) // fills what is bounded
+	run(500) // fills what is bounded
 	before := heap()
 	run(lifecycles)
 	after := heap()
