@@ -45,6 +45,11 @@ func newChromium(t *testing.T) browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	t.Cleanup(func() { // waits for its end: its files are removed next
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Logf("the browser ended with %v", err)
+		}
+	})
 	b := browser{t, ctx}
 	b.do() // starts it
 	return b

@@ -347,6 +347,37 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestCallStates follows calls on their way.
+func TestCallStates(t *testing.T) {
+	c := New(false)
+	info := mcpserver.CallInfo{ID: 7, Tool: "Bash"}
+	at := func(want string) {
+		t.Helper()
+		if got := c.recent()[0].State; got != want {
+			t.Errorf("the state is %q, want %q", got, want)
+		}
+	}
+	for _, end := range []struct {
+		verdict string
+		failed  bool
+		want    string
+	}{{"allow", false, stateDone}, {"allow", true, stateFailed}, {"deny", true, stateRefused}, {"ask", true, stateAsked}, {"", true, stateFailed}} {
+		changed, _ := c.next()
+		c.CallBegan(t.Context(), info)
+		at(stateWaiting)
+		<-changed
+		c.CallPlanned(t.Context(), info, audit.Record{Command: "make"})
+		at(stateRunning)
+		c.CallEnded(t.Context(), info, audit.Record{Verdict: end.verdict}, builtin.Result{IsError: end.failed})
+		at(end.want)
+		info.ID++
+	}
+	c.CallEnded(t.Context(), mcpserver.CallInfo{ID: 1}, audit.Record{}, builtin.Result{}) // one that the view has not
+	if n := len(c.recent()); n != 5 {
+		t.Errorf("%d calls are shown, want 5", n)
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	s := serve(t, nil)
 	for _, path := range []string{"/", "/enter", "/console.js", "/nothing", "/events"} {
