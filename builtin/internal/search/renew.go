@@ -38,14 +38,14 @@ func (t *keptTree) sync(ctx context.Context, root *walk.Root, workers int) bool 
 // around looks at the ignore files outside of the tree, which are few and not
 // watched.
 func (t *keptTree) around() {
-	global, outer := t.engine.global(), ancestors(t.path)
+	global, outer := t.engine.global(), ancestors(t.path, t.outer)
 	same := string(global) == string(t.global) && slices.EqualFunc(outer, t.outer, func(a, b ancestor) bool {
 		return a.above == b.above && a.rules.equal(b.rules)
 	})
+	t.global, t.outer = global, outer
 	if same && t.top.chain != nil {
 		return
 	}
-	t.global, t.outer = global, outer
 	t.rechain(t.top)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"toolhost/builtin/internal/search/ignore"
 	"toolhost/builtin/internal/search/walk"
@@ -85,24 +86,54 @@ func readSmall(root *walk.Root, rel string) (content []byte, links uint64) {
 type ancestor struct {
 	rules ruleFiles
 	above string // what leads from it to the path
+	path  string
+	bare  bool       // it has no ignore files, and that shows in stamp
+	stamp walk.Stamp // of the directory, looked at before its ignore files
 }
 
 // ancestors reads the ignore files of the directories that a path lies in,
-// the nearest last.
-func ancestors(path string) []ancestor {
+// the nearest last. What is known of them is used again where it still holds.
+func ancestors(path string, before []ancestor) []ancestor {
 	var out []ancestor
 	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
-		root, err := walk.OpenRoot(filepath.Dir(p))
-		if err != nil {
+		dir := filepath.Dir(p)
+		i := slices.IndexFunc(before, func(a ancestor) bool { return a.path == dir })
+		if i >= 0 && before[i].holds() {
+			out = append(out, before[i])
 			continue
 		}
-		a := ancestor{rules: askRules(root, "")}
-		a.above, _ = below(filepath.Dir(p), path)
-		root.Close()
-		out = append(out, a)
+		a := ancestor{path: dir}
+		if a.read() {
+			a.above, _ = below(dir, path)
+			out = append(out, a)
+		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// read looks at the directory; false when it cannot be opened.
+func (a *ancestor) read() bool {
+	root, err := walk.OpenRoot(a.path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	info, err := root.Stat(".")
+	at := time.Now().UnixNano()
+	a.rules = askRules(root, "")
+	a.stamp, a.bare = info.Stamp, err == nil && root.Local() && a.rules.equal(ruleFiles{}) && !racy(info.Stamp, at)
+	return true
+}
+
+// holds reports whether the directory still has no ignore files: a new one would
+// show in its times.
+func (a *ancestor) holds() bool {
+	if !a.bare {
+		return false
+	}
+	info, err := walk.Lstat(a.path)
+	return err == nil && info.Stamp == a.stamp
 }
 
 // askRules is readRules for a directory that is not listed: asking for the
@@ -120,7 +151,7 @@ func askRules(root *walk.Root, dir string) ruleFiles {
 
 // above adds the rules of the directories that the searched one lies in.
 func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
-	for _, a := range ancestors(l.path) {
+	for _, a := range ancestors(l.path, nil) {
 		chain = chain.Push(a.rules.level(0, a.above))
 	}
 	for i, c := range l.start {

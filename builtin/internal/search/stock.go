@@ -165,12 +165,14 @@ func (k *known) sure(e *dirent) bool { return e.node.watch.Load() != 0 && k.stam
 
 // racy reports whether the file may have changed after it was looked at without
 // a change of its times.
-func (k *known) racy() bool {
+func (k *known) racy() bool { return racy(k.stamp, k.at) }
+
+func racy(s walk.Stamp, at int64) bool {
 	window := int64(racyWindow)
-	if k.stamp.Change%int64(time.Second) == 0 {
+	if s.Change%int64(time.Second) == 0 {
 		window = int64(coarseWindow)
 	}
-	return k.at-max(k.stamp.Change, k.stamp.Status) < window
+	return at-max(s.Change, s.Status) < window
 }
 
 const (

@@ -222,6 +222,13 @@ func (r *Root) Stat(rel string) (Info, error) {
 	return infoOf(&st), err
 }
 
+// Lstat describes what is at a path, a link itself and not what it points to.
+func Lstat(path string) (Info, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	return infoOf(&st), err
+}
+
 func infoOf(st *unix.Stat_t) Info {
 	i := Info{
 		MTime: time.Unix(st.Mtim.Unix()),

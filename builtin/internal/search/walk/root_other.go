@@ -139,6 +139,9 @@ func (h Handle) Stat() (Info, error) { return infoOf(h.f.Stat()) }
 // Stat describes rel, a link itself and not what it points to.
 func (r *Root) Stat(rel string) (Info, error) { return infoOf(r.root.Lstat(rel)) }
 
+// Lstat describes what is at a path, a link itself and not what it points to.
+func Lstat(path string) (Info, error) { return infoOf(os.Lstat(path)) }
+
 func infoOf(info fs.FileInfo, err error) (Info, error) {
 	if err != nil {
 		return Info{}, err
