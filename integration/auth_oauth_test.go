@@ -166,6 +166,27 @@ func TestOAuth(t *testing.T) {
 		return body
 	})
 
+	l.attack(t, h.url, ws)
+	l.rotate("two")
+	eventually(t, func() string { // the flood has used up the fetches of the next seconds
+		status, _, body := knock(t, h.url, l.token("", nil, nil))
+		if status == http.StatusOK {
+			return ""
+		}
+		return body
+	})
+	c, err := client.HTTP(ctx, client.Modern, h.url, l.token("", nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Call(ctx, "Write", `{"file_path":"made","content":"x"}`); err != nil || !r.IsError || !strings.Contains(r.Text(), "needs the right write") {
+		t.Errorf("a tool without its scope: %+v, %v", r, err)
+	}
+}
+
+// attack sends tokens that must be refused, and many whose key nobody knows.
+func (l *login) attack(t *testing.T, url, ws string) {
+	t.Helper()
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -182,12 +203,12 @@ func TestOAuth(t *testing.T) {
 		"another's key":    {l.token("one", stranger, nil), `error="invalid_token"`, 401},
 		"no scope of ours": {l.token("", nil, map[string]any{"scope": "read exec openid"}), `error="insufficient_scope"`, 403},
 	} {
-		if status, challenge, body := knock(t, h.url, tt.bearer); status != tt.status || !strings.Contains(challenge, tt.challenge) || strings.Contains(body, ws) {
+		if status, challenge, body := knock(t, url, tt.bearer); status != tt.status || !strings.Contains(challenge, tt.challenge) || strings.Contains(body, ws) {
 			t.Errorf("%s: %d %s %s", name, status, challenge, body)
 		}
 	}
 	for range 50 {
-		if status, _, body := knock(t, h.url, l.token(rand.Text(), stranger, nil)); status != 401 && status != 429 {
+		if status, _, body := knock(t, url, l.token(rand.Text(), stranger, nil)); status != 401 && status != 429 {
 			t.Errorf("an unknown key: %d %s", status, body)
 		}
 	}
@@ -196,20 +217,5 @@ func TestOAuth(t *testing.T) {
 	l.mu.Unlock()
 	if fetched > 5 {
 		t.Errorf("the keys were fetched %d times", fetched)
-	}
-	l.rotate("two")
-	eventually(t, func() string { // the flood has used up the fetches of the next seconds
-		status, _, body := knock(t, h.url, l.token("", nil, nil))
-		if status == http.StatusOK {
-			return ""
-		}
-		return body
-	})
-	c, err := client.HTTP(ctx, client.Modern, h.url, l.token("", nil, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := c.Call(ctx, "Write", `{"file_path":"made","content":"x"}`); err != nil || !r.IsError || !strings.Contains(r.Text(), "needs the right write") {
-		t.Errorf("a tool without its scope: %+v, %v", r, err)
 	}
 }

@@ -53,7 +53,10 @@ func newReception(h *Host, cfg HTTPConfig) *reception {
 
 // identify says who sends a request. Otherwise it has answered the request.
 func (c *reception) identify(w http.ResponseWriter, r *http.Request) (who auth.Identity, ok bool) {
-	bearer := auth.Bearer(r.Header.Get("Authorization"))
+	bearer := ""
+	if headers := r.Header.Values("Authorization"); len(headers) == 1 { // of two, others could take the other one
+		bearer = auth.Bearer(headers[0])
+	}
 	if wait := c.throttle.Hold(r.RemoteAddr, bearer); wait > 0 {
 		c.refuse(w, r, errors.New("not looked at: too many wrong tokens"), wait)
 		return auth.Identity{}, false

@@ -215,27 +215,43 @@ func await(t *testing.T, file string) {
 	t.Fatalf("%s never came", file)
 }
 
+// awaitTasks waits for the end of all background tasks.
+func (o *office) awaitTasks(t *testing.T) {
+	t.Helper()
+	for _, task := range o.host.box.Tasks() {
+		for end := time.Now().Add(time.Minute); !task.Done && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			task = o.host.box.Tasks()[0]
+		}
+		if !task.Done {
+			t.Errorf("the task %s of %s still runs", task.ID, task.Principal)
+		}
+	}
+}
+
+// listen opens the stream of a legacy session.
+func (o *office) listen(t *testing.T, bearer string, session map[string]string) io.ReadCloser {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, o.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range session {
+		req.Header.Set(k, v)
+	}
+	req.Header.Set("Authorization", "Bearer "+bearer)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("the stream: %v, %v", resp, err)
+	}
+	return resp.Body
+}
+
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	o := openOffice(t)
 	alice, bob := o.add(t, "alice", auth.All), o.add(t, "bob", auth.All)
 	session, bobs := o.open(t, alice), o.open(t, bob)
-	stream := func(bearer string, session map[string]string) io.ReadCloser {
-		req, err := http.NewRequest(http.MethodGet, o.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for k, v := range session {
-			req.Header.Set(k, v)
-		}
-		req.Header.Set("Authorization", "Bearer "+bearer)
-		req.Header.Set("Accept", "text/event-stream")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("the stream: %v, %v", resp, err)
-		}
-		return resp.Body
-	}
-	mine, theirs := stream(alice, session), stream(bob, bobs)
+	mine, theirs := o.listen(t, alice, session), o.listen(t, bob, bobs)
 	defer theirs.Close()
 	command := func(name string) string {
 		return fmt.Sprintf(`{"command":"touch %s; until [ -e go ]; do sleep 0.05; done; touch %s.done"}`, name, name)
@@ -269,14 +285,7 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 			t.Errorf("a call that was cut off answers %s", body)
 		}
 	}
-	for _, task := range o.host.box.Tasks() {
-		for end := time.Now().Add(time.Minute); !task.Done && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			task = o.host.box.Tasks()[0]
-		}
-		if !task.Done {
-			t.Errorf("the task %s of %s still runs", task.ID, task.Principal)
-		}
-	}
+	o.awaitTasks(t)
 	for _, headers := range []map[string]string{nil, session} {
 		if resp, _ := (webRequest{body: legacyPing}).as(alice, headers).do(t, o.url); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a revoked token gets %d", resp.StatusCode)
@@ -431,5 +440,50 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 	if body := call(alice, answer); strings.Contains(body, `"isError":true`) {
 		t.Errorf("the own answer does not count: %s", body)
+	}
+}
+
+func TestRevocationEndsSubscriptions(t *testing.T) {
+	o := openOffice(t)
+	alice := o.add(t, "alice", auth.Read)
+	req, err := http.NewRequest(http.MethodPost, o.url, strings.NewReader(bareListen))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range modern(bareListen).as(alice, map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}).headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("the subscription: %v, %v", resp, err)
+	}
+	defer resp.Body.Close()
+	if err := auth.RevokeToken(o.tokens, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Errorf("the subscription broke: %v", err)
+	}
+}
+
+func TestTwoTokensAreNone(t *testing.T) {
+	o := openOffice(t)
+	for _, pair := range [][2]string{{testToken, "other"}, {"other", testToken}, {testToken, testToken}} {
+		req, err := http.NewRequest(http.MethodPost, o.url, strings.NewReader(initialize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		for _, bearer := range pair {
+			req.Header.Add("Authorization", "Bearer "+bearer)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%q and %q get %d", pair[0], pair[1], resp.StatusCode)
+		}
 	}
 }

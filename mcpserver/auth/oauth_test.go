@@ -167,8 +167,16 @@ func unsigned(alg string) string {
 	return encode(header) + "." + encode(claims) + "."
 }
 
-func TestOAuth(t *testing.T) {
-	i := newIssuer(t)
+// An oauthCase is a token and what becomes of it.
+type oauthCase struct {
+	name, token string
+	want        Rights
+	kind        Kind // of the refusal
+}
+
+// tokens are right and wrong ones.
+func (i *issuer) tokens(t *testing.T) []oauthCase {
+	t.Helper()
 	now := time.Now()
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -182,11 +190,7 @@ func TestOAuth(t *testing.T) {
 	parts := strings.Split(good, ".")
 	claims := func(change map[string]any) string { return i.token(nil, change) }
 	header := func(change map[string]any) string { return i.token(change, nil) }
-	tests := []struct {
-		name, token string
-		want        Rights
-		kind        Kind // of the refusal
-	}{
+	return []oauthCase{
 		{"as it should be", good, Read | Exec, 0},
 		{"of the type JWT", header(map[string]any{"typ": "JWT"}), Read | Exec, 0},
 		{"of the long type", header(map[string]any{"typ": "application/AT+JWT"}), Read | Exec, 0},
@@ -242,7 +246,11 @@ func TestOAuth(t *testing.T) {
 		{"no scope", claims(map[string]any{"scope": nil}), 0, Insufficient},
 		{"other scopes", claims(map[string]any{"scope": "openid READ toolhost:read read2"}), 0, Insufficient},
 	}
-	for _, tt := range tests {
+}
+
+func TestOAuth(t *testing.T) {
+	i := newIssuer(t)
+	for _, tt := range i.tokens(t) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := i.verifier("")
 			who, err := o.Verify(t.Context(), tt.token)

@@ -51,8 +51,8 @@ type offender struct {
 // Hold returns how long a request must wait before its token is looked at; zero: not at all.
 func (t *Throttle) Hold(remote, bearer string) time.Duration {
 	from, shared := origin(remote)
-	if shared {
-		return 0
+	if shared || bearer == "" {
+		return 0 // without a token nobody guesses: a client asks so where tokens are issued
 	}
 	now := time.Now()
 	t.mu.Lock()

@@ -45,6 +45,9 @@ func TestThrottle(t *testing.T) {
 				if wait := th.Hold(tt.other, "new"); wait > 0 != tt.held || wait > FailureEvery {
 					t.Errorf("a new token waits %s", wait)
 				}
+				if wait := th.Hold(tt.other, ""); wait != 0 {
+					t.Errorf("a request without a token waits %s", wait)
+				}
 				if wait := th.Hold(tt.other, "known"); wait != 0 {
 					t.Errorf("a token that was right waits %s", wait)
 				}

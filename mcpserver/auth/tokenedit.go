@@ -163,11 +163,24 @@ func replaceFile(file string, text []byte) (err error) {
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(temp.Name(), file); err != nil {
+	if err = rename(temp.Name(), file); err != nil {
 		return err
 	}
 	syncDir(filepath.Dir(file))
 	return nil
+}
+
+// rename puts a file in the place of another. Windows refuses that while a host reads the other, which takes it less
+// than a millisecond.
+func rename(from, to string) (err error) {
+	const tries, pause = 10, 10 * time.Millisecond
+	for range tries {
+		if err = os.Rename(from, to); err == nil || os.PathSeparator == '/' {
+			return err
+		}
+		time.Sleep(pause)
+	}
+	return err
 }
 
 // syncDir makes a rename last through a power failure, as far as the file system does that: the content is in place
