@@ -17,10 +17,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// pages are the templates.
-type pages struct{ all *template.Template }
-
-func parsePages(roots []string) (*pages, error) {
+// parsePages reads the templates, for a host with these roots.
+func parsePages(roots []string) (*template.Template, error) {
 	short := shortener(roots)
 	funcs := template.FuncMap{
 		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "callText": func(c call) string { return recordText(c.Record, short) },
@@ -28,8 +26,7 @@ func parsePages(roots []string) (*pages, error) {
 		"hasRules": hasRules, "period": period, "tab": newTab,
 		"words": strings.Fields, "stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}
-	all, err := template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
-	return &pages{all}, err
+	return template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
 }
 
 // A frame is what every page shows around its own.
@@ -58,7 +55,11 @@ func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
 // render writes a template, or says that it could not.
 func (s *Site) render(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
-	if err := s.pages.all.ExecuteTemplate(&b, name, data); err != nil {
+	pages, err := s.pages()
+	if err == nil {
+		err = pages.ExecuteTemplate(&b, name, data)
+	}
+	if err != nil {
 		s.log.Error("a page of the console could not be made", "page", name, "error", err)
 		http.Error(w, "This page could not be made, which is a defect of toolhost.", http.StatusInternalServerError)
 		return

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"html/template"
 	"log/slog"
 	"net"
 	"net/http"
@@ -50,7 +51,7 @@ type Site struct {
 	host    *mcpserver.Host
 	door    *doorkeeper
 	cross   *http.CrossOriginProtection
-	pages   *pages
+	pages   func() (*template.Template, error)
 	log     *slog.Logger
 	kind    string
 
@@ -59,16 +60,14 @@ type Site struct {
 	stop     context.CancelFunc
 
 	mu     sync.Mutex
-	record *record // nil where it cannot be kept
+	record *record // with the code that is good now
 }
 
 // Open makes a console ready to be served: it listens, and its way in stands in the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
 	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind}
-	var err error
-	if s.pages, err = parsePages(host.Roots()); err != nil {
-		return nil, err
-	}
+	// They are read when somebody looks: a client waits for this host to start.
+	s.pages = sync.OnceValues(func() (*template.Template, error) { return parsePages(host.Roots()) })
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails
 	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: host.Roots(), Began: time.Now()}
@@ -106,7 +105,10 @@ func (r *record) listen(address string) (net.Listener, error) {
 		}
 		return nil, err
 	}
-	return l, os.Chmod(path, 0o600) // the folder is owner-only already
+	if err := os.Chmod(path, 0o600); err != nil { // the folder is owner-only already
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // maxSocketPath is what the systems allow at least for the path of a socket, in bytes.
