@@ -34,7 +34,10 @@ func (p *page) begin(f family) {
 	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 }
 
-var escaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+// escape writes a label's value as the format wants it.
+func escape(value string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(value, "\uFFFD"))
+}
 
 func (p *page) sample(name string, of labels, value float64) {
 	p.WriteString(name)
@@ -43,7 +46,7 @@ func (p *page) sample(name string, of labels, value float64) {
 		if i == 0 {
 			open = "{"
 		}
-		fmt.Fprintf(p, `%s%s="%s"`, open, of[i], escaper.Replace(strings.ToValidUTF8(of[i+1], "\uFFFD")))
+		fmt.Fprintf(p, `%s%s="%s"`, open, of[i], escape(of[i+1]))
 	}
 	if len(of) > 1 {
 		p.WriteByte('}')

@@ -76,12 +76,12 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ mcpserver.CallInfo, r aud
 func (t *Telemetry) CallEnded(ctx context.Context, c mcpserver.CallInfo, r audit.Record, result builtin.Result) {
 	outcome := mcpserver.Outcome(r, result)
 	failed := result.IsError && outcome != mcpserver.OutcomeAsked
-	if t.measures {
+	if t.duration != nil {
 		labels := common(c)
 		if failed {
 			labels = append(labels, attribute.String("error.type", toolError))
 		}
-		t.duration.Inst().Record(ctx, time.Since(c.Arrived).Seconds(), metric.WithAttributes(labels...))
+		t.duration.Record(ctx, time.Since(c.Arrived).Seconds(), metric.WithAttributes(labels...))
 	}
 	span := trace.SpanFromContext(ctx)
 	if t.tracer == nil || !span.IsRecording() {

@@ -24,8 +24,6 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
-	"go.opentelemetry.io/otel/semconv/v1.40.0/mcpconv"
 	"go.opentelemetry.io/otel/trace"
 
 	"toolhost/mcpserver/telemetry/internal/otlp"
@@ -40,7 +38,15 @@ const variableDetails = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 // scopeName names what records the spans and metrics.
 const scopeName = "toolhost/mcpserver"
 
-// buckets are the bounds that the conventions give for mcp.server.operation.duration, in seconds.
+// What the semantic conventions say, version 1.40. Their packages are not imported, because each has something to
+// do at every start; a test compares.
+const (
+	schemaURL    = "https://opentelemetry.io/schemas/1.40.0"
+	durationName = "mcp.server.operation.duration"
+	durationText = "MCP request or notification duration as observed on the receiver from the time it was received until the result or ack is sent."
+)
+
+// buckets are the bounds that they give for the durations, in seconds.
 var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
 // A Config is what the environment does not say.
@@ -53,9 +59,8 @@ type Config struct {
 
 // A Telemetry is an observer of calls that sends what it sees. Use [Start], and shut it down.
 type Telemetry struct {
-	tracer   trace.Tracer // nil: no traces
-	duration mcpconv.ServerOperationDuration
-	measures bool
+	tracer   trace.Tracer            // nil: no traces
+	duration metric.Float64Histogram // nil: no metrics
 	details  bool
 	parents  propagation.TraceContext
 	shutdown []func(context.Context) error
@@ -89,15 +94,15 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	t := &Telemetry{details: strings.EqualFold(os.Getenv(variableDetails), "true")}
 	if withTraces {
 		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlp.NewSpanExporter(traces)), sdktrace.WithResource(about))
-		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(semconv.SchemaURL))
+		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(schemaURL))
 		t.shutdown = append(t.shutdown, provider.Shutdown)
 	}
 	if withMetrics {
 		reader := sdkmetric.NewPeriodicReader(otlp.NewMetricExporter(metrics))
 		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
-		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(semconv.SchemaURL))
-		t.duration, err = mcpconv.NewServerOperationDuration(meter, metric.WithExplicitBucketBoundaries(buckets...))
-		t.measures = err == nil
+		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(schemaURL))
+		t.duration, err = meter.Float64Histogram(durationName,
+			metric.WithDescription(durationText), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...))
 		t.shutdown = append(t.shutdown, provider.Shutdown)
 		wrong = errors.Join(wrong, err)
 	}

@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	"go.opentelemetry.io/otel/semconv/v1.40.0/mcpconv"
 	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -218,6 +221,24 @@ func TestDuration(t *testing.T) {
 	}
 	if got := attributes(p.Attributes); got["gen_ai.tool.name"] != "Read" || got["mcp.method.name"] != "tools/call" || got["network.transport"] != "pipe" {
 		t.Errorf("its attributes are %v", got)
+	}
+}
+
+func TestConventions(t *testing.T) {
+	duration, err := mcpconv.NewServerOperationDuration(noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, got, want string }{
+		{"schema", schemaURL, semconv.SchemaURL},
+		{"name", durationName, duration.Name()},
+		{"description", durationText, duration.Description()},
+		{"unit", "s", duration.Unit()},
+		{"method", method, string(mcpconv.MethodNameToolsCall)},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s is %q, the conventions say %q", tt.name, tt.got, tt.want)
+		}
 	}
 }
 

@@ -1,13 +1,13 @@
 package otlp
 
 import (
+	"encoding/binary"
 	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/resource"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A message is a protobuf message that is being written. The numbers of its fields are those of the files
@@ -15,64 +15,74 @@ import (
 // the methods whose names begin with "always" are for optional fields and parts of a oneof.
 type message []byte
 
-func (m *message) tag(field protowire.Number, kind protowire.Type) {
-	*m = protowire.AppendTag(*m, field, kind)
+// A wireType says how a field's value is laid out. https://protobuf.dev/programming-guides/encoding
+type wireType uint64
+
+const (
+	varint  wireType = 0
+	fixed64 wireType = 1
+	length  wireType = 2 // a length, and as many bytes
+	fixed32 wireType = 5
+)
+
+func (m *message) tag(field int, kind wireType) {
+	*m = binary.AppendUvarint(*m, uint64(field)<<3|uint64(kind))
 }
 
-func (m *message) alwaysBytes(field protowire.Number, v []byte) {
-	m.tag(field, protowire.BytesType)
-	*m = protowire.AppendBytes(*m, v)
+func (m *message) alwaysBytes(field int, v []byte) {
+	m.tag(field, length)
+	*m = append(binary.AppendUvarint(*m, uint64(len(v))), v...)
 }
 
-func (m *message) bytes(field protowire.Number, v []byte) {
+func (m *message) bytes(field int, v []byte) {
 	if len(v) > 0 {
 		m.alwaysBytes(field, v)
 	}
 }
 
-func (m *message) string(field protowire.Number, v string) { m.bytes(field, []byte(v)) }
+func (m *message) string(field int, v string) { m.bytes(field, []byte(v)) }
 
-func (m *message) alwaysVarint(field protowire.Number, v uint64) {
-	m.tag(field, protowire.VarintType)
-	*m = protowire.AppendVarint(*m, v)
+func (m *message) alwaysVarint(field int, v uint64) {
+	m.tag(field, varint)
+	*m = binary.AppendUvarint(*m, v)
 }
 
-func (m *message) varint(field protowire.Number, v uint64) {
+func (m *message) varint(field int, v uint64) {
 	if v != 0 {
 		m.alwaysVarint(field, v)
 	}
 }
 
-func (m *message) fixed32(field protowire.Number, v uint32) {
-	m.tag(field, protowire.Fixed32Type)
-	*m = protowire.AppendFixed32(*m, v)
+func (m *message) fixed32(field int, v uint32) {
+	m.tag(field, fixed32)
+	*m = binary.LittleEndian.AppendUint32(*m, v)
 }
 
-func (m *message) alwaysFixed64(field protowire.Number, v uint64) {
-	m.tag(field, protowire.Fixed64Type)
-	*m = protowire.AppendFixed64(*m, v)
+func (m *message) alwaysFixed64(field int, v uint64) {
+	m.tag(field, fixed64)
+	*m = binary.LittleEndian.AppendUint64(*m, v)
 }
 
-func (m *message) alwaysDouble(field protowire.Number, v float64) {
+func (m *message) alwaysDouble(field int, v float64) {
 	m.alwaysFixed64(field, math.Float64bits(v))
 }
 
 // time writes a time in nanoseconds since 1970; one before that is none.
-func (m *message) time(field protowire.Number, t time.Time) {
+func (m *message) time(field int, t time.Time) {
 	if n := t.UnixNano(); !t.IsZero() && n > 0 {
 		m.alwaysFixed64(field, uint64(n))
 	}
 }
 
 // message writes a message within this one.
-func (m *message) message(field protowire.Number, write func(*message)) {
+func (m *message) message(field int, write func(*message)) {
 	var inner message
 	write(&inner)
 	m.alwaysBytes(field, inner)
 }
 
 // attributes writes a KeyValue for each attribute.
-func (m *message) attributes(field protowire.Number, all []attribute.KeyValue) {
+func (m *message) attributes(field int, all []attribute.KeyValue) {
 	for _, kv := range all {
 		m.message(field, func(m *message) {
 			m.string(1, string(kv.Key))
@@ -84,7 +94,7 @@ func (m *message) attributes(field protowire.Number, all []attribute.KeyValue) {
 func (m *message) anyValue(v attribute.Value) {
 	switch v.Type() {
 	case attribute.BOOL:
-		m.alwaysVarint(2, protowire.EncodeBool(v.AsBool()))
+		m.alwaysVarint(2, number01(v.AsBool()))
 	case attribute.INT64:
 		m.alwaysVarint(3, uint64(v.AsInt64()))
 	case attribute.FLOAT64:
@@ -102,11 +112,19 @@ func (m *message) anyValue(v attribute.Value) {
 	}
 }
 
-func (m *message) resource(field protowire.Number, r *resource.Resource) {
+// number01 is a truth value as a number.
+func number01(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (m *message) resource(field int, r *resource.Resource) {
 	m.message(field, func(m *message) { m.attributes(1, r.Attributes()) })
 }
 
-func (m *message) scope(field protowire.Number, s instrumentation.Scope) {
+func (m *message) scope(field int, s instrumentation.Scope) {
 	m.message(field, func(m *message) {
 		m.string(1, s.Name)
 		m.string(2, s.Version)

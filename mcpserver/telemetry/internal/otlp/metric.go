@@ -2,13 +2,13 @@ package otlp
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A MetricExporter sends metrics.
@@ -112,7 +112,7 @@ func temporality(t metricdata.Temporality) uint64 {
 func sum[N int64 | float64](m *message, s metricdata.Sum[N]) {
 	points(m, s.DataPoints)
 	m.varint(2, temporality(s.Temporality))
-	m.varint(3, protowire.EncodeBool(s.IsMonotonic))
+	m.varint(3, number01(s.IsMonotonic))
 }
 
 func points[N int64 | float64](m *message, all []metricdata.DataPoint[N]) {
@@ -151,7 +151,7 @@ func histogram[N int64 | float64](m *message, h metricdata.Histogram[N]) {
 	m.varint(2, temporality(h.Temporality))
 }
 
-func exemplars[N int64 | float64](m *message, field protowire.Number, all []metricdata.Exemplar[N]) {
+func exemplars[N int64 | float64](m *message, field int, all []metricdata.Exemplar[N]) {
 	for _, e := range all {
 		m.message(field, func(m *message) {
 			m.time(2, e.Time)
@@ -164,7 +164,7 @@ func exemplars[N int64 | float64](m *message, field protowire.Number, all []metr
 }
 
 // number writes a value to the field of its kind.
-func number[N int64 | float64](m *message, v N, double, integer protowire.Number) {
+func number[N int64 | float64](m *message, v N, double, integer int) {
 	switch v := any(v).(type) {
 	case int64:
 		m.alwaysFixed64(integer, uint64(v))
@@ -173,18 +173,18 @@ func number[N int64 | float64](m *message, v N, double, integer protowire.Number
 	}
 }
 
-func (m *message) packed(field protowire.Number, all []uint64) {
+func (m *message) packed(field int, all []uint64) {
 	var inner []byte
 	for _, v := range all {
-		inner = protowire.AppendFixed64(inner, v)
+		inner = binary.LittleEndian.AppendUint64(inner, v)
 	}
 	m.bytes(field, inner)
 }
 
-func (m *message) packedDoubles(field protowire.Number, all []float64) {
+func (m *message) packedDoubles(field int, all []float64) {
 	var inner []byte
 	for _, v := range all {
-		inner = protowire.AppendFixed64(inner, math.Float64bits(v))
+		inner = binary.LittleEndian.AppendUint64(inner, math.Float64bits(v))
 	}
 	m.bytes(field, inner)
 }
