@@ -153,7 +153,8 @@ func (t *scopeTable) errShared() error {
 		}
 	}
 	return fmt.Errorf(`this server takes only calls that name their conversation (--strict-scope): send "%s": "%s" in _meta, `+
-		`and from then on the handle that the result carries there; or one of %s with an id of the conversation`, metaHandle, newHandle, strings.Join(names, ", "))
+		`and from then on the handle that the result carries there; or one of %s with an id of the conversation. `+
+		`Where the tool has an argument "%s", the handle can go there`, metaHandle, newHandle, strings.Join(names, ", "), argumentSession)
 }
 
 // use returns the scope of a key, made on first use, and lets go of what has been idle too long.

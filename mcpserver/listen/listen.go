@@ -152,8 +152,11 @@ func (c Config) url(l *Listener) string {
 		return scheme + "localhost"
 	}
 	host := tcp.IP.String()
-	if len(c.Hosts) > 0 && !tcp.IP.IsLoopback() {
+	switch {
+	case len(c.Hosts) > 0 && !tcp.IP.IsLoopback():
 		host = c.Hosts[0]
+	case tcp.IP.IsUnspecified():
+		host = "localhost"
 	}
 	return scheme + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }

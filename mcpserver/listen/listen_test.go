@@ -121,6 +121,7 @@ func TestURL(t *testing.T) {
 		{"loopback with a name", Config{Address: "127.0.0.1:0", Hosts: []string{"a.example"}}, "http", "127.0.0.1"},
 		{"TLS", Config{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key}, "https", "127.0.0.1"},
 		{"TLS for others", Config{Address: "0.0.0.0:0", CertFile: cert, KeyFile: key, Hosts: []string{"a.example"}}, "https", "a.example"},
+		{"in the clear, without a name", Config{Address: ":0", PlainHTTP: true}, "http", "localhost"},
 		{"in the clear", Config{Address: "0.0.0.0:0", PlainHTTP: true, Hosts: []string{"a.example"}}, "http", "a.example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
