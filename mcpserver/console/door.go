@@ -64,7 +64,7 @@ func (s *Site) guarded(next http.Handler) http.Handler {
 }
 
 // headers are part of every answer. Nothing may be loaded but our own style and script, no page may be shown
-// inside another, and text can not become HTML in a script.
+// inside another, and text cannot become HTML in a script.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -82,7 +82,7 @@ func (s *Site) known(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.door.session(r)
 		if !ok {
-			s.showLocked(w, r, http.StatusUnauthorized, "")
+			s.showLocked(w, http.StatusUnauthorized, "")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -120,7 +120,7 @@ func (s *Site) enter(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
 	cookie, err := s.door.enter(r.PostFormValue("code"))
 	if err != nil {
-		s.showLocked(w, r, http.StatusForbidden, err.Error())
+		s.showLocked(w, http.StatusForbidden, err.Error())
 		return
 	}
 	http.SetCookie(w, cookie)
@@ -133,10 +133,10 @@ func (s *Site) showEnter(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	s.showLocked(w, r, http.StatusOK, "")
+	s.showLocked(w, http.StatusOK, "")
 }
 
 func (s *Site) leave(w http.ResponseWriter, v visit) {
 	s.door.leave(v.Request)
-	s.showLocked(w, v.Request, http.StatusOK, "You have left the console.")
+	s.showLocked(w, http.StatusOK, "You have left the console.")
 }

@@ -98,7 +98,6 @@ const noTask = "There is no such task, or it ended too long ago."
 
 // A taskBody is the page of one task.
 type taskBody struct {
-	Token string
 	Task  taskView
 	Text  string
 	Next  int64
@@ -115,7 +114,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 		s.show(w, v, http.StatusNotFound, f)
 		return
 	}
-	body := taskBody{Token: v.session.token, Task: taskView{task, v.PathValue("key")}}
+	body := taskBody{Task: taskView{task, v.PathValue("key")}}
 	chunk, err := s.host.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true

@@ -17,14 +17,16 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parsePages reads the templates, for a host with these roots.
-func parsePages(roots []string) (*template.Template, error) {
-	short := shortener(roots)
+// parsePages reads the templates, for a host with this first root.
+func parsePages(root string) (*template.Template, error) {
+	short := shortener(root)
 	funcs := template.FuncMap{
-		"visible": visible, "clock": clock, "took": took, "diff": diffLines, "callText": func(c call) string { return recordText(c.Record, short) },
-		"changes": changes, "resultLines": resultLines, "recordText": func(r audit.Record) string { return recordText(r, short) }, "short": short, "from": from,
-		"hasRules": hasRules, "period": period, "tab": newTab,
-		"words": strings.Fields, "stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"visible": visible, "short": short, "from": from, "words": strings.Fields,
+		"clock": clock, "took": took, "period": period,
+		"stamp":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"recordText": func(r audit.Record) string { return recordText(r, short) },
+		"diff":       diffLines, "resultLines": resultLines, "changes": changes,
+		"tab": newTab, "hasRules": hasRules,
 	}
 	return template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
 }
@@ -86,7 +88,7 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 }
 
 // showLocked is what somebody sees who has not been let in.
-func (s *Site) showLocked(w http.ResponseWriter, _ *http.Request, status int, said string) {
+func (s *Site) showLocked(w http.ResponseWriter, status int, said string) {
 	s.render(w, status, "enter", frame{Page: "enter", Title: "Enter", Said: said, Failed: status == http.StatusForbidden})
 }
 
@@ -162,11 +164,7 @@ func recordText(r audit.Record, short func(string) string) string {
 }
 
 // shortener makes paths below the first root relative to it, as callers may write them.
-func shortener(roots []string) func(string) string {
-	root := roots[0]
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real
-	}
+func shortener(root string) func(string) string {
 	root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
 	return func(path string) string {
 		if path+string(filepath.Separator) == root {

@@ -23,7 +23,6 @@ const maxChanges = 200
 
 // A historyBody is the list of changes.
 type historyBody struct {
-	Token   string
 	Path    string
 	Changes []builtin.Change
 	More    bool
@@ -34,12 +33,12 @@ func (s *Site) showHistory(w http.ResponseWriter, v visit) {
 }
 
 func (s *Site) historyWith(w http.ResponseWriter, v visit, status int, f frame) {
-	body := historyBody{Token: v.session.token, Path: strings.TrimSpace(v.PostFormValue("path"))}
+	body := historyBody{Path: strings.TrimSpace(v.PostFormValue("path"))}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
 		filter.Path = body.Path
 		if !filepath.IsAbs(filter.Path) {
-			filter.Path = filepath.Join(s.host.Roots()[0], filter.Path)
+			filter.Path = filepath.Join(s.roots[0], filter.Path)
 		}
 	}
 	all, err := s.host.Changes(filter)
@@ -86,10 +85,7 @@ func (s *Site) undoChosen(w http.ResponseWriter, v visit) {
 
 // ours reports whether a path lies in a root of this host. Several hosts share one history.
 func (s *Site) ours(path string) bool {
-	return slices.ContainsFunc(s.host.Roots(), func(root string) bool {
-		if real, err := filepath.EvalSymlinks(root); err == nil {
-			root = real
-		}
+	return slices.ContainsFunc(s.roots, func(root string) bool {
 		rel, err := filepath.Rel(root, path)
 		return err == nil && filepath.IsLocal(rel)
 	})
@@ -97,7 +93,6 @@ func (s *Site) ours(path string) bool {
 
 // A changeBody is the page of one change.
 type changeBody struct {
-	Token  string
 	Change builtin.Change
 	Diff   string
 	Force  bool // what stands in the way of the undo that was tried can be overridden
@@ -111,7 +106,7 @@ func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undon
 		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true})
 		return
 	}
-	body := changeBody{Token: v.session.token, Change: change, Diff: diff}
+	body := changeBody{Change: change, Diff: diff}
 	body.Force = slices.ContainsFunc(undone, func(u builtin.Undone) bool { return u.Forced })
 	status := http.StatusOK
 	if failed {
@@ -145,7 +140,6 @@ func (s *Site) undo(w http.ResponseWriter, v visit) {
 
 // A rulesBody is the page of the rules in force.
 type rulesBody struct {
-	Token    string
 	Mode     string
 	ModeFrom string
 	Lists    []ruleList
@@ -171,7 +165,7 @@ type explanation struct {
 func (s *Site) showRules(w http.ResponseWriter, v visit) {
 	set := s.host.Settings()
 	body := rulesBody{
-		Token: v.session.token, Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.host.RuleWarnings(),
+		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.host.RuleWarnings(),
 		Lists: []ruleList{
 			{"deny", "refused, whatever else allows it", set.Deny},
 			{"ask", "a person must agree each time", set.Ask},
@@ -222,7 +216,6 @@ func (s *Site) inputOf(tool, text string) json.RawMessage {
 
 // An auditBody is a search of the audit log.
 type auditBody struct {
-	Token   string
 	Path    string
 	Query   query
 	Since   string
@@ -238,7 +231,7 @@ func (s *Site) showAudit(w http.ResponseWriter, v visit) {
 	f := frame{Page: "audit", Title: "Audit"}
 	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
 	body := auditBody{
-		Token: v.session.token, Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(),
+		Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(),
 		Query: query{
 			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
 		},

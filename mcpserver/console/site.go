@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Site serves the pages of a console. Use [Console.Open], then Serve.
+// A Site serves the pages of a console. Use [Console.Open], and then always Serve, which gives up what Open took.
 type Site struct {
 	console *Console
 	host    *mcpserver.Host
@@ -54,6 +55,7 @@ type Site struct {
 	pages   func() (*template.Template, error)
 	log     *slog.Logger
 	kind    string
+	roots   []string // without symbolic links, as records name files
 
 	listener net.Listener
 	closing  context.Context // done when the site closes: streams end
@@ -65,9 +67,9 @@ type Site struct {
 
 // Open makes a console ready to be served: it listens, and its way in stands in the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
-	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind}
+	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(host.Roots())}
 	// They are read when somebody looks: a client waits for this host to start.
-	s.pages = sync.OnceValues(func() (*template.Template, error) { return parsePages(host.Roots()) })
+	s.pages = sync.OnceValues(func() (*template.Template, error) { return parsePages(s.roots[0]) })
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails
 	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: host.Roots(), Began: time.Now()}
@@ -82,6 +84,18 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.door = newDoorkeeper(inst.ID, s.keepCode)
 	return s, nil
+}
+
+// realPaths follows symbolic links, as far as there are any.
+func realPaths(paths []string) []string {
+	var all []string
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			p = real
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // listen opens the address, or the socket of the instance, and notes the address.
@@ -158,12 +172,6 @@ func (s *Site) Serve(ctx context.Context) error {
 		err = errors.Join(err, web.Close())
 	}
 	return errors.Join(err, s.record.remove())
-}
-
-// Close gives up a site that is not served.
-func (s *Site) Close() error {
-	s.stop()
-	return errors.Join(s.listener.Close(), s.record.remove())
 }
 
 // AnyLoopback is an address to listen on, with a port that is free. On Linux it is one that nothing else uses: a
