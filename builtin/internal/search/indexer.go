@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,8 +47,14 @@ func (t *keptTree) index(ctx context.Context, g *gate) {
 			x.end()
 		}
 		root.Close()
+		if x.total > muchWork {
+			debug.FreeOSMemory() // what the work took would stay with the process for minutes
+		}
 	}
 }
+
+// muchWork is from how many indexed files on memory is given back at once.
+const muchWork = 1000
 
 // saveLast saves the index of a tree that is about to be closed.
 func (t *keptTree) saveLast() {
@@ -91,6 +98,7 @@ type indexer struct {
 	looks   []*known
 	corpus  int64
 	texts   int64 // bytes of texts in looks
+	total   int   // files that were added
 	buf     []byte
 	stop    atomic.Bool
 }
@@ -253,6 +261,7 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 			x.learn(e, k)
 		}
 	}
+	x.total += len(x.added)
 	x.added, x.looks, x.corpus, x.texts = x.added[:0], x.looks[:0], 0, 0
 	return true
 }

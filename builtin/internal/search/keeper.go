@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -183,6 +184,9 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 		h.tree.load(ctx, g)
 	}
 	close(h.loaded)
+	if h.saved {
+		debug.FreeOSMemory() // reading took as much again as what is kept
+	}
 	h.tree.wakeUp() // it is ready when nothing is due
 	h.tree.index(ctx, g)
 }
