@@ -74,37 +74,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	case <-ctx.Done():
 	}
 	door.drain(l, stop)
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainRest)
-	defer cancel()
-	library.CloseSessions(rest) // ends the streams that wait for nothing
-	if err := web.Shutdown(rest); err != nil {
-		return errors.Join(web.Close(), library.Shutdown(rest)) // clients that are in the middle of a request
-	}
-	return library.Shutdown(rest)
-}
-
-// drain lets no more requests in and waits for those in flight; after [DrainGrace] they are cancelled.
-func (d *door) drain(l net.Listener, stop context.CancelCauseFunc) {
-	empty := d.running.drain()
-	if d.cfg.Inherited {
-		l.Close() // who comes now waits for the next server
-	}
-	if !within(DrainGrace, empty) {
-		stop(errClosed)
-		within(drainRest, empty)
-	}
-}
-
-// within waits for done, but no longer than limit, and reports whether it came.
-func within(limit time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
+	return shut(web, library)
 }
 
 // A door stands before the library and lets in only what may come in: the right host and origin, a known

@@ -1,0 +1,226 @@
+package mcpserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {
+	t.Helper()
+	if code, _ := rpcError(t, body); resp.StatusCode != status || resp.Header.Get("Retry-After") == "" || code == 0 {
+		t.Errorf("%s: status %s, Retry-After %q: %s", what, resp.Status, resp.Header.Get("Retry-After"), body)
+	}
+}
+
+func TestLimitsOverHTTP(t *testing.T) {
+	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
+	url, _ := serveWeb(t, h, func(c *HTTPConfig) {
+		c.limits = usualLimits()
+		c.limits.inFlight, c.limits.streams, c.limits.bytes = 4, 4, 1<<20
+	})
+	read := modernCall("Read", `{"file_path":"a.txt"}`, "other")
+	session := newSession(t, url, "")
+	var streams []*webStream
+	for range 3 {
+		s := webRequest{method: http.MethodGet, headers: session}.open(t, url)
+		if s.resp.StatusCode != 200 {
+			t.Fatalf("a stream: %s", s.resp.Status)
+		}
+		streams = append(streams, s)
+	}
+	resp, body := webRequest{method: http.MethodGet, headers: session}.do(t, url)
+	refusedForNow(t, "one stream too many", 503, resp, body)
+	for _, s := range streams {
+		s.resp.Body.Close()
+	}
+
+	large := modernCall("Write", `{"file_path":"b.txt","content":"`+strings.Repeat("x", 900<<10)+`"}`, "large")
+	resp, body = large.do(t, url)
+	refusedForNow(t, "too many bytes", 503, resp, body)
+	if resp, body := read.do(t, url); resp.StatusCode != 200 {
+		t.Errorf("a short message after a long one: %s %s", resp.Status, body)
+	}
+
+	answers := holdCommands(t, url, root, "1", "2", "3")
+	resp, body = read.do(t, url)
+	refusedForNow(t, "one request too many", 503, resp, body)
+	writeFile(t, filepath.Join(root, "go"), "")
+	for range 3 {
+		if body := <-answers; !strings.Contains(body, "finished") {
+			t.Errorf("a call was disturbed: %s", body)
+		}
+	}
+	if resp, body := read.do(t, url); resp.StatusCode != 200 {
+		t.Errorf("when there is room again: %s %s", resp.Status, body)
+	}
+}
+
+func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
+	url, _ := serveWeb(t, h)
+	var all []*Arrival
+	s, _, err := h.scopes.resolve(TokenPrincipal, map[string]any{"threadId": "busy"}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range MaxScopeCalls {
+		all = append(all, h.arriveIn(s, Local().Rights))
+	}
+	resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url)
+	refusedForNow(t, "one call too many", 429, resp, body)
+	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "quiet").do(t, url); resp.StatusCode != 200 || !strings.Contains(body, "content") {
+		t.Errorf("another scope: %s %s", resp.Status, body)
+	}
+	for _, a := range all {
+		a.Leave()
+	}
+	if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url); resp.StatusCode != 200 {
+		t.Errorf("afterwards: %s %s", resp.Status, body)
+	}
+}
+
+// Readers that take nothing of long results hold nobody.
+func TestStalledReadersHoldNobody(t *testing.T) {
+	const stalled = 8
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)
+	address, _ := serveWeb(t, h)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`)
+	var message strings.Builder
+	fmt.Fprintf(&message, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", Endpoint, u.Host, testToken, len(call.body))
+	for name, value := range call.headers {
+		fmt.Fprintf(&message, "%s: %s\r\n", name, value)
+	}
+	message.WriteString("\r\n" + call.body)
+	for range stalled {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(1 << 10); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 { // pipelined, far more than the buffers on the way hold
+			if err := conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, message.String()); err != nil {
+				break // the server takes no more from this client
+			}
+		}
+	}
+	for range 20 { // in the very scope of the others
+		_, body := modern(strings.Replace(call.body, "long.txt", "a.txt", 1)).do(t, address)
+		if !strings.Contains(body, "content") {
+			t.Fatalf("beside stalled readers: %.200s", body)
+		}
+	}
+}
+
+// Clients that dawdle lose their connection, each at its time.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"long.txt": strings.Repeat("a long line of text\n", 1500)})
+	const brief = 100 * time.Millisecond
+	address, _ := serveWeb(t, h, func(c *HTTPConfig) {
+		c.limits = usualLimits()
+		c.limits.header, c.limits.body, c.limits.write, c.limits.idle = brief, brief, brief, brief
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nContent-Type: application/json\r\n"
+	known := head + "Authorization: Bearer " + testToken + "\r\n"
+	message := "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: Read\r\n"
+	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`).body
+	whole := known + message + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(call), call)
+	for _, tt := range []struct{ name, sent, says string }{
+		{"nothing", "", ""},
+		{"half a header", head, ""},
+		{"half a body", known + "Content-Length: 1000\r\n\r\n{", "408"},
+		{"half a body without a token", head + "Content-Length: 1000\r\n\r\n{", "401"},
+		{"nothing more", whole, "200"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, tt.sent); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn) // until the server closes
+			if operr, ok := errors.AsType[*net.OpError](err); err != nil && !ok || ok && operr.Timeout() {
+				t.Error(err)
+			}
+			if line, _, _ := strings.Cut(string(answer), "\r\n"); !strings.Contains(line, tt.says) {
+				t.Errorf("it is answered %q", line)
+			}
+		})
+	}
+	t.Run("a reader of nothing", func(t *testing.T) {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for { // the server reads no more when it cannot write, and then gives the connection up
+			if _, err := io.WriteString(conn, whole); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// A request that net/http itself must refuse gets an answer and harms nobody.
+func TestBrokenRequests(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
+	address, _ := serveWeb(t, h)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\n"
+	for _, tt := range []struct{ name, request, status string }{
+		{"a negative length", known + "Content-Length: -5\r\n\r\n{}", "400"},
+		{"a length that is no number", known + "Content-Length: many\r\n\r\n{}", "400"},
+		{"two lengths", known + "Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}", "400"},
+		{"an unknown transfer coding", known + "Transfer-Encoding: gzip\r\n\r\n{}", "501"},
+		{"a chunk of no size", known + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", "400"},
+		{"no host", "POST " + Endpoint + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "400"},
+		{"a header without a colon", known + "Nonsense\r\n\r\n", "400"},
+		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, tt.request); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.Contains(line, " "+tt.status+" ") {
+				t.Errorf("got %q, %v, want %s", line, err, tt.status)
+			}
+		})
+	}
+	if _, body := modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, address); !strings.Contains(body, "content") {
+		t.Errorf("after all that: %s", body)
+	}
+}
