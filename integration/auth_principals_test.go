@@ -242,7 +242,7 @@ func (s *shop) attackResults(t *testing.T, held bool, alice, bob, carol *client.
 		"cat " + file, "head -c 200 " + file, "ln -sf " + file + " link; cat link; rm -f link", "ln " + file + " hard && cat hard",
 		"cp " + file + " copy && cat copy", "grep -rh CANARY.RESULT " + s.state, "ls -la " + dir, "cat " + dir + "/*", "tar cf - " + dir + " | strings",
 		"cat " + s.state + "/token", "cat " + s.state + "/tokens.json", "cat " + s.state + "/audit.jsonl", "cat " + s.state + "/secret | od -c",
-		"python3 -c \"print(open('" + file + "').read(300))\"", "find / -name '" + filepath.Base(file) + "' 2>/dev/null -exec head -c 200 {} +",
+		"python3 -c \"print(open('" + file + "').read(300))\"", "find " + filepath.Dir(s.ws) + " -name '" + filepath.Base(file) + "' -exec head -c 200 {} +",
 	} {
 		raw := s.bash(bob, command, nil)
 		if strings.Contains(raw, canary) || strings.Contains(raw, s.h.token) || strings.Contains(raw, `sha256`) || strings.Contains(raw, "token:alice") {
