@@ -28,6 +28,9 @@ func (a Action) String() string {
 	return "Action(" + strconv.Itoa(int(a)) + ")"
 }
 
+// MarshalText writes what [Action.String] returns.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
 // The built-in rules, as [Verdict.Rule] names them.
 const (
 	RuleSettingsBroken = "settings"       // a settings file does not parse
@@ -47,34 +50,34 @@ const (
 
 // A Verdict is the guard's answer to one [Intent]. The zero Verdict refuses.
 type Verdict struct {
-	Action Action
+	Action Action `json:"action"`
 	// Rule is the rule that decided, as written in the settings ("Bash(rm:*)"),
 	// or one of the Rule constants.
-	Rule string
+	Rule string `json:"rule"`
 	// Source is where the rule stands: "file:line", "--deny", or "built in".
-	Source string
+	Source string `json:"source"`
 	// Firm marks an Ask that no hook may answer: it comes from an ask rule or
 	// guards what no rule may approve in advance.
-	Firm bool
+	Firm bool `json:"firm,omitempty"`
 	// Reason is one sentence for the agent. It never names a denied file that
 	// the caller did not name itself.
-	Reason string
+	Reason string `json:"reason"`
 	// Remedy says what to do next, or how a person would allow it.
-	Remedy string
+	Remedy string `json:"remedy,omitempty"`
 	// Parts lists what was found, one entry for each path and simple command.
-	Parts []Part
+	Parts []Part `json:"parts,omitempty"`
 }
 
 // A Part is one thing an [Intent] would do and the rule that decided it.
 type Part struct {
 	// What is the path or command, after its kind: "read /ws/a", "run rm -rf x".
-	What   string
-	Action Action
-	Rule   string
-	Source string
-	Reason string
-	Remedy string
-	Firm   bool
+	What   string `json:"what"`
+	Action Action `json:"action"`
+	Rule   string `json:"rule"`
+	Source string `json:"source"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy,omitempty"`
+	Firm   bool   `json:"firm,omitempty"`
 }
 
 // builtIn is the Source of verdicts that no settings file gave.
