@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +169,31 @@ func TestParseHooks(t *testing.T) {
 	}
 	if l.scalars["hooks.onFailure"].Text != "allow" {
 		t.Errorf("onFailure %+v", l.scalars)
+	}
+}
+
+// TestExamples: what the schema shows as an example is good, and says something.
+func TestExamples(t *testing.T) {
+	for _, k := range keys() {
+		example, err := json.Marshal(k.example())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(example)
+		if text == k.def || text == strconv.Quote(k.def) || text == "[]" || text == "0" {
+			t.Errorf("%s: the example %s says nothing", k.name, text)
+		}
+		path := strings.Split(k.name, ".")
+		for _, name := range slices.Backward(path) {
+			text = fmt.Sprintf("{%q: %s}", name, text)
+		}
+		kind := User
+		if k.from == onlyManaged {
+			kind = Managed
+		}
+		if l, err := parseText(t, kind, text); err != nil || len(l.warnings) > 0 {
+			t.Errorf("%s: %v, %v", text, err, l.warnings)
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package settings
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -74,7 +76,63 @@ func (k *key) schema() *jsonschema.Schema {
 	if k.def != "" {
 		s.Default = json.RawMessage(value)
 	}
+	s.Examples = []any{k.example()}
 	return s
+}
+
+// example returns a value that says something else than the default.
+func (k *key) example() any {
+	switch k.form {
+	case formSwitch:
+		return k.def != "true"
+	case formNumber:
+		n, _ := strconv.Atoi(k.def) // it is one of ours
+		return 2 * n
+	case formDuration:
+		d, _ := time.ParseDuration(k.def)
+		return shortDuration(2 * d)
+	case formChoice:
+		i := slices.IndexFunc(k.order, func(v string) bool { return v != k.def })
+		return k.order[i]
+	}
+	return strings.Fields(listExample(k.name))
+}
+
+// shortDuration is a duration as a person writes it: "4m", not "4m0s".
+func shortDuration(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	}
+	return d.String()
+}
+
+// listExample returns entries of a list, with blanks between.
+func listExample(name string) string {
+	switch name {
+	case keyAllow:
+		return "Bash(make:*) Edit(/src/**)"
+	case "permissions.ask":
+		return "Bash(reboot:*)"
+	case keyDeny:
+		return "Read(.env) Bash(curl:*)"
+	case "permissions.additionalDirectories":
+		return "../shared"
+	case "sandbox.excludedCommands":
+		return "docker:*"
+	case "sandbox.filesystem.allowWrite":
+		return "/var/tmp/build"
+	case "sandbox.filesystem.denyWrite":
+		return "/dist"
+	case "sandbox.filesystem.denyRead", keyAllowRead:
+		return "~/notes"
+	case keyDomains:
+		return "proxy.golang.org *.npmjs.org"
+	case "sandbox.network.deniedDomains":
+		return "*.example.com"
+	case "sandbox.network.allowUnixSockets":
+		return "/run/docker.sock"
+	}
+	return ""
 }
 
 func groupSchema() *jsonschema.Schema {
