@@ -171,6 +171,16 @@ func TestNetworkUnixSocket(t *testing.T) {
 	if r := s.call("Read", args{"file_path": "a.txt"}, nil); r.status != http.StatusUnauthorized {
 		t.Errorf("without the token: status %d", r.status)
 	}
+	for host, want := range map[string]int{"any.example": 401, "": 401} {
+		req, err := http.NewRequest(http.MethodPost, "http://localhost/mcp", nil)
+		must(t, err)
+		req.Host = host
+		resp, err := s.http.Do(req)
+		must(t, err)
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("addressed as %q: status %d, want %d", host, resp.StatusCode, want)
+		}
+	}
 	must(t, s.cmd.Process.Kill()) // the socket is left behind
 	<-s.gone
 	if _, err := os.Lstat(path); err != nil {

@@ -248,7 +248,7 @@ func (d *door) checkAddress(r *http.Request) error {
 }
 
 // knownHost reports whether a host is this server, as far as the client of a request can know. Over a Unix socket
-// a client has to make a name up, and no page of a browser reaches it.
+// a client has to make a name up, unless one was given, and no page of a browser reaches it but through a proxy.
 func (d *door) knownHost(host string, r *http.Request) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -263,7 +263,7 @@ func (d *door) knownHost(host string, r *http.Request) bool {
 			return true
 		}
 	case *net.UnixAddr:
-		if host == r.Host {
+		if len(d.cfg.Hosts) == 0 && host == r.Host {
 			return true
 		}
 	}
