@@ -202,7 +202,7 @@ func TestConsoleInBrowser(t *testing.T) {
 		do   func(browser, *consoleHost)
 	}{
 		{"calls appear", seesCalls}, {"hostile output is text", seesHostile}, {"allow", allows}, {"deny", denies}, {"always", allowsAlways},
-		{"task", stopsTask}, {"undo", undoes}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
+		{"answering moves nothing", movesNothing}, {"task", stopsTask}, {"undo", undoes}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
 		{"nothing is wider than a phone", fitsPhone}, {"another browser gets nothing", staysOut},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.do(b.in(t), c) })
@@ -273,6 +273,22 @@ func allowsAlways(b browser, c *consoleHost) {
 	if r := c.begin(b.T, "Write", write)(); r.IsError {
 		b.Errorf("the rule was not remembered: %s", r.Text())
 	}
+}
+
+// movesNothing answers one of two questions: the other must not come under the pointer.
+func movesNothing(b browser, c *consoleHost) {
+	first, second := c.begin(b.T, "Bash", `{"command":"git push origin one"}`), c.begin(b.T, "Bash", `{"command":"git push origin two"}`)
+	b.shows(".question + .question", "git push origin")
+	const top = `document.querySelector(".questions > :last-child").getBoundingClientRect().top + scrollY`
+	before := eval[float64](b, top)
+	b.until(`((button) => { if (button && !button.disabled) button.click(); return !document.querySelector(".question + .question"); })(document.querySelector(".question .deny button"))`)
+	b.shows(".settled", "was denied")
+	if after := eval[float64](b, top); after != before {
+		b.Errorf("the second question moved from %v to %v", before, after)
+	}
+	b.answer(".deny button")
+	first()
+	second()
 }
 
 func stopsTask(b browser, c *consoleHost) {

@@ -53,18 +53,25 @@ function merge(list, fresh) {
       if (old.classList.contains("question")) arrived.set(old.id, performance.now());
       list.insertBefore(old, before ? before.nextSibling : list.firstChild);
     } else if (old.dataset.v !== now.dataset.v) {
-      const open = old.querySelector("details[open]"), focused = old.contains(document.activeElement);
+      const open = old.querySelector("details[open]"), focused = old.contains(document.activeElement), height = old.getBoundingClientRect().height;
       const fresh = document.adoptNode(now);
       if (open && fresh.querySelector("details")) fresh.querySelector("details").open = true;
       old.replaceWith(fresh);
+      if (fresh.classList.contains("settled")) fresh.style.minHeight = height + "px"; // what follows it stays in its place
       if (focused) (fresh.querySelector("summary, button, a") || $("main")).focus({ preventScroll: true });
       old = fresh;
     }
     before = old;
   }
-  // A settled question stays under the pointer, so that a click meant for it does not hit the next one.
+  // Settled questions stay under the pointer, so that a second click does not hit the next one.
   const held = list.dataset.part === "questions" && list.matches(":hover") && matchMedia("(hover: hover)").matches;
   for (const li of [...list.children]) if (!keep.has(li.id) && !(held && li.classList.contains("settled"))) li.remove();
+}
+
+for (const list of parts) {
+  list.addEventListener("mouseleave", () => {
+    for (const li of list.querySelectorAll(".settled")) li.style.minHeight = "";
+  });
 }
 
 let loading = false, again = false;
