@@ -20,6 +20,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"go.uber.org/goleak"
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
@@ -28,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) {
 	builtin.Reexec(os.Args)
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { http.DefaultClient.CloseIdleConnections(); os.Exit(code) }))
 }
 
 // parse reads a page as Prometheus does.

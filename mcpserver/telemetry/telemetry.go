@@ -64,6 +64,7 @@ type Telemetry struct {
 	details  bool
 	parents  propagation.TraceContext
 	shutdown []func(context.Context) error
+	giveUp   []func() // on what is still being sent
 }
 
 // Asked reports whether the environment asks for traces or metrics. It costs next to nothing.
@@ -93,17 +94,19 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	otel.SetErrorHandler(&quiet{log: cfg.Log, now: time.Now})
 	t := &Telemetry{details: strings.EqualFold(os.Getenv(variableDetails), "true")}
 	if withTraces {
-		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlp.NewSpanExporter(traces)), sdktrace.WithResource(about))
+		exporter := otlp.NewSpanExporter(traces)
+		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(schemaURL))
-		t.shutdown = append(t.shutdown, provider.Shutdown)
+		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
 	}
 	if withMetrics {
-		reader := sdkmetric.NewPeriodicReader(otlp.NewMetricExporter(metrics))
+		exporter := otlp.NewMetricExporter(metrics)
+		reader := sdkmetric.NewPeriodicReader(exporter)
 		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
 		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(schemaURL))
 		t.duration, err = meter.Float64Histogram(durationName,
 			metric.WithDescription(durationText), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...))
-		t.shutdown = append(t.shutdown, provider.Shutdown)
+		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
 		wrong = errors.Join(wrong, err)
 	}
 	return t, wrong
@@ -132,6 +135,9 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		all.Go(func() { errs[i] = shutdown(ctx) })
 	}
 	all.Wait()
+	for _, giveUp := range t.giveUp {
+		giveUp()
+	}
 	return errors.Join(errs...)
 }
 

@@ -25,6 +25,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	spanpb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"toolhost/builtin"
@@ -33,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	builtin.Reexec(os.Args)
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { http.DefaultClient.CloseIdleConnections(); os.Exit(code) }))
 }
 
 // A collector keeps what it is sent.

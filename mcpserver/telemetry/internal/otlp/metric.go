@@ -49,9 +49,12 @@ func (e *MetricExporter) ForceFlush(context.Context) error { return nil }
 
 // Shutdown implements the SDK's interface.
 func (e *MetricExporter) Shutdown(context.Context) error {
-	e.sender.http.CloseIdleConnections()
+	e.Close()
 	return nil
 }
+
+// Close gives up what is still being sent.
+func (e *MetricExporter) Close() { e.sender.close() }
 
 // encodeMetrics writes an ExportMetricsServiceRequest.
 func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) {

@@ -35,15 +35,29 @@ const (
 type sender struct {
 	cfg  Config
 	http *http.Client
+	// life ends with the sender; end ends it.
+	life context.Context
+	end  context.CancelCauseFunc
 }
 
 func newSender(cfg Config) *sender {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = cfg.TLS
-	return &sender{cfg: cfg, http: &http.Client{
+	s := &sender{cfg: cfg, http: &http.Client{
 		Transport: transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // headers may hold keys
 	}}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	return s
+}
+
+// errEnded is why a message is not sent any more.
+var errEnded = errors.New("the host is closing")
+
+// close gives up what is still being sent: the SDK would try on beyond the end of the host.
+func (s *sender) close() {
+	s.end(errEnded)
+	s.http.CloseIdleConnections()
 }
 
 // errPassing is an error that may pass: the message is sent again.
@@ -58,6 +72,9 @@ func (s *sender) send(ctx context.Context, message []byte) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })()
 	wait := firstWait
 	for {
 		err := s.post(ctx, body)

@@ -88,7 +88,8 @@ func TestSend(t *testing.T) {
 				w.WriteHeader(tt.status[min(n, len(tt.status))-1])
 			})
 			synctest.Test(t, func(t *testing.T) {
-				s := &sender{cfg: Config{URL: "http://collector/"}, http: inProcess(handler)}
+				s := newSender(Config{URL: "http://collector/"})
+				s.http = inProcess(handler)
 				err := s.send(t.Context(), []byte("x"))
 				if (err != nil) != tt.fails {
 					t.Errorf("error %v", err)
@@ -104,7 +105,8 @@ func TestSend(t *testing.T) {
 func TestSendGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-		s := &sender{cfg: Config{URL: "http://collector/"}, http: inProcess(handler)}
+		s := newSender(Config{URL: "http://collector/"})
+		s.http = inProcess(handler)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := s.send(ctx, []byte("x")); err == nil || !strings.Contains(err.Error(), "503") {

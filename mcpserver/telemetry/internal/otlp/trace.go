@@ -28,9 +28,12 @@ func (e *SpanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan
 
 // Shutdown implements the SDK's interface.
 func (e *SpanExporter) Shutdown(context.Context) error {
-	e.sender.http.CloseIdleConnections()
+	e.Close()
 	return nil
 }
+
+// Close gives up what is still being sent.
+func (e *SpanExporter) Close() { e.sender.close() }
 
 // encodeSpans writes an ExportTraceServiceRequest. All spans are of one provider, and so of one resource.
 func encodeSpans(spans []sdk.ReadOnlySpan) []byte {
