@@ -16,7 +16,7 @@ func historyCommand() *cobra.Command {
 	var flags hostFlags
 	var filter builtin.ChangeFilter
 	var since string
-	var asJSON, showJSON bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "history [flags]", Short: "List what the tools changed, the newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +40,19 @@ func historyCommand() *cobra.Command {
 			})
 		},
 	}
-	show := &cobra.Command{
+	flags.addState(cmd.PersistentFlags())
+	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
+	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(showCommand(&flags))
+	return cmd
+}
+
+func showCommand(flags *hostFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show the diff of one change", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			paths := func(state string) ([]string, error) {
@@ -51,7 +63,7 @@ func historyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if showJSON {
+				if asJSON {
 					return printJSON(cmd.OutOrStdout(), struct {
 						builtin.Change
 						Diff string
@@ -65,14 +77,7 @@ func historyCommand() *cobra.Command {
 			})
 		},
 	}
-	show.Flags().BoolVar(&showJSON, "json", false, "print JSON")
-	flags.addState(cmd.PersistentFlags())
-	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
-	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
-	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(show)
 	return cmd
 }
 
