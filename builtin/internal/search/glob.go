@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	defer l.close()
 	relative := l.within(q.Path)
-	matches := func(f file) bool { return want.Match(relative(f.rel())) }
+	matches := func(rel string) bool { return want.Match(relative(rel)) }
 	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), matches)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	r.Text, r.Shown = strings.ToValidUTF8(text.String(), "\uFFFD"), len(found)
 	nothing := r.Total == 0 && !r.TimedOut
-	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, matches)
+	wanted := func(f file) bool { return matches(f.rel()) }
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, wanted)
 	r.Unreadable = l.troubles.count
 	r.Notes = r.notes(l, q)
 	return r, nil
@@ -141,7 +143,8 @@ type dated struct {
 
 // pick returns the newest files that match, at most limit unless that is 0,
 // and how many match; equal times go by path.
-func (l *listing) pick(ctx context.Context, workers, limit int, match func(file) bool) (found []dated, total int) {
+func (l *listing) pick(ctx context.Context, workers, limit int, match func(rel string) bool) (found []dated, total int) {
+	paths := l.paths()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -154,7 +157,7 @@ func (l *listing) pick(ctx context.Context, workers, limit int, match func(file)
 				if from >= len(l.files) {
 					break
 				}
-				matched += l.date(l.files[from:min(from+size, len(l.files))], match, &own)
+				matched += l.date(from, min(from+size, len(l.files)), paths, match, &own)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -175,13 +178,15 @@ type newest struct {
 	files []dated // sorted if limited
 }
 
+// add takes a file. Files come in path order, so of two of the same time the first
+// stays.
 func (n *newest) add(f dated) {
 	if n.limit == 0 {
 		n.files = append(n.files, f)
 		return
 	}
 	if k := len(n.files); k == n.limit {
-		if newestFirst(n.files[k-1], f) < 0 {
+		if !f.mtime.After(n.files[k-1].mtime) {
 			return
 		}
 		n.files = n.files[:k-1]
@@ -197,31 +202,103 @@ func newestFirst(a, b dated) int {
 	return comparePaths(a.rel(), b.rel())
 }
 
-// date adds the files that match, and returns how many do.
-func (l *listing) date(files []file, match func(file) bool, to *newest) (n int) {
-	for _, f := range files {
-		if !match(f) || l.hides(f) {
+// date adds those of the files from one number to another that match, and returns
+// how many do.
+func (l *listing) date(from, to int, paths *paths, match func(rel string) bool, into *newest) (n int) {
+	for i := from; i < to; i++ {
+		f := l.files[i]
+		if !match(paths.at(i, f)) || l.hides(f) {
 			continue
 		}
-		mtime, err := l.modified(f)
+		mtime, err := l.dateOf(i, f)
 		switch {
 		case err != nil && !walk.IsGone(err):
 			l.troubles.add(l.printed(f), err)
 		case err == nil:
-			to.add(dated{f, mtime})
+			into.add(dated{f, mtime})
 			n++
 		}
 	}
 	return n
 }
 
+// paths are the paths of a listing's files, one after the other in memory: to look
+// at all of them where they are takes several times as long.
+type paths struct {
+	all  string
+	ends []uint32
+}
+
+// at returns the path of the file with that number. Nil paths ask the file.
+func (p *paths) at(i int, f file) string {
+	if p == nil {
+		return f.rel()
+	}
+	start := uint32(0)
+	if i > 0 {
+		start = p.ends[i-1]
+	}
+	return p.all[start:p.ends[i]]
+}
+
+// paths packs the paths of a listing that will be used again, once.
+func (l *listing) paths() *paths {
+	if l.snapshot == nil || l.dates == nil {
+		return nil
+	}
+	l.snapshot.packing.Do(func() {
+		var all strings.Builder
+		p := &paths{ends: make([]uint32, len(l.files))}
+		for i, f := range l.files {
+			all.WriteString(f.rel())
+			p.ends[i] = uint32(all.Len())
+		}
+		if p.all = all.String(); len(p.all) <= math.MaxUint32 {
+			l.snapshot.packed = p
+		}
+	})
+	return l.snapshot.packed
+}
+
+// dates are when the files of a listing were changed, as far as that was asked for
+// and events tell of changes: in nanoseconds since 1970, 0 where it is not known.
+// They hold as long as no event has come.
+type dates struct {
+	changes uint64 // the tree's
+	at      []atomic.Int64
+}
+
+// dateOf is modified for the file with that number.
+func (l *listing) dateOf(i int, f file) (time.Time, error) {
+	if l.dates == nil {
+		return l.modified(f)
+	}
+	if at := l.dates.at[i].Load(); at != 0 {
+		return time.Unix(0, at), nil
+	}
+	if k := l.sure(f); k != nil {
+		l.dates.at[i].Store(k.stamp.Change)
+	}
+	return l.modified(f)
+}
+
+// sure returns what is known of a file, if it surely holds.
+func (l *listing) sure(f file) *known {
+	if l.stocked == 0 {
+		return nil
+	}
+	k := f.kept.known.Load()
+	if k == nil || k.age != l.stocked || k.version != f.kept.version.Load() || !k.sure(f.kept) {
+		return nil
+	}
+	return k
+}
+
 // modified is when a file was changed; the error is walk.ErrNotRegular if it is
 // no file.
 func (l *listing) modified(f file) (time.Time, error) {
-	if l.stocked != 0 {
-		if k := f.kept.known.Load(); k != nil && k.age == l.stocked && k.version == f.kept.version.Load() && k.sure(f.kept) {
-			return k.modified()
-		}
+	if k := l.sure(f); k != nil {
+		return k.modified()
 	}
 	info, err := l.root.Stat(f.rel())
 	if err == nil && info.Kind != walk.File {

@@ -31,7 +31,10 @@ func (t *keptTree) sync(ctx context.Context, root *walk.Root, workers int) bool 
 			nodes = append(nodes, n)
 		}
 	}
-	t.renewAll(ctx, root, nodes, workers)
+	if len(nodes) > 0 {
+		t.changes++
+		t.renewAll(ctx, root, nodes, workers)
+	}
 	return ctx.Err() == nil && !t.dead.Load()
 }
 

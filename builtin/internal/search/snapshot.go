@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"toolhost/builtin/internal/search/walk"
 )
@@ -18,6 +20,10 @@ type snapshot struct {
 	pruned   []*dir
 	omitted  []file
 	troubles []trouble
+
+	packing sync.Once
+	packed  *paths
+	dates   *dates // needs the tree's mu
 }
 
 type trouble struct {
@@ -53,6 +59,12 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	l.kept, l.gen = t, s.gen
 	l.stocked, l.learns = t.admit(&l.scope)
 	l.files, l.pruned, l.omitted = s.files, s.pruned, s.omitted
+	if l.stocked != 0 {
+		if s.dates == nil || s.dates.changes != t.changes {
+			s.dates = &dates{t.changes, make([]atomic.Int64, len(s.files))}
+		}
+		l.snapshot, l.dates = s, s.dates
+	}
 	for _, tr := range s.troubles {
 		l.troubles.add(tr.path, tr.err)
 	}

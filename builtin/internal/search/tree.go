@@ -38,8 +38,10 @@ type keptTree struct {
 	global []byte
 	outer  []ancestor
 	top    *node
-	// gen changes when names or what is ignored do.
+	// gen changes when names or what is ignored do, changes when anything does or
+	// may have.
 	gen       uint64
+	changes   uint64
 	snapshots []*snapshot // most recently used first
 
 	// shared guards what workers that list directories at the same time touch.
@@ -135,6 +137,7 @@ func (t *keptTree) drain() error { return t.queue.Drain(t.event) }
 
 // event marks what an event tells of.
 func (t *keptTree) event(ev watch.Event) {
+	t.changes++
 	if ev.Kind == watch.Overflow {
 		t.doubt(t.top)
 		return
