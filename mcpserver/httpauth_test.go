@@ -443,29 +443,6 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 }
 
-func TestRevocationEndsSubscriptions(t *testing.T) {
-	o := openOffice(t)
-	alice := o.add(t, "alice", auth.Read)
-	req, err := http.NewRequest(http.MethodPost, o.url, strings.NewReader(bareListen))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range modern(bareListen).as(alice, map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}).headers {
-		req.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("the subscription: %v, %v", resp, err)
-	}
-	defer resp.Body.Close()
-	if err := auth.RevokeToken(o.tokens, "alice"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Errorf("the subscription broke: %v", err)
-	}
-}
-
 func TestTwoTokensAreNone(t *testing.T) {
 	o := openOffice(t)
 	for _, pair := range [][2]string{{testToken, "other"}, {"other", testToken}, {testToken, testToken}} {
