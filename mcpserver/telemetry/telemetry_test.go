@@ -98,10 +98,10 @@ func attributes(all []*commonpb.KeyValue) map[string]string {
 }
 
 // observed runs calls in a host that is watched as the environment says, and ends it.
-func observed(t *testing.T, do func(h *mcpserver.Host)) *bytes.Buffer {
+func observed(t *testing.T, do func(h *mcpserver.Host)) *lockedBuffer {
 	t.Helper()
-	var log bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&log, nil))
+	log := &lockedBuffer{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
 	watch, err := Start(t.Context(), Config{Version: "v1", Log: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +123,27 @@ func observed(t *testing.T, do func(h *mcpserver.Host)) *bytes.Buffer {
 		t.Error(err)
 	}
 	if err := watch.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-		log.WriteString(err.Error())
+		logger.Warn(err.Error())
 	}
-	return &log
+	return log
+}
+
+// A lockedBuffer is written to by a host and what watches it, also after its end.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func call(h *mcpserver.Host, tool, args string, from mcpserver.Origin) mcpserver.Reply {
