@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -45,8 +44,14 @@ func newToken() string { return tokenPrefix + rand.Text() }
 // like this.
 func TokenPrincipal(name string) string { return "token:" + name }
 
-// tokenName is what a token may be called: the name appears in records, and in the names of principals.
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// maxName is the longest name of a token, in characters.
+const maxName = 64
+
+// usableName reports whether a token may be called so: the name appears in records, and in the names of principals.
+func usableName(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"._-") == ""
+}
 
 // tokenList is the content of a tokens file.
 type tokenList struct {
@@ -83,8 +88,8 @@ func parseTokens(text []byte) ([]Token, error) {
 
 func (t Token) check() error {
 	switch sum, err := hex.DecodeString(t.SHA256); {
-	case !tokenName.MatchString(t.Name):
-		return fmt.Errorf("the name %q is not one to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit", t.Name)
+	case !usableName(t.Name):
+		return fmt.Errorf("the name %q is not one to %d letters, digits, dots, dashes or underscores, beginning with a letter or digit", t.Name, maxName)
 	case err != nil || len(sum) != sha256.Size || strings.ToLower(t.SHA256) != t.SHA256:
 		return fmt.Errorf("the sha256 of %q is not 64 hexadecimal digits", t.Name)
 	case t.Rights == 0:
