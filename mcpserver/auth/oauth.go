@@ -171,7 +171,7 @@ func checkHeader(bearer string) error {
 		kind = strings.TrimPrefix(strings.ToLower(text), "application/")
 	}
 	if kind != "at+jwt" && kind != "jwt" {
-		return refuse(Invalid, "the token is no access token: its type is %q", kind)
+		return refuse(Invalid, "the token is no access token: its type is %.40q", kind)
 	}
 	return nil
 }

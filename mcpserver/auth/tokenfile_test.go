@@ -108,6 +108,26 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
+func TestChangedRights(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	bearer := add(t, file, "a", All)
+	f, _ := openTokens(t, file)
+	before, err := f.Verify(t.Context(), bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := ListTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list[0].Rights = Read
+	write(t, file, tokenList{list})
+	after, err := f.Verify(t.Context(), bearer)
+	if err != nil || after.Rights != Read || before.Valid.Err() == nil || after.Valid.Err() != nil {
+		t.Errorf("after the rights were changed: %+v, %v; what was open goes on: %v", after, err, before.Valid.Err() == nil)
+	}
+}
+
 func TestTokenExpires(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	bearer, token, err := AddToken(file, "a", Read, time.Hour)
