@@ -158,6 +158,13 @@ func (h *Host) arriveIn(s *scope, rights auth.Rights) *Arrival {
 	return &Arrival{principal: s.key.principal, rights: rights, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
 }
 
+// arriveAgain takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
+func (h *Host) arriveAgain(a *Arrival) *Arrival {
+	again := h.arriveIn(a.scope, a.rights)
+	again.session = a.session
+	return again
+}
+
 // policy is the snapshot of the rules in force for a principal.
 func (h *Host) policy(principal string) *guard.Policy {
 	rules, err := h.currentRules()

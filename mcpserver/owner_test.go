@@ -42,7 +42,7 @@ func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *H
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question != nil {
 		req.Answer = h.askOwner(context.Background(), a, req, reply.Question)
-		reply = h.Call(context.Background(), h.arriveIn(a.scope, a.rights), req)
+		reply = h.Call(context.Background(), h.arriveAgain(a), req)
 	}
 	return reply.Text, h
 }
@@ -74,6 +74,23 @@ func TestOwnerIsAsked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOwnerIsAskedInNewSession keeps the session that was made for a call that had to be asked about.
+func TestOwnerIsAskedInNewSession(t *testing.T) {
+	yes := &owner{answer: Answer{Decision: AllowOnce}}
+	h, _ := openHost(t, map[string]string{".claude/settings.json": askMake}, func(c *Config) { c.Asker = yes })
+	a := h.Arrive(Local(), map[string]any{metaHandle: newHandle}, "", true)
+	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: true}
+	reply := h.Call(context.Background(), a, req)
+	if reply.Question == nil {
+		t.Fatalf("nothing was asked: %s", reply.Text)
+	}
+	req.Answer = &Answer{State: reply.Question.State, Decision: AllowOnce}
+	reply = h.Call(context.Background(), h.arriveAgain(a), req)
+	if reply.IsError || reply.Session == "" {
+		t.Errorf("the session is %q and the answer: %s", reply.Session, reply.Text)
 	}
 }
 

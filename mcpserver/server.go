@@ -117,7 +117,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		} else {
 			call.Answer = s.host.askOwner(ctx, c.arrival, call, reply.Question)
 		}
-		reply = s.host.Call(ctx, s.host.arriveIn(c.arrival.scope, c.who.Rights), call)
+		reply = s.host.Call(ctx, s.host.arriveAgain(c.arrival), call)
 	}
 	if reply.Question != nil && repeats {
 		return toQuestion(reply.Question), nil
