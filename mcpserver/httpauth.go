@@ -111,6 +111,9 @@ func (c *reception) record(r *http.Request, err error) {
 		return
 	}
 	text := err.Error()
+	if cause := errors.Unwrap(err); cause != nil {
+		text += ": " + cause.Error()
+	}
 	if c.unsaid > 0 {
 		text = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", text, c.unsaid)
 	}

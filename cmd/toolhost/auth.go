@@ -98,7 +98,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 		known, w.Metadata = append(known, issuer), &metadata
 		go func() {
 			if err := issuer.Ready(ctx); err != nil {
-				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err)
+				cfg.Log.Warn("access tokens are refused until the issuer can be reached", "error", err, "cause", errors.Unwrap(err))
 			}
 		}()
 	}

@@ -33,9 +33,14 @@ type Error struct {
 	Scope string
 	// Retry is when to try again, if waiting helps.
 	Retry time.Duration
+	// Cause is what the owner of the host should know beyond that, and no client.
+	Cause error
 }
 
 func (e *Error) Error() string { return e.Reason }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
 
 func refuse(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Reason: fmt.Sprintf(format, args...)}
