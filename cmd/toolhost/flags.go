@@ -58,6 +58,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	f.console.apply(&cfg)
+	if err := shield(&cfg, f.observe.metrics.TokenFile); err != nil {
+		return mcpserver.Config{}, err
+	}
 	err = f.scopes.apply(&cfg)
 	return cfg, err
 }
