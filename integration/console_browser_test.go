@@ -111,7 +111,7 @@ func tryEval[V any](b browser, expression string, args ...any) (v V, err error) 
 		}
 		shown = append(shown, string(raw))
 	}
-	return chromedp.Run(b.ctx, chromedp.Evaluate[V](fmt.Sprintf(expression, shown...)))
+	return chromedp.Run(b.ctx, chromedp.Evaluate[V](fmt.Sprintf(expression, shown...), chromedp.EvalAwaitPromise))
 }
 
 // until waits until an expression holds.
@@ -227,6 +227,24 @@ func seesHostile(b browser, c *consoleHost) {
 	if eval[bool](b, `!!document.querySelector("main img, main script, main h1:not(.unseen)") || document.title.includes("owned")`) {
 		b.Error("the output became part of the page")
 	}
+	// Should a text get past all that after all, the browser does not run it.
+	for what, try := range map[string]string{
+		"text becomes HTML": `document.body.insertAdjacentHTML("beforeend", "<b>x</b>")`,
+		"text becomes code": `setTimeout("document.title = 'owned'", 0)`,
+	} {
+		if eval[bool](b, `(() => { try { `+try+`; return true } catch { return false } })()`) {
+			b.Errorf("in a script of the page %s", what)
+		}
+	}
+	for _, load := range []string{
+		`Object.assign(document.createElement("style"), {textContent: "h1 { color: red }"})`,
+		`Object.assign(new Image(), {src: "http://127.0.0.1:9/x"})`,
+	} {
+		b.until(`new Promise((refused) => {
+			document.addEventListener("securitypolicyviolation", () => refused(true), { once: true });
+			document.head.append(` + load + `);
+		})`)
+	}
 }
 
 func allows(b browser, c *consoleHost) {
@@ -292,7 +310,8 @@ func movesNothing(b browser, c *consoleHost) {
 }
 
 func stopsTask(b browser, c *consoleHost) {
-	if r := c.begin(b.T, "Bash", `{"command":"for i in 1 2 3; do printf 'line %s <b>\\n' $i; done; sleep 600","run_in_background":true}`)(); r.IsError {
+	const command = `echo 'line 1 <b>'; until [ -e go ]; do sleep 0.1; done; echo 'line 2 <b>'; sleep 600`
+	if r := c.begin(b.T, "Bash", `{"command":"`+command+`","run_in_background":true}`)(); r.IsError {
 		b.Fatal(r.Text())
 	}
 	b.shows(".task .state", "running")
@@ -301,7 +320,9 @@ func stopsTask(b browser, c *consoleHost) {
 	b.keep("live-phone-light", 360, 740, "light")
 	b.size(1000, 900)
 	b.press(".task a")
-	b.shows("#output", "line 3 <b>")
+	b.shows("#output", "line 1 <b>")
+	mustWrite(b.T, filepath.Join(c.dir, "go"), "")
+	b.shows("#output", "line 2 <b>")
 	b.keep("task-light", 1000, 900, "light")
 	b.press("#task-stop button")
 	b.shows("#task-state", "ended")
