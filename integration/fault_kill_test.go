@@ -141,7 +141,7 @@ func TestFaultKill(t *testing.T) {
 	g := newGround(t)
 	all := victims()
 	g.lay(all)
-	rounds, total := often(10, 300), 0
+	rounds, total := often(10, 1000), 0
 	for range rounds {
 		total += killedRound(t, g, all)
 		if t.Failed() {
@@ -265,7 +265,7 @@ func TestFaultKillUndo(t *testing.T) {
 	s.end()
 	took, _ := g.undoLast(t, path, time.Hour)
 	killed := 0
-	for range often(12, 300) {
+	for range often(12, 1000) {
 		if _, dead := g.undoLast(t, path, took/4+rand.N(took)); dead {
 			killed++
 		}
@@ -309,7 +309,7 @@ func (g *ground) undoLast(t *testing.T, path string, after time.Duration) (took 
 func TestFaultKillSpill(t *testing.T) {
 	g := newGround(t)
 	total := 0
-	for range often(6, 100) {
+	for range often(6, 1000) {
 		s := g.start(stdioModern)
 		var mu sync.Mutex
 		kept := map[string]int{} // path of an acknowledged result → its lines

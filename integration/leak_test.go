@@ -15,6 +15,7 @@ import (
 // A footprint is what a host takes of the machine, as the kernel tells it.
 type footprint struct {
 	threads, descriptors, children, mounts int
+	locks                                  int   // of files, as /proc/locks shows them
 	temps                                  int   // temporary files in its root
 	resident                               int64 // bytes
 }
@@ -24,8 +25,8 @@ type footprint struct {
 // Threads and descriptors are counted after the load has ended, but Go never gives a thread back, so that as many stay as there were
 // system calls at once: the gates of a few conversations with 10 calls each. Descriptors: the names of temporary files that are kept for
 // the next write are 32 at most, a shell that is being started has 6 here, and a directory that is searched one. Children: shells that
-// wait for a command, at most 2 beside those there were.
-var growth = footprint{threads: 40, descriptors: 64, children: 4, mounts: 0, temps: 0, resident: 96 << 20}
+// wait for a command, at most 2 beside those there were. Locks: one for each name of a temporary file that is kept.
+var growth = footprint{threads: 40, descriptors: 64, children: 4, mounts: 0, locks: 32, temps: 0, resident: 96 << 20}
 
 // measure takes the footprint of a host and all that it has started. The memory is that of the host alone.
 func measure(t *testing.T, pid int, root string) footprint {
@@ -37,6 +38,9 @@ func measure(t *testing.T, pid int, root string) footprint {
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 	must(t, err)
 	f.mounts = bytes.Count(mounts, []byte("\n"))
+	locks, err := os.ReadFile("/proc/locks")
+	must(t, err)
+	f.locks = bytes.Count(locks, fmt.Appendf(nil, " %d ", pid))
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	must(t, err)
 	for line := range strings.Lines(string(status)) {
@@ -67,6 +71,7 @@ func (f footprint) exceeds(start, bound footprint) string {
 		{"descriptors", int64(f.descriptors), int64(start.descriptors), int64(bound.descriptors)},
 		{"children", int64(f.children), int64(start.children), int64(bound.children)},
 		{"mounts", int64(f.mounts), int64(start.mounts), int64(bound.mounts)},
+		{"locks", int64(f.locks), int64(start.locks), int64(bound.locks)},
 		{"temporary files", int64(f.temps), int64(start.temps), int64(bound.temps)},
 		{"bytes resident", f.resident, start.resident, bound.resident},
 	} {
@@ -88,14 +93,14 @@ type leakRow struct {
 func (l *leakTable) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "host\tthreads\tdescriptors\tchildren\tmounts\ttemps\tMB resident\t")
+	fmt.Fprintln(w, "host\tthreads\tdescriptors\tchildren\tmounts\tlocks\ttemps\tMB resident\t")
 	for _, r := range l.rows {
 		s, e := r.start, r.end
-		fmt.Fprintf(w, "%s\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t\n", r.name, s.threads, e.threads, s.descriptors, e.descriptors,
-			s.children, e.children, s.mounts, e.mounts, s.temps, e.temps, s.resident>>20, e.resident>>20)
+		fmt.Fprintf(w, "%s\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t%d → %d\t\n", r.name, s.threads, e.threads, s.descriptors, e.descriptors,
+			s.children, e.children, s.mounts, e.mounts, s.locks, e.locks, s.temps, e.temps, s.resident>>20, e.resident>>20)
 	}
 	g := growth
-	fmt.Fprintf(w, "may grow by\t%d\t%d\t%d\t%d\t%d\t%d\t\n", g.threads, g.descriptors, g.children, g.mounts, g.temps, g.resident>>20)
+	fmt.Fprintf(w, "may grow by\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", g.threads, g.descriptors, g.children, g.mounts, g.locks, g.temps, g.resident>>20)
 	_ = w.Flush() // into memory
 	return b.String()
 }
