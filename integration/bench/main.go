@@ -2,6 +2,7 @@
 //
 //	go run ./integration/bench [flags]          the host and its peers, interleaved in one run
 //	go run ./integration/bench compare BASE     this checkout and another commit; fails if something became slower
+//	go run ./integration/bench scale [--full]   cost against the size of trees, files, rules and sessions
 //	go run ./integration/bench threats          the classes of attacks, and what holds each
 //
 // Peers are found on the PATH and below --peers, where the script integration/bench/peers puts them. What is absent is left
@@ -35,6 +36,8 @@ func command(args []string) error {
 			return floor(os.Stdin, os.Stdout)
 		case "compare":
 			return compareCommand(args[1:])
+		case "scale":
+			return scaleCommand(args[1:])
 		case "threats":
 			return threats(os.Stdout)
 		}
@@ -79,7 +82,7 @@ func peersCommand(args []string) error {
 		return err
 	}
 	if f.NArg() > 0 {
-		return fmt.Errorf("unknown command %q; there are compare and threats", f.Arg(0))
+		return fmt.Errorf("unknown command %q; there are compare, scale and threats", f.Arg(0))
 	}
 	r := thorough()
 	if *quick {
