@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,6 +25,7 @@ type traceCollector struct {
 	url   string
 	mu    sync.Mutex
 	spans []*spanpb.Span
+	key   string // the header of that name
 }
 
 func startTraceCollector(t *testing.T) *traceCollector {
@@ -42,6 +42,7 @@ func startTraceCollector(t *testing.T) *traceCollector {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.key = r.Header.Get("key")
 		for _, rs := range m.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
 				c.spans = append(c.spans, ss.Spans...)
@@ -75,24 +76,25 @@ func TestTraces(t *testing.T) {
 			collector := startTraceCollector(t)
 			home := doctorHome(t)
 			work := filepath.Join(home, "work")
-			if err := os.WriteFile(filepath.Join(work, "a.txt"), []byte("a\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			h, err := startHost(ctx, s, work, append(cleanEnv(home), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.url+"/v1/traces"))
+			h, err := startHost(ctx, s, work, append(cleanEnv(home),
+				"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.url+"/v1/traces", "OTEL_EXPORTER_OTLP_HEADERS=key=collector-key"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			h.Meta = map[string]any{"traceparent": "00-" + traceID + "-" + spanID + "-01"}
-			if _, err := h.Call(ctx, "Read", `{"file_path":"a.txt"}`); err != nil {
-				t.Error(err)
+			if r, err := h.Call(ctx, "Bash", `{"command":"env"}`); err != nil || strings.Contains(r.Text(), "collector-key") {
+				t.Errorf("a command sees the key of the collector: %v, %v", r, err)
 			}
 			if err := h.stop(); err != nil {
 				t.Error(err)
 			}
 			if len(collector.spans) != 1 {
 				t.Fatalf("%d spans, want 1\n%s", len(collector.spans), h.stderr)
+			}
+			if collector.key != "collector-key" {
+				t.Errorf("the collector was sent the key %q", collector.key)
 			}
 			span := collector.spans[0]
 			if hex.EncodeToString(span.TraceId) != traceID || hex.EncodeToString(span.ParentSpanId) != spanID {

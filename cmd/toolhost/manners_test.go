@@ -107,3 +107,18 @@ func TestRoff(t *testing.T) {
 		}
 	}
 }
+
+func FuzzByteSize(f *testing.F) {
+	for _, text := range []string{"0", "64MiB", "1 G", "7B", "500MB", "-1K", "9223372036854775807", "9e3"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var b, again byteSize
+		if b.Set(text) != nil {
+			return
+		}
+		if err := again.Set(b.String()); b < 0 || err != nil || again != b {
+			t.Errorf("%q is %d, printed as %s, which is read as %d, %v", text, b, b, again, err)
+		}
+	})
+}

@@ -90,6 +90,7 @@ func (f *observeFlags) apply(cfg *mcpserver.Config) error {
 	if cfg.Log, err = f.logger(os.Stderr); err == nil && f.serving {
 		f.watch(cfg)
 	}
+	telemetry.HideSecrets()
 	return err
 }
 

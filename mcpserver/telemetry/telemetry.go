@@ -80,6 +80,14 @@ func Asked() bool {
 	return false
 }
 
+// HideSecrets takes out of the environment what would let commands that are run later send to the collector as
+// this host. Start must have been called before, if it is.
+func HideSecrets() {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
+		_ = os.Unsetenv(name) // fails only for names that cannot be
+	}
+}
+
 // Start begins to trace and measure as the environment asks for. It returns nil when that asks for nothing. Of
 // an error in one variable the host need not die: what can be done is done, and the error says what is not.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {

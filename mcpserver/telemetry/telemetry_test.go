@@ -30,6 +30,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/audit"
 )
 
 func TestMain(m *testing.M) {
@@ -321,5 +322,25 @@ func TestQuiet(t *testing.T) {
 	q.Handle(io.EOF)
 	if n := strings.Count(log.String(), "EOF"); n != 2 {
 		t.Errorf("told %d times, want 2:\n%s", n, log.String())
+	}
+}
+
+// BenchmarkCall is what one call pays for being traced and measured, while the collector is down.
+func BenchmarkCall(b *testing.B) {
+	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+	t, err := Start(b.Context(), Config{Version: "v1", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = t.Shutdown(context.Background()) }()
+	info := mcpserver.CallInfo{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: mcpserver.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
+	record := audit.Record{Tool: "Read", Verdict: "allow", Reads: []string{"/a"}}
+	for b.Loop() {
+		ctx := t.CallBegan(context.Background(), info)
+		for _, s := range []mcpserver.Station{mcpserver.AtTurn, mcpserver.AtJudgement, mcpserver.AtRun, mcpserver.AtFit} {
+			t.CallReached(ctx, info, s)
+		}
+		t.CallPlanned(ctx, info, record)
+		t.CallEnded(ctx, info, record, builtin.Result{})
 	}
 }

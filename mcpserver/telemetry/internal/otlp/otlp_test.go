@@ -130,3 +130,20 @@ func inProcess(h http.Handler) *http.Client {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func FuzzParseHeaders(f *testing.F) {
+	for _, text := range []string{"a=b", "a=b,c=d%20e", "=", "a", ",,", "a=%zz", "a=b%0d%0ac: d", "ü=1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		headers, err := parseHeaders(text)
+		if err != nil {
+			return
+		}
+		for name, value := range headers {
+			if name == "" || strings.ContainsAny(name, " \r\n:") || strings.ContainsAny(value, "\r\n") {
+				t.Errorf("%q gives the header %q: %q", text, name, value)
+			}
+		}
+	})
+}
