@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"text/tabwriter"
 )
@@ -58,6 +59,22 @@ func count(t *testing.T, pid int, dir string) int {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/%s", pid, dir))
 	must(t, err)
 	return len(entries)
+}
+
+// moreGoroutines is by how many a host may have more after a soak than one that has done a call of each kind: those that serve what is kept
+// warm, and those of conversations that have just ended.
+const moreGoroutines = 16
+
+// goroutines ends a host by SIGQUIT, upon which Go writes what each goroutine does, and counts them.
+func (s *session) goroutines() int {
+	s.t.Helper()
+	signal(s.t, s, syscall.SIGQUIT)
+	_ = s.Close() // it tells of the signal
+	n := strings.Count(s.stderr.String(), "\ngoroutine ")
+	if n == 0 {
+		s.t.Errorf("the host did not tell of its goroutines: %.600s", s.stderr)
+	}
+	return n
 }
 
 // exceeds names what is beyond the bound above an earlier footprint.

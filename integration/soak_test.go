@@ -133,10 +133,30 @@ func TestSoak(t *testing.T) {
 		done, refused, edits = done+s.calls, refused+s.refused, edits+len(s.edits)
 	}
 	t.Logf("%d calls of %d clients in %v, %d edits acknowledged, %d refused because the file had changed\n%s", done, len(soakers), took.Round(time.Millisecond), edits, refused, table)
-	for _, h := range hosts {
+	checkGoroutines(t, g, hosts[0])
+	for _, h := range hosts[1:] {
 		h.end()
 	}
 	g.tidy()
+}
+
+// checkGoroutines ends a soaked host and holds the number of its goroutines against that of a new one.
+func checkGoroutines(t *testing.T, g *ground, soaked *session) {
+	t.Helper()
+	other := *g
+	other.state = t.TempDir()
+	fresh := other.start(stdioModern)
+	g.put("fresh.txt", "number 0\n")
+	for tool, a := range map[string]args{
+		"Read": {"file_path": "fresh.txt"}, "Grep": {"pattern": "number"}, "Glob": {"pattern": "*.txt"}, "Bash": {"command": "true"},
+	} {
+		fresh.call(tool, a)
+	}
+	was, now := fresh.goroutines(), soaked.goroutines()
+	t.Logf("goroutines: %d in a new host, %d in a soaked one, which may have %d more", was, now, moreGoroutines)
+	if now > was+moreGoroutines {
+		t.Errorf("%d goroutines after the soak, %d in a new host:\n%.6000s", now, was, soaked.stderr)
+	}
 }
 
 // soak lets the clients make so many calls between them, while somebody looks at the files from outside.
