@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toolhost/builtin/internal/search/walk"
@@ -37,6 +38,8 @@ type holding struct {
 	// takes less time than to search without it, queries wait for loaded.
 	saved  bool
 	loaded chan struct{}
+	// asked is the scope of a query that came before there was a list.
+	asked atomic.Pointer[Scope]
 }
 
 func (h *holding) state() State {
@@ -88,6 +91,9 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 	}
 	if h.saved {
 		k.await(ctx, h)
+	}
+	if !h.tree.ready.Load() {
+		h.asked.Store(&l.scope) // before it is looked at again: it is asked for after ready is set
 	}
 	return h.tree.list(ctx, l, sel)
 }
@@ -187,8 +193,18 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	if h.saved {
 		debug.FreeOSMemory() // reading took as much again as what is kept
 	}
+	if s := h.asked.Load(); s != nil {
+		h.tree.foresee(s)
+	}
 	h.tree.wakeUp() // it is ready when nothing is due
 	h.tree.index(ctx, g)
+}
+
+// foresee lets the index be made for a scope, as a query in it would.
+func (t *keptTree) foresee(s *Scope) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admit(s)
 }
 
 // build lists what a query without globs asks for, while no query runs.

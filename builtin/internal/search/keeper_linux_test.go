@@ -299,3 +299,21 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 }
+
+// TestForesee: one query is enough for an index to be made.
+func TestForesee(t *testing.T) {
+	root := tree(t, map[string]string{"a.txt": "needle\n"})
+	e := New(Config{GlobalIgnore: os.DevNull})
+	defer e.Close()
+	for s := e.Stats(root); s.Index == 0; s = e.Stats(root) {
+		switch s.State {
+		case Ready:
+			t.Fatal("ready without an index")
+		case Walking:
+			if _, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.Gosched()
+	}
+}
