@@ -3,12 +3,17 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestFaultSettings swaps the settings in a loop while calls run. What every version denies is denied at every moment, by every way
@@ -120,4 +125,52 @@ func swapSettings(file, content string, byRename bool) error {
 		return err
 	}
 	return os.Rename(temp, file)
+}
+
+// TestFaultKillTrust kills the command that writes which workspaces are trusted. Trust that was given stays, and the
+// list can be read; what is left of a killed one is at most its temporary file.
+func TestFaultKillTrust(t *testing.T) {
+	g := newGround(t)
+	var given []string
+	took, killed := 200*time.Millisecond, 0
+	for n := range often(25, 1000) {
+		name := fmt.Sprintf("w%d", n%50)
+		dir := filepath.Dir(filepath.Dir(g.put(name+"/.claude/settings.json", fmt.Sprintf(`{"permissions": {"allow": ["Bash(run %d:*)"]}}`, n))))
+		given = slices.DeleteFunc(given, func(d string) bool { return d == dir }) // its content is another now
+		cmd := exec.Command(binary, "trust", "--yes", "--state-dir", g.state, dir)
+		cmd.Dir, cmd.Env = g.ws, cleanEnv(g.home)
+		begun := time.Now()
+		must(t, cmd.Start())
+		timer := time.AfterFunc(rand.N(took+took/4), func() {
+			if n > 0 { // the first shows how long it takes
+				_ = cmd.Process.Kill()
+			}
+		})
+		err := cmd.Wait()
+		timer.Stop()
+		switch {
+		case err == nil:
+			given = append(given, dir)
+			took = time.Since(begun)
+		case cmd.ProcessState.ExitCode() == -1:
+			killed++
+		default:
+			t.Fatalf("trust: %v", err)
+		}
+		list, err := g.run("trust", "--list", "--json")
+		must(t, err)
+		if !json.Valid(list) {
+			t.Fatalf("the list of trust is torn: %s", list)
+		}
+		for _, d := range given {
+			if !strings.Contains(string(list), `"`+d+`"`) {
+				t.Errorf("after kill %d, %s is not trusted any more: %s", killed, d, list)
+			}
+		}
+	}
+	left := g.left()
+	if len(left) > killed {
+		t.Errorf("%d kills left behind: %q", killed, left)
+	}
+	t.Logf("%d of the commands were killed, which left %d files of a few hundred bytes; one takes %v", killed, len(left), took)
 }
