@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"toolhost/integration/client"
@@ -139,6 +140,18 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// eventually waits until a condition holds, which it tells by an empty string.
+func eventually(t *testing.T, missing func() string) {
+	t.Helper()
+	var last string
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if last = missing(); last == "" {
+			return
+		}
+	}
+	t.Errorf("after %v: %s", patience, last)
 }
 
 // cleanEnv is an environment in which nothing of the developer's own settings counts.

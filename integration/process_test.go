@@ -117,18 +117,6 @@ func (w watched) end(t *testing.T) time.Duration {
 	return patience
 }
 
-// eventually waits until a condition holds, which it tells by an empty string.
-func eventually(t *testing.T, missing func() string) {
-	t.Helper()
-	var last string
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if last = missing(); last == "" {
-			return
-		}
-	}
-	t.Errorf("after %v: %s", patience, last)
-}
-
 // survivors waits until no process carries the tag.
 func survivors(t *testing.T, tag string) {
 	t.Helper()
