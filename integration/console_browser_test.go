@@ -36,7 +36,7 @@ func newChromium(t *testing.T) browser {
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
 	}
 	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
