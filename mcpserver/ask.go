@@ -58,7 +58,14 @@ type Answer struct {
 	State    string
 	Decision string // one of the decisions; anything else, such as "", is a refusal
 	Reason   string // of a refusal, for the agent
+	By       string // who put the question to a person: [ByClient] or [ByConsole]
 }
+
+// Who puts questions to a person, as the audit log names them.
+const (
+	ByClient  = "client"
+	ByConsole = "console"
+)
 
 // ask decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
 // the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.

@@ -116,7 +116,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	h.observers.planned(ctx, info, rec)
 	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
-	rec.Verdict, rec.Rule, rec.Source = verdict.Action.String(), verdict.Rule, verdict.Source
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
 	if question != nil {
 		question.about(call, plan)
 		reply.Question = question

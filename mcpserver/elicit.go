@@ -64,13 +64,13 @@ func (s *Server) put(ctx context.Context, q *Question) *Answer {
 	})
 	if err != nil {
 		s.host.log.Warn("a person could not be asked", "error", err)
-		return &Answer{State: q.State}
+		return &Answer{State: q.State, By: ByClient}
 	}
 	return toAnswer(q.State, result)
 }
 
 func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
-	a := &Answer{State: state}
+	a := &Answer{State: state, By: ByClient}
 	if r == nil {
 		return a
 	}

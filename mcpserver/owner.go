@@ -46,7 +46,7 @@ func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Questio
 	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
-	answer.State = q.State
+	answer.State, answer.By = q.State, ByConsole
 	return &answer
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,10 @@ func TestOwnerIsAsked(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			text, _ := askedOf(t, &tt.owner, files)
+			text, h := askedOf(t, &tt.owner, files)
+			if log, err := os.ReadFile(h.AuditPath()); err != nil || strings.Contains(string(log), `"answered":"console"`) == tt.owner.absent {
+				t.Errorf("who answered is wrong in the record: %s, %v", log, err)
+			}
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("got %q, want %q", text, tt.want)
 			}

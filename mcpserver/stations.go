@@ -107,6 +107,14 @@ func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result) builtin.
 	return r
 }
 
+// answeredBy is who put the question of a call to a person, "" if it has no answer.
+func answeredBy(req Request) string {
+	if req.Answer == nil {
+		return ""
+	}
+	return req.Answer.By
+}
+
 // describe notes in the record what a call is about to do.
 func describe(rec *audit.Record, in guard.Intent) {
 	for _, p := range append(in.Reads, in.Searches...) {

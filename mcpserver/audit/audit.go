@@ -32,6 +32,9 @@ type Record struct {
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Source  string `json:"source,omitempty"`
+	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: nobody
+	// was asked, or has answered yet.
+	Answered string `json:"answered,omitempty"`
 	// Millis is how long the call took, waiting included, in milliseconds.
 	Millis float64 `json:"duration_ms"`
 	// Bytes is the size of the text that was returned.
