@@ -172,11 +172,7 @@ func TestModernCancelIsNotAnybodys(t *testing.T) {
 		_, body := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch started; until [ -e go ]; do sleep 0.01; done; echo finished"},`+modernMeta+`}}`).do(t, url)
 		done <- body
 	}()
-	for {
-		if _, err := os.Stat(filepath.Join(root, "started")); err == nil {
-			break
-		}
-	}
+	await(t, filepath.Join(root, "started"))
 	resp, _ := modern(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,`+modernMeta+`}}`).do(t, url)
 	if resp.StatusCode != http.StatusAccepted {
 		t.Errorf("status %d", resp.StatusCode)
@@ -207,9 +203,13 @@ func TestDisconnectCancelsInTheModernEra(t *testing.T) {
 		}
 	}()
 	pidFile := filepath.Join(root, "pid")
+	await(t, pidFile)
 	var pid string
-	for pid == "" {
-		raw, _ := os.ReadFile(pidFile)
+	for pid == "" { // the shell makes the file before it writes to it
+		raw, err := os.ReadFile(pidFile)
+		if err != nil {
+			t.Fatal(err)
+		}
 		pid = strings.TrimSpace(string(raw))
 	}
 	cancel()

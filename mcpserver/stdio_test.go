@@ -161,11 +161,7 @@ func TestIDInFlightIsTaken(t *testing.T) {
 func TestCancelledRequestIsNotAnswered(t *testing.T) {
 	c := startPipe(t, nil)
 	c.send(toolCall(1, "Bash", `{"command":"touch started; sleep 600"}`))
-	for {
-		if _, err := os.Stat(filepath.Join(c.root, "started")); err == nil {
-			break
-		}
-	}
+	await(t, filepath.Join(c.root, "started"))
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	c.send(toolCall(2, "Bash", `{"command":"echo next"}`))
 	if a := c.receive(); string(a.ID) != "2" {
