@@ -317,3 +317,37 @@ func TestForesee(t *testing.T) {
 		runtime.Gosched()
 	}
 }
+
+// TestAbove: ignore files above a root count from the moment on that they are
+// there, or are no longer empty.
+func TestAbove(t *testing.T) {
+	top := tree(t, map[string]string{"in/root/a.txt": "needle\n", "in/root/b.txt": "needle\n"})
+	root := filepath.Join(top, "in", "root")
+	e := keeping(t, Config{}, Scope{Base: root, Path: root})
+	settled(t, root) // so that the times of the directories above tell something
+	rules := filepath.Join(top, "in", ".ignore")
+	for _, tt := range []struct {
+		change func() error
+		want   string
+	}{
+		{func() error { return nil }, "a.txt:1\nb.txt:1\n"},
+		{func() error { return os.WriteFile(rules, nil, 0o644) }, "a.txt:1\nb.txt:1\n"},
+		{func() error { return os.WriteFile(rules, []byte("a.txt\n"), 0o644) }, "b.txt:1\n"},
+		{func() error { return os.WriteFile(rules, []byte("b.txt\n"), 0o644) }, "a.txt:1\n"},
+		{func() error { return os.Remove(rules) }, "a.txt:1\nb.txt:1\n"},
+		{func() error { return os.Mkdir(filepath.Join(top, "in", ".git"), 0o755) }, "a.txt:1\nb.txt:1\n"},
+		{func() error { return os.Mkdir(filepath.Join(top, "in", ".git", "info"), 0o755) }, "a.txt:1\nb.txt:1\n"},
+		{func() error { return os.WriteFile(filepath.Join(top, "in", ".git", "info", "exclude"), []byte("a.txt\n"), 0o644) }, "b.txt:1\n"},
+	} {
+		if err := tt.change(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			r, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: "needle", Mode: Count})
+			if err != nil || r.Text != tt.want {
+				t.Errorf("got %q, %v; want %q", r.Text, err, tt.want)
+			}
+			settled(t, root)
+		}
+	}
+}

@@ -87,7 +87,7 @@ type ancestor struct {
 	rules ruleFiles
 	above string // what leads from it to the path
 	path  string
-	bare  bool       // it has no ignore files, and that shows in stamp
+	bare  bool       // it has no ignore files, not even empty ones, and that shows in stamp
 	stamp walk.Stamp // of the directory, looked at before its ignore files
 }
 
@@ -121,8 +121,9 @@ func (a *ancestor) read() bool {
 	defer root.Close()
 	info, err := root.Stat(".")
 	at := time.Now().UnixNano()
-	a.rules = askRules(root, "")
-	a.stamp, a.bare = info.Stamp, err == nil && root.Local() && a.rules.equal(ruleFiles{}) && !racy(info.Stamp, at)
+	rules, some := askRules(root, "")
+	a.rules, a.stamp = rules, info.Stamp
+	a.bare = !some && err == nil && root.Local() && !racy(info.Stamp, at)
 	return true
 }
 
@@ -137,16 +138,16 @@ func (a *ancestor) holds() bool {
 }
 
 // askRules is readRules for a directory that is not listed: asking for the
-// names costs less.
-func askRules(root *walk.Root, dir string) ruleFiles {
+// names costs less. It reports whether there are any.
+func askRules(root *walk.Root, dir string) (r ruleFiles, some bool) {
 	var entries []walk.Entry
 	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
 		if info, err := root.Stat(dir + name); err == nil {
 			entries = append(entries, walk.Entry{Name: name, Kind: info.Kind})
 		}
 	}
-	r, _ := readRules(root, dir, entries)
-	return r
+	r, _ = readRules(root, dir, entries)
+	return r, len(entries) > 0
 }
 
 // above adds the rules of the directories that the searched one lies in.
@@ -156,10 +157,12 @@ func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 	}
 	for i, c := range l.start {
 		if i == 0 {
-			chain = chain.Push(askRules(l.root, "").level(0, ""))
+			rules, _ := askRules(l.root, "")
+			chain = chain.Push(rules.level(0, ""))
 		}
 		if c == '/' && i < len(l.start)-1 {
-			chain = chain.Push(askRules(l.root, l.start[:i+1]).level(i+1, ""))
+			rules, _ := askRules(l.root, l.start[:i+1])
+			chain = chain.Push(rules.level(i+1, ""))
 		}
 	}
 	return chain
