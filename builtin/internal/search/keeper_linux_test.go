@@ -337,7 +337,9 @@ func TestAbove(t *testing.T) {
 		{func() error { return os.Remove(rules) }, "a.txt:1\nb.txt:1\n"},
 		{func() error { return os.Mkdir(filepath.Join(top, "in", ".git"), 0o755) }, "a.txt:1\nb.txt:1\n"},
 		{func() error { return os.Mkdir(filepath.Join(top, "in", ".git", "info"), 0o755) }, "a.txt:1\nb.txt:1\n"},
-		{func() error { return os.WriteFile(filepath.Join(top, "in", ".git", "info", "exclude"), []byte("a.txt\n"), 0o644) }, "b.txt:1\n"},
+		{func() error {
+			return os.WriteFile(filepath.Join(top, "in", ".git", "info", "exclude"), []byte("a.txt\n"), 0o644)
+		}, "b.txt:1\n"},
 	} {
 		if err := tt.change(); err != nil {
 			t.Fatal(err)
