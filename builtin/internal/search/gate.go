@@ -1,0 +1,76 @@
+package search
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gate lets work in the background wait while queries run; where there is no end
+// of them it gets a slice of time after some patience.
+type gate struct {
+	mu      sync.Mutex
+	running int
+	free    chan struct{} // closed when none runs any more; nil: nobody waits
+	slice   time.Time     // until when work goes on although queries run
+}
+
+const (
+	// patience is how long work in the background waits for queries to end, and
+	// workSlice how long it goes on then: a sixth of the time, so that a host that
+	// is never idle gets its index too.
+	patience  = 50 * time.Millisecond
+	workSlice = 10 * time.Millisecond
+)
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running++
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running--; g.running == 0 && g.free != nil {
+		close(g.free)
+		g.free = nil
+	}
+}
+
+// pause returns when no query runs, or after some patience.
+func (g *gate) pause(ctx context.Context) error {
+	var timer *time.Timer
+	for {
+		free := g.busy()
+		if free == nil {
+			return ctx.Err()
+		}
+		if timer == nil {
+			timer = time.NewTimer(patience)
+			defer timer.Stop()
+		}
+		select {
+		case <-free:
+		case <-timer.C:
+			g.mu.Lock()
+			g.slice = time.Now().Add(workSlice)
+			g.mu.Unlock()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// busy returns what is closed when no query runs any more, nil if work may go on.
+func (g *gate) busy() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == 0 || time.Now().Before(g.slice) {
+		return nil
+	}
+	if g.free == nil {
+		g.free = make(chan struct{})
+	}
+	return g.free
+}
