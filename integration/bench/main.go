@@ -56,8 +56,8 @@ type peersRun struct {
 // thorough is the default run, which takes less than 5 minutes on two cores.
 func thorough() *peersRun {
 	return &peersRun{
-		servers: effort{rounds: 300, least: 10, budget: 8 * time.Second},
-		search:  effort{rounds: 40, least: 4, budget: 10 * time.Second},
+		servers: effort{rounds: 300, least: 10, budget: 6 * time.Second},
+		search:  effort{rounds: 40, least: 4, budget: 6 * time.Second},
 	}
 }
 

@@ -84,26 +84,15 @@ func (w *row) drop(name string) {
 	w.order = slices.DeleteFunc(w.order, func(n string) bool { return n == name })
 }
 
-// summarize makes the values of a row of those of its queries: round by round their geometric mean, so that a slow query
-// counts no more than a fast one.
+// summarize makes the values of a row of those of its queries: round by round the geometric mean of those that a program has
+// answered, so that a slow query counts no more than a fast one.
 func (w *row) summarize() {
-	rounds := map[string]int{}
-	for i, q := range w.Queries {
-		for name, values := range q.Values {
-			if n, ok := rounds[name]; i == 0 || ok {
-				rounds[name] = len(values)
-				if i > 0 {
-					rounds[name] = min(n, len(values))
-				}
-			}
-		}
-	}
 	for _, name := range w.Queries[0].order {
-		for round := range rounds[name] {
+		for round := range w.rounds(name) {
 			var all []float64
 			for _, q := range w.Queries {
-				if round < len(q.Values[name]) {
-					all = append(all, q.Values[name][round])
+				if values := q.Values[name]; len(values) > 0 {
+					all = append(all, values[round])
 				}
 			}
 			w.add(name, geomean(all))
@@ -111,12 +100,39 @@ func (w *row) summarize() {
 	}
 }
 
-// against compares the host with a rival.
-func (w *row) against(mine, theirs string) ratio { return paired(w.Values[mine], w.Values[theirs]) }
+// rounds is in how many rounds a program has answered every query that it has answered at all.
+func (w *row) rounds(name string) int {
+	n := 0
+	for _, q := range w.Queries {
+		if values := len(q.Values[name]); values > 0 && (n == 0 || values < n) {
+			n = values
+		}
+	}
+	return n
+}
+
+// against compares the host with a rival: in a set of queries by the geometric mean over those that both have answered.
+func (w *row) against(mine, theirs string) ratio {
+	if len(w.Queries) == 0 {
+		return paired(w.Values[mine], w.Values[theirs])
+	}
+	return bootstrap(min(w.rounds(mine), w.rounds(theirs)), func(rounds []int) float64 {
+		var all []float64
+		for _, q := range w.Queries {
+			if len(q.Values[mine]) > 0 && len(q.Values[theirs]) > 0 {
+				all = append(all, median(pick(q.Values[mine], rounds))/median(pick(q.Values[theirs], rounds)))
+			}
+		}
+		return geomean(all)
+	})
+}
 
 // worst is the query with the highest ratio.
 func (w *row) worst(mine, theirs string) (name string, value float64) {
 	for _, q := range w.Queries {
+		if len(q.Values[mine]) == 0 || len(q.Values[theirs]) == 0 {
+			continue
+		}
 		if r := median(q.Values[mine]) / median(q.Values[theirs]); r > value {
 			name, value = q.Name, r
 		}
