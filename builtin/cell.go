@@ -41,13 +41,13 @@ type cell struct {
 	end       context.CancelFunc
 
 	users   int
-	retired bool // closed by whoever leaves last
+	used    time.Time // when the last command began
+	retired bool      // closed by whoever leaves last
 }
 
 // cells holds the cell of each principal.
 type cells struct {
-	scratch string
-	log     *slog.Logger
+	log *slog.Logger
 
 	mu     sync.Mutex
 	open   map[string]*cell
@@ -56,6 +56,14 @@ type cells struct {
 
 // lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
 const lookAgain = 10 * time.Second
+
+// Limits of cells. Each is some processes and mounts.
+const (
+	// maxCells is how many are kept; beyond it the one goes that has been idle longest.
+	maxCells = 64
+	// cellIdle is how long one is kept in which nothing runs.
+	cellIdle = 30 * time.Minute
+)
 
 // enter returns the principal's cell, started or renewed as the rules and files now demand. The caller
 // leaves it when its command has ended.
@@ -77,12 +85,31 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 		}
 		cs.open[principal] = c
 	}
+	c.used = time.Now()
+	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
+		cs.retire(other)
+	}
 	if c.users++; c.users == 1 && c.publish {
 		var ctx context.Context
 		ctx, c.unpublish = context.WithCancel(c.life)
 		c.published.Go(func() { c.box.Publish(ctx, cs.log) })
 	}
 	return c, nil
+}
+
+// stale names a principal whose cell has been idle too long, or longest where there are too many; "" if there is none.
+// The caller holds the lock.
+func (cs *cells) stale(mine string) string {
+	oldest := ""
+	for principal, c := range cs.open {
+		if principal != mine && c.users == 0 && (oldest == "" || c.used.Before(cs.open[oldest].used)) {
+			oldest = principal
+		}
+	}
+	if oldest == "" || len(cs.open) <= maxCells && time.Since(cs.open[oldest].used) < cellIdle {
+		return ""
+	}
+	return oldest
 }
 
 // leave gives a cell up.
@@ -152,9 +179,16 @@ func (cs *cells) close() error {
 
 // start makes a sandbox for what the rules say now, and shells in it.
 func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error) {
-	env, err := makeScratch(cs.scratch)
+	scratch := policy.Scratch()
+	if scratch == "" {
+		return nil, errors.New("there is no directory for temporary files")
+	}
+	env, err := makeScratch(scratch)
 	if err != nil {
 		return nil, fmt.Errorf("the directory for temporary files: %w", err)
+	}
+	for _, other := range cs.open { // before anything is in it
+		other.coverNew(scratch)
 	}
 	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
@@ -233,6 +267,18 @@ func (c *cell) current(policy *guard.Policy) bool {
 	}
 	c.note(fresh)
 	return true
+}
+
+// coverNew takes the scratch directory of another principal out of sight. The caller holds the lock of the cells.
+func (c *cell) coverNew(path string) {
+	if c.covered[path] != nil {
+		return
+	}
+	if c.box.Deny(path) != nil {
+		c.torn = true
+		return
+	}
+	c.note([]string{path})
 }
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.

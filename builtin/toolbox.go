@@ -52,8 +52,8 @@ type Toolbox struct {
 type ToolboxConfig struct {
 	// StateDir is the host's state directory; "" when nothing can be kept.
 	StateDir string
-	// Scratch is the directory for the temporary files and caches of contained commands; "": nothing is
-	// contained.
+	// Scratch is the directory in which each principal has one for the temporary files and caches of contained
+	// commands; "": nothing is contained.
 	Scratch string
 	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
 	Search settings.Search
@@ -69,7 +69,7 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
 		search: openSearch(cfg.StateDir, cfg.Search), probed: make(chan struct{}), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
-		cells:    cells{scratch: cfg.Scratch, log: cfg.Log, open: map[string]*cell{}},
+		cells:    cells{log: cfg.Log, open: map[string]*cell{}},
 	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, "journal")

@@ -47,6 +47,10 @@ func (p *Policy) Containment() Containment { return p.core.containment }
 // SameRules reports whether q is the same snapshot of the rules, whoever its caller is.
 func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core }
 
+// Scratch is the caller's directory for what commands leave behind, "" if there
+// is none.
+func (p *Policy) Scratch() string { return p.core.scratch }
+
 // DeniesFiles reports whether any rule denies reading or writing files.
 func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() }
 

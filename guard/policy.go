@@ -26,8 +26,10 @@ type Config struct {
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
 	StateDir string
-	// Scratch is the host's directory for what commands leave behind: temporary files
-	// and caches. It belongs to the boundary. Empty: there is none.
+	// Scratch is the directory for what the caller's commands leave behind: temporary
+	// files and caches. It belongs to the boundary; commands may read all that lies
+	// there. What lies beside it belongs to other callers, and commands cannot reach
+	// it. Empty: there is none.
 	Scratch string
 	// RuleFiles are further files and directories that settings come from, such
 	// as the user's configuration directory. No tool can write them.
@@ -54,6 +56,8 @@ type core struct {
 	roots  []place
 	bounds []place // roots and additional directories
 	home   place
+	// scratch is the real path of Config.Scratch, "" if there is none.
+	scratch string
 
 	inside    places // bounds
 	vital     places // bounds and the home directory
@@ -108,7 +112,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	tight, loose := c.spellings()
 	k := &core{
-		roots: c.roots, bounds: c.bounds, home: c.home,
+		roots: c.roots, bounds: c.bounds, home: c.home, scratch: c.realOf(cfg.Scratch),
 		inside: newPlaces(exact, c.bounds...), vital: newPlaces(folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
 		mode: modeOf(set), sandbox: set.Sandbox, containment: cfg.Containment, broken: set.Broken,
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
@@ -122,6 +126,14 @@ func New(cfg Config) (*Policy, error) {
 	k.warnings = append(k.warnings, c.warnings...)
 	k.tag = hiddenTag(k, set)
 	return &Policy{core: k}, nil
+}
+
+// realOf is the real path of a directory, "" for none.
+func (c *compiler) realOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return c.place(dir).real
 }
 
 // checkRoot refuses a root that is none, or too much.

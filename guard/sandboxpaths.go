@@ -32,7 +32,11 @@ type SandboxPaths struct {
 func (p *Policy) SandboxPaths() SandboxPaths {
 	k := p.core
 	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
+	c.Denied = k.others()
 	for _, dir := range c.Writable {
+		if dir == k.scratch {
+			continue // large, and all of it the caller's own
+		}
 		c.walk(k, dir)
 		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
 	}
@@ -56,6 +60,22 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		*list = slices.Compact(*list)
 	}
 	return c
+}
+
+// others returns the scratch directories of other callers.
+func (k *core) others() []string {
+	if k.scratch == "" {
+		return nil
+	}
+	var out []string
+	parent := filepath.Dir(k.scratch)
+	entries, _ := os.ReadDir(parent) // what cannot be listed cannot be reached either
+	for _, e := range entries {
+		if path := filepath.Join(parent, e.Name()); path != k.scratch {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // walk adds what lies in one directory of the boundary.

@@ -127,8 +127,13 @@ func TestPrincipalsApart(t *testing.T) {
 			t.Run("handles", func(t *testing.T) { s.attackHandles(t, alice, bob, carol) })
 			t.Run("tasks", func(t *testing.T) { s.attackTasks(t, held, alice, bob) })
 			t.Run("results", func(t *testing.T) { s.attackResults(t, held, alice, bob, carol) })
+			dave := s.enter("dave", "read,write,exec") // who does nothing until the others have
+			if held {
+				t.Run("scratch", func(t *testing.T) { s.attackScratch(t, alice, bob, dave) })
+			}
 			t.Run("scopes", func(t *testing.T) { s.attackScopes(t, alice, bob) })
 			t.Run("cancels", func(t *testing.T) { s.attackCancels(t, alice, bob) })
+			s.call(dave, "Glob", object{"pattern": "*"}, nil)
 			t.Run("records", func(t *testing.T) { s.checkRecords(t) })
 		})
 	}
@@ -254,6 +259,34 @@ func (s *shop) attackResults(t *testing.T, held bool, alice, bob, carol *client.
 	}
 }
 
+// attackScratch looks for the temporary files of another: one whose sandbox was there first, and one who comes later.
+func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
+	s.bash(bob, "true", nil) // his sandbox is there before the files of the others
+	for name, c := range map[string]*client.Conn{"alice": alice, "dave": dave} {
+		made := s.bash(c, `echo "CANARY-""TEMP-$((5000+521))" >"$TMPDIR/secret.txt"; cat "$TMPDIR/secret.txt"; echo "at $TMPDIR at"`, nil)
+		at := strings.Split(made, " at")
+		if !strings.Contains(made, "CANARY-TEMP-5521") || len(at) < 2 {
+			t.Fatalf("%s has no directory for temporary files: %s", name, made)
+		}
+		_, dir, _ := strings.Cut(made, "at ")
+		dir, _, _ = strings.Cut(dir, " at")
+		for _, command := range []string{
+			"cat " + dir + "/secret.txt", "ls -la " + dir, "find $TMPDIR/../.. -name 'secret*' -exec cat {} +", "grep -rs CANARY.TEMP $TMPDIR/../../..",
+			"cp -r " + dir + " stolen; cat stolen/*; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
+		} {
+			if raw := s.bash(bob, command, nil); strings.Contains(raw, "CANARY-TEMP") {
+				t.Errorf("%s of %s tells: %s", command, name, clip(raw, 400))
+			}
+		}
+		if _, r := s.call(bob, "Read", object{"file_path": dir + "/secret.txt"}, nil); !r.IsError {
+			t.Errorf("the temporary file of %s is read: %s", name, r.Text())
+		}
+		if raw := s.bash(c, `cat "$TMPDIR/secret.txt"`, nil); !strings.Contains(raw, "CANARY-TEMP-5521") || strings.Contains(raw, `5521\nx`) {
+			t.Errorf("the temporary file of %s has changed: %s", name, raw)
+		}
+	}
+}
+
 // attackScopes names the conversation of another, and so its working directory and what it has read.
 func (s *shop) attackScopes(t *testing.T, alice, bob *client.Conn) {
 	for n, key := range []string{"threadId", "openai/session", "vscode.conversationId", "claudecode/sessionId"} {
@@ -320,12 +353,12 @@ func (s *shop) checkRecords(t *testing.T) {
 		}
 		seen[rec.Principal]++
 	}
-	for _, name := range []string{"token:alice", "token:bob", "token:carol"} {
+	for _, name := range []string{"token:alice", "token:bob", "token:carol", "token:dave"} {
 		if seen[name] == 0 {
 			t.Errorf("no call of %s is on record: %v", name, seen)
 		}
 	}
-	if len(seen) != 3 {
+	if len(seen) != 4 {
 		t.Errorf("the calls on record are of %v", seen)
 	}
 	if strings.Contains(string(raw), "th_") {

@@ -156,7 +156,7 @@ func pointers(all []string) []*string {
 }
 
 // scratchDir is the directory for the temporary files and caches of commands that work on these roots, in
-// the user's cache directory; "" where there is none.
+// the user's cache directory; "" where there is none. Each principal has one of its own in it: see [scratchOf].
 func scratchDir(roots []string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -168,4 +168,17 @@ func scratchDir(roots []string) string {
 		return ""
 	}
 	return dir
+}
+
+// scratchOf is a principal's own part of a scratch directory, made if it is not there.
+func scratchOf(dir, principal string) string {
+	if dir == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(principal))
+	own := filepath.Join(dir, hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return ""
+	}
+	return own
 }

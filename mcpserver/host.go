@@ -47,11 +47,11 @@ type Host struct {
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 
-	bound sync.Map // principal → *guard.Policy, the rules bound to it
+	bound   sync.Map      // principal → bound
+	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
 
-	mu       sync.Mutex
-	compiled *settings.Settings // what rules was made from
-	rules    *guard.Policy
+	mu     sync.Mutex
+	warned *settings.Settings // whose warnings were logged
 }
 
 // Open starts a host. Its errors are those of a configuration that cannot be served; what is merely
@@ -109,7 +109,11 @@ func (h *Host) open() error {
 	}
 	h.scopes = newScopeTable(scopeConfig{seen: h.seen, gate: h.gateOptions, secret: key, keys: scopeKeys(h.cfg.ScopeKeys), strict: h.cfg.StrictScope})
 	// The rules are compiled again when it is known what contains commands; here it shows what cannot be served.
-	_, err = guard.New(h.guardConfig(h.settings.Current(), guard.Containment{}))
+	if _, err = guard.New(h.guardConfig(h.settings.Current(), guard.Containment{})); err != nil {
+		return err
+	}
+	everything := settings.Settings{Broken: []error{errors.New("the rules could not be compiled; the log says why")}}
+	h.nothing, err = guard.New(h.guardConfig(&everything, guard.Containment{}))
 	return err
 }
 
@@ -165,43 +169,61 @@ func (h *Host) arriveAgain(a *Arrival) *Arrival {
 	return again
 }
 
-// policy is the snapshot of the rules in force for a principal.
+// bound are the rules in force for a principal, and the settings they were made of.
+type bound struct {
+	settings *settings.Settings
+	policy   *guard.Policy
+	whole    bool // the directory of the principal's results is known
+}
+
+// policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
+// last call.
 func (h *Host) policy(principal string) *guard.Policy {
-	rules, err := h.currentRules()
-	if err != nil {
-		h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
+	now := h.settings.Reload()
+	last, _ := h.bound.Load(principal)
+	was, _ := last.(bound)
+	if was.settings == now && was.whole {
+		return was.policy
 	}
-	if p, ok := h.bound.Load(principal); ok && p.(*guard.Policy).SameRules(rules) {
-		return p.(*guard.Policy)
+	rules := was.policy
+	if was.settings != now {
+		compiled, err := h.compile(now, principal)
+		if err != nil {
+			h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
+			now, compiled = was.settings, was.policy
+		}
+		rules = compiled
+	}
+	if rules == nil {
+		return h.nothing
 	}
 	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
 	// again if it is gone. Without one there is nothing to read, and the next call asks again.
 	caller := guard.Caller{Principal: principal, Remote: h.cfg.Remote}
 	dir := h.results.For(principal).Dir()
-	if dir == "" {
-		return rules.For(caller)
+	if dir != "" {
+		caller.Own = []string{dir}
 	}
-	caller.Own = []string{dir}
-	p := rules.For(caller)
-	h.bound.Store(principal, p)
-	return p
+	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
+	h.bound.Store(principal, b)
+	return b.policy
 }
 
-// currentRules compiles the settings when they have changed since the last call.
-func (h *Host) currentRules() (*guard.Policy, error) {
-	now := h.settings.Reload()
+// compile makes rules of settings, and tells once what is wrong with them.
+func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
+	cfg := h.guardConfig(s, h.containment(s))
+	cfg.Scratch = scratchOf(h.scratch, principal)
+	rules, err := guard.New(cfg)
+	if err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now == h.compiled {
-		return h.rules, nil
-	}
-	rules, err := guard.New(h.guardConfig(now, h.containment(now)))
-	if err != nil {
-		return h.rules, err
-	}
-	h.compiled, h.rules = now, rules
-	for _, w := range rules.Warnings() {
-		h.log.Warn(w)
+	if h.warned != s {
+		h.warned = s
+		for _, w := range rules.Warnings() {
+			h.log.Warn(w)
+		}
 	}
 	return rules, nil
 }
