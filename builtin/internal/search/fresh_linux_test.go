@@ -273,7 +273,7 @@ func (s *scene) query() (string, func(e *Engine) (any, error)) {
 			scope.Path = s.root
 		}
 	}
-	if s.hides != (s.r.IntN(25) == 0) { // a change of rules empties the index
+	if s.hides != (s.r.IntN(25) == 0) { // now and then under the rules of another
 		scope.Hidden, scope.HiddenTag = func(real string, dir bool) bool { return filepath.Base(real) == "b" }, "b"
 	}
 	noIgnore := s.r.IntN(6) == 0

@@ -122,8 +122,9 @@ func New(c Config) *Engine {
 	return e
 }
 
-// Close releases what the engine keeps: memory, watches, descriptors and the
-// goroutines that work on it. Queries must have ended.
+// Close saves indexes that are worth it, for two seconds at most, and releases
+// what the engine keeps: memory, watches, descriptors and the goroutines that work
+// on it. Queries must have ended.
 func (e *Engine) Close() error {
 	e.keeper.close()
 	return nil
