@@ -200,6 +200,9 @@ func (r *peersRun) measureTrees(rep *report, dir string, found *places, binary s
 		if err != nil {
 			return err
 		}
+		if large, err = filepath.EvalSymlinks(large); err != nil { // as the host shows paths
+			return err
+		}
 		roots["large"] = large
 	}
 	for _, tree := range []string{"small", "medium", "large"} {
