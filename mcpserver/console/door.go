@@ -82,7 +82,7 @@ func (s *Site) known(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.door.session(r)
 		if !ok {
-			s.showLocked(w, http.StatusUnauthorized, "")
+			showLocked(w, http.StatusUnauthorized, "")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -120,7 +120,7 @@ func (s *Site) enter(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
 	cookie, err := s.door.enter(r.PostFormValue("code"))
 	if err != nil {
-		s.showLocked(w, http.StatusForbidden, err.Error())
+		showLocked(w, http.StatusForbidden, err.Error())
 		return
 	}
 	http.SetCookie(w, cookie)
@@ -133,10 +133,10 @@ func (s *Site) showEnter(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	s.showLocked(w, http.StatusOK, "")
+	showLocked(w, http.StatusOK, "")
 }
 
 func (s *Site) leave(w http.ResponseWriter, v visit) {
 	s.door.leave(v.Request)
-	s.showLocked(w, http.StatusOK, "You have left the console.")
+	showLocked(w, http.StatusOK, "You have left the console.")
 }

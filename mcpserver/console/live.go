@@ -23,10 +23,12 @@ type liveBody struct {
 	Calls    []call
 	Since    uint64 // of calls that have not changed since this version the page has everything already
 	MaxCalls int
+
+	short func(path string) string
 }
 
 func (s *Site) live(v visit) liveBody {
-	b := liveBody{Token: v.session.token, Calls: s.console.recent(), Tasks: s.tasks(), MaxCalls: MaxCalls}
+	b := liveBody{Token: v.session.token, Calls: s.console.recent(), Tasks: s.tasks(), MaxCalls: MaxCalls, short: s.short}
 	b.Waiting, b.Settled = s.console.questions()
 	if err := s.host.OwnerMayAnswer(); err != nil {
 		b.Closed = err.Error()
@@ -42,14 +44,14 @@ func (s *Site) liveWith(w http.ResponseWriter, v visit, said string, failed bool
 
 // showPart renders one list of the first page, for its script.
 func (s *Site) showPart(w http.ResponseWriter, v visit) {
-	switch name := v.PathValue("name"); name {
-	case "questions", "tasks", "calls":
-		body := s.live(v)
-		body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
-		s.render(w, http.StatusOK, name, body)
-	default:
+	body := s.live(v)
+	body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
+	part := body.part(v.PathValue("name"))
+	if part == nil {
 		http.NotFound(w, v.Request)
+		return
 	}
+	render(w, http.StatusOK, part)
 }
 
 // headerSince names the latest version of a call that a page shows.
@@ -110,7 +112,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 	f := frame{Page: "task", Title: "Task", Said: said, Failed: failed}
 	task, ok := s.findTask(v.PathValue("key"))
 	if !ok {
-		f.Page, f.Said, f.Failed = "gone", noTask, true
+		f.Page, f.Body, f.Said, f.Failed = "gone", notFound{}, noTask, true
 		s.show(w, v, http.StatusNotFound, f)
 		return
 	}

@@ -3,12 +3,12 @@ package console
 import (
 	"bytes"
 	"embed"
-	"html/template"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	g "maragu.dev/gomponents"
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/audit"
@@ -17,33 +17,6 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// parsePages reads the templates, for a host with this first root.
-func parsePages(root string) (*template.Template, error) {
-	short := shortener(root)
-	funcs := template.FuncMap{
-		"visible": visible, "short": short, "from": from, "words": strings.Fields,
-		"clock": clock, "took": took, "period": period,
-		"stamp":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"recordText": func(r audit.Record) string { return recordText(r, short) },
-		"diff":       diffLines, "resultLines": resultLines, "changes": changes,
-		"tab": newTab, "hasRules": hasRules,
-	}
-	return template.New("").Funcs(funcs).ParseFS(assets, "assets/*.html")
-}
-
-// A frame is what every page shows around its own.
-type frame struct {
-	Page, Title string
-	Token       string
-	Waiting     int
-	Kind        string
-	Roots       []string
-	Closed      string // why nothing can be approved here; empty where it can
-	Said        string // what became of a form
-	Failed      bool   // and that it had no effect
-	Body        any
-}
-
 // show renders a page for a visit.
 func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.host.Roots()
@@ -51,21 +24,14 @@ func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
 	if err := s.host.OwnerMayAnswer(); err != nil {
 		f.Closed = err.Error()
 	}
-	s.render(w, status, f.Page, f)
+	render(w, status, f.document())
 }
 
-// render writes a template, or says that it could not.
-func (s *Site) render(w http.ResponseWriter, status int, name string, data any) {
+// render writes a page, or a part of one.
+func render(w http.ResponseWriter, status int, page g.Node) {
 	var b bytes.Buffer
-	pages, err := s.pages()
-	if err == nil {
-		err = pages.ExecuteTemplate(&b, name, data)
-	}
-	if err != nil {
-		s.log.Error("a page of the console could not be made", "page", name, "error", err)
-		http.Error(w, "This page could not be made, which is a defect of toolhost.", http.StatusInternalServerError)
-		return
-	}
+	_ = page.Render(&b) // a buffer takes everything
+
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // only a connection that is gone has none
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -88,9 +54,7 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 }
 
 // showLocked is what somebody sees who has not been let in.
-func (s *Site) showLocked(w http.ResponseWriter, status int, said string) {
-	s.render(w, status, "enter", frame{Page: "enter", Title: "Enter", Said: said, Failed: status == http.StatusForbidden})
-}
+func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, enterPage(said)) }
 
 // asset serves a file that holds no secret.
 func asset(name, kind string) http.Handler {
@@ -105,29 +69,12 @@ func asset(name, kind string) http.Handler {
 	})
 }
 
-// A tab is a link to a page.
-type tab struct {
-	Href, Name string
-	Here       bool // this is the page, or one below it
-	Live       bool // it shows how many questions wait
-	Waiting    int
-}
-
-func newTab(f frame, page, href, name string) tab {
-	here := f.Page == page || page == "live" && f.Page == "task" || page == "history" && f.Page == "change"
-	return tab{Href: href, Name: name, Here: here, Live: page == "live", Waiting: f.Waiting}
-}
-
 // resultLines are the lines of a result; where the call writes, a diff is shown as one.
 func resultLines(c call) []line {
 	if len(c.Record.Writes) == 0 {
 		return plain("", c.Result)
 	}
 	return diffLines(c.Result)
-}
-
-func hasRules(lists []ruleList) bool {
-	return slices.ContainsFunc(lists, func(l ruleList) bool { return len(l.Entries) > 0 })
 }
 
 // period names one of the [periods].
@@ -185,12 +132,11 @@ func from(source string) string {
 // A tally is how many lines a diff adds and removes.
 type tally struct{ Added, Removed int }
 
-// changes counts the diff in the result of a call that writes; nil when there is none.
-func changes(c call) *tally {
+// changes counts the diff in the result of a call that writes.
+func changes(c call) (t tally) {
 	if len(c.Record.Writes) == 0 || c.State != stateDone {
-		return nil
+		return t
 	}
-	var t tally
 	for _, l := range diffLines(c.Result) {
 		switch l.Kind {
 		case "add":
@@ -199,10 +145,7 @@ func changes(c call) *tally {
 			t.Removed++
 		}
 	}
-	if t == (tally{}) {
-		return nil
-	}
-	return &t
+	return t
 }
 
 // sentence begins with a capital and ends with a full stop.

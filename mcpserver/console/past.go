@@ -26,6 +26,8 @@ type historyBody struct {
 	Path    string
 	Changes []builtin.Change
 	More    bool
+
+	short func(path string) string
 }
 
 func (s *Site) showHistory(w http.ResponseWriter, v visit) {
@@ -33,7 +35,7 @@ func (s *Site) showHistory(w http.ResponseWriter, v visit) {
 }
 
 func (s *Site) historyWith(w http.ResponseWriter, v visit, status int, f frame) {
-	body := historyBody{Path: strings.TrimSpace(v.PostFormValue("path"))}
+	body := historyBody{Path: strings.TrimSpace(v.PostFormValue("path")), short: s.short}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
 		filter.Path = body.Path
@@ -103,7 +105,7 @@ func (s *Site) showChange(w http.ResponseWriter, v visit) { s.changeWith(w, v, n
 func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undone, said string, failed bool) {
 	change, diff, err := s.host.ShowChange(v.PathValue("id"))
 	if err != nil {
-		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true})
+		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true, Body: notFound{}})
 		return
 	}
 	body := changeBody{Change: change, Diff: diff}
@@ -222,6 +224,8 @@ type auditBody struct {
 	Tools   []*builtin.Def
 	Found   finding
 	Periods []string
+
+	short func(path string) string
 }
 
 // periods are the times that a search can go back, as time.ParseDuration reads them; empty is for ever.
@@ -231,7 +235,7 @@ func (s *Site) showAudit(w http.ResponseWriter, v visit) {
 	f := frame{Page: "audit", Title: "Audit"}
 	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
 	body := auditBody{
-		Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(),
+		Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(), short: s.short,
 		Query: query{
 			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
 		},

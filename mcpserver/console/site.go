@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,10 +51,10 @@ type Site struct {
 	host    *mcpserver.Host
 	door    *doorkeeper
 	cross   *http.CrossOriginProtection
-	pages   func() (*template.Template, error)
 	log     *slog.Logger
 	kind    string
-	roots   []string // without symbolic links, as records name files
+	roots   []string                 // without symbolic links, as records name files
+	short   func(path string) string // as a page shows it
 
 	listener net.Listener
 	closing  context.Context // done when the site closes: streams end
@@ -68,8 +67,7 @@ type Site struct {
 // Open makes a console ready to be served: it listens, and its way in stands in the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
 	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(host.Roots())}
-	// They are read when somebody looks: a client waits for this host to start.
-	s.pages = sync.OnceValues(func() (*template.Template, error) { return parsePages(s.roots[0]) })
+	s.short = shortener(s.roots[0])
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails
 	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: host.Roots(), Began: time.Now()}

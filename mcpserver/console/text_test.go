@@ -24,7 +24,7 @@ func TestVisible(t *testing.T) {
 		{"C1 control", "a\u009b2J", "a⟨U+009B⟩2J"},
 		{"line separator", "a\u2028b", "a⟨U+2028⟩b"},
 		{"not UTF-8", "a\xff\xfeb", "a\ufffdb"},
-		{"HTML is the template's", "<b>", "<b>"},
+		{"HTML is escaped later", "<b>", "<b>"},
 	}
 	for _, tt := range tests {
 		if got := visible(tt.text); got != tt.want {

@@ -1,0 +1,50 @@
+package console
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+func (b changeBody) show(f frame) g.Node {
+	c := b.Change
+	return g.Group{
+		h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), text(" / "+c.ID)),
+		h.H1(code(c.Path)),
+		meta(g.Text(changeWord(c)), changeBy(c), b.undoes()),
+		b.undo(f.Token),
+		h.H2(g.Text("Diff")),
+		scroller("result tall", "Diff", diffLines(b.Diff)),
+	}
+}
+
+// undoes names the changes that this one undoes.
+func (b changeBody) undoes() g.Node {
+	if len(b.Change.UndoOf) == 0 {
+		return nil
+	}
+	return g.Group{g.Text(" · undoes"), g.Map(b.Change.UndoOf, func(id string) g.Node {
+		return g.Group{g.Text(" "), changeLink(id)}
+	})}
+}
+
+func changeLink(id string) g.Node { return h.A(h.Href(address("history", id)), text(id)) }
+
+// undo offers to undo the change, or says why there is nothing to undo.
+func (b changeBody) undo(token string) g.Node {
+	c := b.Change
+	switch {
+	case c.UndoneBy != "":
+		return h.P(h.Class("note"), g.Text("This change was undone by "), changeLink(c.UndoneBy), g.Text(". Undo that one to have it back."))
+	case c.State != stateDone:
+		return h.P(h.Class("note"), text("State: "+string(c.State)), g.Text(". There is nothing to undo."))
+	}
+	form := func(children ...g.Node) g.Node {
+		return post(address("history", c.ID, "undo"), token, leads(), h.Class("undo"), g.Group(children))
+	}
+	const lost = "Later changes of the file are lost, unless they are in the history."
+	return g.Group{
+		form(button("main", "Undo this change"), undoable()),
+		g.If(b.Force, form(hidden("force", "1"),
+			button("danger", "Undo it all the same"), g.Text(" "), h.Span(h.Class("meta"), g.Text(lost)))),
+	}
+}

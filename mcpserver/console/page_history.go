@@ -1,0 +1,75 @@
+package console
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"toolhost/builtin"
+)
+
+func (b historyBody) show(f frame) g.Node {
+	const outside = "Changes made by commands are not journalled. Changes outside of this host's roots: "
+	return g.Group{
+		h.H1(g.Text("History")),
+		post("/history", f.Token, h.Class("search"), leads(), h.Role("search"),
+			h.Label(h.For("path"), g.Text("File or directory")),
+			h.Div(h.Class("line"), h.Input(asTyped("path", b.Path), h.Placeholder("all files of the roots")), button("main", "Search")),
+		),
+		post("/history/undo", f.Token, leads(), hidden("path", b.Path),
+			h.Ol(h.Class("list"), b.list()),
+			g.If(len(b.Changes) > 0, h.P(button("danger", "Undo the chosen changes"), undoable())),
+		),
+		g.If(b.More, meta(g.Text("Older changes are not shown: name a path, or use "), code("toolhost history"), g.Text("."))),
+		meta(g.Text(outside), code("toolhost history"), g.Text(".")),
+	}
+}
+
+func undoable() g.Node {
+	return g.Group{g.Text(" "), h.Span(h.Class("meta"), g.Text("The undo is a change too, and can be undone."))}
+}
+
+func (b historyBody) list() g.Node {
+	switch {
+	case len(b.Changes) > 0:
+		return g.Map(b.Changes, b.change)
+	case b.Path != "":
+		return h.Li(h.Class("empty"), g.Text("No change of this path is known. Clear the field to see all changes."))
+	}
+	return h.Li(h.Class("empty"), g.Text("No change yet. What Edit and Write change appears here before it is made, and can be undone."))
+}
+
+func (b historyBody) change(c builtin.Change) g.Node {
+	choice := h.Span(h.Class("no-choice"))
+	if c.State == stateDone && c.UndoneBy == "" {
+		choice = h.Input(h.Type("checkbox"), h.Name("id"), h.Value(c.ID),
+			h.Aria("label", "Choose the change of "+b.short(c.Path)+" at "+clock(c.Time)))
+	}
+	state, word := "state", changeWord(c)
+	switch {
+	case c.UndoneBy != "":
+		state, word = "state undone", "undone"
+	case len(c.UndoOf) > 0:
+		word = "undo"
+	}
+	return h.Li(h.Class("item change"),
+		choice,
+		h.A(h.Class("what"), h.Href(address("history", c.ID)), code(b.short(c.Path))),
+		meta(h.Span(h.Class(state), g.Text(word)), changeBy(c), g.If(c.State != stateDone, text(" · "+string(c.State)))),
+	)
+}
+
+// changeWord says what happened to the file.
+func changeWord(c builtin.Change) string {
+	switch {
+	case c.Created:
+		return "created"
+	case c.Deleted:
+		return "removed"
+	}
+	return "changed"
+}
+
+// changeBy says who made a change, and when.
+func changeBy(c builtin.Change) g.Node {
+	return g.Group{text(" by " + c.Tool + " at "), moment(c.Time), text(" · " + c.Principal + ", " + c.Scope)}
+}

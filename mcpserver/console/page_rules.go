@@ -1,0 +1,95 @@
+package console
+
+import (
+	"slices"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/settings"
+)
+
+func (b rulesBody) show(f frame) g.Node {
+	return g.Group{
+		h.H1(g.Text("Rules")),
+		g.Map(b.Broken, func(why string) g.Node {
+			return h.P(h.Class("note bad"), h.Strong(g.Text("Every call is refused:")), text(" "+why))
+		}),
+		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be approved on these pages:")), text(" "+f.Closed+"."))),
+		h.Section(h.Aria("labelledby", "h-explain"), h.Class("panel"),
+			h.H2(h.ID("h-explain"), g.Text("What would become of a call?")),
+			b.ask(f.Token),
+			g.If(b.Asked.Wrong != "", h.P(h.Class("note bad"), h.Role("status"), text(b.Asked.Wrong))),
+			explained(b.Asked.Verdict),
+		),
+		b.inForce(),
+	}
+}
+
+// ask is the form that asks about a call.
+func (b rulesBody) ask(token string) g.Node {
+	return post("/rules", token, leads(),
+		h.Div(h.Class("pair"),
+			h.Div(h.Label(h.For("tool"), g.Text("Tool")), h.Select(h.ID("tool"), h.Name("tool"), tools(b.Tools, b.Asked.Tool))),
+			h.Div(h.Class("wide"), h.Label(h.For("input"), g.Text("Input")),
+				h.Textarea(h.ID("input"), h.Name("input"), h.Rows("3"), noSpelling(),
+					h.Placeholder("git push origin main – or the whole input as JSON"), h.Required(), g.Text(b.Asked.Input)),
+			),
+		),
+		button("main", "Explain"), g.Text(" "), h.Span(h.Class("meta"), g.Text("Nothing is run.")),
+	)
+}
+
+func tools(all []*builtin.Def, chosen string) g.Node {
+	return g.Map(all, func(d *builtin.Def) g.Node { return option(d.Name, chosen) })
+}
+
+// explained is what the rules say of the call that was asked about, if one was.
+func explained(v *guard.Verdict) g.Node {
+	if v == nil {
+		return nil
+	}
+	parts := g.Map(v.Parts, func(p guard.Part) g.Node {
+		return h.Li(verdict(p.Action.String()), after(" ", p.What), aside("by", p.Rule), aside("from", from(p.Source)))
+	})
+	return h.Div(h.Class("explained"), h.Role("status"),
+		h.P(verdict(v.Action.String()), after(" by ", v.Rule), after(" from ", from(v.Source))),
+		g.If(v.Reason != "", h.P(text(v.Reason))), g.If(v.Remedy != "", meta(text(v.Remedy))),
+		g.If(len(parts) > 0, h.Ul(h.Class("parts"), parts)),
+	)
+}
+
+// inForce lists the rules.
+func (b rulesBody) inForce() g.Node {
+	const order = ". A deny goes before an ask, an ask before an allow. What stands outside the roots, protected paths and keys in the home directory are guarded without any rule."
+	return g.Group{
+		h.H2(g.Text("In force")),
+		h.P(g.Text("Mode "), code(b.Mode), aside("from", b.ModeFrom), g.Text(order)),
+		g.Map(b.Lists, ruleList.show),
+		g.If(!slices.ContainsFunc(b.Lists, ruleList.any), noRules()),
+		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be mended")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {
+			return h.Li(h.Class("item"), text(w))
+		}))}),
+	}
+}
+
+func (l ruleList) any() bool { return len(l.Entries) > 0 }
+
+func (l ruleList) show() g.Node {
+	if !l.any() {
+		return nil
+	}
+	return h.Section(
+		h.H3(verdict(l.Name), g.Text(" "), h.Small(g.Text(l.About))),
+		h.Ul(h.Class("list"), g.Map(l.Entries, func(e settings.Entry) g.Node {
+			return h.Li(h.Class("item rule-item"), h.Code(h.Class("what"), text(e.Text)), meta(text(e.Kind.String()+" · "+e.Where())))
+		})),
+	)
+}
+
+func noRules() g.Node {
+	return h.P(h.Class("empty"), g.Text("No file or flag holds a rule. Rules stand in "), code(".claude/settings.json"),
+		g.Text(" of a root, in "), code("~/.claude/settings.json"), g.Text(", or in "), code("--allow"), g.Text(" and "), code("--deny"), g.Text("."))
+}
