@@ -46,20 +46,20 @@ func program(name, path, tree string, words func(q query) []string) seeker {
 		name: name, able: func(q query) bool { return words(q) != nil },
 		seek: func(q query) (time.Duration, error) {
 			begun := time.Now()
-			_, err := run(path, tree, words(q))
+			_, err := run(path, tree, words(q), slow)
 			return time.Since(begun), err
 		},
 	}
 }
 
-// slow is how long a program may take for a query. One of them needs minutes for some.
+// slow is how long a program may take for a query that is timed. One of them needs minutes for some.
 const slow = 10 * time.Second
 
 var errSlow = fmt.Errorf("it took more than %v", slow)
 
-// run runs a program that searches, and returns what it prints. Exit code 1 says that nothing was found.
-func run(path, tree string, args []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), slow, errSlow)
+// run runs a program that searches, for so long at most, and returns what it prints. Exit code 1 says that nothing was found.
+func run(path, tree string, args []string, most time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), most, errSlow)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = tree
@@ -227,7 +227,7 @@ func measureSearch(rep *report, e effort, name string, queries []query, seekers 
 
 // verify holds that the host's answer to a query is ripgrep's: all of it, and its first page.
 func (s *searcher) verify(conn *server, q query) error {
-	out, err := run(s.rg, s.root, q.rg(true))
+	out, err := run(s.rg, s.root, q.rg(true), patience)
 	if err != nil {
 		return err
 	}
