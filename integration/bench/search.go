@@ -172,7 +172,7 @@ func warm(name string, conn *server, limit int) seeker {
 // asked behind the handshake, or when it has come to rest, as it does while an agent thinks of its first question.
 func (s *searcher) cold(rested bool) seeker {
 	return seeker{
-		name: ours, able: func(query) bool { return true },
+		name: s.host.name, able: func(query) bool { return true },
 		seek: func(q query) (time.Duration, error) {
 			conn, err := s.open()
 			if err != nil {
