@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// How text of others is shown. It is hostile: [g.Text] escapes HTML, and what follows makes visible whatever
+// How text of others is shown. It is hostile: the pages escape HTML, and what follows makes visible whatever
 // would change how the rest looks.
 
 // visible replaces what a reader cannot see, or what moves other text around: control characters, terminal
