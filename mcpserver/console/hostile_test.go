@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -139,6 +141,24 @@ func checkPage(t *testing.T, name string, page g.Node) {
 					t.Errorf("%s leads to %q", name, a.Val)
 				}
 			}
+		}
+	}
+}
+
+// TestNothingIsRaw keeps the one way around the escaping out of the pages.
+func TestNothingIsRaw(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := regexp.MustCompile(`\bg\.(Raw|NodeFunc)|html/template`)
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := raw.Find(source); found != nil && !strings.HasSuffix(name, "_test.go") {
+			t.Errorf("%s has %s", name, found)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The pieces that the pages are made of. Text of others enters a page as a text or as the value of an attribute,
-// which the library escapes, and never as g.Raw; the names of elements and attributes are ours.
+// which the library escapes; no page holds raw HTML, and the names of elements and attributes are ours.
 
 // text is text of others, with what cannot be seen made visible.
 func text(s string) g.Node { return g.Text(visible(s)) }

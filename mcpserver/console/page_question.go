@@ -14,11 +14,11 @@ import (
 
 func (b liveBody) questions() g.Node {
 	if len(b.Waiting)+len(b.Settled) == 0 {
-		until := ""
+		when := "your answer"
 		if b.Closed != "" {
-			until = " – once commands are contained"
+			when += " – once commands are contained"
 		}
-		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits here for your answer"+until+". Keep this page open.")
+		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits here for "+when+". Keep this page open.")
 	}
 	return g.Group{g.Map(b.Settled, settled), g.Map(b.Waiting, b.question)}
 }
@@ -103,7 +103,8 @@ func (b liveBody) answers(id string, q question) g.Node {
 // whatAlways says which rules “Always allow” would remember, or why it is not offered.
 func whatAlways(id string, asked mcpserver.OwnerQuestion) g.Node {
 	if len(asked.Always) == 0 {
-		return meta(g.Text("This can be allowed once only: no rule may allow it in advance, several agents may share its scope, or the caller is somebody else."))
+		return meta(g.Text("This can be allowed once only: no rule may allow it in advance, several agents may share its scope, " +
+			"or the caller is somebody else."))
 	}
 	return meta(h.ID(id+"-always"), g.Text("“Always allow” remembers, for this workspace:"),
 		g.Map(asked.Always, func(rule string) g.Node { return after(" ", rule) }))

@@ -63,7 +63,8 @@ func explained(v *guard.Verdict) g.Node {
 
 // inForce lists the rules.
 func (b rulesBody) inForce() g.Node {
-	const order = ". A deny goes before an ask, an ask before an allow. What stands outside the roots, protected paths and keys in the home directory are guarded without any rule."
+	const order = ". A deny goes before an ask, an ask before an allow. What stands outside the roots, protected paths " +
+		"and keys in the home directory are guarded without any rule."
 	return g.Group{
 		h.H2(g.Text("In force")),
 		h.P(g.Text("Mode "), code(b.Mode), aside("from", b.ModeFrom), g.Text(order)),
