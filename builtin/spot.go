@@ -23,16 +23,13 @@ type spot struct {
 
 // place finds where a command runs. It was judged for exactly that place.
 func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
-	host := spot{runner: env.Box.shell, box: env.Box, leave: func() {}}
 	switch {
 	case !env.Policy.Containment().Writes:
-		return host, nil
+		return onHost(env.Box, "")
 	case in.Unsandboxed:
-		host.excuse = "The command ran outside the sandbox, as it was allowed to."
-		return host, nil
+		return onHost(env.Box, "The command ran outside the sandbox, as it was allowed to.")
 	case env.Policy.Excluded(in.Command):
-		host.excuse = "The command ran outside the sandbox, as sandbox.excludedCommands says."
-		return host, nil
+		return onHost(env.Box, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
 	}
 	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
 	if err != nil {
@@ -47,6 +44,12 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 		env.Box.cells.leave(c)
 	}
 	return s, nil
+}
+
+// onHost is the place of a command that nothing contains; the excuse tells why, where it could be contained.
+func onHost(box *Toolbox, excuse string) (spot, error) {
+	runner, err := box.shell.get()
+	return spot{runner: runner, box: box, excuse: excuse, leave: func() {}}, err
 }
 
 // settler notes what a command must not leave behind, and returns what takes it away again and says so: a

@@ -27,7 +27,7 @@ import (
 // that are being written in place. Use [OpenToolbox], and close it: what its shells run ends with it.
 type Toolbox struct {
 	search  *search.Engine
-	shell   *shell.Runner
+	shell   hostShell
 	tasks   *shell.Tasks
 	locks   atomicfile.Locks
 	temps   atomicfile.Temps
@@ -41,11 +41,12 @@ type Toolbox struct {
 	journal string
 	// cells contain commands, where this machine can.
 	cells cells
-	// probed is closed when it is known what this machine can contain; then report says it.
-	probed chan struct{}
-	report sandbox.Report
+	// probe says what this machine can contain; the first call finds that out.
+	probe func() sandbox.Report
 	// admitted is where it is said once that Bash is not contained.
 	admitted sync.Once
+	// work is what Close waits for.
+	work work
 }
 
 // A ToolboxConfig says where the toolbox keeps what must outlive the process.
@@ -64,10 +65,10 @@ type ToolboxConfig struct {
 // imagesAtOnce is how many images are decoded at once.
 const imagesAtOnce = 2
 
-// OpenToolbox mends what a killed host left half done, and starts the first shells.
+// OpenToolbox mends what a killed host left half done. What commands need is started by [Toolbox.Warm], or by the first.
 func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
-		search: openSearch(cfg.StateDir, cfg.Search), probed: make(chan struct{}), log: cfg.Log,
+		search: openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
 		cells:    cells{log: cfg.Log, open: map[string]*cell{}},
 	}
@@ -83,12 +84,14 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been mended: it looks at files
 		return nil, errors.Join(err, box.search.Close())
 	}
-	runner, err := shell.New(shell.Config{})
-	if err != nil {
-		return nil, errors.Join(err, box.history.Close(), box.search.Close())
-	}
-	box.shell, box.tasks = runner, shell.NewTasks(shell.TaskLimits{})
-	go box.probe(cfg.Scratch)
+	box.tasks = shell.NewTasks(shell.TaskLimits{})
+	box.probe = sync.OnceValue(func() sandbox.Report {
+		if !box.work.begin() {
+			return sandbox.Report{Why: []string{"the host is closing"}}
+		}
+		defer box.work.end()
+		return probe(cfg.Scratch)
+	})
 	return box, nil
 }
 
@@ -110,21 +113,19 @@ func (b *Toolbox) openHistory(state string) (err error) {
 // probeTime bounds the look at what this machine can contain, which takes some 20 ms.
 const probeTime = 10 * time.Second
 
-func (b *Toolbox) probe(scratch string) {
-	defer close(b.probed)
+// probe finds out what this machine can contain.
+func probe(scratch string) sandbox.Report {
 	if scratch == "" {
-		b.report.Why = []string{"there is no directory for temporary files"}
-		return
+		return sandbox.Report{Why: []string{"there is no directory for temporary files"}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	b.report = sandbox.Probe(ctx)
+	return sandbox.Probe(ctx)
 }
 
-// Containment says what holds the commands of this host. The first call waits until that is known.
+// Containment says what holds the commands of this host. The first call finds that out, in some 20 ms.
 func (b *Toolbox) Containment() guard.Containment {
-	<-b.probed
-	r := b.report
+	r := b.probe()
 	return guard.Containment{
 		Writes: r.Enforces.Writes && r.Enforces.Processes, Denies: r.Enforces.Denies && r.Enforces.Processes,
 		Name: string(r.Backend), Why: strings.Join(r.Why, " "),
@@ -141,7 +142,8 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 		}
 	}
 	if !policy.Containment().Writes {
-		return nil
+		_, err := b.shell.get()
+		return err
 	}
 	c, err := b.cells.enter(ctx, principal, policy)
 	if err != nil {
@@ -165,10 +167,9 @@ func (b *Toolbox) recover(log *slog.Logger) {
 	}
 }
 
-// SandboxReport says what this machine can contain. The first call waits until that is known.
+// SandboxReport says what this machine can contain. The first call finds that out, in some 20 ms.
 func (b *Toolbox) SandboxReport() sandbox.Report {
-	<-b.probed
-	return b.report
+	return b.probe()
 }
 
 // TryShell runs a command where a principal's commands run, and returns the shell's version and PATH.
@@ -188,9 +189,9 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 
 // Close ends every command that runs and everything it started.
 func (b *Toolbox) Close() error {
-	<-b.probed
+	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.cells.close(), b.shell.Close(), b.history.Close(), b.search.Close())
+	return errors.Join(b.cells.close(), b.shell.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

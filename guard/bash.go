@@ -163,22 +163,22 @@ func interpretsFile(s command.Simple) bool {
 }
 
 // contained reports whether what rules deny is out of the command's reach.
-func (l *line) contained() bool { return l.held() && l.k.containment.Denies }
+func (l *line) contained() bool { return l.held() && l.k.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
-func (l *line) held() bool { return l.k.containment.Writes && !l.in.Unsandboxed && !l.excluded }
+func (l *line) held() bool { return l.k.containment().Writes && !l.in.Unsandboxed && !l.excluded }
 
 // containable refuses what rules on files forbid but nothing would hold.
 func (l *line) containable() {
 	k := l.k
-	if k.sandbox.FailIfUnavailable && !k.containment.Writes {
-		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment.Why)+".",
+	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
+		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
-	if k.containment.Denies && !l.excluded || !k.deny.hasPaths() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+	if k.containment().Denies && !l.excluded || !k.deny.hasPaths() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
-	why := k.containment.Why
+	why := k.containment().Why
 	if l.excluded {
 		why = "sandbox.excludedCommands takes it out of the sandbox"
 	}
@@ -290,18 +290,18 @@ func (l *line) autoAllowed() bool {
 	}
 	switch k.mode {
 	case settings.ModeAcceptEdits:
-		return k.containment.Writes || !l.caller.Remote
+		return k.containment().Writes || !l.caller.Remote
 	case settings.ModeDefault:
-		return k.containment.Writes
+		return k.containment().Writes
 	}
 	return false
 }
 
 func (l *line) autoReason() string {
-	if l.k.containment.Writes {
-		return "The sandbox (" + l.k.containment.Name + ") keeps it in the workspace."
+	if l.k.containment().Writes {
+		return "The sandbox (" + l.k.containment().Name + ") keeps it in the workspace."
 	}
-	return "This mode runs commands of a local user, uncontained" + because(l.k.containment.Why) + "."
+	return "This mode runs commands of a local user, uncontained" + because(l.k.containment().Why) + "."
 }
 
 // unallowed asks for each command that nothing allows.

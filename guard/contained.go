@@ -42,7 +42,7 @@ func (k *core) excludes(a *command.Analysis) bool {
 }
 
 // Containment is what holds the commands that this policy judges.
-func (p *Policy) Containment() Containment { return p.core.containment }
+func (p *Policy) Containment() Containment { return p.core.containment() }
 
 // SameRules reports whether q is the same snapshot of the rules, whoever its caller is.
 func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"toolhost/guard/settings"
@@ -38,6 +39,9 @@ type Config struct {
 	Settings *settings.Settings
 	// Containment is what holds Bash commands.
 	Containment Containment
+	// Contain is asked for that in place of Containment, if it is set, when the first
+	// command is judged: finding out takes a moment that files need not wait for.
+	Contain func() Containment
 }
 
 // A Policy is an immutable snapshot of the rules, bound to a caller: what one
@@ -72,7 +76,7 @@ type core struct {
 	excluded         *commandRules // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
-	containment      Containment
+	containment      func() Containment
 	broken           []error
 	warnings         []string
 
@@ -114,7 +118,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.roots, bounds: c.bounds, home: c.home, scratch: c.realOf(cfg.Scratch),
 		inside: newPlaces(exact, c.bounds...), vital: newPlaces(folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
-		mode: modeOf(set), sandbox: set.Sandbox, containment: cfg.Containment, broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, containment: containmentOf(cfg), broken: set.Broken,
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
 	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
@@ -126,6 +130,14 @@ func New(cfg Config) (*Policy, error) {
 	k.warnings = append(k.warnings, c.warnings...)
 	k.tag = hiddenTag(k, set)
 	return &Policy{core: k}, nil
+}
+
+// containmentOf returns what holds commands, found out once.
+func containmentOf(cfg Config) func() Containment {
+	if cfg.Contain != nil {
+		return sync.OnceValue(cfg.Contain)
+	}
+	return func() Containment { return cfg.Containment }
 }
 
 // realOf is the real path of a directory, "" for none.

@@ -211,7 +211,8 @@ func (h *Host) policy(principal string) *guard.Policy {
 
 // compile makes rules of settings, and tells once what is wrong with them.
 func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
-	cfg := h.guardConfig(s, h.containment(s))
+	cfg := h.guardConfig(s, guard.Containment{})
+	cfg.Contain = func() guard.Containment { return h.containment(s) }
 	cfg.Scratch = scratchOf(h.scratch, principal)
 	rules, err := guard.New(cfg)
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	}
 	defer s.mcp.UnregisterSession(running, c.session.SessionID())
 	c.ctx = s.mcp.WithContext(running, c.session)
-	go s.host.Warm(LocalPrincipal)
+	go c.warm(running)
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
@@ -71,6 +71,7 @@ type stdioConn struct {
 
 	mu       sync.Mutex
 	calls    map[string]*stdioCall // requests in flight, by the JSON of their id
+	begun    int                   // how many there were
 	bytes    int                   // the length of their messages
 	finished chan struct{}         // closed when calls becomes empty; nil when nobody waits
 }
@@ -80,6 +81,28 @@ type stdioCall struct {
 	cancel    context.CancelCauseFunc
 	size      int  // of its message, in bytes
 	cancelled bool // by its client: no response may be sent
+}
+
+// quiet is how long there must have been nothing to do before the host prepares for commands. A client's first calls come
+// right behind its initialize, and the processor is theirs; a model thinks for longer than that before it runs anything.
+const quiet = 100 * time.Millisecond
+
+// warm prepares for the first command when the client has become quiet.
+func (c *stdioConn) warm(ctx context.Context) {
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for before, busy := 0, true; busy; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		busy = len(c.calls) > 0 || c.begun > before
+		before = c.begun
+		c.mu.Unlock()
+	}
+	c.server.host.Warm(LocalPrincipal)
 }
 
 // read handles messages until the input ends.
@@ -177,6 +200,7 @@ func (c *stdioConn) admit(id string, call *stdioCall) error {
 		return errNoRoom
 	}
 	c.calls[id] = call
+	c.begun++
 	c.bytes += call.size
 	return nil
 }
