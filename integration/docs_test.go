@@ -147,7 +147,7 @@ func TestRulesPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows := regexp.MustCompile("(?m)^\\| ?(.*?) ?\\| (.*) \\| (allow|ask|deny)\\b.*\\|$").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile(`(?m)^\| ?(.*?) ?\| (.*) \| (allow|ask|deny)\b.*\|$`).FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 30 {
 		t.Fatalf("only %d rows are found", len(rows))
 	}
