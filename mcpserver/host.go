@@ -51,6 +51,7 @@ type Host struct {
 	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
 
 	mu     sync.Mutex
+	bounds int                // how many are in bound
 	warned *settings.Settings // whose warnings were logged
 }
 
@@ -180,11 +181,13 @@ type bound struct {
 // last call.
 func (h *Host) policy(principal string) *guard.Policy {
 	now := h.settings.Reload()
-	last, _ := h.bound.Load(principal)
-	was, _ := last.(bound)
-	if was.settings == now && was.whole {
+	if was := h.boundTo(principal); was.settings == now && was.whole {
 		return was.policy
 	}
+	h.mu.Lock() // two policies of the same settings would count as different rules
+	defer h.mu.Unlock()
+	now = h.settings.Current() // which are newer if others were faster
+	was := h.boundTo(principal)
 	rules := was.policy
 	if was.settings != now {
 		compiled, err := h.compile(now, principal)
@@ -205,11 +208,36 @@ func (h *Host) policy(principal string) *guard.Policy {
 		caller.Own = []string{dir}
 	}
 	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
+	if was.policy == nil {
+		h.makeRoom()
+	}
 	h.bound.Store(principal, b)
 	return b.policy
 }
 
-// compile makes rules of settings, and tells once what is wrong with them.
+// maxBound is for how many principals rules are kept compiled.
+const maxBound = 1024
+
+// makeRoom forgets the rules of half of the principals when there are too many. The caller holds the lock.
+func (h *Host) makeRoom() {
+	if h.bounds++; h.bounds <= maxBound {
+		return
+	}
+	h.bound.Range(func(principal, _ any) bool {
+		h.bound.Delete(principal)
+		h.bounds--
+		return h.bounds > maxBound/2
+	})
+}
+
+// boundTo is what is bound to a principal, nothing at first.
+func (h *Host) boundTo(principal string) bound {
+	last, _ := h.bound.Load(principal)
+	b, _ := last.(bound)
+	return b
+}
+
+// compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
 func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
 	cfg := h.guardConfig(s, guard.Containment{})
 	cfg.Contain = func() guard.Containment { return h.containment(s) }
@@ -218,8 +246,6 @@ func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, e
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.warned != s {
 		h.warned = s
 		for _, w := range rules.Warnings() {

@@ -3,12 +3,15 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"toolhost/builtin"
+	"toolhost/guard"
 )
 
 func TestMain(m *testing.M) {
@@ -129,6 +132,29 @@ func TestNoHostWithoutRootOrWithWrongTool(t *testing.T) {
 		if h, err := Open(cfg); err == nil {
 			t.Errorf("%s: a host was opened", name)
 			h.Close()
+		}
+	}
+}
+
+// TestRulesOfMany: calls that come at once see the same rules, which a sandbox is kept for, and the rules of principals
+// that are many are not kept for ever.
+func TestRulesOfMany(t *testing.T) {
+	h, _ := openHost(t, nil)
+	policies := make([]*guard.Policy, 16)
+	var all sync.WaitGroup
+	for i := range policies {
+		all.Go(func() { policies[i] = h.policy("p") })
+	}
+	all.Wait()
+	for _, p := range policies {
+		if !p.SameRules(policies[0]) {
+			t.Error("the same settings were made different rules of")
+		}
+	}
+	for i := range 2 * maxBound {
+		h.policy(fmt.Sprint(i))
+		if h.bounds > maxBound {
+			t.Fatalf("the rules of %d principals are kept", h.bounds)
 		}
 	}
 }
