@@ -60,3 +60,17 @@ func room(path string) string {
 	first, _, _ := strings.Cut(rest, "/")
 	return first
 }
+
+// TestNothingIsFoundByName: a method that is looked up by a name known only at run time makes the linker keep every
+// method of every type, which costs each start megabytes. The executor of html/template does that, for one.
+func TestNothingIsFoundByName(t *testing.T) {
+	symbols, err := exec.Command("go", "tool", "nm", binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"reflect.Value.MethodByName", "text/template.(*state).evalField"} {
+		if strings.Contains(string(symbols), " "+name+"\n") {
+			t.Errorf("%s is linked in", name)
+		}
+	}
+}
