@@ -97,6 +97,13 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 	return c, nil
 }
 
+// has reports whether a principal has a cell.
+func (cs *cells) has(principal string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[principal] != nil
+}
+
 // stale names a principal whose cell has been idle too long, or longest where there are too many; "" if there is none.
 // The caller holds the lock.
 func (cs *cells) stale(mine string) string {

@@ -145,6 +145,9 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 		_, err := b.shell.get()
 		return err
 	}
+	if b.cells.has(principal) {
+		return nil // a command was faster
+	}
 	c, err := b.cells.enter(ctx, principal, policy)
 	if err != nil {
 		return err

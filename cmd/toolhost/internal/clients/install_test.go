@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -355,17 +356,27 @@ func TestChangedMeanwhile(t *testing.T) {
 func TestLocked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
 	const all = 16
-	n, done := 0, make(chan error)
+	var n, inside atomic.Int32 // to the race detector a lock on a file is none
+	done := make(chan error)
 	for range all {
-		go func() { done <- locked(t.Context(), file, func() error { n++; return nil }) }()
+		go func() {
+			done <- locked(t.Context(), file, func() error {
+				defer inside.Add(-1)
+				n.Add(1)
+				if inside.Add(1) != 1 {
+					return errors.New("two hold the lock")
+				}
+				return nil
+			})
+		}()
 	}
 	for range all {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}
-	if left, _ := os.ReadDir(filepath.Dir(file)); n != all || len(left) > 0 {
-		t.Errorf("%d of %d ran; left %v", n, all, left)
+	if left, _ := os.ReadDir(filepath.Dir(file)); n.Load() != all || len(left) > 0 {
+		t.Errorf("%d of %d ran; left %v", n.Load(), all, left)
 	}
 	err := locked(t.Context(), file, func() error {
 		ctx, cancel := context.WithCancel(t.Context())
