@@ -109,12 +109,17 @@ func (c *collector) checkLimit() {
 	}
 }
 
-// follow begins to keep the last max bytes of what comes from now on for reads by
-// offset, and returns the output so far.
+// follow begins to keep the last max bytes for reads by offset, those so far too
+// unless some of them are gone, and returns the output so far.
 func (c *collector) follow(max int) (soFar string, offset int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.log = &window{tail: ring{max: max}, total: c.win.total}
+	c.log = &window{tail: ring{max: max}}
+	if c.win.fits(0) {
+		c.log.write(c.win.head)
+		c.log.write(c.win.tail.bytes())
+	}
+	c.log.total = c.win.total
 	soFar, _ = c.win.text()
 	return soFar + string(c.clean.state()), c.win.total
 }

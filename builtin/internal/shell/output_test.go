@@ -262,3 +262,17 @@ func FuzzParseReport(f *testing.F) {
 		}
 	})
 }
+
+// TestFollowFromTheStart: what came before a command became a task can be read by offset, as long as all of it is there.
+func TestFollowFromTheStart(t *testing.T) {
+	for said, want := range map[string]string{"": "two\n", "one\n": "one\ntwo\n", strings.Repeat("x", 99) + "\n": "two\n"} {
+		c := newCollector(Config{Head: 10, Tail: 20, SpillMax: 100}, nil)
+		c.Write([]byte(said))
+		soFar, offset := c.follow(1000)
+		c.Write([]byte("two\n"))
+		text, from, _, _ := c.after(0)
+		if text != want || from != offset+4-int64(len(want)) || len(said) < 10 && soFar != said {
+			t.Errorf("after %.10q: %q from %d, want %q; so far %q to %d", said, text, from, want, soFar, offset)
+		}
+	}
+}
