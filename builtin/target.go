@@ -179,7 +179,10 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		Expect: t.expect,
 	}, content...)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
+		if !errors.Is(err, atomicfile.ErrTorn) {
+			err = fmt.Errorf("%s was not changed: %w", t.path, err)
+		}
+		return "", errors.Join(err, entry.Failed())
 	}
 	t.saw(env, content...)
 	if err := entry.Done(); err != nil {

@@ -7,6 +7,10 @@ import (
 	"os"
 )
 
+// ErrTorn is the error of a write in place that broke off and could not be
+// taken back. The file may hold parts of both contents until [Recover] has run.
+var ErrTorn = errors.New("the file may hold parts of its old and new content")
+
 // inPlace writes the content into the existing file. Old and new content are
 // in the journal before the first byte changes, and leave it when the new
 // content is durable: only in between can the file be torn.
@@ -35,8 +39,8 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if err := overwrite(f, r.content...); err != nil {
 		if undo := overwrite(f, old); undo != nil {
 			e.abandon()
-			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): it is kept in the journal (%s) and restored at the next start",
-				r.path(), bare(err), bare(undo), e.path)
+			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the journal (%s), and the next start of toolhost makes the file whole",
+				r.path(), bare(err), bare(undo), ErrTorn, e.path)
 		}
 		r.attrs.restore(f)
 		e.done()
