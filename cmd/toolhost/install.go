@@ -161,6 +161,9 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 			return err
 		}
 		_, err = fmt.Fprintf(out, "%s\nnext: %s\n", lines, client.Next)
+		if note := client.Note(r.Server); note != "" && err == nil {
+			_, err = fmt.Fprintf(out, "note: %s", note)
+		}
 		return err
 	}
 	report, err := client.Install(cmd.Context(), r)

@@ -32,6 +32,8 @@ type Client struct {
 	stdio, http func(Server) object
 	// secret is how the file refers to an environment variable in a header; empty when it cannot.
 	secret string
+	// note is what else must be done for an entry to work; nil: nothing.
+	note func(Server) string
 	// viaProgram makes the change through the client's own command where that is installed, because the
 	// client itself rewrites its file while it runs.
 	viaProgram bool
@@ -46,7 +48,8 @@ const callTimeout = 600
 // All returns the clients that are known, by name.
 func All() []Client {
 	return []Client{
-		claudeCode(), claudeDesktop(), codex(), copilot(), cursor(), gemini(), goose(), libreChat(), opencode(), vsCode(), windsurf(), zed(),
+		antigravity(), claudeCode(), claudeDesktop(), codex(), copilot(), cursor(), devin(), gemini(), goose(), libreChat(), opencode(), vsCode(),
+		windsurf(), zed(),
 	}
 }
 
@@ -109,6 +112,14 @@ func (c Client) Editable() bool { return c.format != nil }
 
 // TokenInClear reports whether an entry for HTTP must hold the bearer token itself.
 func (c Client) TokenInClear() bool { return c.http != nil && c.secret == "" }
+
+// Note is what else must be done for the entry of a server to work; empty when nothing.
+func (c Client) Note(s Server) string {
+	if c.note == nil {
+		return ""
+	}
+	return c.note(s)
+}
 
 // A Server is what a client is told of toolhost.
 type Server struct {

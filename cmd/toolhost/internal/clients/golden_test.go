@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -39,12 +40,20 @@ var samples = map[string][]sample{
 		{"BOM", "\xef\xbb\xbf{\n  \"a\": 1\n}\n"},
 		{"tabs", "{\n\t\"OURS\": {\n\t\t\"other\": {\n\t\t\t\"command\": \"x\"\n\t\t}\n\t}\n}\n"},
 		{"escapes", "{\n  \"\\u00fc\": \"\\ud83d\\ude00 \\/ é\",\n  \"OURS\": {}\n}\n"},
+		{"mixed line breaks", "{\r\n  \"OURS\": {\n    \"other\": {\"command\": \"x\"}\r\n  }\n}"},
+		{"other keys twice", "{\n  \"a\": {\"b\": 1, \"b\": 2},\n  \"OURS\": {\n    \"other\": {\"env\": {\"K\": \"1\", \"K\": \"2\"}}\n  }\n}\n"},
+		{"key in escapes", "{\n  \"\\u0061\": 1,\n  \"OURS\": {\n    \"oth\\u0065r\": {\"command\": \"other\"},\n    \"日本語\": {}\n  }\n}\n"},
+		{"closed on its line", "{\"a\": 1,\n \"OURS\": {\"other\": {\n  \"command\": \"x\"}}}"},
 		{"name elsewhere", "{\n  \"toolhost\": 1,\n  \"projects\": {\"toolhost\": {\"OURS\": {\"toolhost\": 2}}}\n}\n"},
 	},
 	"jsonc": {
 		{"comments", "// top\n{\n  // before\n  \"OURS\": {\n    \"other\": {\"command\": \"x\"} // behind\n    // last\n  } /* c */\n  // end\n}\n// after\n"},
 		{"comments only inside", "{\n  // nothing yet\n}\n"},
 		{"trailing commas", "{\n  \"a\": 1, // one\n  \"OURS\": {\n    \"other\": {\"command\": \"x\",}, // behind\n  },\n}\n"},
+		{"comment at the end of the file", "{\n  \"OURS\": {\n    \"other\": {} // { \"no\": 1, }\n  }\n} // no line break"},
+		{"comments everywhere", "/**/{/*a*/\"OURS\"/*b*/:/*c*/{/*d*/\"other\"/*e*/:/*f*/{}/*g*/,/*h*/}/*i*/}/*j*/"},
+		{"comment behind the last comma", "{\n  \"OURS\": {\n    \"other\": {}, // }\n    /* , */\n  },\n  // }\n}\n"},
+		{"BOM, tabs, CRLF, comments", "\xef\xbb\xbf{\r\n\t// c\r\n\t\"OURS\": {\r\n\t\t\"other\": {}, // d\r\n\t},\r\n}"},
 		{"comments and CRLF", "{\r\n  \"OURS\": {\r\n    \"other\": {} // behind\r\n  }\r\n}\r\n"},
 	},
 	"toml": {
@@ -56,6 +65,10 @@ var samples = map[string][]sample{
 		{"CRLF", "model = \"o3\"\r\n\r\n[mcp_servers.other]\r\ncommand = \"x\"\r\n"},
 		{"BOM", "\xef\xbb\xbfmodel = \"o3\"\n"},
 		{"tabs", "[a]\n\tb = 1\n\t[a.c]\n\t\td = \"\"\"\n[mcp_servers.toolhost]\n\"\"\"\n"},
+		{"dotted keys", "tui.theme = 'dark'\n\"tui\".\"näme\" = 1\n[mcp_servers]\nother.command = \"x\"\nother.env = { K = \"v\", \"a b\" = '[mcp_servers.toolhost]' }\n"},
+		{"quoted headers", "[ \"mcp_servers\" . 'other' ] # [mcp_servers.toolhost]\ncommand = 'x'\n\n\n"},
+		{"comment without a line break", "[mcp_servers.other]\ncommand = \"x\" # the end"},
+		{"BOM and CRLF", "\xef\xbb\xbf[mcp_servers.other]\r\ncommand = \"x\"\r\n"},
 		{"array of tables", "[[profile]]\nname = \"ü\"\n[[profile]]\nname = \"é\"\n"},
 	},
 	"yaml": {
@@ -70,6 +83,10 @@ var samples = map[string][]sample{
 		{"CRLF", "extensions:\r\n  developer:\r\n    enabled: true\r\nz: 1\r\n"},
 		{"BOM", "\xef\xbb\xbfGOOSE_MODEL: o3\n"},
 		{"document", "---\nGOOSE_MODEL: o3\nlist:\n- a\n- b: c\n"},
+		{"anchors", "x: &env {K: v}\nlist: &list\n- a\nextensions:\n  developer: &dev\n    envs: *env\n  memory:\n    <<: *dev\n    args: *list\nz: *list\n"},
+		{"text at the end", "extensions:\n  developer:\n    description: |+\n      kept\n\n      toolhost:\nz: >-\n  folded\n  extensions:\n"},
+		{"not indented list", "a:\n- b\n- c\nextensions:\n  developer: {type: builtin, enabled: true} # kept"},
+		{"BOM and CRLF", "\xef\xbb\xbfextensions:\r\n  developer:\r\n    enabled: true"},
 		{"unicode", "\"ü\": 'é'\nextensions:\n  \"größe\":\n    enabled: false\n"},
 	},
 }
@@ -190,6 +207,9 @@ func TestTakeUndoesPut(t *testing.T) {
 			without, err := c.take(with, local.Name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !strings.HasSuffix(s.body, "\n") && c.format != (jsonFormat{}) && c.format != (jsonFormat{strict: true}) {
+				without = bytes.TrimRight(without, "\r\n") // the last line had to be ended
 			}
 			if diff := cmp.Diff(s.body, string(without)); diff != "" {
 				t.Errorf("%s, %s (-before +after):\n%s", c.Name, s.name, diff)

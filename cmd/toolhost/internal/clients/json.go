@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -21,7 +22,7 @@ func (f jsonFormat) decode(body []byte) (map[string]any, error) {
 	}
 	plain := bytes.Clone(body)
 	if !f.strict {
-		standard, err := hujson.Standardize(plain)
+		standard, err := hujson.Standardize(ended(plain))
 		if err != nil {
 			return nil, jsonError(body, err)
 		}
@@ -65,8 +66,11 @@ type jsonTree struct {
 	oneLine bool
 }
 
+// ended is a body whose last line is ended, as hujson wants it behind a comment; editors do not care.
+func ended(body []byte) []byte { return append(slices.Clip(body), '\n') }
+
 func parseJSON(body []byte) (jsonTree, error) {
-	root, err := hujson.Parse(body)
+	root, err := hujson.Parse(ended(body))
 	if err != nil {
 		return jsonTree{}, jsonError(body, err)
 	}

@@ -30,11 +30,15 @@ func TestUserFiles(t *testing.T) {
 		{"claude-code", "linux", nil, nil, "/h/.claude.json"},
 		{"claude-code", "linux", map[string]string{"CLAUDE_CONFIG_DIR": "/c/"}, nil, "/c/.claude.json"},
 		{"claude-code", "windows", nil, nil, `/h\.claude.json`},
+		{"antigravity", "darwin", nil, nil, "/h/.gemini/config/mcp_config.json"},
 		{"codex", "linux", nil, nil, "/h/.codex/config.toml"},
 		{"codex", "darwin", map[string]string{"CODEX_HOME": "/c"}, nil, "/c/config.toml"},
 		{"copilot", "linux", nil, nil, "/h/.copilot/mcp-config.json"},
 		{"copilot", "linux", map[string]string{"COPILOT_HOME": "/c"}, nil, "/c/mcp-config.json"},
 		{"cursor", "darwin", nil, nil, "/h/.cursor/mcp.json"},
+		{"devin", "darwin", map[string]string{"XDG_CONFIG_HOME": "/x"}, nil, "/x/devin/mcp_config.json"},
+		{"devin", "linux", nil, nil, "/h/.config/devin/mcp_config.json"},
+		{"devin", "windows", windows, nil, `C:\R\devin\mcp_config.json`},
 		{"gemini", "linux", nil, nil, "/h/.gemini/settings.json"},
 		{"gemini", "linux", map[string]string{"GEMINI_CLI_HOME": "/g"}, nil, "/g/.gemini/settings.json"},
 		{"goose", "linux", nil, nil, "/h/.config/goose/config.yaml"},
@@ -137,8 +141,31 @@ func TestLines(t *testing.T) {
     url: "http://127.0.0.1:8377/mcp"
     headers:
       Authorization: "Bearer ${TOOLHOST_TOKEN}"
+    timeout: 600000
 `
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// TestNote: LibreChat reaches no private address that its file does not list.
+func TestNote(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                            "",
+		"http://127.0.0.1:8377/mcp":   `["127.0.0.1:8377"]`,
+		"http://[::1]:8377/mcp":       `["[::1]:8377"]`,
+		"https://10.0.0.5/mcp":        `["10.0.0.5:443"]`,
+		"http://tools/mcp":            `["tools:80"]`,
+		"https://tools.example.com":   "",
+		"https://192.0.2.1:8443/mcp":  "",
+		"http://localhost:8377/other": `["localhost:8377"]`,
+	} {
+		got := libreChat().Note(Server{URL: url})
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %s", url, got, want)
+		}
+	}
+	if note := cursor().Note(remote); note != "" {
+		t.Errorf("cursor: %q", note)
 	}
 }

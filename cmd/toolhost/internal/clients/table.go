@@ -1,5 +1,11 @@
 package clients
 
+import (
+	"net"
+	"net/url"
+	"strings"
+)
+
 // commandArgs is the plainest entry: a command and its arguments.
 func commandArgs(s Server) object {
 	return object{{key: "command", value: s.Command}, {key: "args", value: s.Args}}
@@ -67,12 +73,44 @@ func vsCode() Client {
 	return c
 }
 
+// windsurf is the older agent of Windsurf, Cascade. The one that took its place is [devin].
 func windsurf() Client {
 	c := Client{
-		Name: "windsurf", Title: "Windsurf", Next: "press refresh in the MCP panel of Windsurf, or restart it",
+		Name: "windsurf", Title: "Windsurf", Next: "press refresh in the MCP panel of Cascade, or restart Windsurf; its newer agent, Devin, has a file of its own: toolhost install devin",
 		format: jsonFormat{}, container: "mcpServers",
 		program: "windsurf", secret: "${env:" + TokenVariable + "}", stdio: commandArgs,
 		files: func(e Env) []string { return []string{e.home(".codeium", "windsurf", "mcp_config.json")} },
+	}
+	c.http = func(s Server) object { return object{{key: "serverUrl", value: s.URL}, c.bearer(s)} }
+	return c
+}
+
+// devin is the agent of Devin Desktop, which Windsurf became, and of the Devin CLI, since its version 3000.3. Its
+// documentation names no way to take a header from the environment.
+func devin() Client {
+	c := Client{
+		Name: "devin", Title: "Devin", Next: "start a new session of Devin; devin mcp list shows the server",
+		format: jsonFormat{}, container: "mcpServers", project: []string{".devin", "mcp_config.json"}, program: "devin",
+		files: func(e Env) []string {
+			if e.OS == "windows" {
+				return []string{e.support("devin", "mcp_config.json")}
+			}
+			return []string{e.config("devin", "mcp_config.json")}
+		},
+		stdio: commandArgs,
+	}
+	c.http = func(s Server) object { return object{{key: "url", value: s.URL}, c.bearer(s)} }
+	return c
+}
+
+// antigravity is the CLI and the editor that took the place of Gemini CLI for most accounts. Its documentation
+// names no way to take a header from the environment.
+func antigravity() Client {
+	c := Client{
+		Name: "antigravity", Title: "Antigravity", Next: "start a new session of Antigravity; agy mcp list shows the server",
+		format: jsonFormat{}, container: "mcpServers", project: []string{".agents", "mcp_config.json"}, program: "agy",
+		files: func(e Env) []string { return []string{e.home(".gemini", "config", "mcp_config.json")} },
+		stdio: commandArgs,
 	}
 	c.http = func(s Server) object { return object{{key: "serverUrl", value: s.URL}, c.bearer(s)} }
 	return c
@@ -197,14 +235,39 @@ func goose() Client {
 	return c
 }
 
+// libreChat waits 30 s for a call unless it is told otherwise, less than a command may take in the foreground.
 func libreChat() Client {
+	timeout := field{key: "timeout", value: callTimeout * 1000, once: true} // in milliseconds
 	c := Client{
 		Name: "librechat", Title: "LibreChat", Next: "add these lines to librechat.yaml of the LibreChat server and restart it",
 		container: "mcpServers", secret: "${" + TokenVariable + "}",
-		stdio: func(s Server) object { return typed("stdio", commandArgs(s)) },
+		stdio: func(s Server) object { return append(typed("stdio", commandArgs(s)), timeout) },
+		note:  allowedAddress,
 	}
 	c.http = func(s Server) object {
-		return typed("streamable-http", object{{key: "url", value: s.URL}, c.bearer(s)})
+		return append(typed("streamable-http", object{{key: "url", value: s.URL}, c.bearer(s)}), timeout)
 	}
 	return c
+}
+
+// allowedAddress is what librechat.yaml must say of a server that is not on the Internet: LibreChat reaches no
+// other by itself.
+func allowedAddress(s Server) string {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	host, port := u.Hostname(), u.Port()
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsPrivate() || ip == nil && strings.Contains(host, ".") {
+		return ""
+	}
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return "LibreChat reaches addresses of private networks only if librechat.yaml lists them (in its container, 127.0.0.1 is the container):\n\n" +
+		"mcpSettings:\n  allowedAddresses: [" + quote(net.JoinHostPort(host, port)) + "]\n"
 }
