@@ -106,10 +106,13 @@ func (d *door) routes() http.Handler {
 }
 
 // impatient does not wait for the bodies of requests that are refused, which net/http would read away at the pace of
-// their clients. Who reads a body, or has none to read, sets another time.
+// their clients, nor for clients that leave their answers unread. Who reads a body, or has none to read, sets another
+// time; so does a [callStream] for what it writes.
 func (d *door) impatient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d.cfg.limits.header)) // what has no connection to bound has none to hold
+		now, wire := time.Now(), http.NewResponseController(w)
+		_ = wire.SetReadDeadline(now.Add(d.cfg.limits.header))                       // what has no connection to bound has none to hold
+		_ = wire.SetWriteDeadline(now.Add(d.cfg.limits.header + d.cfg.limits.write)) // net/http reads before it answers
 		next.ServeHTTP(w, r)
 	})
 }
@@ -120,6 +123,10 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err := d.checkAddress(r); err != nil {
 		deny(w, http.StatusForbidden, err.Error())
+		return
+	}
+	if name := repeated(r.Header); name != "" {
+		deny(w, http.StatusBadRequest, fmt.Sprintf("the header %s is there more than once: a proxy could have obeyed another one", name))
 		return
 	}
 	who, ok := d.reception.identify(w, r)
@@ -158,6 +165,16 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 
 // attend serves what carries no message: the streams of legacy sessions, and their end.
 func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity, place *place) {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		deny(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
+		return
+	case !empty(r.Body):
+		// Only behind the end of a body is it noticed that the client is gone.
+		deny(w, http.StatusBadRequest, fmt.Sprintf("a %s carries no body: send messages by POST", r.Method))
+		return
+	}
 	if r.Method == http.MethodGet {
 		if no := place.listen(); no != nil {
 			no.send(w, envelope{})
@@ -236,13 +253,14 @@ func (d *door) checkAddress(r *http.Request) error {
 	if !d.knownHost(r.Host, r) {
 		return fmt.Errorf("this server is not addressed as %q", r.Host)
 	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return nil
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || !d.knownHost(u.Host, r) {
-		return fmt.Errorf("requests from the origin %q are not taken", origin)
+	for _, origin := range r.Header.Values("Origin") {
+		if origin == "" {
+			continue
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !d.knownHost(u.Host, r) {
+			return fmt.Errorf("requests from the origin %q are not taken", origin)
+		}
 	}
 	return nil
 }

@@ -120,6 +120,8 @@ func TestDoor(t *testing.T) {
 		{"a stream of an unknown session", webRequest{method: http.MethodGet, headers: map[string]string{"Mcp-Session-Id": "x"}}, 404},
 		{"the end of an unknown session", webRequest{method: http.MethodDelete, headers: map[string]string{"Mcp-Session-Id": "x"}}, 404},
 		{"a stream in the modern era", webRequest{method: http.MethodGet, headers: map[string]string{"MCP-Protocol-Version": "2026-07-28"}}, 405},
+		{"a method of no use", webRequest{method: http.MethodPut, body: initialize}, 405},
+		{"only the head", webRequest{method: http.MethodHead}, 405},
 		{"another content type", webRequest{body: initialize, headers: map[string]string{"Content-Type": "text/plain"}}, 415},
 		{"an unknown version", webRequest{body: legacyPing, headers: map[string]string{"MCP-Protocol-Version": "1999-01-01"}}, 400},
 	}

@@ -182,6 +182,7 @@ func (s *callStream) revoked(m envelope) {
 		return
 	}
 	s.begun = true
+	s.renew()
 	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
 	answer(s.w, http.StatusUnauthorized, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: errRevoked.Error()})
 }

@@ -12,7 +12,28 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 )
+
+// repeated finds a header that says twice what may be said once. Authorization is not among them: see
+// [reception.identify].
+func repeated(h http.Header) (name string) {
+	for _, name := range []string{
+		"Origin", "Content-Type", "Content-Encoding", mcp.HeaderProtocolVersion, server.HeaderKeySessionID,
+		mcp.HeaderMethod, mcp.HeaderName, headerLastEvent,
+	} {
+		if len(h.Values(name)) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+// empty reports whether a body ends before it has begun. It reads one byte at most.
+func empty(body io.Reader) bool {
+	n, err := io.ReadFull(body, make([]byte, 1))
+	return n == 0 && errors.Is(err, io.EOF)
+}
 
 // readBody reads the message that a request carries, as far as there is room for it, and leaves it to be read again.
 func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rejection) {
@@ -25,6 +46,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	wire := http.NewResponseController(w)
 	_ = wire.SetReadDeadline(time.Now().Add(room.a.limits.body)) // what has no connection to bound has none to hold
 	body, err := io.ReadAll(&roomReader{r: http.MaxBytesReader(w, r.Body, MaxMessage), room: room})
+	_ = wire.SetWriteDeadline(time.Now().Add(room.a.limits.write)) // the time to send is not that to read the answer
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -172,18 +174,110 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a reader of nothing", func(t *testing.T) {
-		conn, err := net.Dial("tcp", u.Host)
+	for name, request := range map[string]string{
+		"a reader of nothing": whole, "a stranger who reads nothing": head + "Content-Length: 0\r\n\r\n",
+		"a supervisor who reads nothing": "GET " + healthPath + " HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			many := strings.Repeat(request, 50)
+			for { // the server reads no more when it cannot write, and then gives the connection up
+				if _, err := io.WriteString(conn, many); err != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+// A timedWriter remembers until when its client may dawdle.
+type timedWriter struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (w *timedWriter) SetReadDeadline(t time.Time) error  { w.read = t; return nil }
+func (w *timedWriter) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
+
+// The time to read an answer begins with the answer: the work before it does not count.
+func TestTimeToRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{cfg: HTTPConfig{limits: usualLimits()}}
+		w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), write: time.Now()}
+		fresh := func(what string) {
+			t.Helper()
+			if left := time.Until(w.write); left < writeTime || left > writeTime+headerTime {
+				t.Errorf("%s: the client has %s to read", what, left)
+			}
+			time.Sleep(2 * writeTime)
+		}
+		d.impatient(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fresh("a new request") })).ServeHTTP(w, nil)
+		s := newCallStream(w, writeTime)
+		s.Flush()
+		fresh("a flush")
+		s.WriteHeader(http.StatusOK)
+		fresh("a status")
+		if _, err := s.Write([]byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		fresh("an answer")
+		newCallStream(w, writeTime).end(request("1"))
+		fresh("the end of the host")
+		newCallStream(w, writeTime).revoked(request("1"))
+		fresh("a revoked credential")
+	})
+}
+
+// What carries no message carries no body either: behind one it would not be noticed that the client is gone.
+func TestStreamsCarryNoBody(t *testing.T) {
+	h, _ := openHost(t, nil)
+	address, _ := serveWeb(t, h)
+	session := newSession(t, address, "")
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if resp, body := (webRequest{method: method, headers: session, body: "x"}).do(t, address); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %s %s", method, resp.Status, body)
+		}
+	}
+}
+
+// Of a header that stands twice, somebody on the way could have obeyed the other one.
+func TestRepeatedHeaders(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
+	address, _ := serveWeb(t, h)
+	q := modernCall("Read", `{"file_path":"a.txt"}`, "1")
+	for name, value := range map[string]string{
+		"Origin": "http://localhost", "Content-Type": "application/json", "Content-Encoding": "identity", "MCP-Protocol-Version": "2026-07-28",
+		"Mcp-Session-Id": "x", "Mcp-Method": "tools/call", "Mcp-Name": "Read", "Last-Event-ID": "x",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(q.body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
-		for { // the server reads no more when it cannot write, and then gives the connection up
-			if _, err := io.WriteString(conn, whole); err != nil {
-				return
-			}
+		for n, v := range q.headers {
+			req.Header.Set(n, v)
 		}
-	})
+		req.Header.Set("Authorization", "Bearer "+testToken)
+		req.Header.Del(name)
+		req.Header.Add(name, value)
+		req.Header.Add(name, value)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "more than once") {
+			t.Errorf("%s twice: %s %s", name, resp.Status, body)
+		}
+	}
+	req := q.with("Origin", "http://localhost")
+	if resp, body := req.do(t, address); resp.StatusCode != 200 {
+		t.Errorf("once: %s %s", resp.Status, body)
+	}
 }
 
 // A request that net/http itself must refuse gets an answer and harms nobody.

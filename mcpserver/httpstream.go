@@ -61,7 +61,13 @@ func (s *callStream) Flush() {
 }
 
 func (s *callStream) flush() {
+	s.renew()
 	_ = http.NewResponseController(s.w).Flush() // a client that is gone needs no flush
+}
+
+// renew gives the client time anew to read what is written next. One that does not read loses its connection.
+func (s *callStream) renew() {
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.unread)) // see impatient
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -81,6 +87,7 @@ func (s *callStream) begin(status int) {
 	}
 	maps.Copy(s.w.Header(), s.header)
 	s.begun, s.streams = true, streams
+	s.renew()
 	s.w.WriteHeader(status)
 }
 
@@ -108,9 +115,9 @@ const (
 	eventTail = "\n\n"
 )
 
-// write sends bytes. A client that does not read loses its connection.
+// write sends bytes.
 func (s *callStream) write(p []byte) (int, error) {
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.unread)) // see readBody
+	s.renew()
 	n, err := s.w.Write(p)
 	if s.streams && !s.wrote {
 		s.wrote = true
@@ -200,6 +207,7 @@ func (s *callStream) end(m envelope) {
 	case m.Method == "" || m.ID == nil:
 		s.begin(http.StatusAccepted)
 	default:
+		s.renew()
 		answer(s.w, http.StatusServiceUnavailable, &fault{id: m.ID, code: mcp.INTERNAL_ERROR, text: errClosed.Error()})
 	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
