@@ -29,6 +29,7 @@ type Analysis struct {
 	ChangesDir bool
 
 	braceWords int // made by brace expansion so far, see maxBraceWords
+	arrays     arrays
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -48,6 +49,7 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
+	array  bool   // name=(…) in a declaration
 	single bool   // exactly one word when it runs
 	prefix string // text every resulting word begins with, if known
 }

@@ -48,6 +48,7 @@ func Analyze(text string) (out *Analysis) {
 		return out
 	}
 	w.script(text)
+	w.declaresArrays()
 	if out.ChangesDir {
 		for i := range out.Commands {
 			out.Commands[i].moved = true
@@ -151,6 +152,9 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.declaration(n)
 	case *syntax.Assign:
 		w.arithmetic(n.Index)
+		if n.Name != nil && (n.Array != nil || n.Index != nil) {
+			w.out.arrays.add(n.Name.Value)
+		}
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
 	case *syntax.WordIter:
@@ -191,6 +195,7 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 	if n.Name == nil {
 		return true
 	}
+	w.out.arrays.add(n.Name.Lit())
 	var simple bool
 	if n.Stmt != nil {
 		_, simple = n.Stmt.Cmd.(*syntax.CallExpr)
@@ -258,6 +263,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		return
 	}
+	w.descriptors(call)
 	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: w.sourceOf(call)}
 	if len(c.Args) == 0 {
 		return
@@ -267,6 +273,17 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	}
 	w.simple(c, s.Redirs)
 	w.current = -1
+}
+
+// descriptors looks for {name[subscript]} right before a redirection, where bash
+// evaluates the subscript. The parser knows only subscripts without expansions.
+func (w *walker) descriptors(call *syntax.CallExpr) {
+	for _, arg := range call.Args {
+		end := int(arg.End().Offset())
+		if end < len(w.text) && strings.IndexByte("<>", w.text[end]) >= 0 && strings.HasSuffix(w.source(arg), "]}") {
+			w.undecided(true, "a redirection of a name that bash evaluates: "+w.source(arg))
+		}
+	}
 }
 
 // sourceOf joins the words of a call as they were written.
@@ -292,7 +309,9 @@ func (w *walker) sourceOf(call *syntax.CallExpr) string {
 // redirect lists the file of a redirection.
 func (w *walker) redirect(r *syntax.Redirect) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		w.setsVariable(strings.Trim(r.N.Value, "{}"), "0")
+		name := strings.Trim(r.N.Value, "{}")
+		w.variableName("a redirection", Word{Text: name, Static: true})
+		w.setsVariable(name, "0")
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -335,8 +354,9 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	switch {
 	case !name.Static:
 		w.undecided(true, "the name of the program is not known before it runs: "+name.Text)
-	case name.Text == "" || strings.ContainsAny(name.Text, " \t\n"):
-		w.undecided(true, "the name of the program is empty or holds white space")
+	case name.Text == "" || name.Text[0] == '-' || strings.ContainsAny(name.Text, " \t\n"):
+		// `time -- rm x` runs rm: to bash, but not to the parser, "--" belongs to time.
+		w.undecided(true, "the name of the program is empty, an option, or holds white space")
 	default:
 		w.special(stdin)
 	}

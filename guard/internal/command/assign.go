@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -139,19 +140,80 @@ func (w *walker) declared(a *syntax.Assign) Word {
 	case a.Naked:
 		return Word{Text: a.Name.Value, Static: a.Index == nil, single: true, prefix: a.Name.Value}
 	}
-	word := Word{Text: w.source(a), single: true, prefix: a.Name.Value + "="}
-	if a.Array != nil || a.Index != nil || a.Append || a.Value == nil {
+	word := Word{Text: w.source(a), single: true, prefix: a.Name.Value + "=", array: a.Array != nil}
+	if a.Array != nil || a.Index != nil || a.Value == nil {
 		return word
 	}
-	if v := w.word(a.Value); v.Static && !v.Home {
+	v := w.word(a.Value)
+	switch {
+	case v.Home:
+	case v.Static && !a.Append:
 		word.Text, word.Static = word.prefix+v.Text, true
+	default:
+		word.prefix += v.prefix
 	}
 	return word
+}
+
+// arrays are the variables of a text that are arrays, and those that are declared
+// with a value that is not known. Bash expands the value of a declared array that
+// begins with "(", though it was quoted: declare -a 'a=($(rm x))'.
+type arrays struct {
+	names    map[string]bool
+	declared []declared
+}
+
+// declared is a variable and the index of the command that declares it.
+type declared struct {
+	name    string
+	command int
+}
+
+func (a *arrays) add(name string) {
+	if a.names == nil {
+		a.names = map[string]bool{}
+	}
+	a.names[name] = true
+}
+
+const expandsArray = "the value of an array, which bash expands"
+
+// declaresArrays judges the declarations whose value was not known, now that it is
+// known which variables are arrays.
+func (w *walker) declaresArrays() {
+	for _, d := range w.out.arrays.declared {
+		if w.out.arrays.names[d.name] {
+			w.current = d.command
+			w.undecided(true, expandsArray)
+		}
+	}
+}
+
+// valueOf judges what a declaration gives a variable.
+func (w *walker) valueOf(name, value string, word Word, isArray bool) {
+	known := word.prefix
+	if _, after, ok := strings.Cut(word.prefix, "="); ok {
+		known = after
+	}
+	if isArray || word.array {
+		w.out.arrays.add(name)
+	}
+	switch {
+	case word.array || !strings.Contains(word.Text, "="):
+	case word.Static && !strings.HasPrefix(value, "("), known != "" && known[0] != '(' && !word.Static:
+	case isArray:
+		w.undecided(true, expandsArray)
+	default:
+		w.out.arrays.declared = append(w.out.arrays.declared, declared{name, w.current})
+	}
 }
 
 // declares judges a declaration, whether the parser took it for one or it was
 // found behind a wrapper or quotes.
 func (w *walker) declares(c Simple) {
+	isArray := slices.ContainsFunc(c.Args[1:], func(word Word) bool {
+		return len(word.Text) > 1 && word.Text[0] == '-' && strings.ContainsAny(word.Text, "aA")
+	})
 	for _, word := range c.Args[1:] {
 		name, value, _ := strings.Cut(word.Text, "=")
 		name = strings.TrimSuffix(name, "+")
@@ -172,6 +234,7 @@ func (w *walker) declares(c Simple) {
 			w.undecided(true, c.Name+" of a name that bash evaluates: "+name)
 			continue
 		}
+		w.valueOf(name, value, word, isArray)
 		if !word.Static {
 			value = "$"
 		}

@@ -11,6 +11,13 @@ const gitBuiltins = "add am annotate apply archive bisect blame branch bundle ca
 	"reflog remote repack replace rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout stash status stripspace submodule switch " +
 	"symbolic-ref tag update-index update-ref var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
 
+// gitScripts are subcommands that run commands by what they are for.
+const gitScripts = "difftool mergetool filter-branch for-each-repo send-email instaweb daemon hook credential"
+
+// gitStrategies are the merge strategies that git has itself; for any other it
+// starts git-merge-NAME.
+const gitStrategies = "ort recursive resolve octopus ours subtree"
+
 // gitReadOnly are the subcommands that only look, with any words that are not
 // in gitWrites. Others that look in some forms are in [gitLooks].
 const gitReadOnly = "annotate blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry count-objects describe diff diff-files diff-index diff-tree for-each-ref grep log " +
@@ -58,6 +65,17 @@ func gitSubcommand(c Simple) (index int, reason string) {
 	return i, reason
 }
 
+// gitProgram returns the subcommand that a program of git's own directory is, or
+// "?".
+func gitProgram(name string) string {
+	if sub, ok := strings.CutPrefix(name, "git-"); ok && oneOf(sub, gitBuiltins+" "+gitScripts) {
+		return sub
+	}
+	return "?"
+}
+
+func fixed(text string) Word { return Word{Text: text, Static: true, single: true} }
+
 // git judges the options of git that run commands. What a repository's own
 // configuration runs (pager, hooks, fsmonitor, filters) is not in the words;
 // the guard keeps that configuration clean.
@@ -81,11 +99,11 @@ func (w *walker) git(c Simple) {
 		w.undecided(true, "git "+sub+" may be an alias, or runs commands")
 		return
 	}
-	for _, word := range rest {
+	for i, word := range rest {
 		if word.Static && word.Text == "--" {
 			break
 		}
-		if gitRuns(sub, word) {
+		if gitRuns(sub, word) || gitMerges(sub, rest[i:]) {
 			w.undecided(true, "git "+sub+" "+word.Text+" can run commands")
 		}
 	}
@@ -97,7 +115,7 @@ func (w *walker) git(c Simple) {
 func gitRuns(sub string, word Word) bool {
 	if !word.Static {
 		// An option that runs something must be one word that starts with "-".
-		return word.mayBeOption() && !word.single && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
+		return word.mayBeOption() && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
 	}
 	text, _, _ := strings.Cut(word.Text, "=")
 	switch {
@@ -105,14 +123,36 @@ func gitRuns(sub string, word Word) bool {
 		return true
 	case len(text) > 2 && strings.HasPrefix(text, "--"):
 		return isStartOfOneOf(text, gitExecutes) || oneOf(sub, "clone init") && isStartOfOneOf(text, "--config --template")
-	case sub == "rebase":
-		return strings.HasPrefix(text, "-x") || text == "-i"
+	case sub == "rebase" && len(text) > 1 && text[0] == '-' && strings.IndexByte("XsSC", text[1]) < 0:
+		return strings.ContainsAny(text, "xi") // alone or in a cluster: -kix
 	case sub == "grep":
 		return strings.HasPrefix(text, "-O")
 	case sub == "clone":
 		return strings.HasPrefix(text, "-u") || strings.HasPrefix(text, "-c")
 	}
 	return false
+}
+
+// gitMerges reports whether the first of the words chooses a merge strategy that
+// is a program of its own.
+func gitMerges(sub string, words []Word) bool {
+	if !oneOf(sub, "merge pull rebase cherry-pick revert") || !words[0].Static {
+		return false
+	}
+	name, value, attached := strings.Cut(words[0].Text, "=")
+	switch {
+	case attached && len(name) > 5 && strings.HasPrefix("--strategy", name):
+	case words[0].Text == "-s", !attached && len(name) > 5 && strings.HasPrefix("--strategy", name):
+		if len(words) < 2 {
+			return false
+		}
+		value = words[1].Text
+	case strings.HasPrefix(words[0].Text, "-s") && sub != "revert":
+		value = words[0].Text[2:]
+	default:
+		return false
+	}
+	return !oneOf(value, gitStrategies)
 }
 
 // isStartOfOneOf reports whether text is the start of an element of list.

@@ -11,10 +11,13 @@ type launcher struct {
 
 // launcherOf returns the options of a program that start other programs.
 func launcherOf(name string) launcher {
+	if tool, version, ok := strings.Cut(name, "-"); ok && strings.Trim(version, "0123456789.") == "" {
+		name = tool // gcc-13
+	}
 	switch name {
 	case "tar", "gtar", "bsdtar":
 		return launcher{spec{short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude: transform:", permute: true, open: true},
-			"I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command", ""}
+			"I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command", ""}
 	case "rg":
 		return launcher{spec{short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", permute: true, open: true}, "z pre hostname-bin search-zip", ""}
 	case "sort", "gsort":
@@ -43,7 +46,7 @@ func launcherOf(name string) launcher {
 		return launcher{spec{short: "i:w:r:c:C:G:W:s:F:", permute: true, open: true}, "z", ""}
 	case "fzf":
 		return launcher{spec{short: "q:f:d:n:m:", permute: true, open: true}, "preview bind", ""}
-	case "ag", "bat", "batcat":
+	case "ag", "ack", "bat", "batcat", "delta":
 		return launcher{spec{permute: true, open: true}, "pager", ""}
 	case "cpio":
 		return launcher{spec{permute: true, open: true}, "rsh-command", ""}
@@ -56,13 +59,27 @@ func launcherOf(name string) launcher {
 	case "make", "gmake":
 		return launcher{spec{short: "C:f:I:j::l::o:W:", long: "directory: file: makefile:", permute: true, open: true}, "E eval", "SHELL= .SHELLFLAGS= MAKEFLAGS="}
 	case "go":
-		return launcher{words: "-exec -toolexec -vettool --exec --toolexec --vettool"}
-	case "gcc", "g++", "cc", "c++", "clang", "clang++":
-		return launcher{words: "-wrapper -fplugin= -B -specs="}
-	case "pdflatex", "xelatex", "lualatex", "latexmk", "tex", "latex":
-		return launcher{words: "-shell-escape --shell-escape -enable-write18 --enable-write18 -e"}
-	case "docker", "podman", "nerdctl", "kubectl", "oc":
+		return launcher{words: "-exec -toolexec -vettool --exec --toolexec --vettool -ldflags=-extld --ldflags=-extld GOFLAGS="}
+	case "gcc", "g++", "cc", "c++", "c99", "clang", "clang++", "gfortran", "tcc":
+		return launcher{words: "-wrapper -fplugin= -fpass-plugin= -iplugindir= -B -specs= --specs= -fuse-ld=/ -fuse-ld=. --ld-path= -Xclang -Xlinker -Wl,-plugin -Wl,--plugin -run @="}
+	case "ld", "ld.bfd", "ld.gold", "ld.lld", "gold":
+		return launcher{words: "-plugin --plugin @="}
+	case "ghc":
+		return launcher{words: "-e -F -pgm -fplugin= --interactive --run"}
+	case "openssl":
+		return launcher{words: "-engine -provider"}
+	case "exiftool":
+		return launcher{words: "-if -config -p -@"}
+	case "nmap":
+		return launcher{words: "--script --datadir"}
+	case "gs":
+		return launcher{words: "-dNOSAFER"}
+	case "pdflatex", "xelatex", "lualatex", "latexmk", "tex", "latex", "pdftex", "xetex", "luatex", "lualatex-dev":
+		return launcher{words: "-sh --sh -enable-write18 --enable-write18 -e -lua --lua"}
+	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc", "lxc", "incus":
 		return launcher{words: "run exec create debug attach"}
+	case "nix":
+		return launcher{words: "run shell develop -c --command"}
 	case "ip":
 		return launcher{words: "exec -b -batch"}
 	}
@@ -92,8 +109,15 @@ func (w *walker) launches(c Simple) {
 		return
 	}
 	p := l.options.parse(c.Args)
+	if oneOf(c.Name, "npm pnpm yarn") && len(p.operands) > 1 && (p.operands[0].Text == "set" || oneOf(p.operands[0].Text, "config c") && oneOf(p.operands[1].Text, "set edit")) {
+		w.undecided(true, c.Name+" config can set what runs its scripts")
+	}
 	if p.hasStartOf(l.launch) {
 		w.undecided(true, c.Name+" starts a program that an option names")
+	}
+	// The options of curl and diff make them read and write files, no more.
+	if word, ok := l.hiddenOption(c, p); ok && !oneOf(c.Name, "curl diff") {
+		w.undecided(true, c.Name+" with a word that may be an option: "+word.Text+" (put -- or ./ before it)")
 	}
 	for _, o := range p.options {
 		if oneOf(c.Name, "make gmake") && oneOf(o.name, "f file makefile") && (!o.value.Static || o.value.Text == "-" || strings.HasPrefix(o.value.Text, "/dev/")) {
@@ -102,13 +126,43 @@ func (w *walker) launches(c Simple) {
 	}
 }
 
+// hiddenOption returns an operand that may turn out to be an option that starts a
+// program: an expansion, or the name of a file. `tar cf a *` obeys a file that is
+// called "--checkpoint-action=exec=sh x".
+func (l launcher) hiddenOption(c Simple, p parsed) (Word, bool) {
+	operands := p.operands
+	if p.dashes >= 0 {
+		operands = operands[:p.dashes]
+	}
+	if oneOf(c.Name, "tar gtar bsdtar") && len(operands) > 0 && len(p.options) == 0 && operands[0].Static {
+		values := 0 // of the letters in `tar cf A`
+		for _, letter := range []byte(operands[0].Text) {
+			if l.options.shortTakes(letter) == 1 {
+				values++
+			}
+		}
+		operands = operands[min(1+values, len(operands)):]
+	}
+	for _, word := range operands {
+		// Programs that are given all files of a directory as a rule are those that a
+		// file's name is used against.
+		if !word.Static && word.mayBeOption() && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")) {
+			return word, true
+		}
+	}
+	return Word{}, false
+}
+
 // namesLaunch reports whether a word is in list, or starts with an element of
-// it that is an option or a variable.
+// it that is an option or a variable; "@=" stands for a file of options.
 func namesLaunch(word, list string) bool {
 	for list != "" {
 		var field string
 		field, list, _ = strings.Cut(list, " ")
 		prefix := field[0] == '-' || strings.HasSuffix(field, "=")
+		if field == "@=" {
+			field = "@"
+		}
 		if word == field || prefix && strings.HasPrefix(word, field) {
 			return true
 		}
@@ -116,63 +170,123 @@ func namesLaunch(word, list string) bool {
 	return false
 }
 
-// runner returns the index of the command in the words of a program that runs
-// it with the tools of a project (npx, uv run, bundle exec …), or 0.
-func runner(c Simple) int {
+// runners are programs that run a command with the tools of a project, and
+// subcommands those of them that do so by a subcommand of that meaning.
+const (
+	runners = "npx bunx pnpx uvx cross-env dotenv dotenvx"
+	// subcommandRunners wait for one of runVerbs; npm, pnpm and yarn run a script
+	// of their project by "run", which is no program.
+	subcommandRunners = "npm pnpm yarn bundle poetry pipenv pdm hatch rye uv pipx conda mamba micromamba mise asdf rbenv pyenv nodenv direnv devbox opam stack cabal pixi tox nvm fnm rvm"
+	runVerbs          = "exec x dlx run tool do"
+	// runnerValues are options of runners that take a word. After one that is not
+	// listed the next word may be its value or the program: both are looked at.
+	runnerValues = "-p --package -n --name --with --python --from --env-file --extra --group --project --directory -w --workspace --prefix --filter --spec --switch --cwd"
+	runnerFlags  = "-y --yes -q --quiet -s --silent --no --no-install --bun --isolated --offline --frozen --locked --no-sync -v --verbose -r --recursive --no-capture-output --keep-file-descriptors"
+	// dashRunners let operands of their own stand before "--" and the program.
+	dashRunners = "mise opam dotenv dotenvx stack cabal devbox pixi"
+)
+
+// runner returns where in the words of a program the command may begin that it
+// runs with the tools of a project (npx, uv run, bundle exec …).
+func runner(c Simple) []int {
 	i := 1
-	switch c.Name {
-	case "npx", "bunx", "pnpx", "uvx", "cross-env", "dotenv", "dotenvx":
-	case "npm", "pnpm", "yarn", "bundle", "poetry", "pipenv", "pdm", "hatch", "rye", "uv", "pipx", "conda", "mamba", "micromamba",
-		"mise", "asdf", "rbenv", "pyenv", "nodenv", "direnv", "devbox", "opam", "stack", "cabal":
-		i = c.subcommand(1)
-		if i == len(c.Args) || !oneOf(c.Args[i].Text, "exec x dlx run tool") || c.Args[i].Text == "run" && oneOf(c.Name, "npm pnpm yarn") {
-			return 0
+	if !oneOf(c.Name, runners) {
+		if !oneOf(c.Name, subcommandRunners) {
+			return nil
 		}
-		i++
-		if c.Name == "direnv" {
-			i++
+		if i = c.runVerb(); i == 0 {
+			return nil
 		}
-	default:
-		return 0
+		if i++; oneOf(c.Name, "direnv nvm rvm") {
+			i++ // a directory or a version
+		}
 	}
-	for i < len(c.Args) {
-		word := c.Args[i]
+	return c.programs(i)
+}
+
+// runVerb returns the index of the subcommand that runs something, or 0. A word
+// after an option may be its value.
+func (c Simple) runVerb() int {
+	value := false
+	for i, word := range c.Args[1:] {
 		switch {
-		case word.Static && word.Text == "--":
-			return min(i+1, len(c.Args)-1)
-		case word.Static && oneOf(word.Text, "-p --package -n --name --with --python --from --env-file --extra --group --project --directory -w --workspace"):
-			i++
-		case word.Static && (strings.HasPrefix(word.Text, "-") || strings.Contains(word.Text, "=") || c.Name == "uv" && word.Text == "run"):
+		case !word.Static:
+			return 0
+		case strings.HasPrefix(word.Text, "-"):
+			value = !strings.Contains(word.Text, "=")
+		case oneOf(word.Text, runVerbs) && (word.Text != "run" || !oneOf(c.Name, "npm pnpm yarn")):
+			return i + 1
+		case c.Name == "yarn" && oneOf(word.Text, "workspace workspaces foreach"):
+			value = true
+		case !value:
+			return 0
 		default:
-			return i
+			value = false
 		}
-		i++
 	}
 	return 0
 }
 
-// subcommand returns the index of the first word from i on that is no option.
-func (c Simple) subcommand(i int) int {
-	for i < len(c.Args) && c.Args[i].Static && strings.HasPrefix(c.Args[i].Text, "-") {
-		i++
+// programs returns the indices from i on at which the program may stand that a
+// runner starts.
+func (c Simple) programs(i int) (found []int) {
+	sure := true // the word before is no option that is not known
+	for ; i < len(c.Args); i++ {
+		word := c.Args[i]
+		switch {
+		case word.Static && word.Text == "--":
+			if i+1 < len(c.Args) {
+				found = append(found, i+1)
+			}
+			return found
+		case word.Static && oneOf(word.Text, runnerValues):
+			i++
+			sure = true
+		case word.Static && strings.HasPrefix(word.Text, "-"):
+			sure = strings.Contains(word.Text, "=") || oneOf(word.Text, runnerFlags)
+		case word.Static && (strings.Contains(word.Text, "=") || word.Text == "run" && oneOf(c.Name, "uv dotenv dotenvx")):
+			sure = true
+		default:
+			found = append(found, i)
+			if after := c.afterDashes(i); after > 0 && oneOf(c.Name, dashRunners) {
+				return append(found, after)
+			}
+			if sure {
+				return found
+			}
+			sure = true // it may have been the value of the option before it
+		}
 	}
-	return i
+	return found
 }
 
-// runs looks at the command that a runner runs. It is a program of the project
-// as a rule, which the allow rule for the runner is meant for; a deny rule sees
-// it as a form of the runner. Programs of the system are listed on their own.
-func (w *walker) runs(c Simple, first int) {
-	inner := c.Args[first:]
-	c.Args = c.Args[:first] // the options after that are the inner program's
-	w.launches(c)
-	if !inner[0].Static {
-		w.undecided(true, c.Name+" runs a program whose name is not known: "+inner[0].Text)
-		return
+// afterDashes returns the index of the word after the next "--", or 0.
+func (c Simple) afterDashes(i int) int {
+	for ; i+1 < len(c.Args); i++ {
+		if c.Args[i].Static && c.Args[i].Text == "--" {
+			return i + 1
+		}
 	}
-	cur := &w.out.Commands[w.current]
-	cur.variants = append(cur.variants, join(inner))
-	if known(inner[0].Text) {
-		w.inner(c.Name, inner, nil, nil)
+	return 0
+}
+
+// runs looks at the commands that a runner may run. It is a program of the
+// project as a rule, which the allow rule for the runner is meant for; a deny rule
+// sees it as a form of the runner. Programs of the system are listed on their own.
+func (w *walker) runs(c Simple, starts []int) {
+	args := c.Args
+	c.Args = args[:starts[0]] // the options after that are the inner program's
+	w.launches(c)
+	for _, first := range starts {
+		inner := args[first:]
+		if !inner[0].Static {
+			w.undecided(true, c.Name+" runs a program whose name is not known: "+inner[0].Text)
+			return
+		}
+		cur := &w.out.Commands[w.current]
+		cur.variants = append(cur.variants, join(inner))
+		if known(inner[0].Text) {
+			w.inner(c.Name, inner, nil, nil)
+		}
 	}
 }

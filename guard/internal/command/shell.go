@@ -155,6 +155,8 @@ func (w *walker) builtin(c Simple) {
 		w.out.ChangesDir = true
 	case "eval":
 		w.eval(operands)
+	case "jobs":
+		w.jobs(c)
 	case "trap":
 		w.trap(operands)
 	case ".", "source":
@@ -193,6 +195,22 @@ func (w *walker) eval(operands []Word) {
 	script.Text = join(operands)
 	w.out.Commands[w.current].transparent = script.Static
 	w.textOf("eval", script, w.posix, w.funcs)
+}
+
+// jobs looks at `jobs -x COMMAND`, which runs it.
+func (w *walker) jobs(c Simple) {
+	for i, word := range c.Args[1:] {
+		switch {
+		case !word.Static:
+			w.undecided(true, "jobs with a word that may be -x: "+word.Text)
+			return
+		case !strings.HasPrefix(word.Text, "-"):
+			return
+		case strings.Contains(word.Text, "x") && i+2 < len(c.Args):
+			w.inner("jobs -x", c.Args[i+2:], nil, nil)
+			return
+		}
+	}
 }
 
 // trap analyses the text that a signal will run.
@@ -267,6 +285,7 @@ func (w *walker) names(c Simple) {
 	for _, o := range p.options {
 		if oneOf(o.name, named) {
 			w.variable(c.Name+of, o.value)
+			w.out.arrays.add(o.value.Text)
 		}
 	}
 	if p.has("C") || c.Name == "unset" && p.has("f") {
@@ -279,6 +298,9 @@ func (w *walker) names(c Simple) {
 	if operands {
 		for _, word := range p.operands {
 			w.variable(c.Name+of, word)
+			if oneOf(c.Name, "mapfile readarray") {
+				w.out.arrays.add(word.Text)
+			}
 		}
 	}
 }

@@ -29,13 +29,14 @@ type option struct {
 type parsed struct {
 	options  []option
 	operands []Word
+	dashes   int    // how many operands precede "--", -1 if it is not there
 	rest     int    // index of the first operand, len(args) if there is none
 	unsure   string // why the options could not be told from the operands
 }
 
 // parse reads args[1:].
 func (s spec) parse(args []Word) parsed {
-	p := parsed{rest: len(args)}
+	p := parsed{rest: len(args), dashes: -1}
 	for i := 1; i < len(args); i++ {
 		word := args[i]
 		if !word.Static && word.mayBeOption() && !s.open {
@@ -52,6 +53,7 @@ func (s spec) parse(args []Word) parsed {
 			}
 			p.operands = append(p.operands, word)
 		case text == "--":
+			p.dashes = len(p.operands)
 			p.rest = min(p.rest, i+1)
 			p.operands = append(p.operands, args[i+1:]...)
 			return p

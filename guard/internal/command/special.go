@@ -20,7 +20,7 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	case "bash", "sh", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
 		w.shell(c, stdin)
 	case "eval", "trap", ".", "source", "cd", "pushd", "popd", "alias", "enable", "hash", "shopt", "set", "bind", "complete", "compgen",
-		"mapfile", "readarray", "fc", "test", "[", "printf", "read", "unset", "wait", "let", "getopts",
+		"mapfile", "readarray", "fc", "jobs", "test", "[", "printf", "read", "unset", "wait", "let", "getopts",
 		"declare", "typeset", "local", "export", "readonly", "nameref":
 		w.builtin(c)
 	case "find", "gfind", "bfs":
@@ -29,6 +29,8 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		w.fd(c)
 	case "git":
 		w.git(c)
+	case "git-" + gitProgram(c.Name): // /usr/lib/git-core/git-push
+		w.inner(c.Name, append([]Word{fixed("git"), fixed(gitProgram(c.Name))}, c.Args[1:]...), nil, stdin)
 	case "sed", "gsed":
 		w.sed(c)
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
@@ -54,8 +56,8 @@ func (w *walker) executes(c Simple) {
 		w.undecided(true, c.Name+" "+startsOthers)
 		return
 	}
-	if first := runner(c); first > 0 {
-		w.runs(c, first)
+	if starts := runner(c); len(starts) > 0 {
+		w.runs(c, starts)
 		return
 	}
 	w.launches(c)
@@ -68,7 +70,8 @@ func isInterpreter(name string) bool {
 	switch name {
 	case "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia",
 		"osascript", "pwsh", "powershell", "ts-node", "tsx", "groovy", "scala", "jshell", "erl", "elixir", "iex", "ghci", "runghc", "ocaml",
-		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish":
+		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish",
+		"vite-node", "babel-node", "esno", "jiti", "zx", "coffee", "swipl":
 		return true
 	}
 	return false
@@ -80,13 +83,18 @@ func startsCommands(name string) bool {
 	switch name {
 	case "ssh", "scp", "sftp", "mosh", "su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "systemd-run", "script", "watch", "at", "batch", "crontab",
 		"parallel", "entr", "screen", "tmux", "strace", "ltrace", "perf", "valgrind", "proot", "fakeroot", "catchsegv", "torify", "torsocks", "proxychains", "proxychains4",
-		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "less", "more", "most", "man", "info", "ld.so", "ld-linux-x86-64.so.2", "ld-linux.so.2",
+		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "less", "more", "most", "man", "info", "ld.so",
 		"nix-shell", "firejail", "bwrap", "setpriv", "start-stop-daemon", "daemonize", "socat", "ncat", "nc", "watchexec", "nodemon", "concurrently",
 		"run-parts", "dbus-run-session", "dbus-launch", "xvfb-run", "faketime", "linux32", "linux64", "setarch", "i386", "x86_64", "prlimit", "cgexec", "numactl",
-		"logsave", "cpulimit", "choom", "uclampset", "coreutils", "m4", "rlwrap", "ssh-agent", "capsh", "hyperfine", "ansible", "gdbserver":
+		"logsave", "cpulimit", "choom", "uclampset", "coreutils", "m4", "rlwrap", "ssh-agent", "capsh", "hyperfine", "ansible", "gdbserver",
+		"sg", "newgrp", "login", "run0", "systemd-inhibit", "systemd-cat", "systemd-nspawn", "machinectl", "runcon", "aa-exec", "gosu", "su-exec", "tini", "dumb-init", "catatonit",
+		"chpst", "softlimit", "setuidgid", "envdir", "envuidgid", "setlock", "pgrphack", "with-contenv", "s6-setuidgid", "s6-envdir", "s6-softlimit", "s6-applyuidgid",
+		"eatmydata", "sem", "run-one", "run-this-one", "keep-one-running", "timelimit", "retry", "trickle", "nocache", "schedtool",
+		"chronic", "ifne", "lckdo", "mispipe", "pee", "zrun", "vipe", "vidir", "vipw", "visudo", "sudoedit", "logrotate", "mutt", "neomutt", "git-shell",
+		"aws-vault", "chamber", "doppler", "envchain", "foreman", "honcho", "start-server-and-test", "cross-env-shell":
 		return true
 	}
-	return false
+	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") || strings.HasPrefix(name, "ld64.so")
 }
 
 // asksVersion reports whether a command does nothing but print a version or a

@@ -101,6 +101,11 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 	if len(inner) < wr.skip {
 		return
 	}
+	for _, word := range inner[:wr.skip] {
+		if !word.Static && !word.single {
+			w.undecided(true, c.Name+" with an operand that may become several words: "+word.Text)
+		}
+	}
 	if inner = inner[wr.skip:]; len(inner) == 0 {
 		w.alone(c.Name, p)
 		return
