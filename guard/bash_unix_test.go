@@ -12,14 +12,18 @@ import (
 
 // contained is a sandbox that holds everything.
 func contained(c *Config) {
-	c.Containment = Containment{Writes: true, Denies: true, Name: "namespaces"}
+	c.Contain = func() Containment { return Containment{Writes: true, Denies: true, Name: "namespaces"} }
 }
 
 func writesOnly(c *Config) {
-	c.Containment = Containment{Writes: true, Name: "landlock", Why: "it cannot hide files"}
+	c.Contain = func() Containment {
+		return Containment{Writes: true, Name: "landlock", Why: "it cannot hide files"}
+	}
 }
 
-func uncontained(c *Config) { c.Containment = Containment{Why: "no backend works here"} }
+func uncontained(c *Config) {
+	c.Contain = func() Containment { return Containment{Why: "no backend works here"} }
+}
 
 func TestJudgeBash(t *testing.T) {
 	tests := []struct {

@@ -37,10 +37,9 @@ type Config struct {
 	RuleFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
-	// Containment is what holds Bash commands.
-	Containment Containment
-	// Contain is asked for that in place of Containment, if it is set, when the first
-	// command is judged: finding out takes a moment that files need not wait for.
+	// Contain says what holds Bash commands. It is asked once, when the first command
+	// is judged: finding out takes a moment that files need not wait for. Nil: nothing
+	// holds them.
 	Contain func() Containment
 }
 
@@ -134,10 +133,10 @@ func New(cfg Config) (*Policy, error) {
 
 // containmentOf returns what holds commands, found out once.
 func containmentOf(cfg Config) func() Containment {
-	if cfg.Contain != nil {
-		return sync.OnceValue(cfg.Contain)
+	if cfg.Contain == nil {
+		return func() Containment { return Containment{} }
 	}
-	return func() Containment { return cfg.Containment }
+	return sync.OnceValue(cfg.Contain)
 }
 
 // realOf is the real path of a directory, "" for none.

@@ -33,7 +33,7 @@ func (h *Host) newHookRunner() *hook.Runner {
 // cannot be found out the hook runs.
 func (h *Host) concerns(rule string, c hook.Call) bool {
 	asked := &settings.Settings{Ask: []settings.Entry{{Text: rule}}, DefaultMode: settings.ModeBypass}
-	policy, err := guard.New(h.guardConfig(asked, guard.Containment{Writes: true, Denies: true}))
+	policy, err := guard.New(h.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} }))
 	if err != nil || len(policy.Warnings()) > 0 {
 		return true
 	}

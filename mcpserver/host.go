@@ -110,11 +110,11 @@ func (h *Host) open() error {
 	}
 	h.scopes = newScopeTable(scopeConfig{seen: h.seen, gate: h.gateOptions, secret: key, keys: scopeKeys(h.cfg.ScopeKeys), strict: h.cfg.StrictScope})
 	// The rules are compiled again when it is known what contains commands; here it shows what cannot be served.
-	if _, err = guard.New(h.guardConfig(h.settings.Current(), guard.Containment{})); err != nil {
+	if _, err = guard.New(h.guardConfig(h.settings.Current(), nil)); err != nil {
 		return err
 	}
 	everything := settings.Settings{Broken: []error{errors.New("the rules could not be compiled; the log says why")}}
-	h.nothing, err = guard.New(h.guardConfig(&everything, guard.Containment{}))
+	h.nothing, err = guard.New(h.guardConfig(&everything, nil))
 	return err
 }
 
@@ -239,8 +239,7 @@ func (h *Host) boundTo(principal string) bound {
 
 // compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
 func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
-	cfg := h.guardConfig(s, guard.Containment{})
-	cfg.Contain = func() guard.Containment { return h.containment(s) }
+	cfg := h.guardConfig(s, func() guard.Containment { return h.containment(s) })
 	cfg.Scratch = scratchOf(h.scratch, principal)
 	rules, err := guard.New(cfg)
 	if err != nil {
@@ -277,8 +276,8 @@ func (h *Host) containment(s *settings.Settings) guard.Containment {
 	return h.box.Containment()
 }
 
-// guardConfig is what the rules are made of.
-func (h *Host) guardConfig(s *settings.Settings, held guard.Containment) guard.Config {
+// guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
+func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
 	cfg := h.where
 	files := slices.Clone(cfg.Files)
 	if cfg.UserConfigDir != "" {
@@ -286,7 +285,7 @@ func (h *Host) guardConfig(s *settings.Settings, held guard.Containment) guard.C
 	}
 	return guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: cfg.StateDir,
-		RuleFiles: files, Settings: s, Containment: held, Scratch: h.scratch,
+		RuleFiles: files, Settings: s, Contain: contain, Scratch: h.scratch,
 	}
 }
 
