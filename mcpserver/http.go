@@ -42,9 +42,12 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	if cfg.Verifier == nil {
 		return errors.New("a server on a port must know its callers: any page in a browser can reach it")
 	}
+	if cfg.limits == (httpLimits{}) {
+		cfg.limits = usualLimits()
+	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	sessions := newSessionTable()
+	sessions := newSessionTable(cfg.limits.sessions)
 	s.host.counts.sessions.Store(sessions)
 	library := server.NewStreamableHTTPServer(s.mcp,
 		server.WithEndpointPath(Endpoint),
@@ -53,10 +56,8 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		server.WithStreamableHTTPLogger(s.host.log),
 		server.WithDisableLocalhostProtection(true), // the door knows the names
 	)
-	if cfg.limits == (httpLimits{}) {
-		cfg.limits = usualLimits()
-	}
 	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), base: base}
+	sessions.ended = door.forget
 	web := &http.Server{
 		Handler:           door.impatient(door.routes()),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -159,6 +160,10 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, wrong)
 		return
 	}
+	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {
+		(&rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("an initialize message is at most %d bytes long", maxInitialize)}).send(w, m)
+		return
+	}
 	d.server.host.nameSession(&m, body)
 	d.post(w, r, m, place, who)
 }
@@ -186,14 +191,18 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 	defer release()
 	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
 	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
-	if legacy && r.Method == http.MethodGet && event != "" {
-		d.kept.resume(ctx, newCallStream(w, d.cfg.limits.write), session, event)
-		return
+	if legacy && r.Method == http.MethodGet {
+		var leave context.CancelFunc
+		ctx, leave = d.sessions.within(ctx, session)
+		defer leave()
+		if event != "" {
+			d.kept.resume(ctx, newCallStream(w, d.cfg.limits.write), session, event)
+			return
+		}
 	}
 	d.next.ServeHTTP(newCallStream(w, d.cfg.limits.write), r.WithContext(withClient(ctx, &client{who: who})))
 	if legacy && r.Method == http.MethodDelete {
-		d.kept.end(session)
-		d.server.host.scopes.end(scopeKey{who.Principal, kindSession, session})
+		d.end(who.Principal, session)
 	}
 }
 

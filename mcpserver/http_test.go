@@ -148,8 +148,12 @@ func TestLegacySession(t *testing.T) {
 	if resp, body := (webRequest{body: legacyPing, headers: session}).do(t, url); resp.StatusCode != 200 {
 		t.Errorf("ping: %d %s", resp.StatusCode, body)
 	}
+	stream := webRequest{method: http.MethodGet, headers: session}.open(t, url)
 	if resp, _ := (webRequest{method: http.MethodDelete, headers: session}).do(t, url); resp.StatusCode != 200 {
 		t.Errorf("end: %d", resp.StatusCode)
+	}
+	if text, err := io.ReadAll(stream.resp.Body); err != nil || len(text) > 0 { // the test hangs if the stream goes on
+		t.Errorf("the stream of an ended session: %q %v", text, err)
 	}
 	if resp, _ := (webRequest{body: legacyPing, headers: session}).do(t, url); resp.StatusCode != 404 {
 		t.Errorf("ping after the end: %d", resp.StatusCode)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"toolhost/builtin"
@@ -116,21 +117,87 @@ func TestForeignSession(t *testing.T) {
 }
 
 func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
-	table := newSessionTable()
+	const most = 50
+	table := newSessionTable(most)
+	var gone []string
+	table.ended = func(principal, id string) { gone = append(gone, principal) }
 	alice, bob := ownSessions{table, auth.Identity{Principal: "alice"}}, ownSessions{table, auth.Identity{Principal: "bob"}}
-	id := alice.Generate()
-	for range MaxSessions + 10 {
+	id, first := alice.Generate(), bob.Generate()
+	for range most {
 		bob.Generate()
+		if _, err := bob.Validate(first); err != nil {
+			t.Fatal("the session that was used last goes first")
+		}
 	}
 	if _, err := alice.Validate(id); err != nil {
 		t.Error("the session of one was pushed out by another")
 	}
-	if len(table.known) > MaxSessions {
-		t.Errorf("%d sessions, %d are the most", len(table.known), MaxSessions)
+	if len(table.known) != most || table.byUsed.Len() != most || table.of["bob"] != most-1 {
+		t.Errorf("%d sessions, %d by use, %v; %d are the most", len(table.known), table.byUsed.Len(), table.of, most)
+	}
+	if len(gone) != 2 || slices.Contains(gone, "alice") {
+		t.Errorf("it is told of the end of %v", gone)
 	}
 	nobody := ownSessions{table: table}
 	if _, err := nobody.Validate(nobody.Generate()); err == nil {
 		t.Error("nobody has a session")
+	}
+}
+
+func TestSessionsEndByThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newSessionTable(10)
+		var gone []string
+		table.ended = func(_, id string) { gone = append(gone, id) }
+		valid, revoke := context.WithCancel(t.Context())
+		p := ownSessions{table, auth.Identity{Principal: "p", Valid: valid}}
+		used, idle, revoked := p.Generate(), p.Generate(), p.Generate()
+		time.Sleep(SessionIdle)
+		for _, id := range []string{used, revoked} {
+			if _, err := p.Validate(id); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		p.Generate()
+		if !slices.Equal(gone, []string{idle}) {
+			t.Errorf("after %s of idleness it is told of %v, want %s", SessionIdle, gone, idle)
+		}
+		revoke()
+		if _, err := p.Validate(revoked); err == nil || !slices.Equal(gone, []string{idle, revoked}) {
+			t.Errorf("after its credential was revoked: %v, it is told of %v", err, gone)
+		}
+	})
+}
+
+// The library forgets a session when the table does, with its stream.
+func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "alpha\n"})
+	url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = usualLimits(); c.limits.sessions = 2 })
+	first := newSession(t, url, "")
+	if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: first}).do(t, url); !strings.Contains(body, "alpha") {
+		t.Fatal(body)
+	}
+	stream := webRequest{method: http.MethodGet, headers: first}.open(t, url)
+	newSession(t, url, "")
+	newSession(t, url, "")
+	if text, err := io.ReadAll(stream.resp.Body); err != nil || len(text) > 0 { // the test hangs if the stream goes on
+		t.Errorf("%q %v", text, err)
+	}
+	if resp, _ := (webRequest{body: legacyPing, headers: first}).do(t, url); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the forgotten session: %s", resp.Status)
+	}
+	if n := len(h.scopes.byKey); n != 0 {
+		t.Errorf("%d scopes are left", n)
+	}
+}
+
+// What a client says of itself is kept as long as its session.
+func TestLongInitialize(t *testing.T) {
+	url, _ := startWeb(t, nil)
+	long := strings.Replace(initialize, `"name":"t"`, `"name":"`+strings.Repeat("t", maxInitialize)+`"`, 1)
+	if resp, body := (webRequest{body: long}).do(t, url); resp.StatusCode != http.StatusRequestEntityTooLarge || resp.Header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("%s %s", resp.Status, body)
 	}
 }
 

@@ -26,6 +26,9 @@ const (
 	maxHeader = 64 << 10
 	// MaxStreams is how many streams of legacy sessions may be open, which are held without a call.
 	MaxStreams = 2048
+	// maxInitialize bounds the message that begins a legacy session, in bytes: what a client says of itself there is kept
+	// as long as the session.
+	maxInitialize = 64 << 10
 	// retryAfter is how long a client that is refused for want of room should wait.
 	retryAfter = 2 * time.Second
 )
@@ -33,6 +36,7 @@ const (
 // httpLimits are the limits of one server. Tests make them small.
 type httpLimits struct {
 	inFlight, streams         int
+	sessions                  int
 	bytes                     int64
 	header, body, write, idle time.Duration
 }
@@ -40,7 +44,7 @@ type httpLimits struct {
 // usualLimits are those of every server.
 func usualLimits() httpLimits {
 	return httpLimits{
-		inFlight: MaxInFlight, streams: MaxStreams, bytes: MaxBytesInFlight,
+		inFlight: MaxInFlight, streams: MaxStreams, sessions: MaxSessions, bytes: MaxBytesInFlight,
 		header: headerTime, body: bodyTime, write: writeTime, idle: idleTime,
 	}
 }

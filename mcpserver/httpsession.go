@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,15 +21,23 @@ const MaxSessions = 10_000
 // A sessionTable makes and remembers the session ids of legacy clients. Ids are ours alone, and good for whom they
 // were made: the library would accept any that look right, and would bind none to its principal.
 type sessionTable struct {
-	mu    sync.Mutex
-	known map[string]*webSession
+	most int // at once
+	// ended is told of a session that ended without its client's doing. Nil: nobody is.
+	ended func(principal, id string)
+
+	mu     sync.Mutex
+	known  map[string]*list.Element // of *webSession
+	byUsed *list.List               // the longest idle one first
+	of     map[string]int           // principal → how many sessions it has
 }
 
 // A webSession is one session of a legacy client.
 type webSession struct {
-	principal string
-	valid     context.Context // ends with the credential that opened it; nil: never
-	used      time.Time
+	id, principal string
+	valid         context.Context // ends with the credential that opened it; nil: never
+	life          context.Context // ends with the session
+	finish        context.CancelFunc
+	used          time.Time
 }
 
 // over reports whether a session has ended by itself.
@@ -36,7 +45,9 @@ func (s *webSession) over(now time.Time) bool {
 	return now.Sub(s.used) > SessionIdle || s.valid != nil && s.valid.Err() != nil
 }
 
-func newSessionTable() *sessionTable { return &sessionTable{known: map[string]*webSession{}} }
+func newSessionTable(most int) *sessionTable {
+	return &sessionTable{most: most, known: map[string]*list.Element{}, byUsed: list.New(), of: map[string]int{}}
+}
 
 var _ server.SessionIdManagerResolver = (*sessionTable)(nil)
 
@@ -59,40 +70,61 @@ type ownSessions struct {
 
 // Generate makes the id of a new session.
 func (o ownSessions) Generate() string {
-	id := rand.Text()
-	now := time.Now()
-	o.table.mu.Lock()
-	defer o.table.mu.Unlock()
-	if len(o.table.known) >= MaxSessions {
-		o.table.forget(now)
+	t, id := o.table, rand.Text()
+	if o.who.Principal == "" {
+		return id
 	}
-	if o.who.Principal != "" {
-		o.table.known[id] = &webSession{principal: o.who.Principal, valid: o.who.Valid, used: now}
-	}
+	t.mu.Lock()
+	gone := t.makeRoom(time.Now())
+	s := &webSession{id: id, principal: o.who.Principal, valid: o.who.Valid, used: time.Now()}
+	s.life, s.finish = context.WithCancel(context.Background())
+	t.known[id] = t.byUsed.PushBack(s)
+	t.of[o.who.Principal]++
+	t.mu.Unlock()
+	t.tell(gone)
 	return id
 }
 
-// forget drops the sessions that are over, or else the longest idle one of the principal that has most, so that nobody
-// pushes out another's. The caller holds the lock.
-func (t *sessionTable) forget(now time.Time) {
-	count, most := map[string]int{}, ""
-	for id, s := range t.known {
-		if s.over(now) {
-			delete(t.known, id)
-			continue
-		}
-		if count[s.principal]++; count[s.principal] > count[most] {
-			most = s.principal
+// makeRoom drops the sessions that have been idle too long, and else the longest idle one of the principal that has
+// most, so that nobody pushes out another's. The caller holds the lock, and tells of what was dropped when it does not.
+func (t *sessionTable) makeRoom(now time.Time) (gone []*webSession) {
+	for e := t.byUsed.Front(); e != nil && now.Sub(e.Value.(*webSession).used) > SessionIdle; e = t.byUsed.Front() {
+		gone = append(gone, t.drop(e))
+	}
+	if len(t.known) < t.most {
+		return gone
+	}
+	most := ""
+	for principal, n := range t.of {
+		if n > t.of[most] || n == t.of[most] && principal < most {
+			most = principal
 		}
 	}
-	oldest := ""
-	for id, s := range t.known {
-		if s.principal == most && (oldest == "" || s.used.Before(t.known[oldest].used)) {
-			oldest = id
+	for e := t.byUsed.Front(); e != nil; e = e.Next() {
+		if e.Value.(*webSession).principal == most {
+			return append(gone, t.drop(e))
 		}
 	}
-	if len(t.known) >= MaxSessions {
-		delete(t.known, oldest)
+	return gone
+}
+
+// drop forgets a session. The caller holds the lock.
+func (t *sessionTable) drop(e *list.Element) *webSession {
+	s := t.byUsed.Remove(e).(*webSession)
+	delete(t.known, s.id)
+	s.finish()
+	if t.of[s.principal]--; t.of[s.principal] == 0 {
+		delete(t.of, s.principal)
+	}
+	return s
+}
+
+// tell tells of sessions that were dropped. The caller does not hold the lock.
+func (t *sessionTable) tell(gone []*webSession) {
+	for _, s := range gone {
+		if t.ended != nil {
+			t.ended(s.principal, s.id)
+		}
 	}
 }
 
@@ -102,18 +134,23 @@ var errSession = errors.New("this session is unknown or has ended: initialize ag
 
 // Validate reports whether a session is alive.
 func (o ownSessions) Validate(id string) (ended bool, err error) {
-	now := time.Now()
-	o.table.mu.Lock()
-	defer o.table.mu.Unlock()
-	s, ok := o.table.known[id]
-	if !ok || s.principal != o.who.Principal {
+	t, now := o.table, time.Now()
+	t.mu.Lock()
+	e, ok := t.known[id]
+	if !ok || e.Value.(*webSession).principal != o.who.Principal {
+		t.mu.Unlock()
 		return false, errSession
 	}
+	s := e.Value.(*webSession)
 	if s.over(now) {
-		delete(o.table.known, id)
+		t.drop(e)
+		t.mu.Unlock()
+		t.tell([]*webSession{s})
 		return false, errSession
 	}
 	s.used = now
+	t.byUsed.MoveToBack(e)
+	t.mu.Unlock()
 	return false, nil
 }
 
@@ -121,10 +158,24 @@ func (o ownSessions) Validate(id string) (ended bool, err error) {
 func (o ownSessions) Terminate(id string) (notAllowed bool, err error) {
 	o.table.mu.Lock()
 	defer o.table.mu.Unlock()
-	if s, ok := o.table.known[id]; ok && s.principal == o.who.Principal {
-		delete(o.table.known, id)
+	if e, ok := o.table.known[id]; ok && e.Value.(*webSession).principal == o.who.Principal {
+		o.table.drop(e)
 	}
 	return false, nil
+}
+
+// within ends a context when a session ends: the library lets a stream go on without its session.
+func (t *sessionTable) within(ctx context.Context, id string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.known[id]
+	if !ok {
+		cancel()
+		return ctx, cancel
+	}
+	forget := context.AfterFunc(e.Value.(*webSession).life, cancel)
+	return ctx, func() { forget(); cancel() }
 }
 
 // check holds the session id of a request before the library sees it, GET streams and answers of clients included,
@@ -147,3 +198,28 @@ func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, te
 	}
 	return 0, ""
 }
+
+// end forgets what is kept for a session that is no more: the table has dropped it, or its client has ended it.
+func (d *door) end(principal, id string) {
+	d.kept.end(id)
+	d.server.host.scopes.end(scopeKey{principal, kindSession, id})
+}
+
+// forget also lets the library forget a session that the table has dropped: it has no other way to be told than its
+// client's, and would remember it until it has been idle for [SessionIdle].
+func (d *door) forget(principal, id string) {
+	r, err := http.NewRequestWithContext(d.base, http.MethodDelete, Endpoint, nil)
+	if err != nil {
+		return // its address is a constant
+	}
+	r.Header.Set(server.HeaderKeySessionID, id)
+	d.next.ServeHTTP(&unsent{header: http.Header{}}, r)
+	d.end(principal, id)
+}
+
+// An unsent response goes nowhere.
+type unsent struct{ header http.Header }
+
+func (u *unsent) Header() http.Header         { return u.header }
+func (u *unsent) WriteHeader(int)             {}
+func (u *unsent) Write(p []byte) (int, error) { return len(p), nil }

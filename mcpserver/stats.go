@@ -86,8 +86,8 @@ func (t *sessionTable) alive(now time.Time) (n int) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.known {
-		if !s.over(now) {
+	for _, e := range t.known {
+		if !e.Value.(*webSession).over(now) {
 			n++
 		}
 	}
