@@ -56,7 +56,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		server.WithStreamableHTTPLogger(s.host.log),
 		server.WithDisableLocalhostProtection(true), // the door knows the names
 	)
-	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), base: base}
+	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), crowded: newRefusals(s.host), base: base}
 	sessions.ended = door.forget
 	web := &http.Server{
 		Handler:           door.impatient(door.routes()),
@@ -88,6 +88,7 @@ type door struct {
 	sessions  *sessionTable
 	running   *admission
 	kept      *keptStreams
+	crowded   *refusals // for want of room
 	base      context.Context
 }
 
@@ -146,7 +147,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	body, no := readBody(w, r, place)
 	if no != nil {
-		no.send(w, envelope{})
+		d.reject(w, r, who, envelope{}, no)
 		return
 	}
 	m, wrong := openEnvelope(body)
@@ -182,7 +183,7 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 	}
 	if r.Method == http.MethodGet {
 		if no := place.listen(); no != nil {
-			no.send(w, envelope{})
+			d.reject(w, r, who, envelope{}, no)
 			return
 		}
 	}
@@ -233,12 +234,15 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		session = r.Header.Get(server.HeaderKeySessionID)
 	}
 	if no := place.enter(session, m); no != nil {
-		no.send(w, m)
+		d.reject(w, r, who, m, no)
 		return
 	}
 	stream := newCallStream(w, d.cfg.limits.write)
 	if session != "" {
 		stream.keep = func() *keptStream { return d.kept.open(session) }
+	}
+	if stream.lacks = d.stepUp(who, m); stream.lacks != nil {
+		stream.about = d.reception.metadataURL(r)
 	}
 	defer stream.end(m)
 	defer place.leave() // first: who has the answer may use the id again
@@ -247,7 +251,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		c.arrival = d.server.host.Arrive(who, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us
 		if errors.Is(c.arrival.err, errBusy) {
-			(&rejection{status: http.StatusTooManyRequests, retry: true, text: errBusy.Error()}).send(stream, m)
+			d.reject(stream, r, who, m, noRoom(http.StatusTooManyRequests, errBusy.Error()))
 			return
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,17 +13,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"golang.org/x/time/rate"
-
-	"toolhost/guard"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
-)
-
-// Refused requests that are recorded: the log must not be something that strangers can fill.
-const (
-	refusalsBurst = 20
-	refusalsEvery = time.Second
 )
 
 // errRevoked is why a call was cancelled whose credential was taken back.
@@ -37,17 +26,13 @@ type reception struct {
 	metadata *auth.Metadata // nil: there is no authorization server
 	host     *Host
 	throttle *auth.Throttle
-
-	records *rate.Limiter
-	mu      sync.Mutex
-	unsaid  int      // refusals since the last record
-	watched sync.Map // credentials whose end is watched
+	refused  *refusals
+	watched  sync.Map // credentials whose end is watched
 }
 
 func newReception(h *Host, cfg HTTPConfig) *reception {
 	return &reception{
-		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: auth.NewThrottle(),
-		records: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
+		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: auth.NewThrottle(), refused: newRefusals(h),
 	}
 }
 
@@ -101,33 +86,14 @@ func (c *reception) refuse(w http.ResponseWriter, r *http.Request, err error, wa
 
 func wholeSeconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
 
-// record writes a line for a refused request, as far as lines are not too many; the next one tells how many were left
-// out. What was sent as a token is not recorded: it may be one that was meant for somebody else.
+// record writes a line for a refused request. What was sent as a token is not recorded: it may be one that was meant for
+// somebody else.
 func (c *reception) record(r *http.Request, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.records.Allow() {
-		c.unsaid++
-		return
-	}
 	text := err.Error()
 	if cause := errors.Unwrap(err); cause != nil {
 		text += ": " + cause.Error()
 	}
-	if c.unsaid > 0 {
-		text = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", text, c.unsaid)
-	}
-	c.unsaid = 0
-	from, _, splitErr := net.SplitHostPort(r.RemoteAddr)
-	if splitErr != nil {
-		from = r.RemoteAddr
-	}
-	rec := audit.Record{
-		Time: time.Now(), Scope: "http", Tool: "(authentication)", Verdict: guard.Deny.String(), Rule: "authentication", Source: from, Error: text,
-	}
-	if err := c.host.audit.Write(rec); err != nil {
-		c.host.log.Error("a refused request could not be recorded", "error", err)
-	}
+	c.refused.record(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
 }
 
 // watch ends the background tasks of a credential when it is taken back. Its requests end by themselves: see [hold].

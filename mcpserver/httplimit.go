@@ -3,11 +3,8 @@ package mcpserver
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // Limits of the HTTP server beside those of every host.
@@ -121,13 +118,6 @@ func (p *place) takeBytes(n int) bool {
 	return p.change(load{bytes: int64(n)})
 }
 
-// A rejection is why a request is not let in.
-type rejection struct {
-	status int
-	text   string
-	retry  bool // it may be let in later
-}
-
 // enter lets the request of a message in. In a session an id names one request at a time; modern requests belong
 // to nothing, so that theirs need not differ. Notifications and answers are let in always.
 func (p *place) enter(session string, m envelope) *rejection {
@@ -143,8 +133,8 @@ func (p *place) enter(session string, m envelope) *rejection {
 	case session != "" && p.a.ids[key]:
 		return &rejection{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running", m.ID)}
 	case !p.change(load{requests: 1}):
-		return &rejection{status: http.StatusServiceUnavailable, retry: true, text: fmt.Sprintf(
-			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.a.limits.inFlight, ofOne(p.a.limits.inFlight))}
+		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf(
+			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.a.limits.inFlight, ofOne(p.a.limits.inFlight)))
 	}
 	if session != "" {
 		p.key, p.a.ids[key] = key, true
@@ -160,13 +150,9 @@ func (p *place) listen() *rejection {
 	case p.a.draining:
 		return closingRejection()
 	case !p.change(load{streams: 1}):
-		return &rejection{status: http.StatusServiceUnavailable, retry: true, text: fmt.Sprintf("too many streams are open (%d in all)", p.a.limits.streams)}
+		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (%d in all)", p.a.limits.streams))
 	}
 	return nil
-}
-
-func closingRejection() *rejection {
-	return &rejection{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
 }
 
 // leave gives back what the place holds.
@@ -201,12 +187,4 @@ func (a *admission) closing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.draining
-}
-
-// send answers the request that is refused.
-func (r *rejection) send(w http.ResponseWriter, m envelope) {
-	if r.retry {
-		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
-	}
-	answer(w, r.status, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: r.text})
 }

@@ -52,7 +52,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	case errors.As(err, &large):
 		return nil, &rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("a message is at most %d bytes long", MaxMessage)}
 	case errors.Is(err, errNoRoom):
-		return nil, &rejection{status: http.StatusServiceUnavailable, retry: true, text: err.Error()}
+		return nil, noRoom(http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &rejection{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message was not sent within %s", room.a.limits.body)}
 	case err != nil:

@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +11,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
 )
 
 func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {
@@ -316,5 +322,80 @@ func TestBrokenRequests(t *testing.T) {
 	}
 	if _, body := modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, address); !strings.Contains(body, "content") {
 		t.Errorf("after all that: %s", body)
+	}
+}
+
+// readers know everybody as a caller who may only read.
+type readers struct{ scopes func(auth.Rights) string }
+
+func (r readers) Verify(context.Context, string) (auth.Identity, error) {
+	return auth.Identity{Principal: "reader", Rights: auth.Read, Scopes: r.scopes}, nil
+}
+
+// Who can get a right from an authorization server is told which scope to ask for, in HTTP, by the call's own refusal.
+func TestStepUp(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, func(c *Config) { c.AuditLog = log })
+	issued := func(set auth.Rights) string { return "toolhost:" + strings.Join(set.Names(), " toolhost:") }
+	const challenge = `Bearer realm="toolhost", error="insufficient_scope", error_description="Write needs the right write", scope="toolhost:write", resource_metadata="https://tools.example.com/.well-known/oauth-protected-resource/mcp"`
+	write, read := `{"file_path":"b.txt","content":""}`, `{"file_path":"a.txt"}`
+	for _, tt := range []struct {
+		name, tool, args string
+		scopes           func(auth.Rights) string
+		status           int
+		challenge, says  string
+	}{
+		{"a right that can be had", "Write", write, issued, 403, challenge, "Write needs the right write"},
+		{"a right that cannot be had", "Write", write, nil, 200, "", "Write needs the right write"},
+		{"a right that is there", "Read", read, issued, 200, "", "content"},
+		{"no such tool", "Nothing", read, issued, 0, "", "not found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			url, _ := serveWeb(t, h, func(c *HTTPConfig) {
+				c.Verifier, c.Metadata = readers{tt.scopes}, &auth.Metadata{Resource: "https://tools.example.com/mcp"}
+			})
+			legacy := webRequest{body: toolCall(7, tt.tool, tt.args), headers: newSession(t, url, "")}
+			for era, q := range map[string]webRequest{"modern": modernCall(tt.tool, tt.args, "1"), "legacy": legacy} {
+				resp, body := q.do(t, url)
+				if tt.status != 0 && resp.StatusCode != tt.status || resp.Header.Get("WWW-Authenticate") != tt.challenge || !strings.Contains(body, tt.says) {
+					t.Errorf("%s: %s %s %s", era, resp.Status, resp.Header.Get("WWW-Authenticate"), body)
+				}
+			}
+		})
+	}
+	raw, err := os.ReadFile(log)
+	if n := strings.Count(string(raw), `"rule":"rights of the caller"`); err != nil || n != 4 {
+		t.Errorf("%d refusals are recorded, %v: %s", n, err, raw)
+	}
+}
+
+// Who is kept from their work for want of room is recorded, but not so often that the log fills.
+func TestWantOfRoomIsRecorded(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, func(c *Config) { c.AuditLog = log })
+	address, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = usualLimits(); c.limits.inFlight = 0; c.limits.bytes = 1000 })
+	const tries = 100
+	for range tries {
+		if resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, address); resp.StatusCode != 503 {
+			t.Fatalf("%s %s", resp.Status, body)
+		}
+	}
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	var rec audit.Record
+	if err := json.Unmarshal([]byte(lines[0]), &rec); err != nil {
+		t.Fatal(err)
+	}
+	if rec.Principal != TokenPrincipal || rec.Verdict != "deny" || rec.Rule != "limits" || rec.Source != "127.0.0.1" || !strings.Contains(rec.Error, "too many requests are in flight") {
+		t.Errorf("%+v", rec)
+	}
+	if len(lines) < refusalsBurst || len(lines) > tries/2 {
+		t.Errorf("%d of %d refusals are recorded", len(lines), tries)
+	}
+	if resp, _ := (webRequest{body: strings.Repeat("x", 2000)}).do(t, address); resp.StatusCode != 503 {
+		t.Errorf("too many bytes: %s", resp.Status)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/auth"
 )
 
 // A callStream is the response to one POST. Notifications that belong to the request are written to it at
@@ -24,6 +26,8 @@ type callStream struct {
 	unread time.Duration      // how long the client may leave what is written unread
 	header http.Header        // the library's
 	keep   func() *keptStream // begins to keep the events; nil where they are not kept
+	lacks  *auth.Error        // the right that the call lacks, which makes its answer 403; nil: none
+	about  string             // where the metadata for the challenge is
 
 	mu      sync.Mutex // held while the client takes what is written
 	begun   bool       // the headers were sent
@@ -88,6 +92,10 @@ func (s *callStream) begin(status int) {
 	maps.Copy(s.w.Header(), s.header)
 	s.begun, s.streams = true, streams
 	s.renew()
+	if s.lacks != nil && status == http.StatusOK && !streams {
+		status = auth.Status(s.lacks)
+		s.w.Header().Set("WWW-Authenticate", auth.Challenge(s.lacks, s.about))
+	}
 	s.w.WriteHeader(status)
 }
 

@@ -23,6 +23,9 @@ type Identity struct {
 	Rights Rights
 	// Expires is when the credential ends; zero: never. Calls that run then go on.
 	Expires time.Time
+	// Scopes names what an authorization server would have to grant for these rights, separated by blanks. Nil: there is
+	// none to ask, and the caller can get no more rights by itself.
+	Scopes func(Rights) string
 	// Valid is done when the credential was taken back: nothing of it goes on. Nil: that never happens.
 	Valid context.Context
 }

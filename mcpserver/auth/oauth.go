@@ -69,7 +69,7 @@ func loopback(host string) bool {
 // Metadata tells clients where to get a token. The resource is the audience when that is an address.
 func (o *OAuth) Metadata() Metadata {
 	m := Metadata{
-		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes()), BearerMethods: []string{"header"}, Name: "toolhost",
+		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes(All)), BearerMethods: []string{"header"}, Name: "toolhost",
 	}
 	if u, err := url.Parse(o.cfg.Audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
 		m.Resource = o.cfg.Audience
@@ -77,10 +77,10 @@ func (o *OAuth) Metadata() Metadata {
 	return m
 }
 
-// scopes are those that give rights here.
-func (o *OAuth) scopes() string {
+// scopes are those that give these rights.
+func (o *OAuth) scopes(set Rights) string {
 	var all []string
-	for _, name := range All.Names() {
+	for _, name := range set.Names() {
 		all = append(all, o.cfg.ScopePrefix+name)
 	}
 	return strings.Join(all, " ")
@@ -95,7 +95,7 @@ func (o *OAuth) Ready(ctx context.Context) error {
 // Verify implements [Verifier].
 func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	if bearer == "" {
-		return Identity{}, &Error{Kind: Missing, Reason: "no token was sent", Scope: o.scopes()}
+		return Identity{}, &Error{Kind: Missing, Reason: "no token was sent", Scope: o.scopes(All)}
 	}
 	if err := checkHeader(bearer); err != nil {
 		return Identity{}, err
@@ -126,9 +126,9 @@ func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	}
 	rights := o.rights(c)
 	if rights == 0 {
-		return Identity{}, &Error{Kind: Insufficient, Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes()), Scope: o.scopes()}
+		return Identity{}, &Error{Kind: Insufficient, Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes(All)), Scope: o.scopes(All)}
 	}
-	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(Skew)}, nil
+	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(Skew), Scopes: o.scopes}, nil
 }
 
 // principal binds a subject to its issuer: two issuers can have the same subjects. An issuer has no blank, so that

@@ -1,0 +1,111 @@
+package mcpserver
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/time/rate"
+
+	"toolhost/guard"
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
+)
+
+// Refused requests that are recorded: the log must not be something that strangers can fill.
+const (
+	refusalsBurst = 20
+	refusalsEvery = time.Second
+)
+
+// refusals record requests that were refused before they became calls, as far as lines are not too many.
+type refusals struct {
+	host  *Host
+	lines *rate.Limiter
+
+	mu     sync.Mutex
+	unsaid int // refusals since the last record
+}
+
+func newRefusals(h *Host) *refusals {
+	return &refusals{host: h, lines: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst)}
+}
+
+// record writes a line for a refused request, which is completed. The next line tells how many were left out.
+func (c *refusals) record(r *http.Request, rec audit.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lines.Allow() {
+		c.unsaid++
+		return
+	}
+	if c.unsaid > 0 {
+		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.unsaid)
+	}
+	c.unsaid = 0
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	rec.Time, rec.Scope, rec.Verdict, rec.Source = time.Now(), "http", guard.Deny.String(), from
+	if err := c.host.audit.Write(rec); err != nil {
+		c.host.log.Error("a refused request could not be recorded", "error", err)
+	}
+}
+
+// A rejection is why a request is not let in.
+type rejection struct {
+	status int
+	text   string
+	retry  bool // it may be let in later
+	full   bool // for want of room
+}
+
+// noRoom rejects a request for want of room.
+func noRoom(status int, text string) *rejection {
+	return &rejection{status: status, text: text, retry: true, full: true}
+}
+
+func closingRejection() *rejection {
+	return &rejection{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
+}
+
+// send answers the request that is refused.
+func (r *rejection) send(w http.ResponseWriter, m envelope) {
+	if r.retry {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
+	answer(w, r.status, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: r.text})
+}
+
+// reject answers a request that is not let in, and records it if that was for want of room: who was kept from their work,
+// and by how much, is what the owner wants to know afterwards.
+func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m envelope, no *rejection) {
+	if no.full {
+		d.crowded.record(r, audit.Record{Principal: who.Principal, Tool: "(admission)", Rule: "limits", Error: no.text})
+	}
+	no.send(w, m)
+}
+
+// stepUp is the refusal of a call whose caller lacks the right to the tool, but can get it from an authorization server.
+// The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
+// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nobody could grant more: then a
+// refusal that the model can read is better than one that the client takes for a broken connection.
+func (d *door) stepUp(who auth.Identity, m envelope) *auth.Error {
+	if m.Method != methodCall || who.Scopes == nil {
+		return nil
+	}
+	tool, err := d.server.host.lookUp(m.Params.Name)
+	if err != nil {
+		return nil
+	}
+	need := rightTo(tool.Right)
+	if who.Rights.Has(need) {
+		return nil
+	}
+	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", tool.Name, need), Scope: who.Scopes(need)}
+}
