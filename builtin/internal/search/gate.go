@@ -17,10 +17,10 @@ type gate struct {
 
 const (
 	// patience is how long work in the background waits for queries to end, and
-	// workSlice how long it goes on then: a sixth of the time, so that a host that
-	// is never idle gets its index too.
-	patience  = 50 * time.Millisecond
-	workSlice = 10 * time.Millisecond
+	// workSlice how long it goes on then: so that a host that is never idle gets its
+	// index too, and the first query of a large tree is not the one that pays.
+	patience  = 400 * time.Millisecond
+	workSlice = 40 * time.Millisecond
 )
 
 func (g *gate) enter() {

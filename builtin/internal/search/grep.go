@@ -116,6 +116,7 @@ func (s *search) run(ctx context.Context) {
 	for range min(s.config.Workers, n) {
 		wg.Go(func() {
 			w := newWorker(s)
+			defer w.leave()
 			for !s.stop.Load() {
 				i := int(s.next.Add(1)) - 1
 				if i >= n {

@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -180,19 +179,15 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	if h.saved {
 		workers = h.tree.engine.config.Workers
 	}
-	if !h.tree.build(ctx, g, workers) {
+	if !h.tree.build(ctx, g, workers, h.saved) {
 		h.tree.progress.set(Walking)
+		h.tree.load(ctx)
 		close(h.loaded)
 		return
 	}
 	h.tree.progress.set(Indexing)
-	if h.saved {
-		h.tree.load(ctx, g)
-	}
+	h.tree.load(ctx)
 	close(h.loaded)
-	if h.saved {
-		debug.FreeOSMemory() // reading took as much again as what is kept
-	}
 	if s := h.asked.Load(); s != nil {
 		h.tree.foresee(s)
 	}
@@ -207,8 +202,9 @@ func (t *keptTree) foresee(s *Scope) {
 	t.admit(s)
 }
 
-// build lists what a query without globs asks for, while no query runs.
-func (t *keptTree) build(ctx context.Context, g *gate, workers int) bool {
+// build lists what a query without globs asks for, while no query runs; with what an
+// earlier process has saved of the tree.
+func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) bool {
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
 		t.dead.Store(true)
@@ -218,6 +214,9 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.id, t.sees = root.ID(), root.Local()
+	if saved {
+		t.earlier = t.recall()
+	}
 	t.around()
 	l := &listing{root: root, path: t.path, scope: Scope{Base: t.path, Path: t.path}, top: withSlash(filepath.ToSlash(t.path))}
 	top := &dir{kept: t.top}

@@ -150,7 +150,7 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 	walk.Parallel(ctx, e.config.Workers, top, func(worker int, d *dir) []*dir {
 		return l.visit(d, sel, &buffers[worker])
 	})
-	l.files = flatten(l.files, top)
+	l.files = flatten(make([]file, 0, top.files()), top)
 	return l, nil
 }
 
@@ -246,8 +246,9 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		d.chain = d.chain.Push(rules.level(len(d.rel), ""))
 	}
 	ignored := func(e walk.Entry) bool {
-		return d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored
+		return d.chain.Rules() && d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored
 	}
+	d.children = make([]child, 0, len(entries))
 	var dirs []*dir
 	for _, e := range entries {
 		if e.Kind == walk.Other || e.Name == ".git" || !l.chooses(d, e, nil, sel, ignored) {
@@ -267,13 +268,12 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 // chooses decides about one entry: globs before ignore files before types, as
 // in ripgrep. It remembers what ignore files leave out.
 func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
-	rel := d.rel + e.Name
 	isDir := e.Kind == walk.Dir
-	if isDir && l.scope.hides(l.real(rel), true) {
+	if isDir && l.scope.Hidden != nil && l.scope.Hidden(l.real(d.rel+e.Name), true) {
 		return false
 	}
 	if sel.overrides != nil {
-		if v := sel.overrides.Match(isDir, l.names(rel)...); v != ignore.None {
+		if v := sel.overrides.Match(isDir, l.names(d.rel+e.Name)...); v != ignore.None {
 			return v == ignore.Kept
 		}
 	}
@@ -283,6 +283,7 @@ func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ig
 	if sel.noIgnore || !ignored(e) {
 		return true
 	}
+	rel := d.rel + e.Name
 	if isDir && sel.overrides != nil && sel.overrides.Leads(l.names(rel)...) {
 		return true
 	}
@@ -317,6 +318,17 @@ func (l *listing) within(dir string) func(rel string) string {
 	}
 	cut, _ := below(withSlash(top), dir)
 	return func(rel string) string { return rel[len(cut):] }
+}
+
+// files is the number of files below d, and of directories.
+func (d *dir) files() int {
+	n := len(d.children)
+	for _, c := range d.children {
+		if c.dir != nil {
+			n += c.dir.files()
+		}
+	}
+	return n
 }
 
 // flatten appends the files below d in path order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 
 // diskFormat changes whenever what is written, or what it means, does: also what
 // counts as binary or as text.
-const diskFormat = 1<<16 | index.Format
+const diskFormat = 2<<16 | index.Format
 
 const (
 	// saveDelay is how long after the index was last changed it is saved.
@@ -154,140 +155,124 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 	return out
 }
 
-// load takes over the index that an earlier process has saved, as far as the files
-// are what they were.
-func (t *keptTree) load(ctx context.Context, g *gate) {
+// earlier is what an earlier process has saved of a tree.
+type earlier struct {
+	outline
+	folders map[string][]byte // see decodeTable
+	device  uint64            // of the root, now
+	index   chan loaded       // gets the index when that is read, once
+}
+
+type loaded struct {
+	segments []*index.Segment
+	size     int64
+	err      error
+}
+
+// recall opens what an earlier process has saved, unless it is of no use, and begins
+// to read the index. It needs the ID of the root.
+func (t *keptTree) recall() *earlier {
 	e := t.engine
 	if e.config.MaxMemory < 0 || !t.sees {
-		return
-	}
-	sections, err := e.disk.Load(t.path, diskFormat, e.config.MaxMemory)
-	if err != nil || len(sections)%2 == 0 {
-		return
-	}
-	o, folders, err := decodeTable(sections[0])
-	if err != nil || o.maxFile != e.config.MaxFile || o.inode != t.id.Inode {
-		return
-	}
-	var segments []*index.Segment
-	size := int64(0)
-	for i := 1; i < len(sections); i += 2 {
-		s, err := index.Load(sections[i], sections[i+1], o.ids)
-		if err != nil {
-			return
-		}
-		segments = append(segments, s)
-		size += int64(s.Size())
-	}
-	held := t.compare(ctx, g, folders)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ctx.Err() != nil || t.dead.Load() || t.segments != nil || !e.kept.grow(size) {
-		return
-	}
-	t.segments, t.size, t.corpus, t.adds, t.ids = segments, size, o.corpus, o.adds, o.ids
-	t.saved = saved{age: t.age, adds: t.adds}
-	for _, c := range held {
-		if c.e.node.gone || c.e.known.Load() != nil {
-			continue
-		}
-		c.e.id, c.k.age = c.id, t.age
-		t.learn(c.e, c.k)
-	}
-}
-
-// compared is a file that is as it was.
-type compared struct {
-	e  *dirent
-	k  *known
-	id uint32
-}
-
-// compare looks which files are what they were.
-func (t *keptTree) compare(ctx context.Context, g *gate, folders []folder) []compared {
-	root, err := walk.OpenRoot(t.path)
-	if err != nil || root.ID() != t.id {
 		return nil
 	}
-	defer root.Close()
-	t.mu.Lock()
-	nodes := map[string]*node{}
-	t.nodes(nodes, t.top)
-	pairs := make([][]compared, len(folders))
-	for i, f := range folders {
-		pairs[i] = t.pair(nodes[f.rel], f.rows)
-	}
-	t.mu.Unlock()
-	workers := t.engine.config.Workers
-	out := make([][]compared, workers)
-	walk.Parallel(ctx, workers, -1, func(w, i int) []int {
-		if i < 0 {
-			return numbers(len(pairs))
-		}
-		if len(pairs[i]) > 0 && g.pause(ctx) == nil {
-			out[w] = append(out[w], same(root, folders[i].rel, pairs[i])...)
-		}
-		return nil
-	})
-	var all []compared
-	for _, o := range out {
-		all = append(all, o...)
-	}
-	return all
-}
-
-func numbers(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// nodes finds the directories that are listed, by their paths.
-func (t *keptTree) nodes(to map[string]*node, n *node) {
-	to[n.rel] = n
-	for _, e := range n.entries {
-		if e.sub != nil && e.sub.listed {
-			t.nodes(to, e.sub)
-		}
-	}
-}
-
-// pair finds the files that rows are of. It needs mu, for it reads the list; each
-// version is read before the file is looked at.
-func (t *keptTree) pair(n *node, rows []row) []compared {
-	if n == nil || !n.local {
-		return nil
-	}
-	var out []compared
-	for _, r := range rows {
-		i, ok := n.find(r.name)
-		if !ok || n.entries[i].kind != walk.File {
-			continue
-		}
-		k := r.known
-		k.stamp.Device, k.version = t.id.Device, n.entries[i].version.Load()
-		if !k.racy() {
-			out = append(out, compared{n.entries[i], &k, r.id})
-		}
-	}
-	return out
-}
-
-// same leaves those files of a directory that are as they were.
-func same(root *walk.Root, rel string, files []compared) []compared {
-	dir, err := root.Sub((&node{rel: rel}).open())
+	f, err := e.disk.Load(t.path, diskFormat, e.config.MaxMemory)
 	if err != nil {
 		return nil
 	}
-	defer dir.Close()
-	out := files[:0]
-	for _, c := range files {
-		info, err := dir.Stat(c.e.name)
-		if err == nil && info.Kind == walk.File && info.Stamp == c.k.stamp {
-			out = append(out, c)
+	was := &earlier{device: t.id.Device, index: make(chan loaded, 1)}
+	table, err := was.table(f)
+	if err == nil {
+		was.outline, was.folders, err = decodeTable(table)
+	}
+	if err != nil || was.maxFile != e.config.MaxFile || was.inode != t.id.Inode {
+		f.Close()
+		return nil
+	}
+	go func() {
+		defer f.Close()
+		was.index <- was.read(f)
+	}()
+	return was
+}
+
+func (was *earlier) table(f *disk.File) ([]byte, error) {
+	if f.Len()%2 == 0 { // a table, and two sections for each segment
+		return nil, errTable
+	}
+	return f.Section(0)
+}
+
+func (was *earlier) read(f *disk.File) (l loaded) {
+	for i := 1; i < f.Len(); i += 2 {
+		arrays, err := f.Section(i)
+		if err != nil {
+			return loaded{err: err}
+		}
+		postings, err := f.Section(i + 1)
+		if err != nil {
+			return loaded{err: err}
+		}
+		s, err := index.Load(arrays, postings, was.ids)
+		if err != nil {
+			return loaded{err: err}
+		}
+		l.segments = append(l.segments, s)
+		l.size += int64(s.Size())
+	}
+	return l
+}
+
+// compare looks which of the files in a directory are what they were, and returns
+// what was known of them, nil for the others. Whoever calls it is told of changes
+// from before on.
+func (was *earlier) compare(dir *walk.Root, n *node, listed []walk.Entry) []*row {
+	blob := was.folders[n.rel]
+	if !n.local || len(blob) == 0 {
+		return nil
+	}
+	rows := decodeRows(blob, was.ids)
+	if len(rows) == 0 {
+		return nil
+	}
+	out := make([]*row, len(listed))
+	for i, e := range listed {
+		if e.Kind != walk.File {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(rows, e.Name, func(r row, name string) int { return strings.Compare(r.name, name) })
+		if !ok {
+			continue
+		}
+		r := &rows[at]
+		r.stamp.Device = was.device
+		if r.racy() {
+			continue
+		}
+		if info, err := dir.Stat(e.Name); err == nil && info.Kind == walk.File && info.Stamp == r.stamp {
+			out[i] = r
 		}
 	}
 	return out
+}
+
+// load takes over the index that an earlier process has saved: what it says of the
+// files is known since they were listed. It waits until the index is read.
+func (t *keptTree) load(ctx context.Context) {
+	t.mu.Lock()
+	was := t.earlier
+	t.earlier = nil
+	t.mu.Unlock()
+	if was == nil {
+		return
+	}
+	l := <-was.index
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.err != nil || ctx.Err() != nil || t.dead.Load() || t.segments != nil || !t.engine.kept.grow(l.size) {
+		t.empty() // files count as known that are in no index
+		return
+	}
+	t.segments, t.size, t.corpus, t.adds, t.ids = l.segments, l.size, was.corpus, was.adds, was.ids
+	t.saved = saved{age: t.age, adds: t.adds}
 }

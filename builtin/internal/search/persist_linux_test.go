@@ -3,9 +3,11 @@ package search
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,30 +125,35 @@ func TestHiddenNotSaved(t *testing.T) {
 		settle(t, e, root)
 	}
 	closeHost(t, e)
-	sections, err := disk.Open(dir, 1<<30, 1).Load(root, diskFormat, 1<<30)
+	f, err := disk.Open(dir, 1<<30, 1).Load(root, diskFormat, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, folders, err := decodeTable(sections[0])
+	defer f.Close()
+	table, err := f.Section(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range folders {
-		for _, r := range f.rows {
-			if f.rel+r.name != "open.txt" {
-				t.Errorf("%s%s was saved", f.rel, r.name)
+	o, folders, err := decodeTable(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rel, rows := range folders {
+		for _, r := range decodeRows(rows, o.ids) {
+			if rel+r.name != "open.txt" {
+				t.Errorf("%s%s was saved", rel, r.name)
 			}
 		}
+	}
+	was := (&earlier{outline: o}).read(f)
+	if was.err != nil {
+		t.Fatal(was.err)
 	}
 	for text, want := range map[string]int{"apple": 1, "quince": 0, "medlar": 0} {
 		var q index.Query
 		var found index.Set
 		q.Require([]string{text})
-		for i := 1; i < len(sections); i += 2 {
-			s, err := index.Load(sections[i], sections[i+1], 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, s := range was.segments {
 			q.Select(s, &found)
 		}
 		if found.Len() != want {
@@ -323,9 +330,25 @@ func FuzzTable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, more, err := decodeTable(encodeTable(o, folders))
+		var all []folder
+		for _, rel := range slices.Sorted(maps.Keys(folders)) {
+			all = append(all, folder{rel, decodeRows(folders[rel], o.ids)})
+		}
+		again, more, err := decodeTable(encodeTable(o, all))
 		if err != nil || again != o || len(more) != len(folders) {
 			t.Errorf("%v, %v: %v", o, again, err)
 		}
+		for _, f := range all {
+			if rows := decodeRows(more[f.rel], o.ids); !slices.Equal(rowNames(rows), rowNames(f.rows)) {
+				t.Errorf("%q: %v, want %v", f.rel, rows, f.rows)
+			}
+		}
 	})
+}
+
+func rowNames(rows []row) (names []string) {
+	for _, r := range rows {
+		names = append(names, r.name)
+	}
+	return names
 }

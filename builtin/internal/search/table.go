@@ -31,47 +31,73 @@ func encodeTable(o outline, folders []folder) []byte {
 	for _, n := range []uint64{uint64(o.maxFile), o.inode, uint64(o.adds), uint64(o.corpus), uint64(o.ids), uint64(len(folders))} {
 		number(n)
 	}
+	var rows []byte
 	for _, f := range folders {
 		text(f.rel)
-		number(uint64(len(f.rows)))
+		rows = binary.AppendUvarint(rows[:0], uint64(len(f.rows)))
 		for _, r := range f.rows {
-			text(r.name)
-			flags := uint64(0)
-			for i, on := range []bool{r.nul, r.letters, r.indexed} {
-				if on {
-					flags |= 1 << i
-				}
-			}
-			s := r.stamp
-			for _, n := range []uint64{uint64(r.content), flags, uint64(r.id), uint64(s.Size), s.Inode, s.Links} {
-				number(n)
-			}
-			for _, at := range []int64{s.Change, s.Status, r.at} { // the lower bits of times are as good as random
-				b = binary.LittleEndian.AppendUint64(b, uint64(at))
-			}
+			rows = appendRow(rows, r)
 		}
+		number(uint64(len(rows)))
+		b = append(b, rows...)
+	}
+	return b
+}
+
+func appendRow(b []byte, r row) []byte {
+	b = binary.AppendUvarint(b, uint64(len(r.name)))
+	b = append(b, r.name...)
+	flags := uint64(0)
+	for i, on := range []bool{r.nul, r.letters, r.indexed} {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	s := r.stamp
+	for _, n := range []uint64{uint64(r.content), flags, uint64(r.id), uint64(s.Size), s.Inode, s.Links} {
+		b = binary.AppendUvarint(b, n)
+	}
+	for _, at := range []int64{s.Change, s.Status, r.at} { // the lower bits of times are as good as random
+		b = binary.LittleEndian.AppendUint64(b, uint64(at))
 	}
 	return b
 }
 
 var errTable = errors.New("not a table of files")
 
-// decodeTable reads what encodeTable has written.
-func decodeTable(b []byte) (o outline, folders []folder, err error) {
+// decodeTable reads what encodeTable has written, but for the rows: those of each
+// directory, by its path, are for decodeRows, so that several workers can read them.
+func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 	d := &decoder{b: b}
 	o = outline{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
+	folders = map[string][]byte{}
 	for n := d.number(); n > 0 && !d.bad; n-- {
-		f := folder{rel: d.text()}
-		for m := d.number(); m > 0 && !d.bad; m-- {
-			f.rows = append(f.rows, d.row(o.ids))
-		}
-		folders = append(folders, f)
+		rel := d.text()
+		folders[rel] = d.bytes()
 	}
 	if d.bad || len(d.b) > 0 {
 		return outline{}, nil, errTable
 	}
 	return o, folders, nil
 }
+
+// decodeRows reads the rows of one directory, which are in the order of their names;
+// nil if they are not rows. No id is greater than the one given.
+func decodeRows(b []byte, ids uint32) []row {
+	d := &decoder{b: b}
+	rows := make([]row, d.below(uint64(len(b)/minRow)))
+	for i := range rows {
+		rows[i] = d.row(ids)
+	}
+	if d.bad || len(d.b) > 0 {
+		return nil
+	}
+	return rows
+}
+
+// minRow is how many bytes a row has at least: a number each for the length of the
+// name, the name, and six more, and three times.
+const minRow = 1 + 1 + 6 + 3*8
 
 // decoder reads a table. After something bad it reads zeros.
 type decoder struct {
@@ -111,15 +137,18 @@ func (d *decoder) below(most uint64) uint64 {
 	return n
 }
 
-func (d *decoder) text() string {
+func (d *decoder) text() string { return string(d.bytes()) }
+
+// bytes reads a length and so many bytes.
+func (d *decoder) bytes() []byte {
 	n := d.below(uint64(len(d.b)))
 	if n > uint64(len(d.b)) {
 		d.b, d.bad = nil, true
-		return ""
+		return nil
 	}
-	s := string(d.b[:n])
+	b := d.b[:n]
 	d.b = d.b[n:]
-	return s
+	return b
 }
 
 func (d *decoder) time() int64 {

@@ -54,7 +54,8 @@ type keptTree struct {
 	dropped []*node
 	ruled   []*node // whose ignore files have changed
 	files   int
-	linked  bool // files have been found that others may be names of
+	linked  bool     // files have been found that others may be names of
+	earlier *earlier // until the first listing is done
 	stock
 }
 

@@ -18,6 +18,11 @@ import (
 type worker struct {
 	search  *search
 	matcher *match.Matcher
+	// last is the directory of the file that was opened last, and in that directory
+	// as a root of its own, once a second file of it was opened: by its name alone a
+	// file opens in two thirds of the time.
+	last *dir
+	in   *walk.Root
 }
 
 // buffers are reused between queries: the page faults of fresh memory would
@@ -25,8 +30,9 @@ type worker struct {
 var buffers = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 const (
-	// firstRead is how much of a file is read at first, in bytes.
-	firstRead = 256 << 10
+	// firstRead is how much of a file is read at first, in bytes: as much as tells
+	// whether it is binary, and more than most files have.
+	firstRead = match.Window
 	// maxKept is the largest buffer that is kept for later, in bytes.
 	maxKept = 8 << 20
 )
@@ -77,7 +83,7 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 func (w *worker) open(f file, c *chunk) {
 	s := w.search
 	k := w.start(f)
-	h, err := s.list.root.Open(f.rel())
+	h, err := w.openFile(f)
 	if err != nil {
 		if !walk.IsGone(err) {
 			s.list.troubles.add(s.list.printed(f), err)
@@ -113,6 +119,32 @@ func (w *worker) open(f file, c *chunk) {
 	}
 	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
 	w.text(&output{file: f, text: text, chunk: c}, modified)
+}
+
+// openFile opens a file of the listing.
+func (w *worker) openFile(f file) (walk.Handle, error) {
+	root := w.search.list.root
+	if f.dir != w.last {
+		w.leave()
+		w.last = f.dir
+		return root.Open(f.rel())
+	}
+	if w.in == nil {
+		in, err := root.Sub((&node{rel: f.dir.rel}).open())
+		if err != nil { // of the file it is told best
+			return root.Open(f.rel())
+		}
+		w.in = in
+	}
+	return w.in.Open(f.name)
+}
+
+// leave closes the directory that the worker has opened.
+func (w *worker) leave() {
+	if w.in != nil {
+		w.in.Close()
+	}
+	w.in, w.last = nil, nil
 }
 
 // start begins a record of a file that is about to be read, if it may be kept.

@@ -2,8 +2,8 @@
 // processes use at once.
 //
 // A file is written anew as a whole and put in place by a rename, so that a reader
-// has one version or the other. It says by itself whether it is whole: what was
-// torn by a crash, or is not ours, is as good as none. The directory is bounded in
+// has one version or the other. It says by itself whether it is whole, and each section of
+// it: what was torn by a crash, or is not ours, is as good as none. The directory is bounded in
 // size and in number; what was used least recently goes.
 package disk
 
@@ -52,10 +52,14 @@ func Open(path string, bytes int64, files int) *Dir { return &Dir{path, bytes, f
 const (
 	// magic begins a file.
 	magic = "toolhost"
-	// head is the length of what stands before the sections: magic, checksum,
-	// format, length of the name, number of sections (4 bytes each), length of the
-	// file (8). All numbers have the low byte first, on any machine.
+	// head is the length of what stands first: magic, checksum of what stands before
+	// the sections, format, length of the name, number of sections (4 bytes each),
+	// length of the file (8). Then come the length (8) and the checksum (4) of each
+	// section, the name, and the sections. All numbers have the low byte first, on any
+	// machine.
 	head = len(magic) + 4*4 + 8
+	// perSection is what the head tells of each section, in bytes.
+	perSection = 8 + 4
 	// maxSections bounds what a file may say of itself.
 	maxSections = 1 << 16
 
@@ -82,7 +86,7 @@ func (d *Dir) Size(name string) int64 {
 
 // Save writes a name's file.
 func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][]byte) (err error) {
-	size := int64(head + len(name) + 8*len(sections))
+	size := int64(head + len(name) + perSection*len(sections))
 	for _, s := range sections {
 		size += int64(len(s))
 	}
@@ -116,7 +120,7 @@ func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // write writes a file. It is not made durable: after a loss of power it is torn at
-// worst, which its checksum tells.
+// worst, which its checksums tell.
 func write(ctx context.Context, path, name string, format uint32, size int64, sections [][]byte) error {
 	_ = os.Remove(path) // so that nothing that stands there is followed or shared
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -130,14 +134,11 @@ func write(ctx context.Context, path, name string, format uint32, size int64, se
 	rest = binary.LittleEndian.AppendUint64(rest, uint64(size))
 	for _, s := range sections {
 		rest = binary.LittleEndian.AppendUint64(rest, uint64(len(s)))
+		rest = binary.LittleEndian.AppendUint32(rest, crc32.Checksum(s, castagnoli))
 	}
 	rest = append(rest, name...)
-	sum := crc32.Update(0, castagnoli, rest)
-	for _, s := range sections {
-		sum = crc32.Update(sum, castagnoli, s)
-	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	begin := binary.LittleEndian.AppendUint32([]byte(magic), sum)
+	begin := binary.LittleEndian.AppendUint32([]byte(magic), crc32.Checksum(rest, castagnoli))
 	for _, s := range append([][]byte{begin, rest}, sections...) {
 		for len(s) > 0 && ctx.Err() == nil {
 			n := min(len(s), 1<<20)
@@ -150,9 +151,21 @@ func write(ctx context.Context, path, name string, format uint32, size int64, se
 	return errors.Join(ctx.Err(), w.Flush(), f.Close())
 }
 
-// Load reads a name's file, if it is of that format and at most so many bytes
-// large, and counts it as used. Each section is memory of its own.
-func (d *Dir) Load(name string, format uint32, most int64) ([][]byte, error) {
+// File is a name's file, open to be read.
+type File struct {
+	r        io.ReaderAt
+	close    func() error
+	sections []section
+}
+
+type section struct {
+	at, size int64
+	sum      uint32
+}
+
+// Load opens a name's file, if it is of that format and at most so many bytes large,
+// and counts it as used. The file must be closed.
+func (d *Dir) Load(name string, format uint32, most int64) (*File, error) {
 	if err := private(d.path); err != nil {
 		return nil, err
 	}
@@ -166,7 +179,16 @@ func (d *Dir) Load(name string, format uint32, most int64) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	file, err := parse(f, name, format, most)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // at worst it goes sooner
+	return file, nil
+}
+
+func parse(f *os.File, name string, format uint32, most int64) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -174,18 +196,37 @@ func (d *Dir) Load(name string, format uint32, most int64) ([][]byte, error) {
 	if info.Size() > most {
 		return nil, ErrTooLarge
 	}
-	sections, err := parse(f, info.Size(), name, format)
+	sections, err := parseHead(f, info.Size(), name, format)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	now := time.Now()
-	return sections, os.Chtimes(path, now, now)
+	return &File{f, f.Close, sections}, nil
 }
 
-// parse reads a file of so many bytes.
-func parse(r io.Reader, size int64, name string, format uint32) ([][]byte, error) {
+// Close closes the file.
+func (f *File) Close() error { return f.close() }
+
+// Len is the number of its sections.
+func (f *File) Len() int { return len(f.sections) }
+
+// Section reads one of them, into memory of its own. It may be called by several
+// goroutines at once.
+func (f *File) Section(i int) ([]byte, error) {
+	s := f.sections[i]
+	b := make([]byte, s.size)
+	if n, err := f.r.ReadAt(b, s.at); n < len(b) {
+		return nil, fmt.Errorf("%w: section %d: %w", ErrBroken, i, err)
+	}
+	if crc32.Checksum(b, castagnoli) != s.sum {
+		return nil, fmt.Errorf("%w: section %d: its checksum is wrong", ErrBroken, i)
+	}
+	return b, nil
+}
+
+// parseHead finds the sections of a file of so many bytes.
+func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section, error) {
 	var begin [head]byte
-	if _, err := io.ReadFull(r, begin[:]); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), begin[:]); err != nil {
 		return nil, err
 	}
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(begin[len(magic)+4*i:]) }
@@ -200,31 +241,29 @@ func parse(r io.Reader, size int64, name string, format uint32) ([][]byte, error
 	case binary.LittleEndian.Uint64(begin[head-8:]) != uint64(size):
 		return nil, errors.New("its length is not what it says")
 	}
-	sum := crc32.Update(0, castagnoli, begin[len(magic)+4:])
-	table := make([]byte, 8*count+int64(len(name)))
-	if _, err := io.ReadFull(r, table); err != nil {
+	table := make([]byte, perSection*count+int64(len(name)))
+	if _, err := io.ReadFull(io.NewSectionReader(r, int64(head), size), table); err != nil {
 		return nil, err
 	}
-	if string(table[8*count:]) != name {
+	if crc32.Update(crc32.Checksum(begin[len(magic)+4:], castagnoli), castagnoli, table) != word(0) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	if string(table[perSection*count:]) != name {
 		return nil, errors.New("it is of something else")
 	}
-	sum = crc32.Update(sum, castagnoli, table)
-	left := uint64(size) - uint64(head) - uint64(len(table)) // both have been read
-	sections := make([][]byte, count)
+	at := int64(head + len(table))
+	sections := make([]section, count)
 	for i := range sections {
-		n := binary.LittleEndian.Uint64(table[8*i:])
-		if n > left {
+		row := table[perSection*i:]
+		n := binary.LittleEndian.Uint64(row)
+		if n > uint64(size-at) {
 			return nil, errors.New("its sections are longer than itself")
 		}
-		left -= n
-		sections[i] = make([]byte, n)
-		if _, err := io.ReadFull(r, sections[i]); err != nil {
-			return nil, err
-		}
-		sum = crc32.Update(sum, castagnoli, sections[i])
+		sections[i] = section{at, int64(n), binary.LittleEndian.Uint32(row[8:])}
+		at += int64(n)
 	}
-	if left != 0 || sum != word(0) {
-		return nil, errors.New("its checksum is wrong")
+	if at != size {
+		return nil, errors.New("there is more than its sections")
 	}
 	return sections, nil
 }

@@ -59,24 +59,41 @@ func save(t *testing.T, d *Dir, name string, sections ...[]byte) {
 	}
 }
 
+// load reads all of a file.
+func load(d *Dir, name string, format uint32, most int64) (out [][]byte, err error) {
+	f, err := d.Load(name, format, most)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for i := range f.Len() {
+		b, err := f.Section(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
 func TestSaveLoad(t *testing.T) {
 	d := newDir(t, 1<<20, 10)
-	if _, err := d.Load("a", testFormat, 1<<20); !errors.Is(err, os.ErrNotExist) {
+	if _, err := load(d, "a", testFormat, 1<<20); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nothing was saved: %v", err)
 	}
 	for _, sections := range [][][]byte{{[]byte("one"), {}, []byte("two")}, {}, {bytes.Repeat([]byte("x"), 1000)}} {
 		save(t, d, "a", sections...)
-		got, err := d.Load("a", testFormat, 1<<20)
+		got, err := load(d, "a", testFormat, 1<<20)
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(sections) {
 			t.Errorf("got %q, %v; want %q", got, err, sections)
 		}
 	}
-	for _, load := range []func() ([][]byte, error){
-		func() ([][]byte, error) { return d.Load("a", testFormat+1, 1<<20) },
-		func() ([][]byte, error) { return d.Load("a", testFormat, 100) },
-		func() ([][]byte, error) { return d.Load("b", testFormat, 1<<20) },
+	for _, again := range []func() ([][]byte, error){
+		func() ([][]byte, error) { return load(d, "a", testFormat+1, 1<<20) },
+		func() ([][]byte, error) { return load(d, "a", testFormat, 100) },
+		func() ([][]byte, error) { return load(d, "b", testFormat, 1<<20) },
 	} {
-		if got, err := load(); err == nil {
+		if got, err := again(); err == nil {
 			t.Errorf("loaded %q", got)
 		}
 	}
@@ -107,7 +124,7 @@ func TestBroken(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := d.Load("name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
+		if got, err := load(d, "name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
@@ -128,7 +145,7 @@ func TestBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(path+"2", path); err == nil {
-		if _, err := d.Load("name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
+		if _, err := load(d, "name", testFormat, 1<<20); !errors.Is(err, ErrBroken) {
 			t.Errorf("a link: %v", err)
 		}
 	}
@@ -151,7 +168,7 @@ func TestTrim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Load("a", testFormat, 1<<20); err != nil { // used: b is the oldest now
+	if _, err := load(d, "a", testFormat, 1<<20); err != nil { // used: b is the oldest now
 		t.Fatal(err)
 	}
 	left := filepath.Join(d.path, "0000"+unfinished)
@@ -180,7 +197,7 @@ func TestUnsafe(t *testing.T) {
 	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o777 {
 		t.Skip("there are no such rights here")
 	}
-	if _, err := d.Load("a", testFormat, 1<<20); !errors.Is(err, ErrUnsafe) {
+	if _, err := load(d, "a", testFormat, 1<<20); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("loaded: %v", err)
 	}
 	if err := d.Save(context.Background(), "a", testFormat, nil); !errors.Is(err, ErrUnsafe) {
@@ -194,7 +211,7 @@ func TestKilled(t *testing.T) {
 	d := newDir(t, 1<<30, 10)
 	whole := func() {
 		t.Helper()
-		got, err := d.Load("name", testFormat, 1<<30)
+		got, err := load(d, "name", testFormat, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,12 +264,17 @@ func FuzzParse(f *testing.F) {
 		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		sections, err := parse(bytes.NewReader(content), int64(len(content)), "name", testFormat)
-		total := 0
-		for _, s := range sections {
-			total += len(s)
+		r := bytes.NewReader(content)
+		sections, err := parseHead(r, int64(len(content)), "name", testFormat)
+		if err != nil {
+			return
 		}
-		if err == nil && total > len(content) {
+		total, file := 0, File{r: r, sections: sections}
+		for i := range sections {
+			b, _ := file.Section(i)
+			total += len(b)
+		}
+		if total > len(content) {
 			t.Error("more than there is")
 		}
 	})

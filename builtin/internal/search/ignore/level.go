@@ -53,6 +53,9 @@ func (c *Chain) Push(l *Level) *Chain {
 	return n
 }
 
+// Rules reports whether there are any: without, nothing is ignored.
+func (c *Chain) Rules() bool { return len(c.levels) > 0 }
+
 // Match judges an entry by its path relative to the root of the walk.
 func (c *Chain) Match(path string, dir bool) Verdict {
 	var rg, dot, git, excl Verdict

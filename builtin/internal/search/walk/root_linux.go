@@ -84,6 +84,9 @@ type Buffer struct {
 	// Opened, unless nil, is called with the descriptor of the directory before
 	// its entries are read.
 	Opened func(fd int)
+	// Listed, unless nil, is called with the directory and its entries while it is
+	// still open.
+	Listed func(dir *Root, listed []Entry)
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
@@ -110,8 +113,14 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || n == 0 {
+		if err != nil {
 			return buf.entries, err
+		}
+		if n == 0 {
+			if buf.Listed != nil {
+				buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
+			}
+			return buf.entries, nil
 		}
 		buf.parse(fd, n)
 	}

@@ -57,6 +57,9 @@ type Buffer struct {
 	// Opened, unless nil, is called with the descriptor of the directory before
 	// its entries are read: not here.
 	Opened func(fd int)
+	// Listed, unless nil, is called with the directory and its entries while it is
+	// still open: not here.
+	Listed func(dir *Root, listed []Entry)
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
