@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"toolhost/guard/ownfile"
 )
 
 // secretSize is the length of a secret of ours, in bytes.
@@ -21,10 +24,11 @@ func keptSecret(dir, name string) ([]byte, error) {
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
 	}
+	_ = ownfile.Sweep(dir, time.Now()) // what cannot be removed is found at the next start
 	path := filepath.Join(dir, name)
 	kept, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = writeOnce(path, fresh); err == nil {
+		if err = ownfile.Create(path, fresh); err == nil {
 			return fresh, nil
 		}
 		if errors.Is(err, fs.ErrExist) {
@@ -38,20 +42,4 @@ func keptSecret(dir, name string) ([]byte, error) {
 		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), secretSize)
 	}
 	return kept, nil
-}
-
-// writeOnce creates path with the content whole, owner-only, unless it exists.
-func writeOnce(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // created with mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	if _, err := f.Write(content); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/guard/ownfile"
 )
 
 // TokenPrincipal is who the bearer of the host's single token is.
@@ -34,7 +36,7 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		token = rand.Text()
-		err = writeOnce(file, []byte(token+"\n"))
+		err = ownfile.Create(file, []byte(token+"\n"))
 		if err == nil {
 			return token, file, true, nil
 		}

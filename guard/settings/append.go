@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"toolhost/guard/ownfile"
 )
 
 // AppendAllow remembers an "always allow" answer: it adds rule to
@@ -37,7 +39,7 @@ func AppendAllow(cfg Config, root, rule string) error {
 		if err != nil || changed == nil {
 			return err
 		}
-		return replaceFile(file, changed)
+		return ownfile.Replace(file, changed)
 	})
 }
 

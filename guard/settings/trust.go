@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/ownfile"
 )
 
 // trustFile is the trust store, in the state directory. It is replaced by
@@ -179,7 +181,7 @@ func editTrust(cfg Config, edit func(*trustStore) error) error {
 		if err != nil {
 			return fmt.Errorf("trust store: %w", err)
 		}
-		return replaceFile(file, append(text, '\n'))
+		return ownfile.Replace(file, append(text, '\n'))
 	})
 }
 
@@ -197,23 +199,4 @@ func underLock(file string, f func() error) error {
 		return fmt.Errorf("another process holds %s: %w", lock.Path(), err)
 	}
 	return errors.Join(f(), lock.Unlock())
-}
-
-// replaceFile puts text in the place of file at once, readable by its owner
-// only. On an error file is as it was and nothing else is left behind.
-func replaceFile(file string, text []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", file, errors.Join(err, os.Remove(temp.Name())))
-		}
-	}()
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), file)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/ownfile"
 )
 
 const (
@@ -144,49 +146,5 @@ func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
 	if err != nil {
 		return fmt.Errorf("the tokens file: %w", err)
 	}
-	return replaceFile(file, append(text, '\n'))
-}
-
-// replaceFile puts text in the place of file at once, for its owner only. On an error file is as it was, and nothing
-// else is left behind.
-func replaceFile(file string, text []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".tokens-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write the tokens file: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write the tokens file: %w", errors.Join(err, os.Remove(temp.Name())))
-		}
-	}()
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err = rename(temp.Name(), file); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(file))
-	return nil
-}
-
-// rename puts a file in the place of another. Windows refuses that while a host reads the other, which takes it less
-// than a millisecond.
-func rename(from, to string) (err error) {
-	const tries, pause = 10, 10 * time.Millisecond
-	for range tries {
-		if err = os.Rename(from, to); err == nil || os.PathSeparator == '/' {
-			return err
-		}
-		time.Sleep(pause)
-	}
-	return err
-}
-
-// syncDir makes a rename last through a power failure, as far as the file system does that: the content is in place
-// either way.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = errors.Join(d.Sync(), d.Close())
-	}
+	return ownfile.Replace(file, append(text, '\n'))
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"toolhost/guard/ownfile"
 )
 
 // A notebook is a log that can be read while it is written.
@@ -158,7 +160,7 @@ func write(t *testing.T, file string, content any) {
 		}
 		text = string(raw)
 	}
-	if err := replaceFile(file, []byte(text)); err != nil {
+	if err := ownfile.Replace(file, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/ownfile"
 )
 
 // Folder is the directory below the state directory that says which consoles can be opened.
@@ -70,18 +72,7 @@ func (r *record) write() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(r.file.dir, ".new-*") // created with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), r.file.path(".json"))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return ownfile.ReplaceQuickly(r.file.path(".json"), append(raw, '\n'))
 }
 
 // remove gives the place up.

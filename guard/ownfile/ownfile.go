@@ -1,0 +1,118 @@
+// Package ownfile writes the host's own small files (rules people answered with,
+// trust, secrets, records): readable by their owner only, whole or not at all.
+//
+// A file is written beside its place and put there by one step. A writer that is
+// killed in between leaves its draft behind; the next writer in that directory
+// takes it away, as [Sweep] does.
+package ownfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// draftPrefix begins the names of drafts.
+const draftPrefix = ".new-"
+
+// draftAge is how old a draft is whose writer is dead: writing takes milliseconds.
+// A writer that was only held up for so long fails, and nothing else happens.
+const draftAge = time.Minute
+
+// Replace puts text in the place of file, whatever stands there, and makes it last
+// through a power failure as far as the file system can. On an error file is as it
+// was.
+func Replace(file string, text []byte) error {
+	if err := write(file, text, true, rename); err != nil {
+		return err
+	}
+	syncDir(filepath.Dir(file)) // the content is in place either way
+	return nil
+}
+
+// ReplaceQuickly is Replace for what means nothing after a power failure, such as
+// the record of a running process: it does not wait for the disk.
+func ReplaceQuickly(file string, text []byte) error { return write(file, text, false, rename) }
+
+// Create makes file with text. If something stands there already, the error is
+// [fs.ErrExist] and nothing has changed. Of several callers at once one succeeds.
+func Create(file string, text []byte) error {
+	return write(file, text, true, func(draft, file string) error {
+		if err := os.Link(draft, file); err != nil {
+			return err
+		}
+		return os.Remove(draft)
+	})
+}
+
+// rename puts a file in the place of another. Windows refuses that while somebody
+// reads the other, which takes less than a millisecond.
+func rename(from, to string) (err error) {
+	const tries, pause = 10, 10 * time.Millisecond
+	for range tries {
+		if err = os.Rename(from, to); err == nil || os.PathSeparator == '/' {
+			return err
+		}
+		time.Sleep(pause)
+	}
+	return err
+}
+
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = errors.Join(d.Sync(), d.Close()) // not every file system can
+	}
+}
+
+// write makes a draft and puts it in its place; durable waits for the disk.
+func write(file string, text []byte, durable bool, place func(draft, file string) error) (err error) {
+	dir := filepath.Dir(file)
+	_ = Sweep(dir, time.Now())                    // what cannot be removed is found again
+	f, err := os.CreateTemp(dir, draftPrefix+"*") // made with mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if gone := os.Remove(f.Name()); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		err = fmt.Errorf("write %s: %w", file, err)
+	}()
+	if _, err = f.Write(text); err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return place(f.Name(), file)
+}
+
+// Sweep takes away the drafts in dir that killed writers left there. An absent
+// directory holds none.
+func Sweep(dir string, now time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), draftPrefix) || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && now.Sub(info.ModTime()) > draftAge {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // another host may sweep too
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
