@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"container/list"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"toolhost/builtin"
 	"toolhost/guard"
@@ -86,7 +88,7 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
 		}
-		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.pose(call), Verdict: v}
+		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.pose(a.principal, call), Verdict: v}
 	}
 	if err := h.questions.settle(req.Answer.State, call); err != nil {
 		return refusal(v, err.Error()), nil
@@ -129,22 +131,29 @@ func (h *Host) remember(rules []string) {
 	}
 }
 
-// questionText says what a person must know to decide, and no more than fits a dialog.
+// questionText says what a person must know to decide, and no more than fits a dialog. What is left out is said.
 func questionText(tool string, v guard.Verdict, rules []string) string {
 	const mostParts, longest = 8, 600
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s asks to be allowed:\n", tool)
-	shown := 0
+	shown, more := 0, 0
 	for _, p := range v.Parts {
-		if p.Action == guard.Allow || shown == mostParts {
+		if p.Action == guard.Allow {
+			continue
+		}
+		if shown == mostParts {
+			more++
 			continue
 		}
 		what := p.What
 		if r := []rune(what); len(r) > longest {
-			what = string(r[:longest]) + "…"
+			what = fmt.Sprintf("%s… (%d more characters)", string(r[:longest]), len(r)-longest)
 		}
 		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(what, "\n", "\n  "))
 		shown++
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "\n  … and %d more of which a person must be asked, not shown here\n", more)
 	}
 	fmt.Fprintf(&b, "\n%s (rule: %s", v.Reason, v.Rule)
 	if v.Source != "" {
@@ -154,19 +163,44 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	if len(rules) > 0 {
 		fmt.Fprintf(&b, "\n\nAlways allowing it remembers: %s", strings.Join(rules, ", "))
 	}
+	return visible(b.String())
+}
+
+// visible writes out the characters that a terminal or a dialog would obey instead of showing: escape sequences, carriage
+// returns, and marks that turn the direction of text or take no room. A command could hide behind them what it does.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
 	return b.String()
 }
+
+// maxQuestionsOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.
+const maxQuestionsOpen = 256
 
 // questions signs what binds an answer to its call. The client carries it and is not trusted with it.
 type questions struct {
 	secret []byte
 
-	mu   sync.Mutex
-	open map[string]time.Time // nonces that were not answered yet, with the end of their time
+	mu    sync.Mutex
+	open  map[string]*list.Element // nonce → the openQuestion that was not answered yet
+	byAge *list.List               // the oldest first
+	of    map[string]int           // principal → how many are open
+}
+
+// An openQuestion is one that was not answered yet.
+type openQuestion struct {
+	nonce, principal string
+	end              time.Time
 }
 
 func newQuestions() *questions {
-	q := &questions{secret: make([]byte, secretSize), open: map[string]time.Time{}}
+	q := &questions{secret: make([]byte, secretSize), open: map[string]*list.Element{}, byAge: list.New(), of: map[string]int{}}
 	_, _ = rand.Read(q.secret) // crypto/rand never fails; a restart ends every open question
 	return q
 }
@@ -193,21 +227,36 @@ func (q *questions) digest(key scopeKey, req Request, v guard.Verdict) []byte {
 // nonceSize is the length of what makes each question its own, in bytes.
 const nonceSize = 16
 
-// pose opens a question about a call and returns its state: a nonce, the digest of the call, and a signature
-// of both.
-func (q *questions) pose(call []byte) string {
+// pose opens a question about a call of a principal and returns its state: a nonce, the digest of the call, and a
+// signature of both.
+func (q *questions) pose(principal string, call []byte) string {
 	now := time.Now()
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // crypto/rand never fails
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for n, end := range q.open {
-		if now.After(end) {
-			delete(q.open, n)
-		}
+	for e := q.byAge.Front(); e != nil && now.After(e.Value.(openQuestion).end); e = q.byAge.Front() {
+		q.drop(e)
 	}
-	q.open[string(nonce)] = now.Add(AskTime)
+	for e := q.byAge.Front(); e != nil && q.of[principal] >= maxQuestionsOpen; {
+		next := e.Next()
+		if e.Value.(openQuestion).principal == principal {
+			q.drop(e)
+		}
+		e = next
+	}
+	q.open[string(nonce)] = q.byAge.PushBack(openQuestion{string(nonce), principal, now.Add(AskTime)})
+	q.of[principal]++
 	return base64.RawURLEncoding.EncodeToString(slices.Concat(nonce, call, q.sign(nonce, call)))
+}
+
+// drop closes a question. The caller holds the lock.
+func (q *questions) drop(e *list.Element) {
+	was := q.byAge.Remove(e).(openQuestion)
+	delete(q.open, was.nonce)
+	if q.of[was.principal]--; q.of[was.principal] == 0 {
+		delete(q.of, was.principal)
+	}
 }
 
 // errForged answers a state that is not one of this process, or was changed on its way.
@@ -237,10 +286,12 @@ func (q *questions) settle(state string, call []byte) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	end, ok := q.open[string(nonce)]
-	delete(q.open, string(nonce))
-	if !ok || time.Now().After(end) {
-		return fmt.Errorf("the answer came twice, or later than %s", AskTime)
+	e, ok := q.open[string(nonce)]
+	if ok {
+		q.drop(e)
+	}
+	if !ok || time.Now().After(e.Value.(openQuestion).end) {
+		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be asked again", AskTime, maxQuestionsOpen)
 	}
 	return nil
 }

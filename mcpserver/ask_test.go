@@ -33,11 +33,11 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 			"another rule":      other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Rule = "x" }),
 			"another effect":    other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
 		} {
-			if err := q.settle(q.pose(call), wrong); err == nil {
+			if err := q.settle(q.pose("p", call), wrong); err == nil {
 				t.Errorf("an answer was taken for %s", name)
 			}
 		}
-		state := q.pose(call)
+		state := q.pose("p", call)
 		reordered := other(func(_ *scopeKey, r *Request, _ *guard.Verdict) {
 			r.Args = json.RawMessage(`{"timeout":5, "command":"make"}`)
 		})
@@ -47,17 +47,69 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 		if err := q.settle(state, call); err == nil {
 			t.Error("an answer counted twice")
 		}
-		late := q.pose(call)
+		late := q.pose("p", call)
 		time.Sleep(AskTime + time.Second)
 		if err := q.settle(late, call); err == nil {
 			t.Error("an answer that came too late was taken")
 		}
-		for _, forged := range []string{"", "x", strings.Repeat("A", 64), newQuestions().pose(call)} {
+		for _, forged := range []string{"", "x", strings.Repeat("A", 64), newQuestions().pose("p", call)} {
 			if err := q.settle(forged, call); err == nil {
 				t.Errorf("the forged state %q was taken", forged)
 			}
 		}
 	})
+}
+
+// Who asks all the time fills no memory and gives up no one else's questions.
+func TestOpenQuestionsAreBounded(t *testing.T) {
+	q := newQuestions()
+	call := q.digest(scopeKey{"p", "threadId", "1"}, Request{}, guard.Verdict{})
+	others := q.pose("other", call)
+	first := q.pose("p", call)
+	var last string
+	for range 3 * maxQuestionsOpen {
+		last = q.pose("p", call)
+	}
+	if len(q.open) != maxQuestionsOpen+1 || q.byAge.Len() != len(q.open) {
+		t.Errorf("%d questions are open, %d by age", len(q.open), q.byAge.Len())
+	}
+	if err := q.settle(first, call); err == nil {
+		t.Error("a question that was given up is answered")
+	}
+	for _, state := range []string{others, last} {
+		if err := q.settle(state, call); err != nil {
+			t.Error(err)
+		}
+	}
+	if q.of["other"] != 0 || q.of["p"] != maxQuestionsOpen-1 {
+		t.Errorf("it is counted %v", q.of)
+	}
+}
+
+func TestQuestionText(t *testing.T) {
+	part := func(what string) guard.Part { return guard.Part{What: what, Action: guard.Ask} }
+	many := make([]guard.Part, 11)
+	for i := range many {
+		many[i] = part("run make")
+	}
+	for _, tt := range []struct {
+		name  string
+		parts []guard.Part
+		says  string
+	}{
+		{"two lines", []guard.Part{part("run a\n\tb")}, "  run a\n  \tb\n"},
+		{"an escape sequence", []guard.Part{part("rm -rf x\x1b[2K\rls")}, `rm -rf x\u001b[2K\u000dls`},
+		{"a sequence of one character", []guard.Part{part("rm\u009b2J")}, `rm\u009b2J`},
+		{"turned text", []guard.Part{part("rm \u202ecod.a")}, `rm \u202ecod.a`},
+		{"no room", []guard.Part{part("r\u200bm")}, `r\u200bm`},
+		{"words of any language", []guard.Part{part("echo äöü 日本 é")}, "echo äöü 日本 é"},
+		{"too long", []guard.Part{part(strings.Repeat("x", 700))}, "x… (100 more characters)"},
+		{"too many", many, "… and 3 more"},
+	} {
+		if got := questionText("Bash", guard.Verdict{Parts: tt.parts, Reason: "Why.", Rule: "r"}, nil); !strings.Contains(got, tt.says) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
 }
 
 const askCapability = `"elicitation":{}`

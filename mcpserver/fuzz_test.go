@@ -124,7 +124,7 @@ func FuzzHTTP(f *testing.F) {
 func FuzzRequestState(f *testing.F) {
 	q := newQuestions()
 	call := q.digest(scopeKey{"p", kindHandle, "h"}, Request{Tool: "Bash", Args: json.RawMessage(`{}`)}, guard.Verdict{Action: guard.Ask})
-	posed := q.pose(call)
+	posed := q.pose("p", call)
 	f.Add(posed)
 	f.Add(posed[1:])
 	f.Add(strings.ToUpper(posed))
