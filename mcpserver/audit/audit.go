@@ -42,10 +42,15 @@ type Record struct {
 	Error string `json:"error,omitempty"`
 }
 
-// MaxText bounds a command or an error in a record, in bytes.
-const MaxText = 4096
+// Bounds of a record: what callers choose must not fill the log.
+const (
+	// MaxText bounds each text in a record, in bytes.
+	MaxText = 4096
+	// MaxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
+	MaxPaths = 64
+)
 
-// Room is how much space is reserved ahead of a call, in bytes: enough for any one record, so that a full
+// Room is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full
 // disk refuses a call instead of losing its record.
 const Room = 64 << 10
 
@@ -88,6 +93,7 @@ type Log struct {
 	size     int64 // when last looked at
 	reserved int64 // bytes of reserved room not used yet
 	failures uint64
+	torn     bool   // the last line was cut short: the next one begins anew
 	broken   string // the failure to rotate that was told last
 }
 
@@ -177,14 +183,13 @@ func (l *Log) Write(r Record) error {
 	if l == nil {
 		return nil
 	}
-	r.Command, r.Error = clip(r.Command), clip(r.Error)
-	line, err := json.Marshal(r)
+	line, err := json.Marshal(r.clipped())
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(append(line, '\n')); err != nil {
+	if err := l.append(append(visible(line), '\n')); err != nil {
 		l.failures++
 		return err
 	}
@@ -203,11 +208,16 @@ func (l *Log) append(line []byte) error {
 		return err
 	}
 	defer l.leave()
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
 	l.reserved -= int64(len(line))
-	if _, err := l.file.Write(line); err != nil {
+	if n, err := l.file.Write(line); err != nil {
+		l.torn = l.torn || n > 0
 		l.close() // the next call tries again from the start
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
+	l.torn = false
 	l.size += int64(len(line))
 	return nil
 }
@@ -301,13 +311,6 @@ func (l *Log) close() error {
 	err := l.file.Close()
 	l.file = nil
 	return err
-}
-
-func clip(s string) string {
-	if len(s) > MaxText {
-		return s[:MaxText] + "…"
-	}
-	return s
 }
 
 // exists reports whether a name is taken. What cannot be looked at counts as taken.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestWrite(t *testing.T) {
@@ -46,18 +47,68 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestLongTextIsClipped(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l, err := Open(Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
+// Whatever a caller makes up is one line of bounded length that a terminal can show, and that says what it was.
+func TestLines(t *testing.T) {
+	long := strings.Repeat("x", 10*MaxText)
+	paths := make([]string, 10*MaxPaths)
+	for i := range paths {
+		paths[i] = "p"
 	}
-	defer l.Close()
-	if err := l.Write(Record{Command: strings.Repeat("x", 10*MaxText)}); err != nil {
-		t.Fatal(err)
+	for _, tt := range []struct {
+		name string
+		rec  Record
+		want string // the command as it is read again; "" where it is clipped
+	}{
+		{"lines", Record{Command: "a\nb\r\n"}, "a\nb\r\n"},
+		{"escape sequences", Record{Command: "\x1b[2J\x07\x7f\u009b2J"}, "\x1b[2J\x07\x7f\u009b2J"},
+		{"turned text and no room", Record{Command: "\u202egpj.exe\u2066\u200b\ufeff\u2028"}, "\u202egpj.exe\u2066\u200b\ufeff\u2028"},
+		{"beyond the basic plane", Record{Command: "😀\U000e0041"}, "😀\U000e0041"},
+		{"words of any language", Record{Command: "äöü 日本"}, "äöü 日本"},
+		{"no UTF-8", Record{Command: "a\xffb"}, "a\ufffdb"},
+		{"forged JSON", Record{Command: `","verdict":"allow","x":"`}, `","verdict":"allow","x":"`},
+		{"long texts", Record{Principal: long, Scope: long, Tool: long, Rule: long, Source: long, Error: long, Reads: []string{long}, Writes: []string{long}}, ""},
+		{"many paths", Record{Reads: paths, Writes: paths}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			l, err := Open(Config{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := l.Write(tt.rec); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, ended := strings.CutSuffix(string(raw), "\n")
+			if !ended || len(line) > 9*MaxText || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%d bytes: %.200q", len(raw), raw)
+			}
+			var got Record
+			if err := json.Unmarshal(raw, &got); err != nil || tt.want != "" && got.Command != tt.want || got.Verdict != "" {
+				t.Errorf("%q is read as %+v, %v", line, got, err)
+			}
+			if n := len(got.Reads); n > MaxPaths+1 || n > 1 && got.Reads[n-1] != "… and 576 more" {
+				t.Errorf("%d paths, the last is %s", n, got.Reads[n-1])
+			}
+		})
 	}
-	if info, _ := os.Stat(path); info.Size() > 2*MaxText {
-		t.Errorf("a record of %d bytes", info.Size())
+}
+
+func TestClip(t *testing.T) {
+	for _, s := range []string{strings.Repeat("x", MaxText), strings.Repeat("ä", MaxText/2)} {
+		if got := clip(s); got != s {
+			t.Errorf("%d bytes are clipped", len(s))
+		}
+	}
+	if got, want := clip("x"+strings.Repeat("ä", MaxText)), "x"+strings.Repeat("ä", MaxText/2-1)+"…"; got != want {
+		t.Errorf("it ends with %q", got[len(got)-8:])
+	}
+	if got := clip(strings.Repeat("\x80", 2*MaxText)); len(got) > MaxText+len("…") {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 
