@@ -321,6 +321,10 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		if v := r.Word.Lit(); v != "" && strings.Trim(v, "0123456789-") == "" {
 			return
 		}
+		// In `>&-rm x` bash closes the descriptor and runs rm; to the parser "-rm" is a file.
+		if strings.HasPrefix(w.source(r.Word), "-") {
+			w.undecided(true, "a word right after a descriptor is closed: "+w.source(r.Word))
+		}
 	}
 	words := w.words([]*syntax.Word{r.Word})
 	switch r.Op {

@@ -62,7 +62,18 @@ func (w *walker) findDynamic(c Simple, i int) {
 func (w *walker) findExec(c Simple, i int) int {
 	start := i + 1
 	end := start
+	ended := 0 // the index of the last word that may turn out to be ";"
 	for end < len(c.Args) && !(c.Args[end].Static && (c.Args[end].Text == ";" || c.Args[end].Text == "+" && c.Args[end-1].Text == "{}")) {
+		switch word := c.Args[end]; {
+		case ended > 0 && word.Static && oneOf(word.Text, "-exec -execdir -ok -okdir"):
+			w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:ended], "{}"), nil, nil)
+			w.findExec(c, end)
+			ended = 0
+		case ended > 0 && word.mayBeOption() && !word.Static && end+2 < len(c.Args):
+			w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
+		case end > start && !word.Static && !word.Glob && (word.prefix == "" || word.prefix == ";"):
+			ended = end
+		}
 		end++
 	}
 	if end > start {

@@ -49,6 +49,10 @@ func unreadable(text string) string {
 		return "the command nests brackets very deep"
 	case continuedComment(text):
 		return "a comment ends in a backslash"
+	case strings.Contains(text, "$\\\n"):
+		// Bash joins the lines first; the parser (3.14) takes what follows for plain
+		// text, so that "$\<LF>(rm x)" would hide rm.
+		return "a line ends between a dollar sign and what it expands"
 	}
 	return ""
 }

@@ -15,14 +15,14 @@ import (
 // wrappers and the words that turn them against each other.
 var fragments = strings.Split(`rm|ls|cat|x|y|a.txt| |  |;| ; |\n|NL|P|&& |PP|& wait |P& |$(|)|`+"`"+`|'|"|\|$'|$"|\x72m|{|,|}|{rm,x}|(|(|)|{ |; }|! |#| #|$|${|}|$x|"$x"|$@|`+
 	`if |; then |; else |; fi|for i in |; do |; done|while |case a in a) |;;|; esac|[[ | ]]|((|))|$((|=|x=|y=$|+=|~|*|?|[|]|a[|<<EOF\n|\nEOF\n|<<'EOF'\n|<<-EOF\n|<<< |< a.txt |> o |2>&1 |<(|>(|`+
-	`eval |bash -c |sh -c |env |timeout 5 |nice |xargs |command |exec |builtin |trap |find . -exec |{} |\; |+ |-I{} |-n1 |-- |-e |-c |f() |function f |f|time |coproc |declare |export |let |test |-v |-eq |read |printf |echo |@P|:-|:=|:|/|%|!|\n#|\\n`, "|")
+	`eval |bash -c |sh -c |env |timeout 5 |nice |xargs |command |exec |builtin |trap |find . -exec |{} |\; |+ |-I{} |-n1 |-- |-e |-c |f() |function f |f|time |coproc |declare |export |let |test |-v |-eq |read |printf |echo |LC|LC|>&|<&|-|-a |-n |+n |-norc |jobs -x |local |a=() |"$x"|{a[b]}>|$[|@P|:-|:=|:|/|%|!|\n#|\\n`, "|")
 
 // randomText returns a text of 3 to 14 fragments.
 func randomText(r *rand.Rand) string {
 	var b strings.Builder
 	for range 3 + r.IntN(12) {
 		f := fragments[r.IntN(len(fragments))]
-		f = strings.ReplaceAll(f, "NL", "\n")
+		f = strings.ReplaceAll(strings.ReplaceAll(f, "NL", "\n"), "LC", "\\\n")
 		f = strings.ReplaceAll(f, "\\n", "\n")
 		b.WriteString(strings.ReplaceAll(f, "P", "|"))
 	}
@@ -38,7 +38,7 @@ func splice(r *rand.Rand, text string) string {
 			continue
 		}
 		f := strings.ReplaceAll(fragments[r.IntN(len(fragments))], "\\n", "\n")
-		f = strings.ReplaceAll(strings.ReplaceAll(f, "NL", "\n"), "P", "|")
+		f = strings.NewReplacer("NL", "\n", "LC", "\\\n", "P", "|").Replace(f)
 		text = text[:at] + f + text[at:]
 	}
 	return text

@@ -40,6 +40,10 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 	}
 }
 
+// singleDash are the long options of bash as it takes them with one dash too.
+const singleDash = "-norc -noprofile -posix -verbose -login -restricted -noediting -rcfile -init-file -help -version -debug -debugger -dump-strings -dump-po-strings " +
+	"-protected -wordexp -pretty-print"
+
 // shellOptions returns the index of the first operand and the letters of the
 // options before it. They may be clustered ("-euo pipefail -c"), and follow -c.
 func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
@@ -57,19 +61,22 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 		switch {
 		case text == "--" || text == "-":
 			return i + 1, flags, true
-		case strings.HasPrefix(text, "--"):
-			if oneOf(text, "--help --version --dump-strings --dump-po-strings") {
+		case strings.HasPrefix(text, "--"), oneOf(text, singleDash):
+			name := "--" + strings.TrimLeft(text, "-")
+			if oneOf(name, "--help --version --dump-strings --dump-po-strings") {
 				return 0, "", false
 			}
-			if oneOf(text, "--rcfile --init-file") {
+			if oneOf(name, "--rcfile --init-file") {
 				i++
 			}
-			if !oneOf(text, "--norc --noprofile --posix --verbose --login --restricted --noediting") {
+			if !oneOf(name, "--norc --noprofile --posix --verbose --login --restricted --noediting") {
 				w.undecided(true, c.Name+" "+text)
 			}
 		case len(text) > 1 && (text[0] == '-' || text[0] == '+'):
 			if text[0] == '-' {
 				flags += text[1:]
+			} else if strings.Contains(text, "n") {
+				flags = strings.ReplaceAll(flags, "n", "") // -n +n
 			}
 			if strings.ContainsAny(text, "ik") {
 				w.undecided(true, c.Name+" "+text+" reads start-up files, or takes assignments anywhere")
