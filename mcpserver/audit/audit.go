@@ -93,6 +93,7 @@ type Log struct {
 	size     int64 // when last looked at
 	reserved int64 // bytes of reserved room not used yet
 	failures uint64
+	closed   bool   // for good
 	torn     bool   // the last line was cut short: the next one begins anew
 	broken   string // the failure to rotate that was told last
 }
@@ -197,11 +198,8 @@ func (l *Log) Write(r Record) error {
 }
 
 func (l *Log) append(line []byte) error {
-	if l.file == nil {
-		return errors.New("audit log: it is closed")
-	}
 	err := l.enter(int64(len(line)))
-	if errors.Is(err, errBusy) {
+	if errors.Is(err, errBusy) && l.file != nil {
 		err = nil // the call has run: its line is worth more than the order
 	}
 	if err != nil {
@@ -214,7 +212,7 @@ func (l *Log) append(line []byte) error {
 	l.reserved -= int64(len(line))
 	if n, err := l.file.Write(line); err != nil {
 		l.torn = l.torn || n > 0
-		l.close() // the next call tries again from the start
+		l.close() // the next record tries again from the start
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	l.torn = false
@@ -225,6 +223,9 @@ func (l *Log) append(line []byte) error {
 // enter makes sure that the open file is the one that the path names and has room for so many bytes more, and
 // locks it against a rotation. The caller leaves, also after [errBusy]: then the file is usable, but not locked.
 func (l *Log) enter(room int64) error {
+	if l.closed {
+		return errors.New("audit log: it is closed")
+	}
 	for range mostMoves {
 		if l.file == nil {
 			if err := l.open(); err != nil {
@@ -298,6 +299,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	return l.close()
 }
 

@@ -150,6 +150,19 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
+func TestClosedLogStaysClosed(t *testing.T) {
+	l, err := Open(Config{Path: filepath.Join(t.TempDir(), "audit.jsonl")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l.Ready() == nil || l.Write(Record{}) == nil || l.file != nil {
+		t.Error("a closed log is opened again")
+	}
+}
+
 func TestNilLogRecordsNothing(t *testing.T) {
 	var l *Log
 	if err := l.Ready(); err != nil {
