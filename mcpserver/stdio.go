@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -40,12 +39,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
-	ended := make(chan error, 1)
-	go func() { ended <- c.read(in) }()
+	reader := newStdioReader(c, in)
+	go reader.follow()
 	var err error
 	grace := EOFGrace
 	select {
-	case err = <-ended:
+	case err = <-reader.ended:
 	case <-gone:
 	case <-c.out.broken:
 	case <-ctx.Done():
@@ -105,45 +104,8 @@ func (c *stdioConn) warm(ctx context.Context) {
 	c.server.host.Warm(LocalPrincipal)
 }
 
-// read handles messages until the input ends.
-func (c *stdioConn) read(in io.Reader) error {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		c.out.waitForRoom()
-		line, long, err := readLine(r, MaxMessage)
-		switch {
-		case long:
-			c.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
-		case len(bytes.TrimSpace(line)) > 0:
-			c.receive(line)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading the input: %w", err)
-		}
-	}
-}
-
-// readLine reads up to the next newline. A line of more than limit bytes is skipped, and long is true.
-func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if !long && len(line)+len(part) > limit {
-			line, long = nil, true
-		}
-		if !long {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, long, err
-		}
-	}
-}
-
-// receive takes one message. It never waits for a call.
-func (c *stdioConn) receive(line []byte) {
+// receive takes one message. It never waits for a call; what is to be run for a request is returned.
+func (c *stdioConn) receive(line []byte) (run func()) {
 	m, wrong := openEnvelope(line)
 	if wrong == nil {
 		wrong = c.server.misuse(m)
@@ -158,33 +120,33 @@ func (c *stdioConn) receive(line []byte) {
 	case m.ID == nil:
 		c.server.mcp.HandleMessage(c.ctx, line)
 	default:
-		c.request(m, line)
+		return c.request(m, line)
 	}
+	return nil
 }
 
-// request starts a request. A call of a tool takes its place in line here, in the order of arrival.
-func (c *stdioConn) request(m envelope, line []byte) {
+// request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
+func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &stdioCall{cancel: cancel, size: len(line)}
 	if err := c.admit(string(m.ID), call); err != nil {
 		cancel(err)
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
-		return
+		return nil
 	}
 	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
 		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 	}
-	message := bytes.Clone(line)
-	go func() {
+	return func() {
 		defer cancel(nil)
-		response := c.server.mcp.HandleMessage(withClient(ctx, cl), message)
+		response := c.server.mcp.HandleMessage(withClient(ctx, cl), line)
 		if cl.arrival != nil {
 			cl.arrival.Leave() // the library may have refused the call before it came to us
 		}
 		c.answer(string(m.ID), call, response)
-	}()
+	}
 }
 
 func (c *stdioConn) admit(id string, call *stdioCall) error {
@@ -274,28 +236,4 @@ func (c *stdioConn) send(message any) {
 		return
 	}
 	c.out.write(append(line, '\n'))
-}
-
-// encode is json.Marshal, which would scan and copy a long result once more only because it encodes itself.
-func encode(message any) ([]byte, error) {
-	r, ok := message.(mcp.JSONRPCResponse)
-	if !ok {
-		return json.Marshal(message)
-	}
-	m, ok := r.Result.(json.Marshaler)
-	if !ok {
-		return json.Marshal(message)
-	}
-	result, err := m.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	id, err := json.Marshal(r.ID)
-	if err != nil {
-		return nil, err
-	}
-	const head, mid = `{"jsonrpc":"2.0","id":`, `,"result":`
-	line := make([]byte, 0, len(head)+len(id)+len(mid)+len(result)+len("}\n"))
-	line = append(append(append(line, head...), id...), mid...)
-	return append(append(line, result...), '}'), nil
 }
