@@ -21,8 +21,10 @@ type Watcher struct {
 	onChange func(*Settings)
 	current  atomic.Pointer[Settings]
 
-	mu      sync.Mutex // guards session
+	asked   atomic.Uint64 // how often Reload was called
+	mu      sync.Mutex    // guards session and looked
 	session *session
+	looked  uint64 // how many calls of Reload the last look came after
 
 	events  *fsnotify.Watcher // nil where the platform has none to give
 	names   []string          // the files whose changes matter, drop-ins aside
@@ -72,10 +74,16 @@ func (w *Watcher) Current() *Settings { return w.current.Load() }
 
 // Reload looks at every source, reads what may have changed, and returns the
 // settings now in force. It costs a stat for each source, so that it can stand
-// before every call: an edit made before the call is seen by the call.
+// before every call: an edit made before the call is seen by the call. Calls
+// that come while one looks are served together by the next look.
 func (w *Watcher) Reload() *Settings {
+	turn := w.asked.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.looked >= turn {
+		return w.current.Load()
+	}
+	w.looked = w.asked.Load()
 	if next := w.session.read(); next != nil {
 		w.current.Store(next)
 		select {

@@ -119,6 +119,39 @@ func TestReloadSeesEachEdit(t *testing.T) {
 	}
 }
 
+// Calls of Reload that come together share a look, but never one that began before the edit they come after.
+func TestReloadTogetherSeesEachEdit(t *testing.T) {
+	p := newPlace(t)
+	w, _ := p.watch()
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.Reload()
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		want := fmt.Sprintf("%03d", i)
+		p.write(userFile+".tmp", rules("", want))
+		if err := os.Rename(p.path(userFile+".tmp"), p.path(userFile)); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(w.Reload().Deny); got != want {
+			t.Errorf("edit %s: got %s", want, got)
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
 func TestWatchConcurrently(t *testing.T) {
 	p := newPlace(t)
 	p.write(userFile, rules("", "x"))

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -87,7 +88,11 @@ const (
 type Log struct {
 	cfg Config
 
+	asked atomic.Uint64 // how often Ready was called
+
 	mu       sync.Mutex
+	looked   uint64 // how many of them the last look came after
+	unready  error  // what it found
 	file     *os.File
 	regular  bool  // it is a file with a size, which can be locked and rotated
 	size     int64 // when last looked at
@@ -150,18 +155,23 @@ func (l *Log) open() error {
 }
 
 // Ready makes sure that the record of the call about to run can be written: that the file is still there,
-// and that the disk has room for it. The error says why the call must be refused.
+// and that the disk has room for it. The error says why the call must be refused. Calls that come while one
+// looks are served together by the next look.
 func (l *Log) Ready() error {
 	if l == nil {
 		return nil
 	}
+	turn := l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.ready()
-	if err != nil {
+	if l.looked < turn {
+		l.looked = l.asked.Load()
+		l.unready = l.ready()
+	}
+	if l.unready != nil {
 		l.failures++
 	}
-	return err
+	return l.unready
 }
 
 func (l *Log) ready() error {
