@@ -17,9 +17,13 @@ import (
 	"toolhost/builtin"
 )
 
-// gcPercent lets garbage grow to a few megabytes more than Go does by default: with a heap as small as a
-// host's, collecting it would otherwise be a sixth of the cost of a call.
-const gcPercent = 200
+// ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides how
+// much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be a sixth of the cost of a
+// call. A higher GOGC would do that too, and would let the heap of a large index grow as many times.
+var ballast []byte
+
+// ballastLen lets twice as much garbage gather, in bytes.
+const ballastLen = 12 << 20
 
 // version is set by the linker for releases.
 var version = ""
@@ -31,7 +35,7 @@ func main() {
 		os.Exit(1)
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		ballast = make([]byte, ballastLen)
 	}
 	os.Exit(run(os.Args[1:]))
 }
