@@ -24,7 +24,16 @@ const (
 	maxUses = 3
 	// maxShare is what part of the budget one text may have.
 	maxShare = 16
+	// maxDisplaced is what part of it the texts of one query may take from others: of
+	// a query that goes through more than is kept nothing would be left for the next.
+	maxDisplaced = 32
 )
+
+// add notes that n bytes more are kept, and returns how many that makes.
+func (c *contents) add(n int64) int64 {
+	keepBytes(n)
+	return c.memory.Add(n)
+}
 
 // use notes that a text was of use.
 func (e *dirent) use() {
@@ -63,7 +72,7 @@ func (c *contents) grow(n int64) bool {
 		return false
 	}
 	c.index.Add(n)
-	if c.memory.Add(n) > c.budget {
+	if c.add(n) > c.budget {
 		c.evict(c.budget)
 	}
 	return true
@@ -88,7 +97,7 @@ func (c *contents) evict(to int64) {
 				c.hand++
 				continue
 			}
-			c.memory.Add(-int64(len(k.text)))
+			c.add(-int64(len(k.text)))
 		}
 		c.leave()
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"toolhost/builtin/internal/search/filetype"
@@ -54,6 +55,9 @@ type listing struct {
 	learns  bool
 	// chosen says that files are few, and those that the index chose.
 	chosen bool
+	// displaced counts the bytes of texts that the query wanted to keep in the place
+	// of others.
+	displaced atomic.Int64
 
 	troubles troubles
 	mu       sync.Mutex

@@ -141,10 +141,10 @@ func (t *keptTree) clear(n *node) {
 func (t *keptTree) learn(e *dirent, k *known) {
 	c := t.engine.kept
 	if k != nil && k.text != nil {
-		c.memory.Add(int64(len(k.text)))
+		c.add(int64(len(k.text)))
 	}
 	if old := e.known.Swap(k); old != nil {
-		c.memory.Add(-int64(len(old.text)))
+		c.add(-int64(len(old.text)))
 	}
 	if k != nil && k.text != nil {
 		c.enter(e)
@@ -285,13 +285,21 @@ func (k *known) look(h walk.Handle) bool {
 // modified is when the file was changed.
 func (k *known) modified() (time.Time, error) { return time.Unix(0, k.stamp.Change), nil }
 
-// remember keeps the content of a file that was read in a query. One that the
-// index chose takes the place of what has been used less.
-func (t *keptTree) remember(e *dirent, k *known, raw []byte, chosen bool) {
-	if !t.engine.kept.room(int64(len(raw)), chosen) {
-		return
+// remember keeps the content of a file that was read in a query. It takes the place
+// of what has been used less only if the index chose it, and not for the first time.
+func (l *listing) remember(e *dirent, k *known, raw []byte) {
+	c, n := l.kept.engine.kept, int64(len(raw))
+	if !c.room(n, false) {
+		if !l.chosen {
+			return
+		}
+		again := e.uses.Load() > 0
+		e.use()
+		if !again || l.displaced.Add(n) > c.budget/maxDisplaced || !c.room(n, true) {
+			return
+		}
 	}
 	k.describe(raw)
 	k.text = append([]byte{}, raw...)
-	t.keep(e, k)
+	l.kept.keep(e, k)
 }

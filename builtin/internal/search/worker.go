@@ -33,8 +33,9 @@ const (
 	// firstRead is how much of a file is read at first, in bytes: as much as tells
 	// whether it is binary, and more than most files have.
 	firstRead = match.Window
-	// maxKept is the largest buffer that is kept for later, in bytes.
-	maxKept = 8 << 20
+	// maxKept is the largest buffer that is kept for later, in bytes: the largest files
+	// in source trees are tables of registers and numbers.
+	maxKept = 24 << 20
 )
 
 func newWorker(s *search) *worker {
@@ -115,7 +116,7 @@ func (w *worker) open(f file, c *chunk) {
 	}
 	text := match.Decode(raw)
 	if k != nil {
-		s.list.kept.remember(f.kept, k, raw, s.list.chosen)
+		s.list.remember(f.kept, k, raw)
 	}
 	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
 	w.text(&output{file: f, text: text, chunk: c}, modified)
