@@ -168,6 +168,7 @@ func (v *victim) endAt(t *testing.T, g *ground, station int, end func(*session) 
 		v.check(t, g.path(v.name))
 	}
 	g.checkHistory(t, g.path(v.name))
+	g.mend(v)
 	v.check(t, g.path(v.name))
 	g.tidy()
 	return hit

@@ -133,6 +133,10 @@ func (r *peersRun) measure(rep *report, dir string) error {
 	if err := r.measureServers(rep, dir, rivals); err != nil {
 		return err
 	}
+	progress("commands")
+	if err := r.measureShell(rep, dir, binary); err != nil {
+		return err
+	}
 	return r.measureTrees(rep, dir, found, binary)
 }
 

@@ -190,6 +190,17 @@ func (v verdict) cells() []string {
 	return cells
 }
 
+// cells are the columns of a limit in the table of ratios: the host stands against none.
+func (l limit) cells(w *row) []string {
+	values := w.Values[ours]
+	m := bootstrap(len(values), func(rounds []int) float64 { return median(pick(values, rounds)) })
+	judged := "met"
+	if m.Value > l.most {
+		judged = "missed"
+	}
+	return []string{l.row, "", fmt.Sprintf("%.3g %s (%.3g–%.3g)", m.Value, w.Unit, m.Low, m.High), "", fmt.Sprintf("≤ %v %s", l.most, w.Unit), judged}
+}
+
 // A table is printed in columns, or as Markdown.
 type table struct {
 	head []string
@@ -226,6 +237,13 @@ func (r *report) tables() (figures, ratios *table) {
 	ratios = &table{head: []string{"what", "against", "ratio (95 %)", "worst query", "target", ""}}
 	for _, v := range r.verdicts(goals()) {
 		ratios.add(v.cells()...)
+	}
+	for _, l := range limits() {
+		for _, w := range r.Rows {
+			if w.Name == l.row && len(w.Values[ours]) > 0 {
+				ratios.add(l.cells(w)...)
+			}
+		}
 	}
 	return figures, ratios
 }

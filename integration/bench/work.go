@@ -108,7 +108,7 @@ func jobs() []job {
 			},
 		},
 		{
-			name: "Bash true", able: func(r *rival) bool { return r.bash != nil },
+			name: bashRow, able: func(r *rival) bool { return r.bash != nil },
 			call: func(st *stage, _, _ int) call { return st.bash("true") },
 		},
 	}
