@@ -317,17 +317,20 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return
 	case syntax.DplIn, syntax.DplOut:
+		// In `>&-rm x` bash closes the descriptor and runs rm; to the parser "-rm" is a file.
+		if s := w.source(r.Word); len(s) > 1 && s[0] == '-' {
+			w.undecided(true, "a word right after a descriptor is closed: "+s)
+		}
 		// `>&f` is a file when f is no descriptor: a number, one to move ("3-"), or "-".
 		if v := r.Word.Lit(); v != "" && strings.Trim(v, "0123456789-") == "" {
 			return
 		}
-		// In `>&-rm x` bash closes the descriptor and runs rm; to the parser "-rm" is a file.
-		if strings.HasPrefix(w.source(r.Word), "-") {
-			w.undecided(true, "a word right after a descriptor is closed: "+w.source(r.Word))
-		}
 	}
 	words := w.words([]*syntax.Word{r.Word})
 	switch r.Op {
+	case syntax.DplOut:
+		w.twice(words)
+		w.out.Writes = append(w.out.Writes, words...)
 	case syntax.RdrIn, syntax.DplIn:
 		w.out.Reads = append(w.out.Reads, words...)
 	case syntax.RdrInOut:
@@ -335,6 +338,16 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		w.out.Writes = append(w.out.Writes, words...)
 	default:
 		w.out.Writes = append(w.out.Writes, words...)
+	}
+}
+
+// twice judges the file of `>&f`, which bash (5.2) expands a second time:
+// ls >&'$(rm x)' runs rm.
+func (w *walker) twice(words []Word) {
+	for _, word := range words {
+		if !word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n") {
+			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
+		}
 	}
 }
 

@@ -136,7 +136,11 @@ func fits(words []Word, args []string, home string) bool {
 		}
 		return len(args) > 0 && args[0] == text && fits(words[1:], args[1:], home)
 	case words[0].single:
-		return len(args) > 0 && strings.HasPrefix(args[0], words[0].prefix) && fits(words[1:], args[1:], home)
+		prefix := words[0].prefix
+		if words[0].Home {
+			prefix = home + strings.TrimPrefix(prefix, "~")
+		}
+		return len(args) > 0 && strings.HasPrefix(args[0], prefix) && fits(words[1:], args[1:], home)
 	}
 	for n := 0; n <= len(args); n++ {
 		if fits(words[1:], args[n:], home) {

@@ -95,7 +95,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	word := Word{Home: e.home, single: e.single, prefix: e.prefix()}
 	switch {
 	case !e.known:
-		word.Text = w.source(arg)
+		word.Text, word.single = w.source(arg), e.single && !e.glob
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:
