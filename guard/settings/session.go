@@ -35,6 +35,14 @@ type session struct {
 	// due is when the passage of time alone will change the settings; zero: never.
 	due time.Time
 	now func() time.Time
+
+	// What has been read stays in force while the descriptors to look again are
+	// wanting: no snapshot is made of a shortage.
+	listed  map[string][]string // drop-ins of each directory, as listed last
+	short   bool                // a shortage has been said and lasts
+	hit     bool                // this reading met one
+	dropIns func(dir string) ([]string, error)
+	regular func(name string) ([]byte, os.FileInfo, error)
 }
 
 // file is one source and what the readings so far have found in it.
@@ -53,7 +61,8 @@ type file struct {
 }
 
 func newSession(cfg Config) *session {
-	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, now: time.Now, trust: &trustStore{}}
+	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, now: time.Now, trust: &trustStore{},
+		listed: map[string][]string{}, dropIns: dropIns, regular: readRegular}
 	if err := cfg.check(); err != nil {
 		s.errs = []error{err}
 	}
@@ -95,7 +104,8 @@ func (cfg Config) check() error {
 // nothing has changed since the last time.
 func (s *session) read() *Settings {
 	now := s.now()
-	s.due = time.Time{}
+	s.due, s.hit = time.Time{}, false
+	defer func() { s.short = s.hit }()
 	changed := s.arrange() || !s.begun
 	for _, f := range s.order {
 		changed = s.look(f, now) || changed
@@ -113,7 +123,7 @@ func (s *session) read() *Settings {
 // the list until its grace is over. It reports whether something that could not
 // be read is no longer asked for.
 func (s *session) arrange() (changed bool) {
-	managed := s.cfg.managedSources()
+	managed := s.cfg.managedSources(s.list)
 	if s.order != nil && len(s.order) == s.asked && slices.Equal(managed, s.managed) {
 		return false // as before every call but a few
 	}
@@ -145,6 +155,27 @@ func (s *session) arrange() (changed bool) {
 	return changed
 }
 
+// list is dropIns that answers a shortage with what was there the last time.
+func (s *session) list(dir string) ([]string, error) {
+	names, err := s.dropIns(dir)
+	if last, known := s.listed[dir]; known && isShortage(err) {
+		s.wants(dir, err)
+		return last, nil
+	}
+	if err == nil || absent(err) {
+		s.listed[dir] = names
+	}
+	return names, err
+}
+
+// wants says once that what is at path could not be looked at.
+func (s *session) wants(path string, err error) {
+	if !s.short && !s.hit {
+		s.cfg.log().Warn("settings cannot be looked at: what was read of them last stays in force until they can", "path", path, "error", err)
+	}
+	s.hit = true
+}
+
 // look reads one file if it may have changed, and reports whether what is in
 // force of it has.
 func (s *session) look(f *file, now time.Time) bool {
@@ -158,7 +189,13 @@ func (s *session) look(f *file, now time.Time) bool {
 	var text []byte
 	var info os.FileInfo
 	if err == nil {
-		text, info, err = readRegular(f.file)
+		if text, info, err = s.regular(f.file); err != nil {
+			f.stamp = stamp{at: now, err: err.Error()} // proves nothing: look again the next time
+		}
+	}
+	if isShortage(err) && s.begun && f.err == nil {
+		s.wants(f.file, err)
+		return false
 	}
 	switch {
 	case absent(err) && !f.required:
@@ -281,15 +318,19 @@ func (s *session) lookTrust(now time.Time) bool {
 	if s.store.proves(seen) {
 		return false
 	}
-	s.store = seen
-	store, err := readTrust(s.cfg)
-	s.notice = nil
-	if err != nil {
-		store = &trustStore{}
-		s.notice = []Warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
+	store, err := readTrust(s.cfg, s.regular)
+	if isShortage(err) && s.begun {
+		s.wants(path, err)
+		return false
 	}
-	s.trust = store
-	return true
+	before, trusted := s.notice, s.trust
+	s.trust, s.store, s.notice = store, seen, nil
+	if err == nil {
+		return before != nil || !trusted.equal(store)
+	}
+	s.trust, s.store = &trustStore{}, stamp{at: now, err: err.Error()} // look again the next time
+	s.notice = []Warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
+	return !slices.Equal(before, s.notice)
 }
 
 // approve decides what loosening content of each file counts.

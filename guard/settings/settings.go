@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 )
@@ -310,4 +311,14 @@ type Config struct {
 	Allow, Deny []string
 	// TrustWorkspace trusts what the roots' files say at the first reading.
 	TrustWorkspace bool
+	// Log is told what keeps a running server from looking at the sources but
+	// changes nothing of what is in force. Nil: [slog.Default].
+	Log *slog.Logger
+}
+
+func (cfg Config) log() *slog.Logger {
+	if cfg.Log == nil {
+		return slog.Default()
+	}
+	return cfg.Log
 }

@@ -22,7 +22,7 @@ type source struct {
 
 // sources returns the files to read, highest precedence first.
 func (cfg Config) sources() []source {
-	list := cfg.managedSources()
+	list := cfg.managedSources(dropIns)
 	for _, file := range slices.Backward(cfg.Files) {
 		if abs, err := filepath.Abs(file); err == nil {
 			file = abs
@@ -95,24 +95,35 @@ func (cfg Config) managedDirs() [][2]string {
 }
 
 // managedSources lists the managed files. As in Claude Code, a drop-in goes
-// before the main file and before drop-ins whose names sort earlier.
-func (cfg Config) managedSources() []source {
+// before the main file and before drop-ins whose names sort earlier. dropIns
+// returns the names of those in a directory, sorted.
+func (cfg Config) managedSources(dropIns func(dir string) ([]string, error)) []source {
 	var list []source
 	for _, dir := range cfg.managedDirs() {
-		entries, err := os.ReadDir(dir[1])
+		names, err := dropIns(dir[1])
 		if err != nil && !absent(err) {
 			// The directory itself takes the place of a file: reading it fails,
 			// and that is reported, instead of rules that vanish.
 			list = append(list, source{kind: Managed, file: dir[1], required: true})
 		}
-		for _, e := range slices.Backward(entries) {
-			if name := e.Name(); strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
-				list = append(list, source{kind: Managed, file: filepath.Join(dir[1], name)})
-			}
+		for _, name := range slices.Backward(names) {
+			list = append(list, source{kind: Managed, file: filepath.Join(dir[1], name)})
 		}
 		list = append(list, source{kind: Managed, file: dir[0]})
 	}
 	return list
+}
+
+// dropIns lists the settings files in a directory.
+func dropIns(dir string) ([]string, error) {
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 // answersFile is where "always allow" answers for a root are kept: outside the

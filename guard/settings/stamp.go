@@ -50,6 +50,12 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
+// isShortage reports whether err says that this process, or the machine, has too
+// many files open at the moment: nothing is wrong with the file.
+func isShortage(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // readRegular reads a whole file that is no longer than MaxFileSize. It never
 // blocks: a pipe or a device in a file's place is an error.
 func readRegular(name string) ([]byte, os.FileInfo, error) {

@@ -42,6 +42,11 @@ type trustStore struct {
 	Workspaces map[string]Trusted `json:"workspaces"` // by root
 }
 
+// equal reports whether both trust the same content.
+func (t *trustStore) equal(other *trustStore) bool {
+	return maps.EqualFunc(t.Workspaces, other.Workspaces, func(a, b Trusted) bool { return a.SHA256 == b.SHA256 })
+}
+
 // Trust accepts what the files of root say at this moment, as [Inspect] shows
 // it. It fails when a file cannot be parsed or the store not be written.
 func Trust(cfg Config, root string) error {
@@ -116,7 +121,7 @@ func Revoke(cfg Config, root string) error {
 
 // ListTrusted returns the trusted workspaces by name.
 func ListTrusted(cfg Config) ([]Trusted, error) {
-	store, err := readTrust(cfg)
+	store, err := readTrust(cfg, readRegular)
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +143,13 @@ func (a items) digest() string {
 }
 
 // readTrust reads the store; one that is absent is empty.
-func readTrust(cfg Config) (*trustStore, error) {
+func readTrust(cfg Config, read func(string) ([]byte, os.FileInfo, error)) (*trustStore, error) {
 	store := &trustStore{Workspaces: map[string]Trusted{}}
 	if cfg.StateDir == "" {
 		return store, nil
 	}
 	file := filepath.Join(cfg.StateDir, trustFile)
-	text, info, err := readRegular(file)
+	text, info, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return store, nil
 	}
@@ -170,7 +175,7 @@ func editTrust(cfg Config, edit func(*trustStore) error) error {
 	}
 	file := filepath.Join(cfg.StateDir, trustFile)
 	return underLock(file, func() error {
-		store, err := readTrust(cfg)
+		store, err := readTrust(cfg, readRegular)
 		if err != nil {
 			return err
 		}
