@@ -35,7 +35,8 @@ type cell struct {
 	followed chan struct{} // closed when nobody follows the watch any more
 
 	publish   bool               // ports that commands listen on
-	unpublish context.CancelFunc // ends that; nil where nothing runs
+	publisher *time.Timer        // begins with that; nil before the first command
+	unpublish context.CancelFunc // ends that; nil where it has not begun
 	published sync.WaitGroup
 	life      context.Context // of the cell
 	end       context.CancelFunc
@@ -56,6 +57,10 @@ type cells struct {
 
 // lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
 const lookAgain = 10 * time.Second
+
+// publishAfter is how long a command runs before it is looked for ports that it listens on: those of most commands, which
+// have ended by then, are nobody's concern.
+const publishAfter = 250 * time.Millisecond
 
 // Limits of cells. Each is some processes and mounts.
 const (
@@ -90,11 +95,21 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 		cs.retire(other)
 	}
 	if c.users++; c.users == 1 && c.publish {
-		var ctx context.Context
-		ctx, c.unpublish = context.WithCancel(c.life)
-		c.published.Go(func() { c.box.Publish(ctx, cs.log) })
+		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
 	}
 	return c, nil
+}
+
+// publish publishes the ports that commands in a cell listen on, until none runs.
+func (cs *cells) publish(c *cell) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed || c.users == 0 || c.unpublish != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, c.unpublish = context.WithCancel(c.life)
+	c.published.Go(func() { c.box.Publish(ctx, cs.log) })
 }
 
 // has reports whether a principal has a cell.
@@ -123,6 +138,9 @@ func (cs *cells) stale(mine string) string {
 func (cs *cells) leave(c *cell) {
 	cs.mu.Lock()
 	c.users--
+	if c.users == 0 && c.publisher != nil {
+		c.publisher.Stop()
+	}
 	if c.users == 0 && c.unpublish != nil {
 		c.unpublish()
 		c.unpublish = nil

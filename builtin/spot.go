@@ -57,7 +57,7 @@ func onHost(box *Toolbox, excuse string) (spot, error) {
 func settler(c *cell, roots []string) func() []string {
 	var git []*sandbox.GitConfigGuard
 	for _, root := range roots {
-		if g, err := sandbox.NewGitConfigGuard(root); err == nil { // what cannot be read cannot be obeyed either
+		if g, err := sandbox.NewGitConfigGuard(root); err == nil { // where we cannot look, a command without our rights cannot write
 			git = append(git, g)
 		}
 	}

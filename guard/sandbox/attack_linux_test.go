@@ -73,6 +73,7 @@ var attacks = []attack{
 	{"nested user namespace, proc", `unshare -Urmpf sh -c 'mount -t proc proc /proc && cat "/proc/1/root$WS/.env"'`, false},
 	{"every namespace", `$ATTACK unshare`, false},
 	{"clone with a user namespace", `$ATTACK clone`, false},
+	{"clone a sibling", `exec $ATTACK sibling`, true},
 	{"open_tree", `$ATTACK opentree "$WS" .env; unshare -Ur $ATTACK opentree "$WS" .env`, false},
 	{"mount", `$ATTACK mount "$WS"`, false},
 	{"setns", `$ATTACK setns /proc/$HOST/ns/mnt; $ATTACK setns /proc/1/ns/mnt; $ATTACK setns /proc/1/ns/user`, false},

@@ -25,6 +25,7 @@ func attacker(name string, args []string) {
 		"clone": attackClone, "unshare": attackUnshare, "caps": attackCaps, "detach": attackDetach,
 		"leaderless": attackLeaderless, "x32": attackX32, "tiocsti": attackTiocsti, "mount": attackMount,
 		"readmem": attackReadMem, "mknod": attackMknod, "swap": attackSwap,
+		"sibling": attackSibling,
 	}
 	f, ok := attacks[name]
 	if !ok {
@@ -176,6 +177,18 @@ func attackClone([]string) error {
 		return err
 	}
 	fmt.Println(breach, "has a user namespace")
+	return nil
+}
+
+// attackSibling makes a child of its parent's parent, which is none of its
+// descendants.
+func attackSibling([]string) error {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fmt.Println(breach, "has a sibling")
 	return nil
 }
 

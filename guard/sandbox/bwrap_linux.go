@@ -277,6 +277,9 @@ func (w *wrapped) wait() {
 	}
 }
 
+// Done implements Process.
+func (w *wrapped) Done() <-chan struct{} { return w.done }
+
 // Wait implements Process.
 func (w *wrapped) Wait() (Status, error) {
 	<-w.done

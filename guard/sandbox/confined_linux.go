@@ -11,8 +11,9 @@ import (
 type confined struct {
 	host   *namespaces
 	id     uint64
-	ended  chan struct{}
+	ended  chan struct{} // closed when the fields below are set
 	status Status
+	gone   bool // nothing of the command was left when it ended
 	err    error
 }
 
@@ -41,8 +42,18 @@ func (c *confined) Signal(sig os.Signal) error {
 	return nil
 }
 
+// Done implements Process.
+func (c *confined) Done() <-chan struct{} { return c.ended }
+
 // Kill implements Process.
 func (c *confined) Kill() (ended int, err error) {
+	select {
+	case <-c.ended:
+		if c.gone {
+			return 0, nil
+		}
+	default:
+	}
 	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
 	if errors.Is(err, ErrClosed) {
 		<-c.host.dead

@@ -32,11 +32,20 @@ func send(conn *net.UnixConn, msg []byte, files ...int) error {
 	return err
 }
 
-// receive waits for one message. The descriptors are the caller's.
-func receive(conn *net.UnixConn) (msg []byte, files []int, err error) {
-	buf := make([]byte, maxInline)
-	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
-	n, oobn, flags, _, err := conn.ReadMsgUnix(buf, oob)
+// receiver takes messages off a connection, one after the other, into the same memory.
+type receiver struct {
+	conn     *net.UnixConn
+	buf, oob []byte
+}
+
+func newReceiver(conn *net.UnixConn) *receiver {
+	return &receiver{conn, make([]byte, maxInline), make([]byte, unix.CmsgSpace(maxFiles*4))}
+}
+
+// next waits for one message, which is good until the next one. The descriptors are the caller's.
+func (r *receiver) next() (msg []byte, files []int, err error) {
+	buf := r.buf
+	n, oobn, flags, _, err := r.conn.ReadMsgUnix(buf, r.oob)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +53,7 @@ func receive(conn *net.UnixConn) (msg []byte, files []int, err error) {
 		return nil, nil, io.EOF
 	}
 	if oobn > 0 {
-		if files, err = parseFiles(oob[:oobn]); err != nil {
+		if files, err = parseFiles(r.oob[:oobn]); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -72,16 +72,13 @@ func listeningPorts(tables string, own int) []int {
 }
 
 // dial answers msgDial.
-func (g *guardian) dial(id uint64, d *decoder) error {
-	port := int(d.uint())
+func (g *guardian) dial(id uint64, port int) error {
 	m := newMessage(msgDone, id)
 	var fd, size int
-	err := d.err
-	switch {
-	case err != nil:
-	case port == 0:
+	var err error
+	if port == 0 {
 		fd, size, err = portTables()
-	default:
+	} else {
 		fd, err = dialLoopback(port)
 	}
 	m.err(err)

@@ -16,10 +16,10 @@ import (
 // able to write its configuration, so the files stay writable and are cleaned
 // after each command.
 type GitConfigGuard struct {
-	root  string // the work tree
-	files []string
+	root  string          // the work tree
 	known map[string]bool // settings that were there before
 	text  map[string][]byte
+	odd   map[string]bool // files that could not be read before: they are not ours to judge while that is so
 }
 
 // A RemovedSetting is a setting that was taken out.
@@ -29,10 +29,15 @@ type RemovedSetting struct {
 	Why  string
 }
 
-// gitConfigFiles are the configuration files of a repository, and the files
-// that make git read others. Those of submodules and further work trees lie
-// deeper and are found by a walk.
-var gitConfigFiles = []string{".git/config", ".git/config.worktree"}
+// Names in a work tree.
+const (
+	gitDir         = ".git" // a file of this name leads to a repository elsewhere
+	gitConfig      = ".git/config"
+	gitConfigTree  = ".git/config.worktree"
+	gitModules     = ".git/modules" // configuration of submodules lies deeper,
+	gitWorktrees   = ".git/worktrees"
+	gitReplacement = ".toolhost" // added to a name while a file is written anew
+)
 
 // maxGitConfig is the size from which a configuration is put back unread; real
 // ones have a few KiB.
@@ -42,63 +47,83 @@ const maxGitConfig = 1 << 20
 // root, before a command runs. Without a repository there is nothing to note,
 // and everything that appears counts as new.
 func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
-	g := &GitConfigGuard{root: root, known: make(map[string]bool), text: make(map[string][]byte)}
-	files, err := g.find()
-	if err != nil {
-		return nil, err
-	}
-	g.files = files
-	for _, name := range files {
-		text, err := g.read(name)
+	g := &GitConfigGuard{root: root, known: make(map[string]bool), text: make(map[string][]byte), odd: make(map[string]bool)}
+	err := g.each(func(tree *os.Root, name string) error {
+		text, err := readGitFile(tree, name)
 		if err != nil {
-			return nil, err
+			g.odd[name] = true
+			return nil
 		}
 		g.text[name] = text
+		if name == gitDir {
+			return nil
+		}
 		settings, err := parseGitConfig(text)
 		if err != nil {
-			continue // git will not read it either; if a command mends it, all in it is new
+			return nil // git will not read it either; if a command mends it, all in it is new
 		}
 		for _, s := range settings {
 			g.known[name+"\x00"+s.key+"\x00"+s.value] = true
 		}
-	}
-	return g, nil
+		return nil
+	})
+	return g, err
 }
 
-// find lists the configuration files there are, below root.
-func (g *GitConfigGuard) find() ([]string, error) {
-	list := slices.Clone(gitConfigFiles)
-	for _, dir := range []string{".git/modules", ".git/worktrees"} {
-		err := filepath.WalkDir(filepath.Join(g.root, dir), func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil:
-				return err
-			case d.IsDir() && (d.Name() == "objects" || d.Name() == "refs" || d.Name() == "logs"):
-				return filepath.SkipDir
-			case d.Name() == "config" || d.Name() == "config.worktree":
-				rel, err := filepath.Rel(g.root, path)
-				list = append(list, rel)
-				return err
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("sandbox: looking for git configuration: %w", err)
+// each calls f for the names that a configuration, or a file that leads to a
+// repository, has in the work tree. Without a repository there are none.
+func (g *GitConfigGuard) each(f func(tree *os.Root, name string) error) error {
+	st, err := os.Lstat(filepath.Join(g.root, gitDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox: git configuration: %w", err)
+	}
+	tree, err := os.OpenRoot(g.root)
+	if err != nil {
+		return fmt.Errorf("sandbox: git configuration: %w", err)
+	}
+	defer tree.Close()
+	if !st.IsDir() && st.Mode()&fs.ModeSymlink == 0 {
+		return f(tree, gitDir)
+	}
+	list := []string{gitConfig, gitConfigTree}
+	for _, dir := range []string{gitModules, gitWorktrees} {
+		if list, err = g.appendDeeper(list, dir); err != nil {
+			return fmt.Errorf("sandbox: looking for git configuration: %w", err)
 		}
 	}
-	return list, nil
+	var errs []error
+	for _, name := range list {
+		errs = append(errs, f(tree, name))
+	}
+	return errors.Join(errs...)
 }
 
-// read returns a file's text; nil if it does not exist.
-func (g *GitConfigGuard) read(name string) ([]byte, error) {
-	root, err := os.OpenRoot(g.root)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
-	}
-	defer root.Close()
-	st, err := root.Lstat(name)
+// appendDeeper appends the names of the configuration files at any depth below dir.
+func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, error) {
+	err := filepath.WalkDir(filepath.Join(g.root, dir), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "objects" || d.Name() == "refs" || d.Name() == "logs"):
+			return filepath.SkipDir
+		case d.Name() == "config" || d.Name() == "config.worktree":
+			rel, err := filepath.Rel(g.root, path)
+			list = append(list, rel)
+			return err
+		}
+		return nil
+	})
+	return list, err
+}
+
+// readGitFile returns a file's text; nil if it does not exist.
+func readGitFile(tree *os.Root, name string) ([]byte, error) {
+	st, err := tree.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -106,9 +131,9 @@ func (g *GitConfigGuard) read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
 	}
 	if !st.Mode().IsRegular() || st.Size() > maxGitConfig {
-		return nil, fmt.Errorf("sandbox: %s is no ordinary configuration file", filepath.Join(g.root, name))
+		return nil, fmt.Errorf("sandbox: %s is no ordinary configuration file", filepath.Join(tree.Name(), name))
 	}
-	text, err := root.ReadFile(name)
+	text, err := tree.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
 	}
@@ -117,36 +142,37 @@ func (g *GitConfigGuard) read(name string) ([]byte, error) {
 
 // Clean takes settings that execute something out of the configuration, unless
 // they were there when the guard was made. A file that cannot be understood is
-// put back as it was. Call it when nothing of the command runs any more.
+// put back as it was, and so is one that leads to a repository elsewhere. Call it
+// when nothing of the command runs any more.
 func (g *GitConfigGuard) Clean() ([]RemovedSetting, error) {
-	files, err := g.find()
-	if err != nil {
-		return nil, err
-	}
 	var removed []RemovedSetting
-	var errs []error
-	for _, name := range files {
-		r, err := g.clean(name)
+	err := g.each(func(tree *os.Root, name string) error {
+		r, err := g.clean(tree, name)
 		removed = append(removed, r...)
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return removed, errors.Join(errs...)
+		return err
+	})
+	return removed, err
 }
 
-func (g *GitConfigGuard) clean(name string) ([]RemovedSetting, error) {
+func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, error) {
 	path := filepath.Join(g.root, name)
-	text, err := g.read(name)
-	if err != nil {
-		return []RemovedSetting{{path, "", "it is no ordinary file any more"}}, g.write(name, g.text[name])
+	putBack := func(why string) ([]RemovedSetting, error) {
+		return []RemovedSetting{{path, "", why}}, writeGitFile(tree, name, g.text[name])
 	}
-	if bytes.Equal(text, g.text[name]) {
+	text, err := readGitFile(tree, name)
+	switch {
+	case err != nil && g.odd[name]:
+		return nil, nil // as it was
+	case err != nil:
+		return putBack("it is no ordinary file any more")
+	case text == nil || bytes.Equal(text, g.text[name]):
 		return nil, nil
+	case name == gitDir:
+		return putBack("it led git to another repository")
 	}
 	settings, err := parseGitConfig(text)
 	if err != nil {
-		return []RemovedSetting{{path, "", err.Error()}}, g.write(name, g.text[name])
+		return putBack(err.Error())
 	}
 	var removed []RemovedSetting
 	kept := make([]byte, 0, len(text))
@@ -164,32 +190,27 @@ func (g *GitConfigGuard) clean(name string) ([]RemovedSetting, error) {
 	if removed == nil {
 		return nil, nil
 	}
-	return removed, g.write(name, append(kept, text[last:]...))
+	return removed, writeGitFile(tree, name, append(kept, text[last:]...))
 }
 
-// write replaces a file, whatever is in its place; nil removes it.
-func (g *GitConfigGuard) write(name string, text []byte) error {
-	root, err := os.OpenRoot(g.root)
-	if err != nil {
-		return fmt.Errorf("sandbox: git configuration: %w", err)
-	}
-	defer root.Close()
-	if st, err := root.Lstat(name); err == nil && (text == nil || !st.Mode().IsRegular()) {
-		if err := root.RemoveAll(name); err != nil {
+// writeGitFile replaces a file, whatever is in its place; nil removes it.
+func writeGitFile(tree *os.Root, name string, text []byte) error {
+	if st, err := tree.Lstat(name); err == nil && (text == nil || !st.Mode().IsRegular()) {
+		if err := tree.RemoveAll(name); err != nil {
 			return fmt.Errorf("sandbox: git configuration: %w", err)
 		}
 	}
 	if text == nil {
 		return nil
 	}
-	next := name + ".toolhost"
-	if err := root.RemoveAll(next); err != nil {
+	next := name + gitReplacement
+	if err := tree.RemoveAll(next); err != nil {
 		return fmt.Errorf("sandbox: git configuration: %w", err)
 	}
-	if err := root.WriteFile(next, text, 0o644); err != nil {
+	if err := tree.WriteFile(next, text, 0o644); err != nil {
 		return fmt.Errorf("sandbox: git configuration: %w", err)
 	}
-	if err := root.Rename(next, name); err != nil {
+	if err := tree.Rename(next, name); err != nil {
 		return fmt.Errorf("sandbox: git configuration: %w", err)
 	}
 	return nil

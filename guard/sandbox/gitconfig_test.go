@@ -124,6 +124,86 @@ func TestGitConfigGuardFiles(t *testing.T) {
 	}
 }
 
+// A file named .git leads git to a repository elsewhere, whose configuration
+// nobody cleans: none may appear, and one that is there may not lead elsewhere.
+func TestGitConfigGuardGitFile(t *testing.T) {
+	const good, evil = "gitdir: /somewhere/.git/worktrees/w\n", "gitdir: evil\n"
+	for _, c := range []struct {
+		name, before string
+		change       func(t *testing.T, dir string)
+		removed      int
+		left         string
+	}{
+		{"appears", "", func(t *testing.T, dir string) { write(t, dir+"/.git", evil) }, 1, ""},
+		{"changes", good, func(t *testing.T, dir string) { write(t, dir+"/.git", evil) }, 1, good},
+		{"stays", good, func(*testing.T, string) {}, 0, good},
+		{"goes", good, func(t *testing.T, dir string) { os.Remove(dir + "/.git") }, 0, ""},
+		{"becomes a fifo", good, func(t *testing.T, dir string) {
+			os.Remove(dir + "/.git")
+			if err := exec.Command("mkfifo", dir+"/.git").Run(); err != nil {
+				t.Skip(err)
+			}
+		}, 1, good},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if c.before != "" {
+				write(t, dir+"/.git", c.before)
+			}
+			g, err := NewGitConfigGuard(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.change(t, dir)
+			removed, err := g.Clean()
+			if err != nil || len(removed) != c.removed {
+				t.Errorf("removed %+v, %v", removed, err)
+			}
+			if got, _ := os.ReadFile(dir + "/.git"); string(got) != c.left {
+				t.Errorf("left %q, want %q", got, c.left)
+			}
+		})
+	}
+	t.Run("becomes a directory", func(t *testing.T) {
+		dir := t.TempDir()
+		write(t, dir+"/.git", good)
+		g, err := NewGitConfigGuard(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(dir + "/.git")
+		write(t, dir+"/.git/config", "[core]\n\tfsmonitor = evil\n")
+		if removed, err := g.Clean(); err != nil || len(removed) != 1 {
+			t.Errorf("removed %+v, %v", removed, err)
+		}
+	})
+}
+
+// What could not be read before is left alone as long as that stays so.
+func TestGitConfigGuardOdd(t *testing.T) {
+	dir := t.TempDir()
+	evil := "[core]\n\tfsmonitor = evil\n"
+	write(t, dir+"/dotfiles", evil)
+	if err := os.Mkdir(dir+"/.git", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../dotfiles", dir+"/.git/config"); err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGitConfigGuard(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := g.Clean(); removed != nil || err != nil {
+		t.Errorf("unchanged: removed %+v, %v", removed, err)
+	}
+	os.Remove(dir + "/.git/config")
+	write(t, dir+"/.git/config", evil)
+	if removed, err := g.Clean(); err != nil || len(removed) != 1 {
+		t.Errorf("now a file: removed %+v, %v", removed, err)
+	}
+}
+
 // Whatever we accept git reads in the same way.
 func FuzzGitConfig(f *testing.F) {
 	git, err := exec.LookPath("git")

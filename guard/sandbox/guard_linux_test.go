@@ -169,6 +169,7 @@ func TestFilter(t *testing.T) {
 		{"fork", auditArch, unix.SYS_CLONE, [2]uint32{uint32(unix.SIGCHLD)}, retAllow},
 		{"thread", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_VM | unix.CLONE_THREAD}, retAllow},
 		{"clone with a user namespace", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_NEWUSER | unix.CLONE_VM}, retEPERM},
+		{"clone a sibling", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_PARENT | uint32(unix.SIGCHLD)}, retEPERM},
 		{"unshare files", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_FILES}, retAllow},
 		{"unshare UTS", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS}, retAllow},
 		{"unshare UTS and user", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retEPERM},

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,9 +97,10 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 	for _, fd := range listener {
 		unix.Close(fd)
 	}
-	go g.jobs.reap(func(j *job, status syscall.WaitStatus) {
+	go g.jobs.reap(func(j *job, status syscall.WaitStatus, gone bool) {
 		m := newMessage(msgExited, j.id)
 		m.uint(uint64(status))
+		m.bool(gone)
 		send(conn, m.buf)
 	})
 	return g.serve()
@@ -106,8 +108,14 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 
 // ignoreSignals keeps a command from ending process 1 with a signal. Ignoring
 // them for good would be inherited by commands; a channel nobody reads is not.
+//
+// The end of a child is not to be told by a signal, which would wake a thread
+// that has nothing to do with it: the kernel has one wait for that already. Go
+// has a handler for every signal, so the default is put back behind its back.
 func ignoreSignals() {
 	signal.Notify(make(chan os.Signal, 1))
+	var byDefault [4]uint64 // struct kernel_sigaction: handler, flags, restorer, mask
+	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&byDefault)), 0, unsafe.Sizeof(byDefault[3]), 0, 0)
 }
 
 func controlConn() (*net.UnixConn, error) {
@@ -176,8 +184,8 @@ func readPlan(fd uintptr) (*plan, error) {
 // serve answers the host until it is gone. Requests are taken in order: a deny
 // is in force before a command that is asked for after it starts.
 func (g *guardian) serve() error {
-	for {
-		buf, files, err := receive(g.conn)
+	for in := newReceiver(g.conn); ; {
+		buf, files, err := in.next()
 		if err != nil {
 			if g.view == nil { // no namespace that would end with us
 				sweep(descends)
@@ -225,7 +233,11 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	case msgProbe:
 		return g.probe(id, d)
 	case msgDial:
-		go g.dial(id, d) // a full backlog makes it wait
+		port := int(d.uint())
+		if d.err != nil {
+			return d.err
+		}
+		go g.dial(id, port) // a full backlog makes it wait
 		return nil
 	default:
 		return fmt.Errorf("request %q: %w", k, errMalformed)

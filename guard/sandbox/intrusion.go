@@ -77,6 +77,9 @@ func (s *Sandbox) Expel() ([]Intrusion, error) {
 // expel moves an intrusion away and returns its new name, or "" if there is
 // none.
 func (g guarded) expel() (moved string, err error) {
+	if _, err := os.Lstat(g.path); errors.Is(err, fs.ErrNotExist) && g.link == "" {
+		return "", nil // wherever links may lead: nobody who uses the name finds anything
+	}
 	root, err := os.OpenRoot(g.root) // no link in the path can lead us out of it
 	if err != nil {
 		return "", err

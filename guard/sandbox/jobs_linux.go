@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,8 +67,10 @@ func (js *jobs) add(id uint64, start func() (pid, ns int, err error)) error {
 }
 
 // reap collects ended processes for ever: the commands, which it reports, and
-// the orphans, which process 1 inherits.
-func (js *jobs) reap(exited func(*job, syscall.WaitStatus)) {
+// the orphans, which process 1 inherits. gone says that nothing of a command is
+// left, and that it is forgotten: most leave nothing, and whoever waits for one
+// need not ask.
+func (js *jobs) reap(exited func(j *job, status syscall.WaitStatus, gone bool)) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
@@ -78,17 +81,73 @@ func (js *jobs) reap(exited func(*job, syscall.WaitStatus)) {
 		if err != nil {
 			continue // EINTR
 		}
-		js.mu.Lock()
-		j := js.byPID[pid]
-		if j != nil {
-			j.exited = true
-			delete(js.byPID, pid)
-		}
-		js.mu.Unlock()
-		if j != nil {
-			exited(j, status)
+		if j := js.ended(pid); j != nil {
+			exited(j, status, js.leave(j))
 		}
 	}
+}
+
+// ended notes that a process has ended, and returns its command if it was one.
+func (js *jobs) ended(pid int) *job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j := js.byPID[pid]
+	if j != nil {
+		j.exited = true
+		delete(js.byPID, pid)
+	}
+	return j
+}
+
+// leave forgets a command that has ended if nothing of it is left, and reports
+// whether that is so. Without namespaces the processes of the whole machine would
+// have to be looked through.
+func (js *jobs) leave(j *job) bool {
+	if j.ns < 0 || !noOrphans() && !js.nothingOf(j) {
+		return false
+	}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.byID[j.id] != j {
+		return false // is being killed
+	}
+	delete(js.byID, j.id)
+	unix.Close(j.ns)
+	return true
+}
+
+// noOrphans reports whether no process is left of any command that has ended: the
+// topmost of those would have fallen to the main thread of process 1 by now,
+// while commands are children of the spawner's, and the system call filter lets
+// nobody else become one (CLONE_PARENT). The kernel reads the beginning of the list
+// under a lock. Not all kernels have it (CONFIG_PROC_CHILDREN).
+func noOrphans() bool {
+	fd, err := unix.Open("/proc/self/task/"+strconv.Itoa(os.Getpid())+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, make([]byte, 16))
+	return n == 0 && err == nil
+}
+
+// nothingOf reports whether no process of a command is found.
+func (js *jobs) nothingOf(j *job) bool {
+	for range cleanLooks {
+		pids, err := processes()
+		if err != nil || slices.ContainsFunc(pids, func(pid int) bool { return !js.others(j, pid) && j.members(pid) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// others reports whether pid is the first process of another command.
+func (js *jobs) others(j *job, pid int) bool {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	owner := js.byPID[pid]
+	return owner != nil && owner != j
 }
 
 // signal sends sig to the process group of a command that has not ended.
@@ -112,7 +171,7 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 	if j.ns >= 0 {
 		defer unix.Close(j.ns)
 	}
-	return sweep(j.members)
+	return sweep(func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
 }
 
 const (
@@ -121,15 +180,17 @@ const (
 	sweepLimit = time.Second
 	// sweepPause is what killed processes get to end before the next look.
 	sweepPause = 500 * time.Microsecond
+	// cleanLooks is how many looks in a row must find nothing: in one, a process
+	// may hide by starting another whose number was passed already, and ending
+	// itself.
+	cleanLooks = 2
 )
 
-// sweep kills all processes of a command, until two looks in a row find none:
-// in one look, a process may hide by starting another whose number was passed
-// already, and ending itself. If that does not succeed process 1 ends, and with
+// sweep kills all processes of a command, until nothing is found any more. If that does not succeed process 1 ends, and with
 // it everything in the sandbox.
 func sweep(members func(pid int) bool) (ended int, err error) {
 	s := &sweeper{members: members, killed: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
-	for clean := 0; clean < 2; {
+	for clean := 0; clean < cleanLooks; {
 		found, err := s.look()
 		if err != nil {
 			return len(s.killed), err
@@ -154,20 +215,11 @@ type sweeper struct {
 // look goes once through all processes, and returns how many of the command's
 // it found and killed.
 func (s *sweeper) look() (found int, err error) {
-	proc, err := os.Open("/proc")
+	pids, err := processes()
 	if err != nil {
-		return 0, fmt.Errorf("looking for processes: %w", err)
+		return 0, err
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return 0, fmt.Errorf("looking for processes: %w", err)
-	}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
+	for _, pid := range pids {
 		if time.Now().After(s.deadline) {
 			fmt.Fprintln(os.Stderr, "a command started processes faster than they could be ended; the sandbox was ended instead")
 			unix.Exit(exitInit)
@@ -178,6 +230,32 @@ func (s *sweeper) look() (found int, err error) {
 		}
 	}
 	return found, nil
+}
+
+// processes lists all processes that can be seen but our own.
+func processes() ([]int, error) {
+	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes: %w", err)
+	}
+	defer unix.Close(fd)
+	var pids []int
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err != nil {
+			return nil, fmt.Errorf("looking for processes: %w", err)
+		}
+		if n <= 0 {
+			return pids, nil
+		}
+		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() {
+				pids = append(pids, pid)
+			}
+		}
+	}
 }
 
 // kill kills pid if it is one of the command's, with its process group, and

@@ -183,7 +183,7 @@ func fileListener(fd int) (net.Listener, error) {
 
 // ready waits for the first message.
 func (n *namespaces) ready() ([]int, error) {
-	msg, files, err := receive(n.conn)
+	msg, files, err := newReceiver(n.conn).next()
 	if err != nil {
 		return nil, err
 	}
@@ -252,8 +252,8 @@ func (n *namespaces) died() error {
 // receive distributes messages until process 1 is gone, and then lets everybody
 // know who waits for one.
 func (n *namespaces) receive() {
-	for {
-		msg, files, err := receive(n.conn)
+	for in := newReceiver(n.conn); ; {
+		msg, files, err := in.next()
 		if err != nil {
 			break
 		}
@@ -287,7 +287,9 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 	if k == msgExited {
 		if c := n.commands[id]; c != nil {
 			delete(n.commands, id)
-			c.end(statusOf(syscall.WaitStatus(d.uint())), nil)
+			status := statusOf(syscall.WaitStatus(d.uint()))
+			c.gone = d.bool()
+			c.end(status, nil)
 		}
 		return
 	}

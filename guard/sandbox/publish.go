@@ -30,11 +30,6 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 		ports, err := s.Listening()
 		if err != nil {
 			return // the sandbox has ended, or has no network of its own
@@ -42,6 +37,11 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 		p.keep(ports)
 		for _, port := range ports {
 			p.publish(ctx, port)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }

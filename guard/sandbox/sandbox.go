@@ -51,6 +51,8 @@ type Status struct {
 
 // A Process is a command that was started, and everything that descends from it.
 type Process interface {
+	// Done is closed when the command itself has ended, whatever it left behind.
+	Done() <-chan struct{}
 	// Wait waits for the command itself, not for what it left behind. An error
 	// means that the end is unknown, because the sandbox has died.
 	Wait() (Status, error)

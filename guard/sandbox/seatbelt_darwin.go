@@ -215,6 +215,9 @@ func (g *group) wait() {
 	}
 }
 
+// Done implements Process.
+func (g *group) Done() <-chan struct{} { return g.done }
+
 // Wait implements Process.
 func (g *group) Wait() (Status, error) {
 	<-g.done

@@ -122,7 +122,8 @@ func commandFilter(families []uint32) []unix.SockFilter {
 	// clone3 has its flags in memory, where no filter sees them; told that it
 	// does not exist, libraries use clone.
 	f.on(unix.SYS_CLONE3, retNoSys)
-	f.onBits(unix.SYS_CLONE, offArg0, cloneNew, retEPERM)
+	// CLONE_PARENT makes a sibling, who would be none of the command's orphans.
+	f.onBits(unix.SYS_CLONE, offArg0, cloneNew|unix.CLONE_PARENT, retEPERM)
 	// The spawner itself makes a UTS namespace for every command. Commands have
 	// not the capability for it.
 	f.onValue(unix.SYS_UNSHARE, offArg0, unix.CLONE_NEWUTS, retAllow)

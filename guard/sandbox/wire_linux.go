@@ -24,7 +24,7 @@ const (
 
 	msgReady   kind = 'r' // error; descriptor: the proxy's listener
 	msgSpawned kind = 's' // error
-	msgExited  kind = 'x' // wait status
+	msgExited  kind = 'x' // wait status, whether nothing of the command is left
 	msgDone    kind = 'd' // error, number; descriptor: what was asked for
 )
 

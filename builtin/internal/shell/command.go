@@ -48,9 +48,10 @@ type Result struct {
 	Duration  time.Duration
 
 	// Dir is the working directory at the end, without symbolic links; "" if it
-	// is not known (the shell was killed, replaced itself by exec, or has an EXIT
-	// trap of its own and called exit): the old one stays. DirGone says that it
-	// is "" because the directory no longer exists.
+	// is not known (the shell was killed, replaced itself by exec, called exit in a
+	// function or with an EXIT trap of its own, or left itself hardly a
+	// descriptor): the old one stays. DirGone says that it is "" because the
+	// directory no longer exists.
 	Dir     string
 	DirGone bool
 
@@ -71,9 +72,8 @@ func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.work.Done()
-	defer r.refill()
-	why := run.wait(ctx, r.ctx)
+	defer r.leave()
+	why := run.wait(ctx, r.ctx, nil)
 	return run.finish(why)
 }
 
@@ -102,7 +102,7 @@ func (c Command) check() error {
 }
 
 // start hands the command to a shell. The runner's work counts it until the
-// caller says Done.
+// caller leaves.
 func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 	if r.bashErr != nil {
 		return nil, r.bashErr
@@ -165,6 +165,9 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		}
 		if err = s.send(c.Dir, c.Text); err == nil {
 			return s, nil
+		}
+		if why := s.report().refused; why != "" {
+			err = errors.New(why)
 		}
 		s.discard()
 		if !errors.Is(err, syscall.EPIPE) {

@@ -13,12 +13,16 @@ const rootDir = "/"
 
 // The script comes over descriptor 3. The report of the working directory goes to
 // 4 at first and is moved out of the way of commands that use low descriptors
-// (exec 3>&1, flock 9); 40 is below those that process substitution takes, from
-// 63 downwards.
+// (exec 3>&1, flock 9) or let bash choose one (exec {fd}>file, from 10 on); 18 is
+// within the limits that people set to see what a program does without
+// descriptors. Where the limit is lower already, it is raised as far as
+// everybody may raise it.
 const (
 	scriptFD   = "3"
-	openReport = `exec 40>&4 4>&-; `
-	endScript  = `exec 3<&-; `
+	reportFD   = "18"
+	openReport = `{ exec 18>&4; } 2>/dev/null || { ulimit -S -n 64 && exec 18>&4; } 2>/dev/null || ` +
+		`{ exec >&4; echo "the limit of open files (ulimit -H -n) leaves a shell too few; 32 are enough` + refusal + `"; exit 1; }; exec 4>&-; `
+	endScript = `exec 3<&-; `
 )
 
 // childFiles puts the files of a shell in order.

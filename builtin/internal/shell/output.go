@@ -124,6 +124,13 @@ func (c *collector) follow(max int) (soFar string, offset int64) {
 	return soFar + string(c.clean.state()), c.win.total
 }
 
+// forget ends what follow began.
+func (c *collector) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = nil
+}
+
 // after returns the output from an offset on, as far as it is still kept, where it
 // begins, the state of the line that is not finished yet, and a channel that is
 // closed when more comes.

@@ -17,9 +17,11 @@ type Spec struct {
 
 // A Process is a started process and everything that descends from it.
 type Process interface {
-	// Wait waits for the process itself (not for its descendants) and says how
-	// it ended. The runner calls it once. An error means that the end is
-	// unknown, for instance because the supervisor was killed.
+	// Done is closed when the process itself (not its descendants) has ended.
+	Done() <-chan struct{}
+
+	// Wait waits for that and says how the process ended. An error means that
+	// the end is unknown, for instance because the supervisor was killed.
 	Wait() (Status, error)
 
 	// Signal sends a signal to the process group of the process. It is no error

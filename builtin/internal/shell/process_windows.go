@@ -19,7 +19,8 @@ const rootDir = `C:\`
 // input, and the shell cannot report its working directory.
 const (
 	scriptFD   = "0"
-	openReport = `exec 40>/dev/null; `
+	reportFD   = "18"
+	openReport = `exec 18>/dev/null; `
 	endScript  = `exec </dev/null; `
 )
 
@@ -31,6 +32,8 @@ type job struct {
 	cmd    *exec.Cmd
 	handle windows.Handle
 	once   sync.Once
+	done   chan struct{} // closed when err is set
+	err    error
 }
 
 // RunSupervisor does nothing on Windows: job objects need no supervisor.
@@ -64,7 +67,12 @@ func StartSupervised(spec Spec) (Process, error) {
 		windows.CloseHandle(handle)
 		return nil, fmt.Errorf("the command could not be put into its job object: %w", err)
 	}
-	return &job{cmd: cmd, handle: handle}, nil
+	j := &job{cmd: cmd, handle: handle, done: make(chan struct{})}
+	go func() {
+		defer close(j.done)
+		j.err = cmd.Wait()
+	}()
+	return j, nil
 }
 
 // newJob creates a job object that kills its processes when it is closed.
@@ -119,12 +127,15 @@ func resume(pid uint32) error {
 	return fmt.Errorf("the thread of process %d was not found: %w", pid, err)
 }
 
+// Done implements [Process].
+func (j *job) Done() <-chan struct{} { return j.done }
+
 // Wait implements [Process].
 func (j *job) Wait() (Status, error) {
-	err := j.cmd.Wait()
+	<-j.done
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return Status{ExitCode: -1}, err
+	if j.err != nil && !errors.As(j.err, &exit) {
+		return Status{ExitCode: -1}, j.err
 	}
 	return Status{ExitCode: j.cmd.ProcessState.ExitCode()}, nil
 }

@@ -111,8 +111,7 @@ type Runner struct {
 	mu     sync.Mutex
 	env    []string // of the shells to start
 	era    int      // counts changes of env
-	warm   []*shell
-	coming int // shells being started ahead
+	pool   pool
 	closed bool
 	work   sync.WaitGroup // everything that runs on behalf of this runner
 }
@@ -167,8 +166,8 @@ func (r *Runner) learnPath() {
 		return
 	}
 	r.mu.Lock()
-	old := r.warm
-	r.env, r.warm = env, nil
+	old := r.pool.warm
+	r.env, r.pool.warm = env, nil
 	r.era++
 	r.mu.Unlock()
 	r.refill()
@@ -183,8 +182,11 @@ func (r *Runner) learnPath() {
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed = true
-	old := r.warm
-	r.warm = nil
+	old := r.pool.warm
+	r.pool.warm = nil
+	if r.pool.later != nil {
+		r.pool.later.Stop()
+	}
 	r.mu.Unlock()
 	r.cancel()
 	var errs []error
@@ -193,54 +195,4 @@ func (r *Runner) Close() error {
 	}
 	r.work.Wait()
 	return errors.Join(errs...)
-}
-
-// take returns a shell that waits for its script: one started ahead if there is
-// one that still lives, else a new one.
-func (r *Runner) take(ctx context.Context) (*shell, error) {
-	r.path.wait(ctx)
-	for {
-		r.mu.Lock()
-		if r.closed {
-			r.mu.Unlock()
-			return nil, ErrClosed
-		}
-		n := len(r.warm)
-		if n == 0 {
-			env := r.env
-			r.mu.Unlock()
-			return startShell(r.cfg.Start, r.bash, env)
-		}
-		s := r.warm[0]
-		r.warm = r.warm[1:]
-		r.mu.Unlock()
-		if s.waiting() {
-			return s, nil
-		}
-		s.discard()
-	}
-}
-
-// refill starts shells in the background until enough wait. A shell that cannot
-// be started is no concern here: the next Run tries again and reports why.
-func (r *Runner) refill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for !r.closed && len(r.warm)+r.coming < r.cfg.Warm {
-		r.coming++
-		env, era := r.env, r.era
-		r.work.Go(func() {
-			s, err := startShell(r.cfg.Start, r.bash, env)
-			r.mu.Lock()
-			r.coming--
-			keep := err == nil && !r.closed && era == r.era
-			if keep {
-				r.warm = append(r.warm, s)
-			}
-			r.mu.Unlock()
-			if err == nil && !keep {
-				s.discard()
-			}
-		})
-	}
 }

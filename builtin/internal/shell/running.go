@@ -27,7 +27,7 @@ const (
 	readMax = 256 << 10
 )
 
-// An ending says why a command is over.
+// An ending says why a command is over, if it is.
 type ending int
 
 const (
@@ -35,6 +35,7 @@ const (
 	timedOut                // its time is over
 	cancelled               // the caller went away
 	closing                 // the runner closes
+	goesOn                  // it is not
 )
 
 // running is a command that has been handed to a shell.
@@ -93,13 +94,14 @@ func (run *running) progress(report func(string)) {
 }
 
 // wait waits until the command has ended, and ends it if its time is over, the
-// caller goes away (ctx) or the runner closes.
-func (run *running) wait(ctx, runner context.Context) ending {
+// caller goes away (ctx) or the runner closes. If patience comes first, which may
+// be nil, the command goes on.
+func (run *running) wait(ctx, runner context.Context, patience <-chan time.Time) ending {
 	timer := time.NewTimer(run.timeout - time.Since(run.begun))
 	defer timer.Stop()
 	why := returned
 	select {
-	case <-run.shell.exited:
+	case <-run.shell.proc.Done():
 		return returned
 	case <-timer.C:
 		why = timedOut
@@ -107,6 +109,8 @@ func (run *running) wait(ctx, runner context.Context) ending {
 		why = cancelled
 	case <-runner.Done():
 		return closing
+	case <-patience:
+		return goesOn
 	}
 	run.ask(runner)
 	return why
@@ -119,7 +123,7 @@ func (run *running) ask(runner context.Context) {
 	run.shell.proc.Signal(syscall.SIGTERM)
 	grace := time.NewTimer(run.cfg.Grace)
 	defer grace.Stop()
-	for _, done := range []<-chan struct{}{run.shell.exited, run.eof} {
+	for _, done := range []<-chan struct{}{run.shell.proc.Done(), run.eof} {
 		select {
 		case <-done:
 		case <-grace.C:
@@ -162,7 +166,7 @@ func (run *running) finish(why ending) (*Result, error) {
 	<-run.eof
 	run.stop()
 	if problem == nil {
-		<-run.shell.exited
+		<-run.shell.proc.Done()
 	}
 	res := run.out.result()
 	res.Duration = time.Since(run.begun)
@@ -178,7 +182,7 @@ func (run *running) finish(why ending) (*Result, error) {
 	res.Dir, res.DirGone = where.dir, where.gone
 	run.shell.close()
 	if where.refused != "" {
-		return nil, fmt.Errorf("the shell cannot enter the working directory %s: %s", run.dir, where.refused)
+		return nil, fmt.Errorf("the shell did not run the command in %s: %s", run.dir, where.refused)
 	}
 	return res, nil
 }

@@ -1,42 +1,73 @@
 package shell
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
-// wrapper is what a shell runs: it waits for "DIR NUL LENGTH NUL TEXT", goes to
-// DIR, evaluates TEXT and reports the working directory.
+// wrapper is what a shell runs: it waits for a [message], goes to its directory,
+// evaluates its text and reports the working directory.
 //
-//   - It is one line, so that bash counts the lines of TEXT from 1, and it keeps
+//   - It is one line, so that bash counts the lines of the text from 1, and it keeps
 //     everything in REPLY and the positional parameters, which it empties: the
 //     command finds no variable of ours.
 //   - Bash reads a pipe byte by byte up to a delimiter, but in blocks up to a
-//     length (read -N): 20 KB take 0.6 ms instead of 3.1. Bash 3, which macOS has,
-//     knows no -N and reads to the end. LC_ALL=C makes the length one of bytes.
+//     length (read -N). Bash 3, which macOS has, knows no -N and reads to the end.
+//     LC_ALL=C makes the length one of bytes; changing the locale takes longer
+//     than all the rest, so that is only done where it matters.
+//   - What can be done before the message comes is done before: nobody waits then.
 //   - The report's descriptor is closed while the command runs. Both the normal
 //     end and the EXIT trap report, because a command may set an EXIT trap of its
-//     own or call exit; the first to report closes the descriptor. A directory
-//     that is gone is reported as "". The braces with 2>/dev/null keep this out of
-//     the trace of set -x.
+//     own or call exit; the first to report says so in the second parameter. A
+//     directory that is gone is reported as "". The braces with 2>/dev/null keep
+//     this out of the trace of set -x.
 //   - eval is not part of an && or || list or an if: set -e would not count there.
-const wrapper = openReport + `read -r -d "" -u ` + scriptFD + `; ` +
-	`cd -P -- "$REPLY" 2>&40 || { echo "!" >&40; exit 1; }; unset OLDPWD; ` +
-	`read -r -d "" -u ` + scriptFD + `; ` +
-	`if ((BASH_VERSINFO > 3)); then LC_ALL=C read -r -N "$REPLY" -u ` + scriptFD + `; else read -r -d "" -u ` + scriptFD + `; fi; ` +
-	endScript +
-	`trap '` + reportDir + `' EXIT; ` +
-	`eval "$REPLY" 40>&-; ` +
-	`{ set -- "$?"; } 2>/dev/null; ` + reportDir + `; builtin exit "$1"`
+const wrapper = openReport +
+	`trap '{ set +x; } 2>/dev/null; [[ ${2-} == "` + reported + `" ]] || { ` + reportDir + `; } 2>/dev/null' EXIT; ` +
+	`if ((BASH_VERSINFO > 3)); then read -r -N ` + headSize + ` -u ` + scriptFD + `; ` +
+	`if [[ $REPLY == ` + plainText + `* ]]; then read -r -N "${REPLY:1}" -u ` + scriptFD + `; else LC_ALL=C read -r -N "${REPLY:1}" -u ` + scriptFD + `; fi; ` +
+	`else read -r -d "" -u ` + scriptFD + `; REPLY=${REPLY:` + headSize + `}; fi; ` + endScript +
+	`set -- "${REPLY%%` + separator + `*}"; REPLY=${REPLY#*` + separator + `}; ` +
+	`cd -P -- "$1" 2>&` + reportFD + ` || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; set --; unset OLDPWD; ` +
+	`eval "$REPLY" ` + reportFD + `>&-; ` +
+	`{ set -- "$?" "` + reported + `"; set +x; ` + reportDir + `; } 2>/dev/null; builtin exit "$1"`
 
-// reportDir reports the working directory unless that has been done. It is written
-// so that a function named pwd or exit or an ERR trap of the command does not see
-// it.
-const reportDir = `{ set +x; builtin pwd -P >&40 || echo >&40 || :; exec 40>&-; } 2>/dev/null`
+// reportDir reports the working directory. It is written so that a function named
+// pwd or exit or an ERR trap of the command does not see it.
+const reportDir = `builtin pwd -P >&` + reportFD + ` || echo >&` + reportFD + ` || :; exec ` + reportFD + `>&-`
+
+// Marks of the wrapper.
+const (
+	reported = "!reported" // second parameter: the report has been made
+	refusal  = "!"         // end of a report: the command was not run, and why
+)
+
+// Parts of a message: a letter, the number of bytes that follow the head in ten
+// digits, the directory, a separator that no clean path contains, and the text.
+const (
+	headSize  = "11"
+	plainText = "A" // ASCII only, where characters are bytes in every locale
+	otherText = "U"
+	separator = "//"
+)
+
+// message is a command for a shell that waits.
+func message(dir, text string) string {
+	dir = filepath.Clean(dir)
+	if dir == "/" {
+		dir = "/." // or the separator would begin with it
+	}
+	body := dir + separator + text
+	kind := plainText
+	if strings.ContainsFunc(body, func(r rune) bool { return r > 0x7f }) {
+		kind = otherText
+	}
+	return fmt.Sprintf("%s%010d%s", kind, len(body), body)
+}
 
 // reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
 // may add a message.
@@ -49,12 +80,9 @@ const sendTimeout = 10 * time.Second
 // A shell is a started bash that waits for its script.
 type shell struct {
 	proc   Process
-	script *os.File      // write end
-	out    *os.File      // read end of standard output and error
-	dir    *os.File      // read end of the report
-	exited chan struct{} // closed when ended and endErr are set
-	ended  Status
-	endErr error
+	script *os.File // write end
+	out    *os.File // read end of standard output and error
+	dir    *os.File // read end of the report
 }
 
 // startShell starts a bash that waits for its script. It waits in /, so as not to
@@ -65,13 +93,13 @@ func startShell(start Start, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{exited: make(chan struct{})}
+	s := &shell{}
 	var script, out, dir *os.File
 	defer func() { closeAll(script, out, dir) }()
 	var errs [3]error
 	script, s.script, errs[0] = os.Pipe()
 	s.out, out, errs[1] = os.Pipe()
-	s.dir, dir, errs[2] = os.Pipe()
+	s.dir, dir, errs[2] = unwatchedPipe()
 	if err := errors.Join(errs[:]...); err != nil {
 		s.close()
 		return nil, err
@@ -91,10 +119,6 @@ func startShell(start Start, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
-	go func() {
-		s.ended, s.endErr = s.proc.Wait()
-		close(s.exited)
-	}()
 	return s, nil
 }
 
@@ -110,7 +134,7 @@ func closeAll(files ...*os.File) {
 // waiting reports whether the shell still waits for its script.
 func (s *shell) waiting() bool {
 	select {
-	case <-s.exited:
+	case <-s.proc.Done():
 		return false
 	default:
 		return true
@@ -120,33 +144,24 @@ func (s *shell) waiting() bool {
 // send hands the shell its directory and script. The shell runs nothing before it
 // has read all of it.
 func (s *shell) send(dir, text string) error {
-	var b bytes.Buffer
-	b.Grow(len(dir) + len(text) + 16)
-	b.WriteString(dir)
-	b.WriteByte(0)
-	b.WriteString(strconv.Itoa(len(text)))
-	b.WriteByte(0)
-	b.WriteString(text)
 	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
-	_, err := s.script.Write(b.Bytes())
+	_, err := s.script.WriteString(message(dir, text))
 	return errors.Join(err, s.script.Close())
 }
 
 // status tells how the shell ended, as far as that is known already.
 func (s *shell) status() (Status, error) {
-	select {
-	case <-s.exited:
-		return s.ended, s.endErr
-	default:
+	if s.waiting() {
 		return Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, nil
 	}
+	return s.proc.Wait()
 }
 
 // whereabouts is what a shell reports at its end.
 type whereabouts struct {
 	dir     string // "": unknown
 	gone    bool   // the directory has been removed
-	refused string // why the shell could not go to the command's directory
+	refused string // why the shell did not run the command
 }
 
 // report reads what the shell reported. A process that could not be killed may
@@ -167,8 +182,8 @@ func parseReport(text string) whereabouts {
 	case text[0] == '/':
 		return whereabouts{dir: text}
 	}
-	if why, ok := strings.CutSuffix(text, "!"); ok {
-		return whereabouts{refused: strings.TrimSpace(strings.TrimPrefix(why, "bash: line 1: cd: "))}
+	if why, ok := strings.CutSuffix(text, refusal); ok {
+		return whereabouts{refused: strings.TrimSpace(strings.TrimPrefix(why, "bash: line 1: "))}
 	}
 	return whereabouts{}
 }

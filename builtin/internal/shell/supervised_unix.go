@@ -156,6 +156,9 @@ func (p *supervised) follow() {
 	close(p.done)
 }
 
+// Done implements [Process].
+func (p *supervised) Done() <-chan struct{} { return p.exit }
+
 // Wait implements [Process].
 func (p *supervised) Wait() (Status, error) {
 	<-p.exit

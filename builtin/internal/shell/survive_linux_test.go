@@ -185,9 +185,9 @@ func TestWarmShellsKilled(t *testing.T) {
 	for range 3 {
 		awaitWarm(t, r)
 		r.mu.Lock()
-		for _, s := range r.warm {
+		for _, s := range r.pool.warm {
 			syscall.Kill(s.proc.(*supervised).leader, syscall.SIGKILL)
-			<-s.exited
+			<-s.proc.Done()
 		}
 		r.mu.Unlock()
 		if got := run(t, r, Command{Text: "echo on"}); got.Text != "on\n" {
@@ -287,8 +287,8 @@ func awaitWarm(tb testing.TB, r *Runner) {
 	tb.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		r.mu.Lock()
-		ready := len(r.warm) == r.cfg.Warm && r.coming == 0
-		for _, s := range r.warm {
+		ready := len(r.pool.warm) == r.cfg.Warm && r.pool.coming == 0
+		for _, s := range r.pool.warm {
 			ready = ready && blockedInRead(s)
 		}
 		r.mu.Unlock()

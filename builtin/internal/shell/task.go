@@ -107,14 +107,14 @@ type Started struct {
 // TaskLimits.Age. The context is for the start alone.
 func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, error) {
 	c.Timeout = orDefault(c.Timeout, s.limits.Age)
-	t, err := s.launch(ctx, where, c)
+	run, err := where.start(ctx, c)
 	if err != nil {
 		return Started{}, err
 	}
-	started, ok := s.adopt(t, where)
+	started, ok := s.adopt(run, where, c.Text)
 	if !ok {
-		t.cancel(errStopped)
-		<-t.done
+		run.finish(closing)
+		where.leave()
 		return Started{}, ErrTooManyTasks
 	}
 	return started, nil
@@ -124,68 +124,71 @@ func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, err
 // becomes a task: then Run returns a Started and no Result. The command's timeout
 // goes on. If too many tasks run already, Run waits for the end of the command.
 func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Duration) (*Result, *Started, error) {
-	t, err := s.launch(ctx, where, c)
+	run, err := where.start(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	timer := time.NewTimer(window)
 	defer timer.Stop()
-	select {
-	case <-t.done:
-		return t.result, nil, t.err
-	case <-ctx.Done():
-	case <-timer.C:
-		if started, ok := s.adopt(t, where); ok {
+	why := run.wait(ctx, where.Runner.ctx, timer.C)
+	if why == goesOn {
+		if started, ok := s.adopt(run, where, c.Text); ok {
 			return nil, &started, nil
 		}
+		why = run.wait(ctx, where.Runner.ctx, nil)
 	}
-	defer context.AfterFunc(ctx, func() { t.cancel(context.Cause(ctx)) })()
-	<-t.done
-	return t.result, nil, t.err
+	defer where.leave()
+	res, err := run.finish(why)
+	return res, nil, err
 }
 
-// launch starts a command that nobody but the caller knows of yet.
-func (s *Tasks) launch(ctx context.Context, where Place, c Command) (*task, error) {
-	if where.Ended == nil {
-		where.Ended = func() {}
+// start starts a command. Whoever gets one leaves the place when it has ended.
+func (p Place) start(ctx context.Context, c Command) (*running, error) {
+	run, err := p.Runner.start(ctx, c)
+	if err != nil && p.Ended != nil {
+		p.Ended()
 	}
-	runner := where.Runner
-	run, err := runner.start(ctx, c)
-	if err != nil {
-		where.Ended()
-		return nil, err
+	return run, err
+}
+
+// leave gives the place up.
+func (p Place) leave() {
+	p.Runner.leave()
+	if p.Ended != nil {
+		p.Ended() // after the runner's work: whoever hears it may close the runner
 	}
-	life, cancel := context.WithCancelCause(context.Background())
-	t := &task{
-		id: "task_" + rand.Text(), principal: where.Principal, text: c.Text,
-		run: run, cancel: cancel, done: make(chan struct{}),
-	}
-	// The caller of start counts as the runner's work until the command's end.
-	go func() {
-		defer where.Ended() // after the runner's work: whoever hears it may close the runner
-		defer runner.work.Done()
-		defer runner.refill()
-		why := run.wait(life, runner.ctx)
-		t.result, t.err = run.finish(why)
-		t.cause, t.ended = context.Cause(life), time.Now()
-		if why == closing {
-			t.cause = ErrClosed
-		}
-		close(t.done)
-		cancel(nil)
-	}()
-	return t, nil
 }
 
 // adopt makes a running command a task, if there is room for one.
-func (s *Tasks) adopt(t *task, where Place) (Started, bool) {
+func (s *Tasks) adopt(run *running, where Place, text string) (Started, bool) {
+	life, cancel := context.WithCancelCause(context.Background())
+	t := &task{
+		id: "task_" + rand.Text(), principal: where.Principal, text: text,
+		run: run, cancel: cancel, done: make(chan struct{}),
+	}
+	soFar, offset := run.out.follow(s.limits.Log) // before anybody can ask for it
 	if !s.add(t, orDefault(where.Running, s.limits.Running)) {
+		cancel(nil)
+		run.out.forget()
 		return Started{}, false
 	}
-	t.run.stop() // no progress reports for a call that has been answered
-	text, offset := t.run.out.follow(s.limits.Log)
-	t.run.out.limit(s.limits.Output, func() { t.cancel(errFlooded) })
-	return Started{ID: t.id, Text: text, Offset: offset}, true
+	run.stop() // no progress reports for a call that has been answered
+	run.out.limit(s.limits.Output, func() { cancel(errFlooded) })
+	go t.follow(life, where)
+	return Started{ID: t.id, Text: soFar, Offset: offset}, true
+}
+
+// follow waits for the end of a task.
+func (t *task) follow(life context.Context, where Place) {
+	defer where.leave()
+	why := t.run.wait(life, where.Runner.ctx, nil)
+	t.result, t.err = t.run.finish(why)
+	t.cause, t.ended = context.Cause(life), time.Now()
+	if why == closing {
+		t.cause = ErrClosed
+	}
+	close(t.done)
+	t.cancel(nil)
 }
 
 // add adds a task unless so many of its principal run already.

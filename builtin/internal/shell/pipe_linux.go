@@ -1,0 +1,22 @@
+package shell
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// unwatchedPipe returns a pipe whose read end is only ever asked for what it
+// holds: nobody is to be woken because something was written.
+func unwatchedPipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	r, w = os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1")
+	if err := unix.SetNonblock(fds[0], true); err != nil { // now, for a file made of one that does not block is watched
+		closeAll(r, w)
+		return nil, nil, os.NewSyscallError("fcntl", err)
+	}
+	return r, w, nil
+}

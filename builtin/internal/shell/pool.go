@@ -1,0 +1,132 @@
+package shell
+
+import (
+	"context"
+	"time"
+)
+
+// refillAfter is how long after a command the next shells are started, unless
+// none is left: a start takes a processor for more than a millisecond, and the
+// command's result comes first, which takes 0.2 ms. Longer would be felt by a
+// client that sends one command after the other.
+const refillAfter = 300 * time.Microsecond
+
+// A pool is the shells that are started ahead. The runner's lock guards it.
+type pool struct {
+	warm    []*shell
+	coming  int           // shells being started
+	waiting []chan *shell // who waits for one of them; there are never more than come
+	later   *time.Timer   // of a start of more; nil: none has been planned yet
+}
+
+// take returns a shell that waits for its script: one started ahead if there is
+// one that still lives, or the first that is being started and that nobody waits
+// for yet, else a new one.
+func (r *Runner) take(ctx context.Context) (*shell, error) {
+	r.path.wait(ctx)
+	for {
+		s, promise, err := r.claim()
+		switch {
+		case err != nil:
+			return nil, err
+		case promise != nil:
+			s = <-promise // a start ends sooner or later; ctx is looked at afterwards
+		case s == nil:
+			r.mu.Lock()
+			env := r.env
+			r.mu.Unlock()
+			return startShell(r.cfg.Start, r.bash, env)
+		}
+		if s == nil {
+			continue // that start failed; one of our own will tell why
+		}
+		if s.waiting() {
+			return s, nil
+		}
+		s.discard()
+	}
+}
+
+// claim takes a shell out of the pool, or the promise of one; neither if none
+// comes that is not promised.
+func (r *Runner) claim() (*shell, <-chan *shell, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.pool
+	switch {
+	case r.closed:
+		return nil, nil, ErrClosed
+	case len(p.warm) > 0:
+		s := p.warm[0]
+		p.warm = p.warm[1:]
+		if len(p.warm) == 0 {
+			r.fill() // the next command may come at once
+		}
+		return s, nil, nil
+	case p.coming > len(p.waiting):
+		promise := make(chan *shell, 1)
+		p.waiting = append(p.waiting, promise)
+		return nil, promise, nil
+	}
+	return nil, nil, nil
+}
+
+// leave ends a piece of work that began with start. Shells are started ahead
+// again, but not at once.
+func (r *Runner) leave() {
+	defer r.work.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch p := &r.pool; {
+	case r.closed:
+	case len(p.warm)+p.coming == 0:
+		r.fill()
+	case p.later == nil:
+		p.later = time.AfterFunc(refillAfter, r.refill)
+	default:
+		p.later.Reset(refillAfter)
+	}
+}
+
+// refill starts shells in the background until enough wait. A shell that cannot
+// be started is no concern here: the next Run tries again and reports why.
+func (r *Runner) refill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fill()
+}
+
+// fill is refill for who holds the lock.
+func (r *Runner) fill() {
+	for p := &r.pool; !r.closed && len(p.warm)+p.coming-len(p.waiting) < r.cfg.Warm; {
+		p.coming++
+		env, era := r.env, r.era
+		r.work.Go(func() {
+			s, _ := startShell(r.cfg.Start, r.bash, env)
+			if !r.add(s, era) && s != nil {
+				s.discard()
+			}
+		})
+	}
+}
+
+// add adds a shell that was being started to the pool, nil if it could not be, and
+// reports whether there was a use for it.
+func (r *Runner) add(s *shell, era int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.pool
+	p.coming--
+	useful := s != nil && !r.closed && era == r.era
+	switch {
+	case useful && len(p.waiting) > 0:
+		p.waiting[0] <- s
+		p.waiting = p.waiting[1:]
+	case useful:
+		p.warm = append(p.warm, s)
+	case len(p.waiting) > p.coming:
+		p.waiting[0] <- nil
+		p.waiting = p.waiting[1:]
+	}
+	return useful
+}
