@@ -24,8 +24,9 @@ const (
 	maxUses = 3
 	// maxShare is what part of the budget one text may have.
 	maxShare = 16
-	// maxDisplaced is what part of it the texts of one query may take from others: of
-	// a query that goes through more than is kept nothing would be left for the next.
+	// maxDisplaced is what part of it the texts of one query may take from others, and
+	// one text more: of a query that goes through more than is kept nothing would be
+	// left for the next.
 	maxDisplaced = 32
 )
 

@@ -55,8 +55,7 @@ type listing struct {
 	learns  bool
 	// chosen says that files are few, and those that the index chose.
 	chosen bool
-	// displaced counts the bytes of texts that the query wanted to keep in the place
-	// of others.
+	// displaced counts the bytes of texts that the query keeps in the place of others.
 	displaced atomic.Int64
 
 	troubles troubles

@@ -295,9 +295,10 @@ func (l *listing) remember(e *dirent, k *known, raw []byte) {
 		}
 		again := e.uses.Load() > 0
 		e.use()
-		if !again || l.displaced.Add(n) > c.budget/maxDisplaced || !c.room(n, true) {
+		if !again || l.displaced.Load() > c.budget/maxDisplaced || !c.room(n, true) {
 			return
 		}
+		l.displaced.Add(n)
 	}
 	k.describe(raw)
 	k.text = append([]byte{}, raw...)
