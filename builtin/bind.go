@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -41,6 +42,9 @@ func (e *BindError) Error() string {
 	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
 }
 
+// maxProblems is how many wrong arguments are told of.
+const maxProblems = 20
+
 // bind decodes raw into the struct in and returns the scalar arguments.
 func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, error) {
 	given, err := object(raw)
@@ -50,6 +54,10 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	var problems []string
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {
+		if len(problems) == maxProblems {
+			problems = append(problems, "what follows was not looked at")
+			break
+		}
 		value := given[name]
 		prop := b.schema.Properties[name]
 		if prop == nil {
@@ -103,13 +111,19 @@ func (b *binder) order(given map[string]json.RawMessage) []string {
 	return names
 }
 
-// farthest is the largest edit distance at which an unknown name is taken for a slip of a known one.
-const farthest = 3
+// An unknown name is taken for a slip of a known one up to this edit distance, and up to this length.
+const (
+	farthest    = 3
+	longestSlip = 40
+)
 
 func (b *binder) unknown(name string) string {
 	best, distance := "", farthest+1
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	for _, known := range b.schema.PropertyOrder {
+		if len(name) > longestSlip {
+			break
+		}
 		d := levenshtein.ComputeDistance(plain(name), plain(known))
 		if k, n := plain(known), plain(name); n != "" && (strings.HasSuffix(k, n) || strings.HasSuffix(n, k)) {
 			d = min(d, 1) // "path" for "file_path"
@@ -204,18 +218,20 @@ func show(raw json.RawMessage) string {
 	if !ok {
 		prefix = "the number "
 	}
-	text := []rune(string(raw))
-	if len(text) > shownLength {
-		return prefix + string(text[:shownLength]) + "…"
-	}
-	return prefix + string(text)
+	return prefix + shortened(string(raw[:min(len(raw), shownLength*utf8.UTFMax+1)]))
 }
 
-func quoted(s string) string {
-	if r := []rune(s); len(r) > shownLength {
-		return strconv.Quote(string(r[:shownLength]) + "…")
+func quoted(s string) string { return strconv.Quote(shortened(s)) }
+
+// shortened is the beginning of a text that may be very long.
+func shortened(s string) string {
+	n := 0
+	for i := range s {
+		if n++; n > shownLength {
+			return s[:i] + "…"
+		}
 	}
-	return strconv.Quote(s)
+	return s
 }
 
 func article(kind string) string {

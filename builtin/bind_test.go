@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -65,6 +66,15 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// manyNames are so many fields that nobody knows.
+func manyNames(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"unknown%d":1`, i)
+	}
+	return b.String()
+}
+
 func TestBindRefuses(t *testing.T) {
 	tests := []struct {
 		name, raw string
@@ -82,6 +92,9 @@ func TestBindRefuses(t *testing.T) {
 		{"no such choice", `{"file_path":"a","mode":"maybe"}`, []string{"mode:", `"maybe"`, "on, off"}},
 		{"an unknown field, and the one that was meant", `{"path":"a"}`, []string{`"path" is no field`, "did you mean file_path?", "file_path is missing"}},
 		{"a slip of the pen", `{"file_path":"a","ofset":1}`, []string{`"ofset"`, "did you mean offset?"}},
+		{"a long name", `{"file_path":"a","` + strings.Repeat("offset", 1000) + `":1}`, []string{`"offsetoffset`, `…" is no field of`}},
+		{"a long value", `{"file_path":"a","offset":"` + strings.Repeat("é", 1000) + `"}`, []string{`the string "` + strings.Repeat("é", 39) + "… came"}},
+		{"very many names", `{"file_path":"a"` + strings.Repeat(`,"x":1`, 3) + manyNames(1000) + `}`, []string{"what follows was not looked at"}},
 		{"other spelling", `{"filePath":"a"}`, []string{"did you mean file_path?"}},
 		{"an unknown field like no other", `{"file_path":"a","colour":1}`, []string{`"colour"`, "it has file_path, offset"}},
 		{"all at once", `{"offset":"x","wat":1}`, []string{"offset:", `"wat"`, "file_path is missing"}},

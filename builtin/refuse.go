@@ -23,11 +23,17 @@ import (
 // open files.
 var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|map_files|maps|root|cwd|exe|auxv|stack)(/|$)`)
 
+// kernelStreams are files that look regular and are the memory of the machine, or wait for what the kernel will say next.
+var kernelStreams = regexp.MustCompile(`^/proc/(kcore|kmsg|vmcore|kpage[^/]*)$|^/sys/kernel/(debug/)?tracing/(.*/)?trace_pipe(_raw)?$`)
+
 // refuseSpecial refuses before anything is opened: opening a device can already do something. It is a look
 // by name; what is opened then is looked at again.
 func refuseSpecial(path guard.Path) error {
 	if processSecrets.MatchString(path.Real()) {
 		return fmt.Errorf("%s belongs to a running process and is not shown", path)
+	}
+	if kernelStreams.MatchString(path.Real()) {
+		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
 	}
 	info, err := os.Lstat(path.Real())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {

@@ -139,11 +139,30 @@ func (t *target) remove(env *Env) error {
 	if err != nil {
 		return fmt.Errorf("the undo could not be journalled: %w", err)
 	}
-	if err := t.dir.Remove(t.base); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := t.unlink(); err != nil {
 		return errors.Join(err, entry.Failed())
 	}
 	env.Seen.Forget(t.path.Real())
 	return entry.Done()
+}
+
+// unlink removes the file, unless another program has changed it a moment ago: the journal would not have its content.
+func (t *target) unlink() error {
+	current, err := t.path.Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer current.Close()
+	if err := t.expect(current); err != nil {
+		return err
+	}
+	if err := t.dir.Remove(t.base); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // change is what the journal knows of a change of this file.

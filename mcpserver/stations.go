@@ -117,7 +117,7 @@ func answeredBy(req Request) string {
 
 // describe notes in the record what a call is about to do.
 func describe(rec *audit.Record, in guard.Intent) {
-	for _, p := range append(in.Reads, in.Searches...) {
+	for _, p := range slices.Concat(in.Reads, in.Searches) {
 		rec.Reads = append(rec.Reads, p.String())
 	}
 	for _, p := range in.Writes {

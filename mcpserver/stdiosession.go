@@ -66,7 +66,7 @@ func (s *stdioSession) forward(ctx context.Context, out *lineWriter) {
 				out.write(append(line, '\n'))
 			}
 			if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
-				close(s.ack(n.Params.Meta[mcp.MetaKeySubscriptionID]))
+				s.acknowledge(n.Params.Meta[mcp.MetaKeySubscriptionID])
 			}
 		case <-ctx.Done():
 			return
@@ -74,20 +74,33 @@ func (s *stdioSession) forward(ctx context.Context, out *lineWriter) {
 	}
 }
 
+// ack is the channel of a subscription. The caller holds the lock.
 func (s *stdioSession) ack(id any) chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.acks[id] == nil {
 		s.acks[id] = make(chan struct{})
 	}
 	return s.acks[id]
 }
 
+// acknowledge notes that the acknowledgement of a subscription was written.
+func (s *stdioSession) acknowledge(id any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.ack(id): // it was, of an earlier subscription with this id that nobody has ended
+	default:
+		close(s.ack(id))
+	}
+}
+
 // acknowledged waits until the acknowledgement of a subscription has been written. The library queues it,
 // where the end of the subscription would overtake it.
 func (s *stdioSession) acknowledged(ctx context.Context, id any) {
+	s.mu.Lock()
+	written := s.ack(id)
+	s.mu.Unlock()
 	select {
-	case <-s.ack(id):
+	case <-written:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
