@@ -40,7 +40,8 @@ type File struct {
 	home  *home
 	path  string // below the home
 	mark  string
-	limit int64 // bytes that may be stored
+	shelf string
+	usage *usage // of the shelf
 
 	mu   sync.Mutex
 	file *os.File // nil once closed or discarded
@@ -94,18 +95,14 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 		size = cfg.MaxOne
 	}
 	shelf := h.shelfName(sh.principal)
-	var room int64
-	err := h.locked(func() error {
-		used, err := h.evict(shelf, cfg.MaxAge, cfg.Quota-size)
-		room = cfg.Quota - used
-		return err
-	})
-	if err != nil {
+	u := sh.store.usageOf(shelf)
+	if err := h.makeRoom(shelf, u, cfg, size); err != nil {
 		return nil, err
 	}
-	if room <= 0 {
+	if u.take(1, cfg.Quota) == 0 {
 		return nil, ErrQuota
 	}
+	u.give(1)
 	if err := h.root.MkdirAll(shelf, 0o700); err != nil {
 		return nil, err
 	}
@@ -115,10 +112,18 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 		home:  h,
 		path:  filepath.Join(shelf, base),
 		mark:  filepath.Join(openName, h.owner, shelf+"."+base),
-		limit: min(cfg.MaxOne, room),
+		shelf: shelf,
+		usage: u,
 	}
 	f.kept.Path = filepath.Join(h.dir, f.path)
 	return f, f.create()
+}
+
+// makeRoom has the oldest results of a shelf go until size bytes are free, as far as that goes, and measures what remains.
+func (h *home) makeRoom(shelf string, u *usage, cfg Config, size int64) error {
+	return h.locked(func() error {
+		return u.measure(func() (int64, error) { return h.evict(shelf, cfg.MaxAge, cfg.Quota-size) })
+	})
 }
 
 // create makes the mark, then the file.
@@ -181,19 +186,37 @@ func (f *File) Write(p []byte) (int, error) {
 
 // put stores p, or as much of it as it can, in which case it notes the reason.
 func (f *File) put(p []byte) {
+	cfg := f.store.cfg
 	var tooLarge error
-	if room := f.limit - f.kept.Stored; int64(len(p)) > room {
+	if room := cfg.MaxOne - f.kept.Stored; int64(len(p)) > room {
 		p, tooLarge = p[:room], ErrTooLarge
-		if f.limit < f.store.cfg.MaxOne {
-			tooLarge = ErrQuota
+	}
+	n, err := f.share(p)
+	if n < len(p) && err == nil {
+		// Other results have grown since there was room. This happens once for each file: what follows is only counted.
+		if err = f.home.makeRoom(f.shelf, f.usage, cfg, cfg.MaxOne-f.kept.Stored); err == nil {
+			var more int
+			more, err = f.share(p[n:])
+			n += more
+		}
+		if n < len(p) && err == nil {
+			err = ErrQuota
 		}
 	}
-	n, err := f.file.Write(p)
-	f.kept.Stored += int64(n)
-	f.kept.Err = err
-	if err == nil {
+	if f.kept.Err = err; err == nil {
 		f.kept.Err = tooLarge
 	}
+}
+
+// share writes as much of p as the quota leaves room for.
+func (f *File) share(p []byte) (int, error) {
+	f.usage.writing.RLock()
+	defer f.usage.writing.RUnlock()
+	taken := f.usage.take(int64(len(p)), f.store.cfg.Quota)
+	n, err := f.file.Write(p[:taken])
+	f.usage.give(taken - int64(n))
+	f.kept.Stored += int64(n)
+	return n, err
 }
 
 // Path returns the absolute path of the file. It stays the same from Create on.
@@ -237,6 +260,7 @@ func (f *File) Discard() error {
 // remove takes the file away, then its mark. Callers hold f.mu.
 func (f *File) remove(why error) error {
 	f.untrack()
+	f.usage.give(f.kept.Stored)
 	f.kept.Path, f.kept.Stored, f.kept.Err = "", 0, why
 	return errors.Join(f.home.removeIfThere(f.path), f.home.removeIfThere(f.mark))
 }

@@ -69,7 +69,57 @@ type Store struct {
 	home   *home          // nil until the directory could be used
 	key    []byte         // of the last home, so that shelves keep their names when the directory is made anew
 	files  map[*File]bool // unfinished
+	usage  map[string]*usage
 	closed bool
+}
+
+// usage is what a shelf takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
+type usage struct {
+	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
+	mu      sync.Mutex
+	bytes   int64
+}
+
+// take returns how many of n bytes, at most, may still be written within quota, and counts them.
+func (u *usage) take(n, quota int64) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n = max(0, min(n, quota-u.bytes))
+	u.bytes += n
+	return n
+}
+
+// give takes back bytes that were counted and are not on disk.
+func (u *usage) give(n int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes = max(0, u.bytes-n)
+}
+
+// measure takes over what find finds on disk.
+func (u *usage) measure(find func() (int64, error)) error {
+	u.writing.Lock()
+	defer u.writing.Unlock()
+	n, err := find()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes = n
+	return err
+}
+
+// usageOf returns what is known of a shelf, by its name.
+func (s *Store) usageOf(shelf string) *usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.usage == nil {
+		s.usage = make(map[string]*usage)
+	}
+	u := s.usage[shelf]
+	if u == nil {
+		u = new(usage)
+		s.usage[shelf] = u
+	}
+	return u
 }
 
 // Open returns a Store and removes what is over its age and what killed processes left unfinished. It fails only when Dir is not an
@@ -231,7 +281,7 @@ func (h *home) loadKey() error {
 		h.key = make([]byte, keyLength)
 		rand.Read(h.key) // never fails
 	}
-	temp := rand.Text()
+	const temp = keyName + ".new" // what a kill leaves is overwritten the next time
 	if err := h.root.WriteFile(temp, h.key, 0o600); err != nil {
 		return errors.Join(err, h.root.Remove(temp))
 	}

@@ -161,6 +161,51 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestQuotaIsShared writes several results at once, each of which alone would have had room, beside one that can go.
+func TestQuotaIsShared(t *testing.T) {
+	sh := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 60}).For("p")
+	old := keep(t, sh, 30, time.Hour)
+	files := make([]*File, 4)
+	for i := range files {
+		var err error
+		if files[i], err = sh.Create("bash"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var writers sync.WaitGroup
+	for _, f := range files {
+		writers.Go(func() {
+			for range 60 {
+				if n, err := f.Write([]byte("x")); err != nil && !errors.Is(err, ErrQuota) || n > 1 {
+					t.Errorf("Write = %d, %v", n, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	var stored int64
+	longest := files[0]
+	for _, f := range files {
+		k := f.Kept()
+		stored += k.Stored
+		if k.Stored > longest.Kept().Stored {
+			longest = f
+		}
+		if k.Bytes != 60 || k.Stored < 60 && !errors.Is(k.Err, ErrQuota) {
+			t.Errorf("kept %+v", k)
+		}
+	}
+	if stored != 100 || exists(old) {
+		t.Errorf("%d bytes are stored, the old result exists: %v; want 100, and room made of it", stored, exists(old))
+	}
+	if err := longest.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sh.Create("bash"); err != nil {
+		t.Errorf("after one was discarded: %v", err)
+	}
+}
+
 // TestQuotaOfYoungAndUnfinished fills the quota with what must stay.
 func TestQuotaOfYoungAndUnfinished(t *testing.T) {
 	sh := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 60}).For("p")
