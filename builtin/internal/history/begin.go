@@ -211,7 +211,8 @@ func (e *Entry) end(state State) error {
 	if err != nil {
 		return err
 	}
-	if err := e.journal.locked(func() error { return e.journal.appendEnd(l, e.store.cfg.Sync) }); err != nil {
+	if err := e.journal.locked(func() error { return e.journal.append(l, e.store.cfg.Sync) }); err != nil {
+		e.journal.owe(l)
 		return fmt.Errorf("the end of the change of %s could not be journalled: %w", e.change.Path, err)
 	}
 	e.store.exit()

@@ -30,7 +30,7 @@ type journal struct {
 	owner string
 
 	changing sync.Mutex // taken before the lock
-	owed     []byte     // ends of changes that could not be written; guarded by the lock
+	owed     []byte     // ends of changes that could not be written; guarded by changing
 
 	mu    sync.Mutex
 	since int   // changes ended since it was tidied
@@ -164,13 +164,11 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	return err
 }
 
-// appendEnd adds the end of a change to the index. On an error it is added with the next line.
-func (j *journal) appendEnd(l []byte, sync bool) error {
-	err := j.append(l, sync)
-	if err != nil {
-		j.owed = append(j.owed, l...)
-	}
-	return err
+// owe keeps the end of a change that could not be written, to be written with the next line.
+func (j *journal) owe(l []byte) {
+	j.changing.Lock()
+	defer j.changing.Unlock()
+	j.owed = append(j.owed, l...)
 }
 
 // isTorn reports whether the last line has no end: its writer was killed. It is closed off, and set aside when the journal is tidied.

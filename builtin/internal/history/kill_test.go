@@ -252,6 +252,17 @@ func lockedByAStoppedProcess(t *testing.T, dir, path string) {
 	if diff := cmp.Diff(blobs, stored(t, s, blobsName)); diff != "" || s.open != 0 {
 		t.Errorf("%d open, left behind (-want +got)\n%s", s.open, diff)
 	}
+	// The end of a change that finds the lock held is written with the next one.
+	late := begin(t, s, Change{Path: path}, "2")
+	put(t, path, "2")
+	if err := (&journal{dir: j.dir}).locked(late.Done); err == nil {
+		t.Error("the end of a change passed the lock")
+	}
+	change(t, s, Change{Path: path}, "3")
+	all, err := s.List(Filter{Principal: "p"})
+	if err != nil || len(all) != 3 || all[1].State != Done {
+		t.Errorf("%v, changes %v", err, all)
+	}
 }
 
 // TestSettle makes a change, dies at some moment of it, and looks what the next host makes of it.
