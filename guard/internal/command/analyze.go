@@ -152,9 +152,7 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.declaration(n)
 	case *syntax.Assign:
 		w.arithmetic(n.Index)
-		if n.Name != nil && (n.Array != nil || n.Index != nil) {
-			w.out.arrays.add(n.Name.Value)
-		}
+		w.array(n)
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
 	case *syntax.WordIter:
@@ -196,11 +194,14 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 		return true
 	}
 	w.out.arrays.add(n.Name.Lit())
-	var simple bool
+	var compound bool
 	if n.Stmt != nil {
-		_, simple = n.Stmt.Cmd.(*syntax.CallExpr)
+		switch n.Stmt.Cmd.(type) {
+		case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
+			compound = true
+		}
 	}
-	if simple || n.Stmt == nil || n.Stmt.Cmd == nil || n.Name.Lit() == "" {
+	if !compound || n.Name.Lit() == "" {
 		w.undecided(true, "a coproc whose name may be a program")
 		return false
 	}

@@ -176,6 +176,18 @@ func (a *arrays) add(name string) {
 	a.names[name] = true
 }
 
+// array notes a variable that is an array. To bash, name=(…)#x is one word; the
+// parser takes what follows "#" for a comment.
+func (w *walker) array(a *syntax.Assign) {
+	if a.Name == nil || a.Array == nil && a.Index == nil {
+		return
+	}
+	w.out.arrays.add(a.Name.Value)
+	if end := int(a.End().Offset()); a.Array != nil && end < len(w.text) && w.text[end] == '#' {
+		w.undecided(true, "a comment right after an array, which bash takes for a part of it")
+	}
+}
+
 const expandsArray = "the value of an array, which bash expands"
 
 // declaresArrays judges the declarations whose value was not known, now that it is

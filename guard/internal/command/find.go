@@ -63,7 +63,7 @@ func (w *walker) findExec(c Simple, i int) int {
 	start := i + 1
 	end := start
 	ended := 0 // the index of the last word that may turn out to be ";"
-	for end < len(c.Args) && !(c.Args[end].Static && (c.Args[end].Text == ";" || c.Args[end].Text == "+" && c.Args[end-1].Text == "{}")) {
+	for end < len(c.Args) && !(c.Args[end].Static && (c.Args[end].Text == ";" || c.Args[end].Text == "+" && mayBeBraces(c.Args[end-1]))) {
 		switch word := c.Args[end]; {
 		case ended > 0 && word.Static && oneOf(word.Text, "-exec -execdir -ok -okdir"):
 			w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:ended], "{}"), nil, nil)
@@ -84,6 +84,11 @@ func (w *walker) findExec(c Simple, i int) int {
 		w.inner(c.Name+" "+c.Args[i].Text, args, nil, nil)
 	}
 	return end
+}
+
+// mayBeBraces reports whether a word is the {} that "+" must follow, or may be.
+func mayBeBraces(word Word) bool {
+	return word.Text == "{}" || !word.Static && (word.prefix == "" || word.prefix == "{}")
 }
 
 // fd looks at the command that fd runs for each result: all words after -x, up

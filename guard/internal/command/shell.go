@@ -61,6 +61,7 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 		switch {
 		case text == "--" || text == "-":
 			return i + 1, flags, true
+		case text == "+": // an option without letters
 		case strings.HasPrefix(text, "--"), oneOf(text, singleDash):
 			name := "--" + strings.TrimLeft(text, "-")
 			if oneOf(name, "--help --version --dump-strings --dump-po-strings") {

@@ -54,6 +54,9 @@ func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 		w.undecided(true, "brace expansion depends on which shell sh is")
 	}
 	source := w.source(arg)
+	if joinsName(split.Parts) {
+		return append(out, Word{Text: source})
+	}
 	start := len(out)
 	for one, err := range expand.BracesSeq(nil, split) {
 		if w.out.braceWords++; err != nil || w.out.braceWords > maxBraceWords {
@@ -70,6 +73,20 @@ func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 		out = append(out, word)
 	}
 	return out
+}
+
+// joinsName reports whether a brace expression follows a $name, whose name it
+// becomes a part of: $HOME{a,b} is $HOMEa $HOMEb.
+func joinsName(parts []syntax.WordPart) bool {
+	short := false
+	for _, part := range parts {
+		if _, ok := part.(*syntax.BraceExp); ok && short {
+			return true
+		}
+		p, ok := part.(*syntax.ParamExp)
+		short = ok && p.Short
+	}
+	return false
 }
 
 func empty(one *syntax.Word) bool {
