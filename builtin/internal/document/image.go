@@ -80,6 +80,23 @@ func Image(raw []byte) (Picture, error) {
 	return src.fit()
 }
 
+// pixelsOf returns how many pixels an image has by its header, at most one more
+// than [MaxPixels]; 0 if it is none.
+func pixelsOf(raw []byte) int {
+	f := formatOf(raw)
+	if f == nil {
+		return 0
+	}
+	cfg, err := f.config(bytes.NewReader(raw))
+	if err != nil || cfg.Width <= 0 || cfg.Height <= 0 {
+		return 0
+	}
+	if cfg.Width > MaxPixels/cfg.Height {
+		return MaxPixels + 1
+	}
+	return cfg.Width * cfg.Height
+}
+
 // notImage says what content without the mark of an image is.
 func notImage(raw []byte) error {
 	if len(raw) == 0 {

@@ -257,3 +257,25 @@ func TestLookUp(t *testing.T) {
 		}
 	}
 }
+
+// TestRenderPixels has a notebook hold more pixels than are decoded: what follows
+// and is small is shown all the same.
+func TestRenderPixels(t *testing.T) {
+	large := base64.StdEncoding.EncodeToString(pngHeader(11_000, 10_000))
+	beyond := base64.StdEncoding.EncodeToString(pngHeader(30_000, 30_000))
+	small := base64.StdEncoding.EncodeToString(encodePNG(t, corners(8, 8)))
+	var outputs []string
+	for _, data := range []string{beyond, large, large, small} {
+		outputs = append(outputs, `{"output_type":"display_data","data":{"image/png":"`+data+`"}}`)
+	}
+	n, err := ParseNotebook([]byte(withOutput(strings.Join(outputs, ","))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := n.Render(RenderOptions{Limit: 1})
+	for _, want := range []string{"more than the 120 million", "cut short", "too many pixels", "[picture 1: 8×8 pixels]"} {
+		if strings.Count(r.Text, want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, r.Text)
+		}
+	}
+}

@@ -19,6 +19,11 @@ const (
 
 	// maxOutputs is how many outputs of one cell are shown.
 	maxOutputs = 100
+
+	// maxNotebookPixels is how many pixels all pictures of a notebook that are
+	// decoded for one answer have together: a small file can hold very many large
+	// pictures of one color.
+	maxNotebookPixels = MaxPixels
 )
 
 // RenderOptions say which part of a notebook to show. Zero fields have defaults.
@@ -97,6 +102,7 @@ type renderer struct {
 	alone     bool // one cell was asked for
 	text      strings.Builder
 	pictures  int // bytes of base64
+	pixels    int // of what was decoded
 	number    int // of the cell, counted from 1
 	out       *Rendered
 }
@@ -247,6 +253,13 @@ func (r *renderer) picture(kind string, value json.RawMessage) {
 	if err != nil {
 		say("[This picture is not valid base64 and is not shown.]")
 		return
+	}
+	if n := pixelsOf(raw); n <= MaxPixels { // more are refused without being decoded
+		if r.pixels+n > maxNotebookPixels {
+			say("[This picture is not shown: with those before it there are too many pixels. %s]", r.wayToSee("outputs"))
+			return
+		}
+		r.pixels += n
 	}
 	pic, err := Image(raw)
 	if err != nil {
