@@ -48,7 +48,7 @@ func (r *Runner) choose(set []settings.HookMatcher, c Call) []chosen {
 		}
 		for _, h := range group.Hooks {
 			// Maps are printed in the order of their keys.
-			key := fmt.Sprintf("%q %q %q %t %q %q %q %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL, h.Headers, h.Async)
+			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL, h.Headers, h.AllowedEnvVars, h.Async)
 			if seen[key] || h.If != "" && !r.match(h.If, c) {
 				continue
 			}
