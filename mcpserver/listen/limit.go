@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -15,8 +16,10 @@ const (
 	// few requests each.
 	MaxConnections = 4096
 	// fromOneAddress is the part of them that may come from one address of a network, so that one machine cannot
-	// keep all others out: a quarter.
+	// keep all others out: a quarter. Of IPv6 the whole network counts as one address.
 	fromOneAddress = 4
+	// networkBits are what one customer is given of IPv6 at least (RFC 6177): within it addresses cost nothing.
+	networkBits = 64
 	// refusals is how many clients are told at once that there is no room; the others see their connection close.
 	refusals = 32
 	// refusalTime bounds how long a client may take to read that.
@@ -38,14 +41,14 @@ type limiter struct {
 
 	mu   sync.Mutex
 	open int
-	from map[netip.Addr]int
+	from map[netip.Prefix]int
 }
 
 func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
 	if most <= 0 {
 		most = min(MaxConnections, max(descriptors()/2, 1))
 	}
-	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Addr]int{}}
+	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Prefix]int{}}
 }
 
 // Accept waits for the next connection that there is room for.
@@ -66,10 +69,10 @@ func (l *limiter) Accept() (net.Conn, error) {
 
 // enter takes a place. Peers on this machine, and those of a Unix socket, share one address and have no bound
 // of their own.
-func (l *limiter) enter(peer netip.Addr) bool {
+func (l *limiter) enter(peer netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	apart := peer.IsValid() && !peer.IsLoopback()
+	apart := peer.IsValid() && !peer.Addr().IsLoopback()
 	if l.open >= l.most || apart && l.from[peer] >= max(l.most/fromOneAddress, 1) {
 		return false
 	}
@@ -78,7 +81,7 @@ func (l *limiter) enter(peer netip.Addr) bool {
 	return true
 }
 
-func (l *limiter) leave(peer netip.Addr) {
+func (l *limiter) leave(peer netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
@@ -110,11 +113,22 @@ func (l *limiter) refuse(conn net.Conn) {
 	}()
 }
 
-func remote(conn net.Conn) netip.Addr {
+// remote is who counts as one peer: an IPv4 address or an IPv6 network. It is not valid where there are no addresses.
+func remote(conn net.Conn) netip.Prefix {
 	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
+		return network(tcp.AddrPort().Addr())
 	}
-	return netip.Addr{}
+	return netip.Prefix{}
+}
+
+func network(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() && !addr.IsLoopback() {
+		bits = networkBits
+	}
+	p, _ := addr.Prefix(bits) // it fits the address
+	return p
 }
 
 // A counted connection gives its place up when it closes.
@@ -123,7 +137,25 @@ type counted struct {
 	leave func()
 }
 
+// CloseWrite lets net/http end an answer before it takes the connection away from a client that still sends: what is
+// unread would else take the answer back.
+func (c *counted) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 func (c *counted) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// Bound bounds the connections of a listener that was not opened here: at most so many are open at once, and a quarter
+// of them from one address of a network. Who finds no room is told so in plain HTTP. A nil log is told nothing.
+func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return newLimiter(l, most, true, log)
 }

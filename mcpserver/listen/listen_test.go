@@ -258,7 +258,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestOneAddressDoesNotTakeAll(t *testing.T) {
 	l := newLimiter(nil, 8, true, slog.New(slog.DiscardHandler))
-	greedy, other, here := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("127.0.0.1")
+	at := func(addr string) netip.Prefix { return network(netip.MustParseAddr(addr)) }
+	greedy, other, here := at("192.0.2.1"), at("192.0.2.2"), at("127.0.0.1")
 	for range 2 {
 		if !l.enter(greedy) {
 			t.Fatal("refused too early")
@@ -282,6 +283,58 @@ func TestOneAddressDoesNotTakeAll(t *testing.T) {
 	l.leave(greedy)
 	if !l.enter(greedy) || len(l.from) != 3 {
 		t.Errorf("places are not given back: %v", l.from)
+	}
+}
+
+func TestPeers(t *testing.T) {
+	for _, tt := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true}, {"192.0.2.1", "192.0.2.2", false}, {"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"2001:db8::1", "2001:db8::ffff:1", true}, {"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::1%eth1", true}, {"::1", "::2", false},
+	} {
+		if got := network(netip.MustParseAddr(tt.one)) == network(netip.MustParseAddr(tt.other)); got != tt.same {
+			t.Errorf("%s and %s count as one: %v", tt.one, tt.other, got)
+		}
+	}
+	if !network(netip.MustParseAddr("::1")).Addr().IsLoopback() {
+		t.Error("loopback is no longer known")
+	}
+}
+
+// An answer reaches a client that goes on to send what nobody reads.
+func TestAnswerToWhoStillSends(t *testing.T) {
+	l := open(t, Config{Address: "127.0.0.1:0"})
+	answered := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			answered <- err
+			return
+		}
+		defer conn.Close()
+		if _, err = io.WriteString(conn, "no"); err == nil {
+			err = conn.(interface{ CloseWrite() error }).CloseWrite()
+		}
+		_, _ = io.Copy(io.Discard, conn) // until the client has read it
+		answered <- err
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "more and more"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(conn); string(text) != "no" || err != nil {
+		t.Errorf("it reads %q, %v", text, err)
+	}
+	conn.Close()
+	if err := <-answered; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -317,3 +317,33 @@ func TestServe(t *testing.T) {
 		})
 	}
 }
+
+// Who opens connections and sends nothing takes no more than the listener's part of the descriptors.
+func TestConnectionsAreBounded(t *testing.T) {
+	s, err := New().Listen(Config{Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, func() mcpserver.Stats { return mcpserver.Stats{} }) }()
+	for range maxConnections {
+		conn, err := net.Dial("tcp", s.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	conn, err := net.Dial("tcp", s.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), " 503 ") {
+		t.Errorf("one more is answered %q, %v", answer, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/listen"
 )
 
 // Path is where the metrics are.
@@ -26,6 +27,9 @@ const (
 	idleTime   = 2 * time.Minute
 	maxHeader  = 16 << 10
 	minToken   = 16 // characters
+	// maxConnections are plenty for scrapers; without a bound who reaches the address could take all descriptors of the
+	// process.
+	maxConnections = 64
 )
 
 // A Config says where and to whom the metrics are served.
@@ -69,9 +73,11 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	} else if ip := net.ParseIP(host); (ip == nil || !ip.IsLoopback()) && host != "localhost" {
 		return nil, fmt.Errorf("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
 	}
-	if s.listener, err = net.Listen("tcp", net.JoinHostPort(host, port)); err != nil {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+	s.listener = listen.Bound(l, maxConnections, cfg.Log)
 	return s, nil
 }
 
