@@ -176,7 +176,7 @@ func moveOn(env *Env, r *shell.Result, started string) string {
 	case r.Dir == "":
 		env.Dir.Set(started)
 		return ""
-	case !inside(env.Policy, r.Dir):
+	case r.Dir != started && !inside(env.Policy, r.Dir): // where it started it was allowed to
 		env.Dir.Set(started)
 		return fmt.Sprintf("The command ended in %s, outside the roots; the next command starts in %s again.", r.Dir, started)
 	}

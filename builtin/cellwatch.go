@@ -1,20 +1,29 @@
 package builtin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// maxCellWatches is how many directories are watched for one cell: a user has 65,536 inotify watches on a common
-// Linux, and other programs of theirs need some. Beyond it, a replaced file is covered before the next command.
+// maxCellWatches is how many directories are watched for one cell, those nearest to the roots: a user has 65,536 inotify
+// watches on a common Linux, and other programs of theirs need some. Beyond it, a denied file that appears or is replaced
+// is covered before the next command.
 const maxCellWatches = 1024
 
-// follow covers a denied file anew when another takes its place, which is how editors save, so that it stays out
-// of reach of the commands that run. It returns when the watch of the cell is closed.
+// follow covers a denied file when it appears, or when another takes its place, which is how editors save, so that it is
+// out of reach of the commands that run. It returns when the watch of the cell is closed.
 func (cs *cells) follow(c *cell) {
 	defer close(c.followed)
+	if c.policy.DeniesFiles() {
+		for _, root := range c.paths.Writable {
+			if root != c.policy.Scratch() { // all of it is the caller's own
+				cs.survey(c, root)
+			}
+		}
+	}
 	for {
 		select {
 		case event, open := <-c.watch.Events:
@@ -22,33 +31,106 @@ func (cs *cells) follow(c *cell) {
 				return
 			}
 			if event.Has(fsnotify.Create) {
-				cs.cover(c, event.Name)
+				cs.appeared(c, event.Name)
+			} else if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
+				cs.gone(c, event.Name)
 			}
-		case _, open := <-c.watch.Errors: // a lost event delays to the next command what it would have told
+		case err, open := <-c.watch.Errors:
 			if !open {
 				return
+			}
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				cs.lookAll(c)
 			}
 		}
 	}
 }
 
-// cover covers one path again, if it was covered and another file has taken its place.
+// survey watches a directory and those below it, and covers what is denied among the files that have appeared there
+// before the watch.
+func (cs *cells) survey(c *cell, dir string) {
+	for dirs := []string{dir}; len(dirs) > 0 && c.life.Err() == nil; dirs = dirs[1:] {
+		if !cs.watch(c, dirs[0]) {
+			return
+		}
+		entries, _ := os.ReadDir(dirs[0]) // what is gone again has nothing in it
+		for _, e := range entries {
+			path := filepath.Join(dirs[0], e.Name())
+			switch {
+			case c.policy.Hidden(path, e.IsDir()):
+				cs.cover(c, path)
+			case e.IsDir() && e.Name() != ".git": // what git keeps is called as git wants
+				dirs = append(dirs, path)
+			}
+		}
+	}
+}
+
+// watch watches one directory, and reports whether there is room for more.
+func (cs *cells) watch(c *cell, dir string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return c.watchFor(dir)
+}
+
+// appeared covers a path if it is denied; in a directory that is not, it looks for what is.
+func (cs *cells) appeared(c *cell, path string) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return
+	}
+	if cs.knows(c, path, info) || c.policy.Hidden(path, info.IsDir()) {
+		cs.cover(c, path)
+	} else if info.IsDir() && c.policy.DeniesFiles() && filepath.Base(path) != ".git" {
+		cs.survey(c, path)
+	}
+}
+
+// knows reports whether a path was covered before, or is a new name of a file that is.
+func (cs *cells) knows(c *cell, path string, info os.FileInfo) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.covered[path] != nil {
+		return true
+	}
+	for _, known := range c.covered {
+		if os.SameFile(known, info) {
+			return true
+		}
+	}
+	return false
+}
+
+// gone notes that a directory, if it was one, is no longer watched: another may take its place.
+func (cs *cells) gone(c *cell, path string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(c.watched, path)
+}
+
+// cover covers one denied path, unless what is there now is covered already.
 func (cs *cells) cover(c *cell, path string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	old := c.covered[path]
-	if old == nil {
-		return
-	}
-	if info, err := os.Lstat(path); err != nil || os.SameFile(old, info) {
+	info, err := os.Lstat(path)
+	if old := c.covered[path]; err != nil || old != nil && os.SameFile(old, info) || c.life.Err() != nil {
 		return
 	}
 	if err := c.box.Deny(path); err != nil {
 		c.torn = true
-		cs.log.Warn("a denied file was replaced and could not be hidden from the commands that run", "file", path, "error", err)
+		cs.log.Warn("a denied file has appeared and could not be hidden from the commands that run", "file", path, "error", err)
 		return
 	}
 	c.note([]string{path})
+}
+
+// lookAll covers what is denied among all files, after events were lost.
+func (cs *cells) lookAll(c *cell) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if !c.current(c.policy) {
+		c.torn = true
+	}
 }
 
 // note remembers which files are covered, and watches for others in their place.
@@ -59,8 +141,18 @@ func (c *cell) note(paths []string) {
 			continue
 		}
 		c.covered[path] = info
-		if dir := filepath.Dir(path); c.watch != nil && !c.watched[dir] && len(c.watched) < maxCellWatches {
-			c.watched[dir] = c.watch.Add(dir) == nil
-		}
+		c.watchFor(filepath.Dir(path))
 	}
+}
+
+// watchFor watches a directory, and reports whether there is room for more. The caller holds the lock of the cells.
+func (c *cell) watchFor(dir string) bool {
+	if c.watch == nil || c.watched[dir] {
+		return c.watch != nil
+	}
+	if len(c.watched) >= maxCellWatches {
+		return false
+	}
+	c.watched[dir] = c.watch.Add(dir) == nil
+	return true
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package builtin
+
+// readAsCommand is for Linux.
+func readAsCommand([]string) bool { return false }
