@@ -36,11 +36,8 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 		return nil, err
 	}
 	defer l.close()
-	if l.stocked != 0 {
-		l.files = l.kept.narrow(l, p)
-	}
 	s := newSearch(e.config, &q, p, l)
-	s.run(limited)
+	s.runAll(limited)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -102,6 +99,41 @@ func (q *GrepQuery) contextual() bool { return q.Mode == Content && q.Before+q.A
 // chunkFiles is how many files a worker takes at once.
 const chunkFiles = 16
 
+// runAll searches the files of the listing that may have a match: for a page not all of
+// them at once, for the first may fill it.
+func (s *search) runAll(ctx context.Context) {
+	var more *narrowed
+	if s.list.stocked != 0 {
+		more = s.list.kept.narrow(s.list, s.pattern)
+	}
+	if more == nil {
+		s.run(ctx)
+		return
+	}
+	most := 0
+	if s.query.Limit > 0 && s.query.Mode != FilesWithMatches {
+		most = firstFiles
+	}
+	for !s.stop.Load() {
+		s.list.files = more.next(most)
+		if len(s.list.files) == 0 {
+			return
+		}
+		s.next.Store(0)
+		s.page.next = 0
+		s.run(ctx)
+		most *= moreFiles
+	}
+}
+
+const (
+	// firstFiles is about how many files are looked at first for a page, and moreFiles
+	// how many times as many when they have not filled it.
+	firstFiles = 512
+	moreFiles  = 8
+)
+
+// run searches the files of the listing.
 func (s *search) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		s.stop.Store(true)

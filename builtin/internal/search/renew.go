@@ -339,6 +339,7 @@ func (t *keptTree) watch(n *node, fd int) {
 	if other := t.watched[w]; other != nil {
 		other.watch.Store(0)
 		t.blind[other] = true
+		t.changes++
 	}
 	n.watch.Store(w)
 	t.watched[w] = n

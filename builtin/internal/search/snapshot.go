@@ -23,7 +23,8 @@ type snapshot struct {
 
 	packing sync.Once
 	packed  *paths
-	dates   *dates // needs the tree's mu
+	dates   *dates  // needs the tree's mu
+	survey  *survey // likewise
 }
 
 type trouble struct {

@@ -3,12 +3,10 @@ package search
 import (
 	"bytes"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"toolhost/builtin/internal/search/index"
 	"toolhost/builtin/internal/search/match"
-	"toolhost/builtin/internal/search/pattern"
 	"toolhost/builtin/internal/search/walk"
 )
 
@@ -216,52 +214,6 @@ func (k *known) describe(raw []byte) (text []byte) {
 	k.nul = bytes.IndexByte(text, 0) >= 0
 	k.letters = match.Partners(text)
 	return text
-}
-
-// narrow leaves out the files in which the index says that no line matches.
-func (t *keptTree) narrow(l *listing, p *pattern.Pattern) []file {
-	m := match.New(p, new(atomic.Bool))
-	var q index.Query
-	for _, set := range p.Required {
-		q.Require(set.Texts)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.age != l.stocked || t.segments == nil {
-		return l.files
-	}
-	var may index.Set
-	if q.Selects() {
-		for _, s := range t.segments {
-			q.Select(s, &may)
-		}
-	}
-	var out []file
-	stale := 0
-	for _, f := range l.files {
-		k := f.kept.known.Load()
-		if k == nil || k.age != t.age || !k.indexed && k.content <= contentText {
-			stale++
-			out = append(out, f)
-			continue
-		}
-		if k.content == contentText && q.Selects() && !may.Has(f.kept.id) && !(m.FoldsBeyond() && k.letters) {
-			f.absent = k
-		}
-		told := p.Lines && m.ScansAll() && k.nul // to be counted as binary
-		current := k.version == f.kept.version.Load()
-		if !current {
-			stale++
-		}
-		if f.absent == nil || told || !current || !k.sure(f.kept) {
-			out = append(out, f)
-		}
-	}
-	if v := t.view(&l.scope); stale > maxStale+v.left && !t.full {
-		t.want(v)
-	}
-	l.chosen = len(out) <= len(l.files)/few
-	return out
 }
 
 // few is what part of a tree's files an index may leave over for them to count as

@@ -49,11 +49,13 @@ func (w *worker) file(f file, c *chunk) {
 		return
 	}
 	if s.list.stocked != 0 {
-		if k := s.list.kept.current(s.list.root, f.kept, s.list.stocked); k != nil && w.recall(f, k, c) {
-			return
+		k := s.list.kept.current(s.list.root, f.kept, s.list.stocked)
+		if k == nil || !w.recall(f, k, c) {
+			w.open(f, k, c)
 		}
+		return
 	}
-	w.open(f, c)
+	w.open(f, nil, c)
 }
 
 // recall searches a file without reading it, if enough is known of it.
@@ -80,8 +82,9 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 	return true
 }
 
-// open reads a file and searches it.
-func (w *worker) open(f file, c *chunk) {
+// open reads a file and searches it. What is known of it, unless nil, was right when
+// that was called.
+func (w *worker) open(f file, old *known, c *chunk) {
 	s := w.search
 	k := w.start(f)
 	h, err := w.openFile(f)
@@ -94,6 +97,9 @@ func (w *worker) open(f file, c *chunk) {
 	defer h.Close()
 	if k != nil && !k.look(h) {
 		k = nil
+	}
+	if k != nil && old != nil && k.version == old.version && k.stamp == old.stamp {
+		k.indexed = old.indexed
 	}
 	buf := buffers.Get().(*[]byte)
 	defer func() {

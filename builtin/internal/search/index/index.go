@@ -5,6 +5,7 @@ package index
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"slices"
 )
@@ -341,6 +342,19 @@ func (s *Set) Add(id uint32) {
 // Has reports whether a text is in the set.
 func (s *Set) Has(id uint32) bool {
 	return int(id/64) < len(s.words) && s.words[id/64]>>(id%64)&1 != 0
+}
+
+// All yields the texts of the set, in order.
+func (s *Set) All() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i, w := range s.words {
+			for ; w != 0; w &= w - 1 {
+				if !yield(uint32(i*64 + bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Len is the number of texts in the set.

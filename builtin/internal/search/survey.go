@@ -1,0 +1,138 @@
+package search
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"toolhost/builtin/internal/search/index"
+	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// survey says of which files in a snapshot the index alone decides whether they are
+// searched, so that a query need not look at all of them. It holds until something
+// changes, and is immutable.
+type survey struct {
+	age, changes uint64 // the tree's when it was made
+	adds         int    // likewise
+	numbers      []int32
+	rest         []int32 // the numbers of the other files
+	stale        int     // how many files are not in the index as they are
+}
+
+// survey makes one, or finds that of the snapshot. It needs mu.
+func (t *keptTree) survey(s *snapshot) *survey {
+	if v := s.survey; v != nil && v.age == t.age && v.changes == t.changes && v.adds == t.adds {
+		return v
+	}
+	v := &survey{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1)}
+	for i, f := range s.files {
+		k := f.kept.known.Load()
+		switch {
+		case !t.indexed(k) || k.version != f.kept.version.Load():
+			v.stale++
+			v.rest = append(v.rest, int32(i))
+		case k.content != contentText || k.nul || k.letters || !k.sure(f.kept):
+			v.rest = append(v.rest, int32(i))
+		default:
+			v.numbers[f.kept.id] = int32(i) + 1
+		}
+	}
+	s.survey = v
+	return v
+}
+
+// indexed reports whether a file's content, or that it has none to search, is known.
+func (t *keptTree) indexed(k *known) bool {
+	return k != nil && k.age == t.age && (k.indexed || k.content > contentText)
+}
+
+// narrowed is a listing without the files in which the index says that no line
+// matches.
+type narrowed struct {
+	listing *listing
+	pattern *pattern.Pattern
+	folds   bool // see match.FoldsBeyond
+	scans   bool // see match.ScansAll
+	age     uint64
+	adds    int
+	may     index.Set
+	chosen  []uint64 // set of the numbers of files
+	words   int      // of chosen that have been looked at
+}
+
+// narrow asks the index. Nil: it leaves nothing out.
+func (t *keptTree) narrow(l *listing, p *pattern.Pattern) *narrowed {
+	var q index.Query
+	for _, set := range p.Required {
+		q.Require(set.Texts)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age != l.stocked || t.segments == nil {
+		return nil
+	}
+	v := t.survey(l.snapshot)
+	if of := t.view(&l.scope); v.stale > maxStale+of.left && !t.full {
+		t.want(of)
+	}
+	if !q.Selects() {
+		return nil
+	}
+	m := match.New(p, new(atomic.Bool))
+	r := &narrowed{listing: l, pattern: p, folds: m.FoldsBeyond(), scans: m.ScansAll(), age: t.age, adds: t.adds}
+	for _, s := range t.segments {
+		q.Select(s, &r.may)
+	}
+	r.chosen = make([]uint64, len(l.files)/64+1)
+	n := len(v.rest)
+	for id := range r.may.All() {
+		if int(id) < len(v.numbers) && v.numbers[id] > 0 {
+			i := v.numbers[id] - 1
+			r.chosen[i/64] |= 1 << (i % 64)
+			n++
+		}
+	}
+	for _, i := range v.rest {
+		r.chosen[i/64] |= 1 << (i % 64)
+	}
+	l.chosen = n <= len(l.files)/few
+	return r
+}
+
+// next returns some more of the files, in order: about so many, all if that is 0, none
+// when there are no more.
+func (r *narrowed) next(most int) []file {
+	l, t := r.listing, r.listing.kept
+	files := l.snapshot.files
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age != r.age || t.adds != r.adds { // what the index says now is of other contents
+		rest := files[min(r.words*64, len(files)):]
+		r.words = len(r.chosen)
+		return rest
+	}
+	var out []file
+	for ; r.words < len(r.chosen) && (most == 0 || len(out) < most); r.words++ {
+		for word := r.chosen[r.words]; word != 0; word &= word - 1 {
+			f := files[r.words*64+bits.TrailingZeros64(word)]
+			if r.wants(&f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// wants reports whether a file is to be searched, or told of. It needs the tree's mu.
+func (r *narrowed) wants(f *file) bool {
+	k := f.kept.known.Load()
+	if !r.listing.kept.indexed(k) {
+		return true
+	}
+	if k.content == contentText && !r.may.Has(f.kept.id) && !(r.folds && k.letters) {
+		f.absent = k
+	}
+	told := r.pattern.Lines && r.scans && k.nul // to be counted as binary
+	return f.absent == nil || told || k.version != f.kept.version.Load() || !k.sure(f.kept)
+}
