@@ -449,3 +449,30 @@ func TestConsolesAgree(t *testing.T) {
 		t.Error(r.Text())
 	}
 }
+
+// TestConsoleTabs: one tab follows the host for all. A tab that was signed out says so, and keeps none that is opened
+// later from following.
+func TestConsoleTabs(t *testing.T) {
+	first := newChromium(t)
+	c := startConsole(t, setting{"http", client.Modern}, askPush)
+	first.open(c.link)
+	first.shows("#link-text", "live")
+	ctx, cancel := chromedp.NewContext(first.ctx)
+	t.Cleanup(cancel)
+	second := browser{t, ctx}
+	second.open(c.at("/"))
+	second.shows("#link-text", "live")
+	result := c.begin(t, "Bash", `{"command":"echo push 1"}`)
+	first.shows(".question", "echo push 1")
+	second.shows(".question", "echo push 1")
+	second.answer(`button[value="allow once"]`)
+	if r := result(); r.IsError {
+		t.Error(r.Text())
+	}
+	second.press(".where button")
+	second.shows("p", "You have left the console")
+	first.shows("#link-text", "stopped")
+	c.link = c.openLink(t)
+	second.open(c.link)
+	second.shows("#link-text", "live")
+}

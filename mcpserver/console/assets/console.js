@@ -104,7 +104,7 @@ function count(n) {
 }
 
 function link(state, text) {
-  if ($("link").dataset.state === state) return;
+  if ($("link-text").textContent === text) return; // nothing to draw anew with each beat
   $("link").dataset.state = state;
   $("link-text").textContent = text;
 }
@@ -121,10 +121,15 @@ if ($("link")) {
   const others = new BroadcastChannel("events");
   others.onmessage = (e) => heard(e.data);
   const tell = (message) => { heard(message); others.postMessage(message); };
-  const follow = () => new Promise(() => {
+  // It gives its turn up when the host refuses it for good, or else no tab that is opened later would follow.
+  const follow = () => new Promise((done) => {
     const events = new EventSource("/events");
     for (const kind of ["change", "beat"]) events.addEventListener(kind, (e) => tell({ kind, waiting: Number(e.data) }));
-    events.onerror = () => tell({ kind: "lost", ended: events.readyState === EventSource.CLOSED });
+    events.onerror = () => {
+      const ended = events.readyState === EventSource.CLOSED;
+      tell({ kind: "lost", ended });
+      if (ended) done();
+    };
   });
   if (navigator.locks) navigator.locks.request("events", follow); else follow();
 }
