@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,9 @@ const (
 	proxyDialTimeout = 30 * time.Second
 	// proxyHeaderTimeout is how long a command may take to say what it wants.
 	proxyHeaderTimeout = 30 * time.Second
+	// halfOpenTime is how long a host may be silent behind a command that says nothing more. Whether that waits for the rest or has
+	// ended cannot be told apart, and a host beyond a partition says nothing ever.
+	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.
 	maxRefusals = 100
 	// maxProxyConns bounds connections of one sandbox.
@@ -165,10 +169,21 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		defer close(done)
 		io.Copy(host, buffered)
 		closeWrite(host)
+		host.SetReadDeadline(time.Now()) // wakes the copy below, which then waits no longer than it may
 	}()
-	io.Copy(client, host)
+	if _, err := io.Copy(client, host); errors.Is(err, os.ErrDeadlineExceeded) {
+		io.Copy(client, speaking{host})
+	}
 	closeWrite(client)
 	<-done
+}
+
+// speaking reads from a host for as long as that is never silent for halfOpenTime.
+type speaking struct{ net.Conn }
+
+func (s speaking) Read(p []byte) (int, error) {
+	s.SetReadDeadline(time.Now().Add(halfOpenTime))
+	return s.Conn.Read(p)
 }
 
 // closeWrite passes the end of one direction on.
