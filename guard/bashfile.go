@@ -22,8 +22,10 @@ func (l *line) words() {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
 		for _, t := range l.targets(writes, writing) {
-			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
+			l.through(t, l.denied, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leaving)
 		}
+		l.likely(reads, reading)
+		l.likely(writes, writing)
 		if len(writes) == 0 && !l.contained() && s.Name != "git" && !s.ReadOnly() {
 			for _, t := range l.targets(reads, writing) {
 				l.through(t, l.protected)
@@ -63,6 +65,81 @@ func (l *line) exposed(t target) (Part, bool) {
 	return l.protected(t)
 }
 
+// likely judges the files that words name which are not known before the command
+// runs: those that a wildcard means now, and those that the values mean which the
+// line itself gives its variables. What the containment holds is left to it, since
+// it knows the file.
+func (l *line) likely(words []command.Word, access fileAccess) {
+	for _, w := range words {
+		if w.Static {
+			continue
+		}
+		for _, t := range l.guesses(w, access) {
+			switch {
+			case l.contained() && access == reading:
+				l.through(t, l.asked)
+			case l.contained():
+				l.through(t, l.absentDenied, l.asked, l.exposed)
+			case w.Glob: // rm * is no attempt on what a link in it leads to
+				l.through(t, l.denied, l.deniedInside, l.asked, l.exposed)
+			default:
+				l.through(t, l.denied, l.guarded, l.deniedInside, l.asked, l.exposed, l.leaving)
+			}
+		}
+	}
+}
+
+// guesses returns the files that a word may mean.
+func (l *line) guesses(w command.Word, access fileAccess) []target {
+	var out []target
+	add := func(text string, dir Path) {
+		guess := command.Word{Text: text, Static: true}
+		if t, err := l.target(guess, dir, access); text != "" && !isStream(text) && err == nil && len(out) < maxGlob {
+			out = append(out, t)
+		}
+	}
+	for _, dir := range l.dirs {
+		for _, text := range w.Guesses() {
+			add(text, dir)
+		}
+		if !w.Glob {
+			continue
+		}
+		names, err := l.expand(w, dir)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			// The shell has a wildcard mean hidden files only if it begins with a dot.
+			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(filepath.Base(w.Text), ".") {
+				continue
+			}
+			add(name, dir)
+		}
+	}
+	return out
+}
+
+// absentDenied is denied for files that are not there yet: what does not exist the
+// containment cannot hold by its name.
+func (l *line) absentDenied(t target) (Part, bool) {
+	if t.path.file != (fileID{}) {
+		return Part{}, false
+	}
+	return l.denied(t)
+}
+
+// deniedInside is denied for a directory all of whose content is: who removes or
+// moves it, or copies into it, writes that. The containment holds it file by file.
+func (l *line) deniedInside(t target) (Part, bool) {
+	if !t.path.dir || t.access != writing || l.contained() {
+		return Part{}, false
+	}
+	inside := t
+	inside.given, inside.real, inside.path.dir = t.given+anyChild, t.real+anyChild, false
+	return l.denied(inside)
+}
+
 // pinned reports whether the containment keeps a protected path as it is: one
 // that exists and is a directory or lies right in a root (see
 // [Policy.SandboxPaths]), or one in .git, where commands must be able to write.
@@ -88,7 +165,7 @@ func (k *core) pinned(path string) bool {
 // leaving is bounded for commands that would otherwise run unasked with nothing
 // to keep them in the boundary.
 func (l *line) leaving(t target) (Part, bool) {
-	if l.held() || !l.autoAllowed() {
+	if t.access != writing || l.held() || !l.autoAllowed() {
 		return Part{}, false
 	}
 	if _, ok := l.ruledIn(t); ok {
@@ -147,6 +224,7 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 	if access == writing {
 		verb = "write "
 	}
+	l.likely([]command.Word{w}, access)
 	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		if !l.autoAllowed() {
 			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
@@ -32,7 +33,9 @@ func (l *line) removals() {
 
 func (l *line) removesCritical(w command.Word) bool {
 	if !w.Static && !w.Home && !w.Glob {
-		return emptied.MatchString(w.Text)
+		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses(), func(text string) bool {
+			return text != "" && l.removesCritical(command.Word{Text: text, Static: true})
+		})
 	}
 	if isOption(w.Text) {
 		return false

@@ -30,6 +30,7 @@ type Analysis struct {
 
 	braceWords int // made by brace expansion so far, see maxBraceWords
 	arrays     arrays
+	values     map[string][]string // that the text gives its variables, see guess
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -52,6 +53,8 @@ type Word struct {
 	array  bool   // name=(…) in a declaration
 	single bool   // exactly one word when it runs
 	prefix string // text every resulting word begins with, if known
+
+	guesses [][]string // words that this one may become, see guess
 }
 
 // mayBeOption reports whether a program may take the word, or a part that it

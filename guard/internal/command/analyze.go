@@ -103,6 +103,7 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the command cannot be parsed: "+err.Error())
 	}
 	w.declare(stmts)
+	w.collect(stmts)
 	w.number = w.numbers(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -191,6 +192,10 @@ func (w *walker) visit(n syntax.Node) bool {
 // assignment follows, and what it makes of the rest is not to be walked.
 func (w *walker) coproc(n *syntax.CoprocClause) bool {
 	if n.Name == nil {
+		if call, ok := callOf(n.Stmt); ok && len(call.Assigns) > 0 && len(call.Args) > 0 && call.Assigns[0].Pos().After(call.Args[0].Pos()) {
+			w.undecided(true, "an assignment among the words of a coproc")
+			return false
+		}
 		return true
 	}
 	w.out.arrays.add(n.Name.Lit())
@@ -206,6 +211,14 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 		return false
 	}
 	return true
+}
+
+func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
+	if s == nil {
+		return nil, false
+	}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	return call, ok
 }
 
 // shellDialect names what bash and a plain sh read differently: in dash,
@@ -366,6 +379,10 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	name := c.Args[0]
 	if name.Static && name.Text != "" {
 		c.Name = path.Base(name.Text)
+	}
+	for _, text := range guessed(c.Args) {
+		first, rest, _ := strings.Cut(text, " ")
+		c.variants = appendNew(append(c.variants, text), strings.TrimSpace(path.Base(first)+" "+rest))
 	}
 	w.out.Commands = append(w.out.Commands, c)
 	w.current = len(w.out.Commands) - 1

@@ -99,6 +99,7 @@ var separatorRows = []row{
 	{"threat: coproc", "coproc rm x", "rm x", false},
 	{"threat: coproc", "coproc rm x=1", "", true},
 	{"threat: coproc", "coproc rm export x", "", true},
+	{"threat: coproc", "coproc rm a=b x", "", true},
 	{"threat: a comment that is none", "x=(a)#; rm y", "", true},
 	{"threat: a comment that is none", "declare x=(a)#; rm y", "", true},
 	{"threat: a comment that is none", "x=(a) # y", "", false},

@@ -113,6 +113,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single = w.source(arg), e.single && !e.glob
+		word.guesses = w.guess(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A text often says itself what its variables hold: F=.env; cat $F. What a word
+// would be with such values is no knowledge, since the variable may be set in other
+// ways too, but a deny or ask rule that matches a guess is meant for the command.
+
+const (
+	maxValues  = 8  // of one variable, the first ones
+	maxGuesses = 16 // of one word
+)
+
+// collect notes the values that the assignments and loops of a text name.
+func (w *walker) collect(stmts []*syntax.Stmt) {
+	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") {
+		return
+	}
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Assign:
+				if n.Name != nil && n.Value != nil && n.Array == nil && n.Index == nil {
+					w.assigned(n)
+				}
+			case *syntax.WordIter:
+				for _, item := range n.Items {
+					w.mayHold(n.Name.Value, w.readings(item))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (w *walker) assigned(a *syntax.Assign) {
+	texts := w.readings(a.Value)
+	if a.Append {
+		var longer []string
+		for _, before := range w.out.values[a.Name.Value] {
+			for _, text := range texts {
+				longer = append(longer, before+text)
+			}
+		}
+		texts = longer
+	}
+	w.mayHold(a.Name.Value, texts)
+}
+
+// readings returns what a word is, or may be.
+func (w *walker) readings(arg *syntax.Word) []string {
+	word := w.word(arg)
+	if word.Static && !word.Home {
+		return []string{word.Text}
+	}
+	var texts []string
+	for _, fields := range word.guesses {
+		texts = append(texts, strings.Join(fields, " "))
+	}
+	return texts
+}
+
+func (w *walker) mayHold(name string, texts []string) {
+	if w.out.values == nil {
+		w.out.values = map[string][]string{}
+	}
+	for _, text := range texts {
+		if len(w.out.values[name]) < maxValues {
+			w.out.values[name] = appendNew(w.out.values[name], text)
+		}
+	}
+}
+
+// guess returns the words that an argument may become, if all of its variables have
+// values in the text.
+func (w *walker) guess(arg *syntax.Word) (found [][]string) {
+	names, ok := w.guessable(arg)
+	if !ok {
+		return nil
+	}
+	defer func() {
+		if recover() != nil { // of a library: nothing depends on a guess
+			found = nil
+		}
+	}()
+	count := 1
+	for _, name := range names {
+		count *= len(w.out.values[name])
+	}
+	for k := range min(count, maxGuesses) {
+		now := map[string]string{}
+		for _, name := range names {
+			values := w.out.values[name]
+			now[name] = values[k%len(values)]
+			k /= len(values)
+		}
+		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
+		if err != nil {
+			return nil
+		}
+		found = append(found, fields)
+	}
+	return found
+}
+
+// guessable returns the variables of a word, and whether all have values in the text
+// and nothing else in it is unknown.
+func (w *walker) guessable(arg *syntax.Word) (names []string, ok bool) {
+	ok = len(w.out.values) > 0
+	syntax.Walk(arg, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
+			ok = false
+		case *syntax.ParamExp:
+			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 {
+				ok = false
+				break
+			}
+			names = appendNew(names, n.Param.Value)
+		}
+		return ok
+	})
+	return names, ok && len(names) > 0
+}
+
+// Guesses returns what a word that is not static may become, as far as the text
+// itself says: for rules that forbid, never for those that allow.
+func (w Word) Guesses() []string {
+	var texts []string
+	for _, fields := range w.guesses {
+		texts = append(texts, fields...)
+	}
+	return texts
+}
+
+// guessed returns the texts of a command with guesses in place of its dynamic words.
+func guessed(args []Word) []string {
+	most := 0
+	for _, word := range args {
+		most = max(most, len(word.guesses))
+	}
+	var texts []string
+	for k := range most {
+		var words []string
+		for _, word := range args {
+			if n := len(word.guesses); n > 0 {
+				words = append(words, word.guesses[k%n]...)
+			} else {
+				words = append(words, word.Text)
+			}
+		}
+		texts = append(texts, strings.Join(words, " "))
+	}
+	return texts
+}
