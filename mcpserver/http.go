@@ -53,7 +53,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 		server.WithEndpointPath(Endpoint),
 		server.WithSessionIdManagerResolver(sessions),
 		server.WithSessionIdleTTL(SessionIdle),
-		server.WithStreamableHTTPLogger(s.host.log),
+		server.WithStreamableHTTPLogger(libraryLog(s.host.log)),
 		server.WithDisableLocalhostProtection(true), // the door knows the names
 	)
 	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s.host, cfg), sessions: sessions, running: newAdmission(cfg.limits), kept: newKeptStreams(), crowded: newRefusals(s.host), base: base}
@@ -239,7 +239,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	}
 	stream := newCallStream(w, d.cfg.limits.write)
 	if session != "" {
-		stream.keep = func() *keptStream { return d.kept.open(session) }
+		stream.keep = func() *keptStream { return d.kept.open(who.Principal, session) }
 	}
 	if stream.lacks = d.stepUp(who, m); stream.lacks != nil {
 		stream.about = d.reception.metadataURL(r)

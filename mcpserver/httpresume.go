@@ -19,7 +19,8 @@ import (
 const (
 	// keptTime is how long the events of an answered call are kept.
 	keptTime = 5 * time.Minute
-	// maxKeptStreams and maxKeptBytes bound what is kept for all sessions; the oldest streams go first.
+	// maxKeptStreams and maxKeptBytes bound what is kept for all sessions; the oldest streams go first of whoever has
+	// most.
 	maxKeptStreams = 1024
 	maxKeptBytes   = 64 << 20
 	// headerLastEvent names the last event that a client saw.
@@ -31,6 +32,7 @@ type keptStream struct {
 	of      *keptStreams
 	id      string
 	session string
+	whose   string        // the principal
 	element *list.Element // guarded by of.mu
 
 	mu     sync.Mutex
@@ -46,19 +48,27 @@ type keptStreams struct {
 	byID  map[string]*keptStream
 	byAge *list.List
 	bytes int
+	by    map[string]*keptLoad // principal
 }
+
+// A keptLoad is what is kept for one principal.
+type keptLoad struct{ streams, bytes int }
 
 func newKeptStreams() *keptStreams {
-	return &keptStreams{byID: map[string]*keptStream{}, byAge: list.New()}
+	return &keptStreams{byID: map[string]*keptStream{}, byAge: list.New(), by: map[string]*keptLoad{}}
 }
 
-// open begins to keep the stream of a call in a session.
-func (k *keptStreams) open(session string) *keptStream {
-	s := &keptStream{of: k, id: rand.Text(), session: session, more: make(chan struct{})}
+// open begins to keep the stream of a call in a session of a principal.
+func (k *keptStreams) open(principal, session string) *keptStream {
+	s := &keptStream{of: k, id: rand.Text(), session: session, whose: principal, more: make(chan struct{})}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.element = k.byAge.PushBack(s)
 	k.byID[s.id] = s
+	if k.by[principal] == nil {
+		k.by[principal] = &keptLoad{}
+	}
+	k.by[principal].streams++
 	k.tidy(time.Now())
 	return s
 }
@@ -67,11 +77,37 @@ func (k *keptStreams) open(session string) *keptStream {
 func (k *keptStreams) tidy(now time.Time) {
 	for e := k.byAge.Front(); e != nil; {
 		s, next := e.Value.(*keptStream), e.Next()
-		full := len(k.byID) > maxKeptStreams || k.bytes > maxKeptBytes
-		if full || s.stale(now) {
+		if s.stale(now) {
 			k.drop(s)
 		}
 		e = next
+	}
+	for len(k.byID) > maxKeptStreams {
+		k.dropOldest(k.greediest(func(l *keptLoad) int { return l.streams }))
+	}
+	for k.bytes > maxKeptBytes {
+		k.dropOldest(k.greediest(func(l *keptLoad) int { return l.bytes }))
+	}
+}
+
+// greediest is the principal for whom most is kept.
+func (k *keptStreams) greediest(of func(*keptLoad) int) (principal string) {
+	most := -1
+	for name, l := range k.by {
+		if n := of(l); n > most || n == most && name < principal {
+			principal, most = name, n
+		}
+	}
+	return principal
+}
+
+// dropOldest forgets the oldest stream of a principal. The caller holds the lock.
+func (k *keptStreams) dropOldest(principal string) {
+	for e := k.byAge.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*keptStream); s.whose == principal {
+			k.drop(s)
+			return
+		}
 	}
 }
 
@@ -90,8 +126,13 @@ func (k *keptStreams) drop(s *keptStream) {
 	delete(k.byID, s.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	mine := k.by[s.whose]
 	for _, data := range s.events {
 		k.bytes -= len(data)
+		mine.bytes -= len(data)
+	}
+	if mine.streams--; mine.streams == 0 {
+		delete(k.by, s.whose)
 	}
 }
 
@@ -118,6 +159,7 @@ func (s *keptStream) add(data []byte) (id string, send bool) {
 	s.mu.Unlock()
 	if s.of.byID[s.id] != nil {
 		s.of.bytes += len(data)
+		s.of.by[s.whose].bytes += len(data)
 		s.of.tidy(time.Now())
 	}
 	return id, send

@@ -13,15 +13,15 @@ import (
 
 func TestKeptStreamsAreBounded(t *testing.T) {
 	k := newKeptStreams()
-	first := k.open("s")
+	first := k.open("p", "s")
 	id, _ := first.add([]byte("x"))
 	for range maxKeptStreams {
-		k.open("s")
+		k.open("p", "s")
 	}
 	if s, _ := k.find("s", id); s != nil || len(k.byID) > maxKeptStreams {
 		t.Errorf("the oldest of %d streams is kept", len(k.byID))
 	}
-	large := k.open("s")
+	large := k.open("p", "s")
 	for range maxKeptBytes>>20 + 1 {
 		large.add(make([]byte, 1<<20))
 	}
@@ -29,20 +29,45 @@ func TestKeptStreamsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept", k.bytes)
 	}
 	k.end("s")
-	if len(k.byID) != 0 || k.byAge.Len() != 0 || k.bytes != 0 {
+	if len(k.by) != 0 || len(k.byID) != 0 || k.byAge.Len() != 0 || k.bytes != 0 {
 		t.Errorf("after the session %d streams and %d bytes are kept", len(k.byID), k.bytes)
+	}
+}
+
+// What is kept for one is not pushed out by what another has.
+func TestKeptStreamsOfOneDoNotPushOutAnothers(t *testing.T) {
+	k := newKeptStreams()
+	first := k.open("alice", "a")
+	id, _ := first.add([]byte("x"))
+	for range 2 * maxKeptStreams {
+		k.open("bob", "b")
+	}
+	large := k.open("bob", "b")
+	for range maxKeptBytes>>20 + 1 {
+		large.add(make([]byte, 1<<20))
+	}
+	if s, _ := k.find("a", id); s == nil {
+		t.Error("the stream of one was pushed out by another's")
+	}
+	if k.bytes > maxKeptBytes || len(k.byID) > maxKeptStreams {
+		t.Errorf("%d streams and %d bytes are kept", len(k.byID), k.bytes)
+	}
+	k.end("b")
+	k.end("a")
+	if len(k.by) != 0 || k.bytes != 0 {
+		t.Errorf("in the end %v and %d bytes are kept", k.by, k.bytes)
 	}
 }
 
 func TestKeptStreamsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeptStreams()
-		done, running := k.open("s"), k.open("s")
+		done, running := k.open("p", "s"), k.open("p", "s")
 		a, _ := done.add([]byte("x"))
 		b, _ := running.add([]byte("y"))
 		done.finish()
 		time.Sleep(keptTime + time.Second)
-		k.open("other")
+		k.open("p", "other")
 		if s, _ := k.find("s", a); s != nil {
 			t.Error("an answered stream is kept for ever")
 		}
@@ -54,7 +79,7 @@ func TestKeptStreamsExpire(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	k := newKeptStreams()
-	s := k.open("s")
+	s := k.open("p", "s")
 	var ids []string
 	for i := range 3 {
 		id, _ := s.add(fmt.Appendf(nil, `{"n":%d}`, i))
@@ -93,7 +118,7 @@ func eventFor(id string, n int) string {
 func TestResumeWhileTheCallRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeptStreams()
-		s := k.open("s")
+		s := k.open("p", "s")
 		id, send := s.add([]byte("1"))
 		if !send {
 			t.Error("the call's own connection sends nothing")

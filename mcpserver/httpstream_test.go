@@ -2,11 +2,14 @@ package mcpserver
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -133,5 +136,42 @@ func TestSubscriptionIsAcknowledged(t *testing.T) {
 		if a := c.receive(); string(a.ID) != "5" {
 			t.Fatalf("stdio: the second message is %+v", a)
 		}
+	}
+}
+
+// A sharedText is what several write.
+type sharedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *sharedText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *sharedText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// No client fills the log with errors, by answers to nothing for example.
+func TestClientsCauseNoErrorsInTheLog(t *testing.T) {
+	var log sharedText
+	h, _ := openHost(t, nil, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	url, stop := serveWeb(t, h)
+	session := newSession(t, url, "")
+	for _, body := range []string{`{"jsonrpc":"2.0","id":77,"result":{"a":1}}`, `{"jsonrpc":"2.0","id":"x","error":{"code":1}}`} {
+		webRequest{body: body, headers: session}.do(t, url)
+	}
+	stop()
+	if strings.Contains(log.String(), "level=ERROR") || strings.Contains(log.String(), session["Mcp-Session-Id"]) {
+		t.Errorf("the log says %s", log.String())
+	}
+	libraryLog(h.Log()).With("a", 1).WithGroup("g").Error("panic in a handler", "b", 2)
+	if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "a=1 g.b=2") {
+		t.Errorf("a panic is told as %s", got)
 	}
 }

@@ -100,14 +100,14 @@ func TestLines(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	for _, s := range []string{strings.Repeat("x", MaxText), strings.Repeat("ä", MaxText/2)} {
-		if got := clip(s); got != s {
+		if got := Clip(s); got != s {
 			t.Errorf("%d bytes are clipped", len(s))
 		}
 	}
-	if got, want := clip("x"+strings.Repeat("ä", MaxText)), "x"+strings.Repeat("ä", MaxText/2-1)+"…"; got != want {
+	if got, want := Clip("x"+strings.Repeat("ä", MaxText)), "x"+strings.Repeat("ä", MaxText/2-1)+"…"; got != want {
 		t.Errorf("it ends with %q", got[len(got)-8:])
 	}
-	if got := clip(strings.Repeat("\x80", 2*MaxText)); len(got) > MaxText+len("…") {
+	if got := Clip(strings.Repeat("\x80", 2*MaxText)); len(got) > MaxText+len("…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }

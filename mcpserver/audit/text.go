@@ -10,7 +10,7 @@ import (
 // clipped returns the record with texts and lists of bounded length.
 func (r Record) clipped() Record {
 	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Error} {
-		*text = clip(*text)
+		*text = Clip(*text)
 	}
 	r.Reads, r.Writes = clipAll(r.Reads), clipAll(r.Writes)
 	return r
@@ -22,13 +22,13 @@ func clipAll(paths []string) []string {
 		if i == MaxPaths {
 			return append(all, fmt.Sprintf("… and %d more", len(paths)-i))
 		}
-		all = append(all, clip(path))
+		all = append(all, Clip(path))
 	}
 	return all
 }
 
-// clip cuts a text that is too long, between two characters.
-func clip(s string) string {
+// Clip cuts a text that is longer than [MaxText], between two characters, and marks that.
+func Clip(s string) string {
 	if len(s) <= MaxText {
 		return s
 	}

@@ -68,7 +68,7 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ mcpserver.CallInfo, r aud
 		}
 	}
 	if r.Command != "" {
-		span.SetAttributes(attribute.String("toolhost.command", r.Command))
+		span.SetAttributes(attribute.String("toolhost.command", audit.Clip(r.Command)))
 	}
 }
 

@@ -120,14 +120,25 @@ func number01(b bool) uint64 {
 	return 0
 }
 
-func (m *message) resource(field int, r *resource.Resource) {
-	m.message(field, func(m *message) { m.attributes(1, r.Attributes()) })
+// exportRequest writes a request to a collector: data of one resource, the same for each signal but for what is in it.
+func exportRequest(about *resource.Resource, content func(*message)) (request message) {
+	request.message(1, func(m *message) {
+		m.message(1, func(m *message) { m.attributes(1, about.Attributes()) })
+		content(m)
+		m.string(3, about.SchemaURL())
+	})
+	return request
 }
 
-func (m *message) scope(field int, s instrumentation.Scope) {
-	m.message(field, func(m *message) {
-		m.string(1, s.Name)
-		m.string(2, s.Version)
-		m.attributes(3, s.Attributes.ToSlice())
+// scoped writes the data that one instrumentation scope has recorded.
+func (m *message) scoped(s instrumentation.Scope, content func(*message)) {
+	m.message(2, func(m *message) {
+		m.message(1, func(m *message) {
+			m.string(1, s.Name)
+			m.string(2, s.Version)
+			m.attributes(3, s.Attributes.ToSlice())
+		})
+		content(m)
+		m.string(3, s.SchemaURL)
 	})
 }

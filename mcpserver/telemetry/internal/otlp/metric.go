@@ -12,10 +12,10 @@ import (
 )
 
 // A MetricExporter sends metrics.
-type MetricExporter struct{ sender *sender }
+type MetricExporter struct{ exporter }
 
 // NewMetricExporter returns an exporter of metrics.
-func NewMetricExporter(cfg Config) *MetricExporter { return &MetricExporter{newSender(cfg)} }
+func NewMetricExporter(cfg Config) *MetricExporter { return &MetricExporter{exporter{newSender(cfg)}} }
 
 var _ sdk.Exporter = (*MetricExporter)(nil)
 
@@ -47,22 +47,11 @@ func (e *MetricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetr
 // ForceFlush implements the SDK's interface: nothing is held back here.
 func (e *MetricExporter) ForceFlush(context.Context) error { return nil }
 
-// Shutdown implements the SDK's interface.
-func (e *MetricExporter) Shutdown(context.Context) error {
-	e.Close()
-	return nil
-}
-
-// Close gives up what is still being sent.
-func (e *MetricExporter) Close() { e.sender.close() }
-
 // encodeMetrics writes an ExportMetricsServiceRequest.
 func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) {
-	request.message(1, func(m *message) { // ResourceMetrics
-		m.resource(1, rm.Resource)
+	request = exportRequest(rm.Resource, func(m *message) { // ResourceMetrics
 		for _, sm := range rm.ScopeMetrics {
-			m.message(2, func(m *message) { // ScopeMetrics
-				m.scope(1, sm.Scope)
+			m.scoped(sm.Scope, func(m *message) { // ScopeMetrics
 				for _, each := range sm.Metrics {
 					m.message(2, func(m *message) {
 						if e := m.metric(each); e != nil {
@@ -70,10 +59,8 @@ func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) 
 						}
 					})
 				}
-				m.string(3, sm.Scope.SchemaURL)
 			})
 		}
-		m.string(3, rm.Resource.SchemaURL())
 	})
 	return request, err
 }

@@ -60,6 +60,18 @@ func (s *sender) close() {
 	s.http.CloseIdleConnections()
 }
 
+// An exporter is what those of all signals have in common.
+type exporter struct{ sender *sender }
+
+// Shutdown implements the SDK's interfaces.
+func (e *exporter) Shutdown(context.Context) error {
+	e.Close()
+	return nil
+}
+
+// Close gives up what is still being sent.
+func (e *exporter) Close() { e.sender.close() }
+
 // errPassing is an error that may pass: the message is sent again.
 type errPassing struct {
 	error

@@ -11,10 +11,10 @@ import (
 )
 
 // A SpanExporter sends spans.
-type SpanExporter struct{ sender *sender }
+type SpanExporter struct{ exporter }
 
 // NewSpanExporter returns an exporter of spans.
-func NewSpanExporter(cfg Config) *SpanExporter { return &SpanExporter{newSender(cfg)} }
+func NewSpanExporter(cfg Config) *SpanExporter { return &SpanExporter{exporter{newSender(cfg)}} }
 
 var _ sdk.SpanExporter = (*SpanExporter)(nil)
 
@@ -26,33 +26,17 @@ func (e *SpanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan
 	return e.sender.send(ctx, encodeSpans(spans))
 }
 
-// Shutdown implements the SDK's interface.
-func (e *SpanExporter) Shutdown(context.Context) error {
-	e.Close()
-	return nil
-}
-
-// Close gives up what is still being sent.
-func (e *SpanExporter) Close() { e.sender.close() }
-
 // encodeSpans writes an ExportTraceServiceRequest. All spans are of one provider, and so of one resource.
 func encodeSpans(spans []sdk.ReadOnlySpan) []byte {
-	var request message
-	request.message(1, func(m *message) { // ResourceSpans
-		m.resource(1, spans[0].Resource())
+	return exportRequest(spans[0].Resource(), func(m *message) { // ResourceSpans
 		for _, group := range byScope(spans) {
-			m.message(2, func(m *message) { // ScopeSpans
-				scope := group[0].InstrumentationScope()
-				m.scope(1, scope)
+			m.scoped(group[0].InstrumentationScope(), func(m *message) { // ScopeSpans
 				for _, s := range group {
 					m.message(2, func(m *message) { m.span(s) })
 				}
-				m.string(3, scope.SchemaURL)
 			})
 		}
-		m.string(3, spans[0].Resource().SchemaURL())
 	})
-	return request
 }
 
 // byScope groups spans by what recorded them, in the order in which that first appears.
