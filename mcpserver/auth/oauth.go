@@ -118,8 +118,12 @@ func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Invalid, "the access token was issued by %q, not by %q", token.Issuer, o.cfg.Issuer)
 	}
 	var c claims
-	if err := token.Claims(&c); err != nil {
+	var exact map[string]json.RawMessage
+	if err := errors.Join(token.Claims(&c), token.Claims(&exact)); err != nil {
 		return Identity{}, refuse(Invalid, "the claims of the access token cannot be read: %s", err)
+	}
+	if name := lookalike(exact); name != "" {
+		return Identity{}, refuse(Invalid, "the access token has a claim %.40q, which is spelt nearly like one that counts", name)
 	}
 	if err := c.check(time.Now()); err != nil {
 		return Identity{}, err
@@ -194,6 +198,24 @@ type claims struct {
 	Events  any `json:"events"`
 	Purpose any `json:"typ"`       // Keycloak
 	Use     any `json:"token_use"` // Amazon Cognito
+}
+
+// counted are the claims that are looked at, here and in the library.
+var counted = []string{
+	"iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp", "nonce", "at_hash", "c_hash", "s_hash", "events", "typ", "token_use",
+}
+
+// lookalike finds a claim whose name differs from one that counts by the case of letters only. encoding/json would take
+// the one for the other, while the issuer means nothing by it: it may be an attribute that users choose themselves.
+func lookalike(claims map[string]json.RawMessage) (name string) {
+	for name := range claims {
+		for _, known := range counted {
+			if name != known && strings.EqualFold(name, known) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // maxSubject is the longest subject (OpenID Connect Core, section 2).
