@@ -45,7 +45,7 @@ func (f *consoleFlags) beside(ctx context.Context, host *mcpserver.Host, kind st
 	if f.board == nil {
 		return serve()
 	}
-	cfg := console.Config{Listen: f.listen, StateDir: host.StateDir(), Kind: kind, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	cfg := console.Config{Listen: f.listen, StateDir: host.StateDir(), Kind: kind, Log: host.Log()}
 	if f.listen == "" && kind != stdioKind {
 		cfg.Listen = console.AnyLoopback()
 	}
@@ -154,7 +154,7 @@ func printConsoles(w io.Writer, all []console.Instance) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "id\tprocess\tkind\tsince\troots")
 	for _, i := range all {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), strings.Join(i.Roots, ", "))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), shown(strings.Join(i.Roots, ", ")))
 	}
 	return table.Flush()
 }

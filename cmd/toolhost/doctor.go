@@ -60,7 +60,7 @@ func printFindings(w io.Writer, findings []mcpserver.Finding) error {
 		if colours {
 			level = string(levelColours[f.Level]) + level + string(plain)
 		}
-		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, strings.TrimSpace(f.Text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, shown(strings.TrimSpace(f.Text))); err != nil {
 			return err
 		}
 		if f.Remedy != "" {

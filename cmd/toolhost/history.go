@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/console"
 )
 
 func historyCommand() *cobra.Command {
@@ -71,6 +73,9 @@ func showCommand(flags *hostFlags) *cobra.Command {
 				}
 				if err := printChanges(cmd.OutOrStdout(), []builtin.Change{change}); err != nil {
 					return err
+				}
+				if f, ok := cmd.OutOrStdout().(*os.File); ok && isTerminal(f) {
+					diff = console.Visible(diff) // a program gets it as it is
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(diff))
 				return err
@@ -162,7 +167,7 @@ func printChanges(w io.Writer, changes []builtin.Change) error {
 			state = "  (" + string(c.State) + ")"
 		}
 		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s %s  %s%s\n",
-			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Tool, what, c.Path, c.Scope, state); err != nil {
+			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), shown(c.Tool), what, shown(c.Path), shown(c.Scope), state); err != nil {
 			return err
 		}
 	}
@@ -207,12 +212,12 @@ func printFiles(w io.Writer, files []undoneFile) error {
 		return err
 	}
 	for _, f := range files {
-		line := "restored " + f.Path
+		line := "restored " + shown(f.Path)
 		switch {
 		case !f.Done:
-			line = fmt.Sprintf("left %s: %s", f.Path, f.Error)
+			line = fmt.Sprintf("left %s: %s", shown(f.Path), shown(f.Error))
 		case f.Removed:
-			line = "removed " + f.Path
+			line = "removed " + shown(f.Path)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

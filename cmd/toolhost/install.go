@@ -16,6 +16,7 @@ import (
 
 	"toolhost/cmd/toolhost/internal/clients"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/console"
 )
 
 // installFlags are the flags of install and uninstall.
@@ -254,7 +255,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, report.Diff)
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, console.Visible(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", strings.Join(report.Ran, " "))
 	}
@@ -340,7 +341,7 @@ func listClients(w io.Writer, name string, asJSON bool) error {
 		case s.Server != "":
 			state += ": " + s.Server
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Client, here, s.File, state)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Client, here, s.File, shown(state))
 	}
 	return table.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/console"
 )
 
 // ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides how
@@ -51,7 +52,7 @@ func run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(os.Stderr, "toolhost:", err)
+		fmt.Fprintln(os.Stderr, "toolhost:", console.Visible(err.Error()))
 	}
 	return exitCode(err)
 }

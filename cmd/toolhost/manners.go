@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"toolhost/mcpserver/console"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.
@@ -98,6 +100,12 @@ func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// shown is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
+// steer the terminal nor look like a line of ours.
+func shown(text string) string {
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(console.Visible(text))
 }
 
 func versionCommand() *cobra.Command {

@@ -111,10 +111,10 @@ func printRules(w io.Writer, set *settings.Settings) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
 	for _, r := range list.Rules {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Action, r.Rule, r.Source, r.Where)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Action, shown(r.Rule), r.Source, shown(r.Where))
 	}
 	for _, r := range list.LeftOut {
-		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", r.Rule, r.Source, r.Where)
+		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", shown(r.Rule), r.Source, shown(r.Where))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -123,10 +123,10 @@ func printRules(w io.Writer, set *settings.Settings) error {
 		fmt.Fprintln(w, "\nWhat is left out counts once the workspace is trusted: see toolhost trust.")
 	}
 	for _, text := range list.Warnings {
-		fmt.Fprintln(w, "warning:", text)
+		fmt.Fprintln(w, "warning:", shown(text))
 	}
 	for _, text := range list.Broken {
-		if _, err := fmt.Fprintln(w, "error:", text); err != nil {
+		if _, err := fmt.Fprintln(w, "error:", shown(text)); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 		return printJSON(w, list)
 	}
 	for _, t := range trusted {
-		if _, err := fmt.Fprintf(w, "%s  since %s\n", t.Root, t.Since.Local().Format("2006-01-02 15:04")); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  since %s\n", shown(t.Root), t.Since.Local().Format("2006-01-02 15:04")); err != nil {
 			return err
 		}
 	}
@@ -204,9 +204,9 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "The settings files in %s would allow:\n", review.Root)
+	fmt.Fprintf(out, "The settings files in %s would allow:\n", shown(review.Root))
 	for _, e := range review.Entries {
-		fmt.Fprintf(out, "  %s  (%s)\n", e.Text, e.Where())
+		fmt.Fprintf(out, "  %s  (%s)\n", shown(e.Text), shown(e.Where()))
 	}
 	if len(review.Entries) == 0 {
 		fmt.Fprintln(out, "  nothing")
@@ -221,6 +221,6 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 	if err := review.Trust(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s is trusted.\n", review.Root)
+	_, err = fmt.Fprintf(out, "%s is trusted.\n", shown(review.Root))
 	return err
 }

@@ -48,7 +48,7 @@ func (s *Site) guarded(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if !isLoopbackHost(r.Host) {
-			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", visible(r.Host)), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", Visible(r.Host)), http.StatusMisdirectedRequest)
 			return
 		}
 		if err := s.cross.Check(r); err != nil {

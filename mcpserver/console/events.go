@@ -99,7 +99,7 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 	}
 	chunk, err := s.host.TaskOutput(v.Context(), task, from, outputWait)
 	if err != nil {
-		http.Error(w, visible(err.Error()), http.StatusGone)
+		http.Error(w, Visible(err.Error()), http.StatusGone)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
@@ -108,12 +108,12 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 	if chunk.Done {
 		w.Header().Set(headerDone, taskEnd(chunk))
 	}
-	text := visible(chunk.Text)
+	text := Visible(chunk.Text)
 	if chunk.Offset > from {
 		text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset-from) + text
 	}
 	if chunk.Done {
-		text += visible(chunk.Line)
+		text += Visible(chunk.Line)
 	}
 	_, _ = w.Write([]byte(text)) // who has gone needs no answer
 }

@@ -137,7 +137,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 func taskEnd(c builtin.TaskChunk) string {
 	switch r := c.Result; {
 	case c.Cause != "":
-		return visible(c.Cause)
+		return Visible(c.Cause)
 	case r == nil:
 		return "ended"
 	case r.TimedOut:

@@ -13,7 +13,7 @@ import (
 // which the library escapes; no page holds raw HTML, and the names of elements and attributes are ours.
 
 // text is text of others, with what cannot be seen made visible.
-func text(s string) g.Node { return g.Text(visible(s)) }
+func text(s string) g.Node { return g.Text(Visible(s)) }
 
 // code is a command, a path, a rule.
 func code(s string) g.Node { return h.Code(text(s)) }

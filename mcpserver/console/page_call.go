@@ -80,7 +80,7 @@ func (b liveBody) changesOf(c call) g.Node {
 		return nil
 	}
 	return g.Map(c.Record.Writes, func(path string) g.Node {
-		if path != visible(path) {
+		if path != Visible(path) {
 			return nil
 		}
 		return post("/history", b.Token, h.Class("more"), leads(), hidden("path", path),

@@ -68,7 +68,7 @@ func (b liveBody) task(t taskView) g.Node {
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal)),
 		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
-			button("danger", "Stop", h.Aria("label", "Stop the task "+visible(t.Text))),
+			button("danger", "Stop", h.Aria("label", "Stop the task "+Visible(t.Text))),
 		)),
 	)
 }

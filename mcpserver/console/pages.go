@@ -50,7 +50,7 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(visible(text)))
+	_, _ = w.Write([]byte(Visible(text)))
 }
 
 // showLocked is what somebody sees who has not been let in.
@@ -101,7 +101,7 @@ func recordText(r audit.Record, short func(string) string) string {
 		files = r.Reads
 	}
 	if r.Command != "" {
-		return visible(r.Command)
+		return Visible(r.Command)
 	}
 	var all []string
 	for _, f := range files {
@@ -117,7 +117,7 @@ func shortener(root string) func(string) string {
 		if path+string(filepath.Separator) == root {
 			return "."
 		}
-		return visible(strings.TrimPrefix(path, root))
+		return Visible(strings.TrimPrefix(path, root))
 	}
 }
 
@@ -126,7 +126,7 @@ func from(source string) string {
 	if source == "built in" {
 		return ""
 	}
-	return visible(source)
+	return Visible(source)
 }
 
 // A tally is how many lines a diff adds and removes.

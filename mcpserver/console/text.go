@@ -13,9 +13,9 @@ import (
 // How text of others is shown. It is hostile: the pages escape HTML, and what follows makes visible whatever
 // would change how the rest looks.
 
-// visible replaces what a reader cannot see, or what moves other text around: control characters, terminal
+// Visible replaces what a reader cannot see, or what moves other text around: control characters, terminal
 // escapes, marks of direction, invisible characters, unusual blanks. Newlines and tabs stay.
-func visible(s string) string {
+func Visible(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if strings.IndexFunc(s, unseen) < 0 {
 		return s
@@ -42,7 +42,7 @@ type line struct{ Kind, Text string }
 // diffLines tells the lines of a diff apart, from where one begins in text.
 func diffLines(text string) []line {
 	var all []line
-	rows := strings.Split(strings.TrimSuffix(visible(text), "\n"), "\n")
+	rows := strings.Split(strings.TrimSuffix(Visible(text), "\n"), "\n")
 	inDiff := false
 	for i, row := range rows {
 		if strings.HasPrefix(row, "--- ") && i+1 < len(rows) && strings.HasPrefix(rows[i+1], "+++ ") {
@@ -124,7 +124,7 @@ func argumentKind(name string) string {
 
 func plain(kind, text string) []line {
 	var all []line
-	for row := range strings.SplitSeq(strings.TrimSuffix(visible(text), "\n"), "\n") {
+	for row := range strings.SplitSeq(strings.TrimSuffix(Visible(text), "\n"), "\n") {
 		all = append(all, line{kind, row})
 	}
 	return all

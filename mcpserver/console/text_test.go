@@ -27,7 +27,7 @@ func TestVisible(t *testing.T) {
 		{"HTML is escaped later", "<b>", "<b>"},
 	}
 	for _, tt := range tests {
-		if got := visible(tt.text); got != tt.want {
+		if got := Visible(tt.text); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -36,12 +36,12 @@ func TestVisible(t *testing.T) {
 func FuzzVisible(f *testing.F) {
 	f.Add("\x1b[31m\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := visible(s)
+		got := Visible(s)
 		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(got) {
-			t.Errorf("visible(%q) = %q", s, got)
+			t.Errorf("Visible(%q) = %q", s, got)
 		}
-		if again := visible(got); again != got {
-			t.Errorf("visible(%q) changes to %q when it is shown again", got, again)
+		if again := Visible(got); again != got {
+			t.Errorf("Visible(%q) changes to %q when it is shown again", got, again)
 		}
 	})
 }
