@@ -31,7 +31,6 @@ setsid -f sleep 1002
 (setsid bash -c '(DEAF) & exec sleep 1003' TAG &)
 ( ( nohup bash -c 'DEAF' TAG >/dev/null 2>&1 & ) & )
 bash -c 'kill -STOP $$' TAG &
-sleep 0.1
 touch ready
 trap "" TERM
 while :; do sleep 1; done`, "DEAF", deaf)
@@ -107,9 +106,12 @@ func endWithTree(t *testing.T, s *session, g *ground, end func(*session)) {
 		}
 		return ""
 	})
-	if n := len(tagged(t, tag)); n < aTree {
-		t.Errorf("only %d processes run", n)
-	}
+	eventually(t, func() string {
+		if n := len(tagged(t, tag)); n < aTree {
+			return fmt.Sprintf("only %d processes run", n)
+		}
+		return ""
+	})
 	below := descendants(t, s.cmd.Process.Pid)
 	host := watch(t, s.cmd.Process.Pid)
 	start := time.Now()
@@ -321,14 +323,13 @@ func TestFaultDisconnect(t *testing.T) {
 	g.put("a.txt", "number 0\n")
 	web := g.start(httpModern)
 	for i := range often(12, 400) {
-		s := g.start(stdioModern)
-		if i%2 == 1 {
-			conn, err := client.HTTP(s.ctx, client.Modern, web.url, web.token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.end()
-			s = &session{&host{Conn: conn, stderr: web.stderr}, t, s.ctx}
+		var s *session
+		if i%2 == 0 {
+			s = g.start(stdioModern)
+		} else {
+			conn, err := client.HTTP(web.ctx, client.Modern, web.url, web.token)
+			must(t, err)
+			s = &session{&host{Conn: conn, stderr: web.stderr}, t, web.ctx}
 		}
 		s.call("Read", args{"file_path": "a.txt"})
 		for _, tool := range []string{"Edit", "Bash", "Grep"} {

@@ -1,9 +1,7 @@
 package integration
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -84,30 +82,11 @@ func (h *host) connectWeb(ctx context.Context, era client.Era) error {
 		h.gone <- h.cmd.Wait()
 		w.Close()
 	}()
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			h.url = url
-		}
-		if file, ok := strings.CutPrefix(lines.Text(), "the token is in "); ok {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			h.token = strings.TrimSpace(string(raw))
-		}
-		if rest, ok := strings.CutPrefix(lines.Text(), "token "); ok {
-			h.token = strings.Fields(rest)[0]
-		}
-		if h.url != "" && h.token != "" {
-			break
-		}
-	}
-	go io.Copy(io.Discard, r)
-	if h.url == "" {
-		return fmt.Errorf("the host did not listen: %w", <-h.gone)
-	}
 	var err error
+	if h.url, h.token, err = client.Announced(r); err != nil {
+		r.CloseWithError(err) // what else it writes is not waited for
+		return err
+	}
 	h.Conn, err = client.HTTP(ctx, era, h.url, h.token)
 	return err
 }
@@ -164,5 +143,3 @@ func cleanEnv(home string) []string {
 	}
 	return env
 }
-
-func jsonInto(text string, v any) error { return json.Unmarshal([]byte(text), v) }

@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -57,21 +56,9 @@ func serve(g *ground, web *http.Client, prepare func(*exec.Cmd), flags ...string
 	must(g.t, cmd.Start())
 	g.t.Cleanup(func() { _ = cmd.Process.Kill(); s.http.CloseIdleConnections() })
 	go func() { s.gone <- cmd.Wait(); w.Close() }()
-	lines := bufio.NewScanner(r)
-	for s.token == "" && lines.Scan() {
-		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			s.url = url
-		}
-		if rest, ok := strings.CutPrefix(lines.Text(), "token "); ok {
-			s.token = strings.Fields(rest)[0]
-		}
-		if file, ok := strings.CutPrefix(lines.Text(), "the token is in "); ok {
-			s.token = strings.TrimSpace(get(g.t, file))
-		}
-	}
-	go io.Copy(io.Discard, r)
-	if s.token == "" {
-		g.t.Fatalf("it does not listen: %v\n%s", <-s.gone, s.stderr)
+	var err error
+	if s.url, s.token, err = client.Announced(r); err != nil {
+		g.t.Fatalf("%v: %v\n%s", err, <-s.gone, s.stderr)
 	}
 	return s
 }

@@ -228,7 +228,7 @@ func doRequest(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	var params map[string]any
 	if len(args) > 1 {
-		ts.Check(jsonInto(args[1], &params))
+		ts.Check(json.Unmarshal([]byte(args[1]), &params))
 	}
 	raw, err := p.host.Request(ctx, args[0], params)
 	var refused *client.Error

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"toolhost/integration/client"
 )
 
 // A call is a tool and its arguments.
@@ -49,7 +51,7 @@ func (s *server) batch(calls ...call) ([]answer, time.Duration, error) {
 }
 
 // call makes one call that has to work.
-func (s *server) call(c call) (*result, time.Duration, error) {
+func (s *server) call(c call) (*client.Result, time.Duration, error) {
 	answers, took, err := s.batch(c)
 	if err != nil {
 		return nil, 0, err

@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
 	"strconv"
 	"sync"
 	"time"
+
+	"toolhost/integration/client"
 )
 
 // A server is a running program that speaks MCP on its input and output. Its client is kept lean, so that what is
@@ -177,41 +178,20 @@ func digits(b []byte) (number, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// A result is what a tool answered.
-type result struct {
-	Content []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-		URI  string `json:"uri"`
-	} `json:"content"`
-	Structured json.RawMessage `json:"structuredContent"`
-	IsError    bool            `json:"isError"`
-}
-
-func (r *result) text() string {
-	text := ""
-	for _, c := range r.Content {
-		text += c.Text
-	}
-	return text
-}
-
 // decode decodes the answer to a call. A tool's error is an error.
-func (a answer) decode() (*result, error) {
+func (a answer) decode() (*client.Result, error) {
 	var m struct {
-		Result result `json:"result"`
-		Error  *struct {
-			Message string `json:"message"`
-		} `json:"error"`
+		Result client.Result `json:"result"`
+		Error  *client.Error `json:"error"`
 	}
 	if err := json.Unmarshal(a.line, &m); err != nil {
 		return nil, fmt.Errorf("the answer is no JSON: %w: %.200s", err, a.line)
 	}
 	if m.Error != nil {
-		return nil, errors.New(m.Error.Message)
+		return nil, m.Error
 	}
 	if m.Result.IsError {
-		return nil, fmt.Errorf("%.500s", m.Result.text())
+		return nil, fmt.Errorf("%.500s", m.Result.Text())
 	}
 	return &m.Result, nil
 }

@@ -152,18 +152,26 @@ func (s *scale) tree(c *curve, root string) error {
 		}
 		settle(conn.cmd.Process.Pid)
 	}
-	for _, w := range []struct {
-		name string
-		call call
-	}{
+	return c.rest(conn, []named{
 		{"Grep, one page", page}, {"Grep, no match", query{pattern: "nosuchthing", mode: content}.ask(0)},
 		{"Grep, all files", query{pattern: "return", mode: count}.ask(0)}, {"Glob", query{pattern: "**/*7.go", names: true}.ask(0)},
-	} {
-		took, err := timed(conn, func(int) call { return w.call })
+	})
+}
+
+// A named is a call and its line in a curve.
+type named struct {
+	name string
+	call call
+}
+
+// rest adds what calls cost, and the memory of the host behind them.
+func (c *curve) rest(conn *server, calls []named) error {
+	for _, n := range calls {
+		took, err := timed(conn, func(int) call { return n.call })
 		if err != nil {
 			return err
 		}
-		c.add(w.name, "ms", took)
+		c.add(n.name, "ms", took)
 	}
 	c.add("memory", "MB", megabytes(memory(conn.cmd.Process.Pid)))
 	return nil
@@ -301,19 +309,8 @@ func (s *scale) ruled(c *curve, root, settings string) error {
 
 func (s *scale) underRules(c *curve, conn *server, root string) error {
 	settle(conn.cmd.Process.Pid)
-	for _, w := range []struct {
-		name string
-		call call
-	}{
-		{"Read", read(filepath.Join(root, "README.md"))}, {"Bash true", bash("true")},
+	return c.rest(conn, []named{
+		{"Read", read(filepath.Join(root, "README.md"))}, {bashRow, bash("true")},
 		{"Grep, one page", query{pattern: "return", mode: content}.ask(aPage)},
-	} {
-		took, err := timed(conn, func(int) call { return w.call })
-		if err != nil {
-			return err
-		}
-		c.add(w.name, "ms", took)
-	}
-	c.add("memory", "MB", megabytes(memory(conn.cmd.Process.Pid)))
-	return nil
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"toolhost/integration/client"
 )
 
 // The programs that search, and the kinds of search, as rows name them.
@@ -287,7 +289,7 @@ func (s *searcher) verify(conn *server, q query) error {
 		return err
 	}
 	if q.names {
-		return checkNames(want, q.normal(r.text()), r.Structured)
+		return checkNames(want, q.normal(r.Text()), r.Structured)
 	}
 	text, err := whole(r)
 	if err != nil {
@@ -307,14 +309,14 @@ func (s *searcher) verify(conn *server, q query) error {
 }
 
 // checkPage holds that a page is the first of what ripgrep prints in order.
-func checkPage(q query, all []byte, r *result) error {
+func checkPage(q query, all []byte, r *client.Result) error {
 	var shown struct{ Shown int }
 	if err := json.Unmarshal(r.Structured, &shown); err != nil {
 		return err
 	}
 	lines := bytes.SplitAfter(all, []byte("\n"))
 	lines = lines[:min(shown.Shown, len(lines))]
-	if d := difference(q.normal(string(bytes.Join(lines, nil))), q.normal(r.text())); d != "" && !q.multiline && len(r.Content) == 1 {
+	if d := difference(q.normal(string(bytes.Join(lines, nil))), q.normal(r.Text())); d != "" && !q.multiline && len(r.Content) == 1 {
 		return fmt.Errorf("the page is not the first of ripgrep's: %s", d)
 	}
 	return nil
@@ -342,7 +344,7 @@ func checkNames(want, got []string, structured []byte) error {
 }
 
 // whole is the text of a result, from the file in which it is kept if it was cut.
-func whole(r *result) (string, error) {
+func whole(r *client.Result) (string, error) {
 	for _, c := range r.Content {
 		if c.URI == "" {
 			continue
@@ -354,5 +356,5 @@ func whole(r *result) (string, error) {
 		raw, err := os.ReadFile(filepath.FromSlash(u.Path))
 		return string(raw), err
 	}
-	return strings.TrimSpace(r.text()), nil
+	return strings.TrimSpace(r.Text()), nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -124,26 +122,9 @@ func (s *scale) serve(root string) (cmd *exec.Cmd, url, token string, err error)
 		return nil, "", "", err
 	}
 	defer time.AfterFunc(wait, func() { w.CloseWithError(fmt.Errorf("the host did not listen within %v", wait)) }).Stop()
-	lines := bufio.NewScanner(r)
-	for (url == "" || token == "") && lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			url = rest
-		}
-		if rest, ok := strings.CutPrefix(lines.Text(), "token "); ok {
-			token, _, _ = strings.Cut(rest, " ")
-		}
-		if rest, ok := strings.CutPrefix(lines.Text(), "the token is in "); ok {
-			raw, err := os.ReadFile(rest)
-			if err != nil {
-				return nil, "", "", err
-			}
-			token = strings.TrimSpace(string(raw))
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, r) }()
-	if url == "" || token == "" {
+	if url, token, err = client.Announced(r); err != nil {
 		_ = cmd.Process.Kill()
-		return nil, "", "", errors.Join(errors.New("the host did not say its address and token"), lines.Err(), cmd.Wait())
+		return nil, "", "", errors.Join(err, cmd.Wait())
 	}
 	return cmd, url, token, nil
 }

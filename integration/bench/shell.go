@@ -84,8 +84,8 @@ func floods(rep *report, e effort, st *stage) error {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(r.text(), "a line of ordinary output") {
-			return fmt.Errorf("the output is lost: %.300s", r.text())
+		if !strings.Contains(r.Text(), "a line of ordinary output") {
+			return fmt.Errorf("the output is lost: %.300s", r.Text())
 		}
 		if round > 0 {
 			times.add(ours, milliseconds(took))
@@ -163,7 +163,7 @@ func masks(rep *report, binary, dir string) error {
 	if err != nil {
 		return err
 	}
-	return windows(rep.row(maskRow, "ms"), at, r.text())
+	return windows(rep.row(maskRow, "ms"), at, r.Text())
 }
 
 func hidden(tree string, n int) string { return filepath.Join(tree, fmt.Sprintf("hidden-%d", n)) }

@@ -35,30 +35,28 @@ type stdio struct {
 	in    io.WriteCloser
 	ended chan struct{}
 
+	writing sync.Mutex // apart from mu: while a host is slow to read, its answers are taken
+
 	mu      sync.Mutex
 	waiting map[string]chan Response
 	strays  []string // lines that are not the protocol
 }
 
-func (t *stdio) send(_ context.Context, request map[string]any) (<-chan Response, error) {
+func (t *stdio) send(ctx context.Context, request map[string]any) (<-chan Response, error) {
 	answer := make(chan Response, 1)
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.waiting[fmt.Sprint(request["id"])] = answer
-	return answer, t.write(request)
+	t.mu.Unlock()
+	return answer, t.notify(ctx, request)
 }
 
-func (t *stdio) notify(_ context.Context, notification map[string]any) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.write(notification)
-}
-
-func (t *stdio) write(message map[string]any) error {
+func (t *stdio) notify(_ context.Context, message map[string]any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	_, err = t.in.Write(append(line, '\n'))
 	return err
 }
