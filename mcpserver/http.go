@@ -70,8 +70,9 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	select {
-	case err := <-failed:
-		return err
+	case err := <-failed: // the listener is broken: nobody can come any more
+		stop(errClosed)
+		return errors.Join(err, shut(web, library))
 	case <-ctx.Done():
 	}
 	door.drain(l, stop)
@@ -217,33 +218,23 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	}
 	ctx := r.Context()
 	if !modern && m.Method != string(mcp.MethodInitialize) && r.Header.Get(server.HeaderKeySessionID) == "" {
-		deny(w, http.StatusBadRequest, "the "+server.HeaderKeySessionID+" header is missing: initialize first")
+		(&rejection{status: http.StatusBadRequest, text: "the " + server.HeaderKeySessionID + " header is missing: initialize first"}).send(w, m)
 		return
 	}
-	if !modern {
-		// A legacy client that disconnects has not cancelled; the host's end still does.
-		var cancel context.CancelCauseFunc
-		ctx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		defer cancel(nil)
-		defer context.AfterFunc(d.base, func() { cancel(errClosed) })()
-	}
-	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
-	defer release()
 	session := ""
 	if !modern {
 		session = r.Header.Get(server.HeaderKeySessionID)
+		var leave func()
+		ctx, leave = d.outlive(ctx)
+		defer leave()
 	}
+	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
+	defer release()
 	if no := place.enter(session, m); no != nil {
 		d.reject(w, r, who, m, no)
 		return
 	}
-	stream := newCallStream(w, d.cfg.limits.write)
-	if session != "" {
-		stream.keep = func() *keptStream { return d.kept.open(who.Principal, session) }
-	}
-	if stream.lacks = d.stepUp(who, m); stream.lacks != nil {
-		stream.about = d.reception.metadataURL(r)
-	}
+	stream := d.stream(w, r, who, session, m)
 	defer stream.end(m)
 	defer place.leave() // first: who has the answer may use the id again
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
@@ -259,6 +250,25 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	if errors.Is(context.Cause(ctx), errRevoked) {
 		stream.revoked(m)
 	}
+}
+
+// outlive lets a legacy call go on when its client disconnects, which has not cancelled it; the host's end still does.
+func (d *door) outlive(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(d.base, func() { cancel(errClosed) })
+	return ctx, func() { forget(); cancel(nil) }
+}
+
+// stream is the response to a message, in a session or in none.
+func (d *door) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, m envelope) *callStream {
+	s := newCallStream(w, d.cfg.limits.write)
+	if session != "" {
+		s.keep = func() *keptStream { return d.kept.open(who.Principal, session) }
+	}
+	if s.lacks = d.stepUp(who, m); s.lacks != nil {
+		s.about = d.reception.metadataURL(r)
+	}
+	return s
 }
 
 // checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.

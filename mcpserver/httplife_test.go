@@ -115,6 +115,30 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// A server whose listener breaks ends, and nothing of it goes on.
+func TestBrokenListener(t *testing.T) {
+	h, _ := openHost(t, nil)
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeHTTP(t.Context(), l, testCallers(t)) }()
+	session := newSession(t, "http://"+l.Addr().String()+Endpoint, "")
+	stream := webRequest{method: http.MethodGet, headers: session}.open(t, "http://"+l.Addr().String()+Endpoint)
+	l.Close()
+	if err := <-ended; err == nil {
+		t.Error("it ends as if it had been asked to")
+	}
+	if _, err := io.ReadAll(stream.resp.Body); err != nil { // the test hangs if the stream goes on
+		t.Log(err)
+	}
+}
+
 func TestDrainOverHTTP(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
 	url, stop := serveWeb(t, h)
