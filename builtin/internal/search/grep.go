@@ -179,7 +179,7 @@ func (s *search) result() *GrepResult {
 	if p.byTime {
 		p.finishByTime()
 	}
-	r.Text = strings.ToValidUTF8(string(p.text), "\uFFFD")
+	r.Text = strings.ToValidUTF8(p.text.String(), "\uFFFD")
 	r.Files, r.Matches, r.Shown = p.files, p.matches, p.shown
 	if p.more {
 		r.NextOffset = s.query.Offset + p.shown
@@ -218,7 +218,7 @@ type page struct {
 	next    int
 	over    bool
 
-	text                  []byte
+	text                  strings.Builder
 	found                 []entryText // byTime: all of them
 	seen                  int
 	shown, files, matches int
@@ -278,7 +278,7 @@ func (p *page) take(c *chunk) {
 			p.found = append(p.found, entryText{e, string(text)})
 			continue
 		}
-		if p.limit > 0 && p.shown == p.limit || len(p.text) > p.maxText {
+		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
 			p.more, p.over = true, true
 			return
 		}
@@ -295,10 +295,10 @@ func (p *page) show(e entry, text []byte) {
 		return
 	}
 	if p.context && e.apart && p.shown > 0 {
-		p.text = append(p.text, "--\n"...)
+		p.text.WriteString("--\n")
 	}
 	p.shown++
-	p.text = append(p.text, text...)
+	p.text.Write(text)
 }
 
 // finishByTime fills the page with the newest files; equal times go by path.
@@ -307,11 +307,11 @@ func (p *page) finishByTime() {
 	p.files, p.matches = len(p.found), len(p.found)
 	rest := p.found[min(p.offset, len(p.found)):]
 	for _, e := range rest {
-		if p.limit > 0 && p.shown == p.limit || len(p.text) > p.maxText {
+		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
 			p.more = true
 			return
 		}
 		p.shown++
-		p.text = append(p.text, e.text...)
+		p.text.WriteString(e.text)
 	}
 }
