@@ -14,11 +14,12 @@ type line struct {
 	*judge
 	text     string
 	analysis *command.Analysis
-	dirs     []Path // where its words may be relative to: its directory and what it changes to
-	lost     bool   // it changes to a directory that is not known
-	excluded bool   // the settings want it outside of the containment
-	placed   bool   // it stays where Read may look
-	readOnly bool   // every command of it only reads, and only what Read may
+	dirs     []Path            // where its words may be relative to: its directory and what it changes to
+	places   map[string][]Path // the directories of each place, by its key
+	lost     bool              // it changes to a directory that is not known
+	excluded bool              // the settings want it outside of the containment
+	placed   bool              // it stays where Read may look
+	readOnly bool              // every command of it only reads, and only what Read may
 }
 
 // command judges a Bash command. Like a file it goes through stations, but all
@@ -47,8 +48,8 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: "run " + l.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// follow finds the directories that the line changes to. A line with cd in it is
-// judged as if each of its commands ran in each of them.
+// follow finds the directories that the line changes to. Where it is not understood
+// which of its commands run in which, each is judged as if it ran in all of them.
 func (l *line) follow() {
 	entered := false
 	for _, s := range l.analysis.Commands {
@@ -80,6 +81,62 @@ func (l *line) enter(s command.Simple) {
 			l.dirs = append(l.dirs, p)
 		}
 	}
+}
+
+// standsIn returns the directories that a command or redirection may run in. Bash takes
+// ".." back along the names it came by, the kernel along the directories: both are
+// looked at.
+func (l *line) standsIn(places []command.Place) []Path {
+	var all []Path
+	for _, place := range places {
+		dirs, known := l.places[place.Key()]
+		if !known {
+			if dirs = l.walk(place); l.places == nil {
+				l.places = map[string][]Path{}
+			}
+			l.places[place.Key()] = dirs
+		}
+		if len(dirs) == 0 {
+			return l.dirs
+		}
+		for _, dir := range dirs {
+			if !slices.Contains(all, dir) {
+				all = append(all, dir)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return l.dirs
+	}
+	return all
+}
+
+// walk returns where the steps of a place lead, nothing if that is not known.
+func (l *line) walk(place command.Place) []Path {
+	dirs := l.dirs[:1]
+	for _, step := range place {
+		var next []Path
+		for _, dir := range dirs {
+			p, err := l.resolve(step, step.Text, dir)
+			if err != nil {
+				return nil
+			}
+			next = append(next, p)
+			if !strings.Contains(step.Text, "..") {
+				continue
+			}
+			if p, err = l.k.resolve(dir, p.given); err != nil {
+				return nil
+			}
+			if !slices.Contains(next, p) {
+				next = append(next, p)
+			}
+		}
+		if dirs = next; len(dirs) > maxDirs {
+			return nil
+		}
+	}
+	return dirs
 }
 
 // resolve resolves a word, or a part of it. "~" is the home directory only where

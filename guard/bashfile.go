@@ -18,16 +18,17 @@ func (l *line) words() {
 		if len(reads)+len(writes) == 0 && !searchesText(s.Name) {
 			reads = s.Mentions()
 		}
-		for _, t := range l.targets(reads, reading) {
+		dirs := l.standsIn(s.Places)
+		for _, t := range l.targets(reads, dirs, reading) {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
-		for _, t := range l.targets(writes, writing) {
+		for _, t := range l.targets(writes, dirs, writing) {
 			l.through(t, l.denied, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leaving)
 		}
-		l.likely(reads, reading)
-		l.likely(writes, writing)
+		l.likely(reads, dirs, reading)
+		l.likely(writes, dirs, writing)
 		if len(writes) == 0 && !l.contained() && s.Name != "git" && !s.ReadOnly() {
-			for _, t := range l.targets(reads, writing) {
+			for _, t := range l.targets(reads, dirs, writing) {
 				l.through(t, l.protected)
 			}
 		}
@@ -69,12 +70,12 @@ func (l *line) exposed(t target) (Part, bool) {
 // runs: those that a wildcard means now, and those that the values mean which the
 // line itself gives its variables. What the containment holds is left to it, since
 // it knows the file.
-func (l *line) likely(words []command.Word, access fileAccess) {
+func (l *line) likely(words []command.Word, dirs []Path, access fileAccess) {
 	for _, w := range words {
 		if w.Static {
 			continue
 		}
-		for _, t := range l.guesses(w, access) {
+		for _, t := range l.guesses(w, dirs, access) {
 			switch {
 			case l.contained() && access == reading:
 				l.through(t, l.asked)
@@ -90,7 +91,7 @@ func (l *line) likely(words []command.Word, access fileAccess) {
 }
 
 // guesses returns the files that a word may mean.
-func (l *line) guesses(w command.Word, access fileAccess) []target {
+func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target {
 	var out []target
 	add := func(text string, dir Path) {
 		guess := command.Word{Text: text, Static: true}
@@ -98,7 +99,7 @@ func (l *line) guesses(w command.Word, access fileAccess) []target {
 			out = append(out, t)
 		}
 	}
-	for _, dir := range l.dirs {
+	for _, dir := range dirs {
 		for _, text := range w.Guesses() {
 			add(text, dir)
 		}
@@ -176,13 +177,13 @@ func (l *line) leaving(t target) (Part, bool) {
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (l *line) targets(words []command.Word, access fileAccess) []target {
+func (l *line) targets(words []command.Word, dirs []Path, access fileAccess) []target {
 	var out []target
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue
 		}
-		for _, dir := range l.dirs {
+		for _, dir := range dirs {
 			if t, err := l.target(w, dir, access); err == nil {
 				out = append(out, t)
 			}
@@ -224,7 +225,8 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 	if access == writing {
 		verb = "write "
 	}
-	l.likely([]command.Word{w}, access)
+	dirs := l.standsIn(w.Places())
+	l.likely([]command.Word{w}, dirs, access)
 	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		if !l.autoAllowed() {
 			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
@@ -232,7 +234,7 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 		}
 		return
 	}
-	for _, dir := range l.dirs {
+	for _, dir := range dirs {
 		t, err := l.target(w, dir, access)
 		if err != nil {
 			l.add(Part{What: verb + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})

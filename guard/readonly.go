@@ -24,11 +24,12 @@ func (l *line) reads(s command.Simple) bool {
 	if !l.placed || !s.ReadOnly() {
 		return false
 	}
-	if s.Name == "git" && slices.ContainsFunc(l.dirs, func(dir Path) bool { return !gitOnlyLooks(dir.real) }) {
+	dirs := l.standsIn(s.Places)
+	if s.Name == "git" && slices.ContainsFunc(dirs, func(dir Path) bool { return !gitOnlyLooks(dir.real) }) {
 		return false
 	}
 	files, writes := s.Paths()
-	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w) })
+	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w, dirs) })
 }
 
 // inReadable reports whether the line stays in directories that Read may look
@@ -37,16 +38,16 @@ func (l *line) inReadable() bool {
 	return !l.lost && !slices.ContainsFunc(l.dirs, func(dir Path) bool { return !l.readable(dir) })
 }
 
-func (l *line) readableWord(w command.Word) bool {
+func (l *line) readableWord(w command.Word, dirs []Path) bool {
 	switch {
 	case w.Static && isStream(w.Text):
 		return true
 	case w.Glob:
-		return l.readableGlob(w)
+		return l.readableGlob(w, dirs)
 	case !w.Static && !w.Home:
 		return false
 	}
-	for _, dir := range l.dirs {
+	for _, dir := range dirs {
 		if t, err := l.target(w, dir, reading); err != nil || l.decide(t).Action != Allow {
 			return false
 		}
@@ -56,8 +57,8 @@ func (l *line) readableWord(w command.Word) bool {
 
 // readableGlob judges every file that a wildcard means now, and the directory it
 // looks in.
-func (l *line) readableGlob(w command.Word) bool {
-	for _, dir := range l.dirs {
+func (l *line) readableGlob(w command.Word, dirs []Path) bool {
+	for _, dir := range dirs {
 		base, _ := cutGlob(w.Text)
 		if hasMeta(base) {
 			base = "."

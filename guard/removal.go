@@ -20,7 +20,7 @@ func (l *line) removals() {
 			continue
 		}
 		for _, w := range s.Args[1:] {
-			if l.removesCritical(w) {
+			if l.removesCritical(w, l.standsIn(s.Places)) {
 				part := Part{What: "run " + s.Text, Action: Ask, Rule: RuleCritical, Source: builtIn, Firm: true,
 					Reason: fmt.Sprintf("%s would remove, or could remove, a root, home or workspace directory.", clip(s.Text)),
 					Remedy: "Name what is to be removed more closely; a person must agree to this in any mode."}
@@ -31,10 +31,10 @@ func (l *line) removals() {
 	}
 }
 
-func (l *line) removesCritical(w command.Word) bool {
+func (l *line) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
 		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses(), func(text string) bool {
-			return text != "" && l.removesCritical(command.Word{Text: text, Static: true})
+			return text != "" && l.removesCritical(command.Word{Text: text, Static: true}, dirs)
 		})
 	}
 	if isOption(w.Text) {
@@ -52,7 +52,7 @@ func (l *line) removesCritical(w command.Word) bool {
 			return true
 		}
 	}
-	for _, dir := range l.dirs {
+	for _, dir := range dirs {
 		p, err := l.resolve(w, text, dir)
 		if err != nil {
 			continue

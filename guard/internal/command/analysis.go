@@ -28,6 +28,10 @@ type Analysis struct {
 	// relative path after that point need not be relative to the start.
 	ChangesDir bool
 
+	moves    int  // changes of directory, see itinerary
+	followed int  // those of them that are understood
+	lost     bool // some are not
+
 	braceWords int // made by brace expansion so far, see maxBraceWords
 	arrays     arrays
 	values     map[string][]string // that the text gives its variables, see guess
@@ -54,6 +58,7 @@ type Word struct {
 	single bool   // exactly one word when it runs
 	prefix string // text every resulting word begins with, if known
 
+	places  []Place    // of the command it stands beside, for a redirection
 	guesses [][]string // words that this one may become, see guess
 }
 
@@ -65,6 +70,10 @@ func (w Word) mayBeOption() bool {
 	}
 	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
 }
+
+// Places are the directories that the word may be relative to if it is the target
+// of a redirection; nil if that is not understood.
+func (w Word) Places() []Place { return w.places }
 
 // A Simple is one command that may run: a program and its words.
 type Simple struct {
@@ -101,6 +110,10 @@ type Simple struct {
 	// Undecidable holds those reasons of the Analysis that come from this
 	// command alone: what an allow rule for just this program would accept.
 	Undecidable []string
+
+	// Places are the directories the command may run in, as far as the text changes
+	// them; nil if that is not understood, so that it may run in any of them.
+	Places []Place
 
 	variants    []string // other spellings a deny rule must see
 	transparent bool     // adds nothing to what the inner command does

@@ -34,7 +34,7 @@ const failed = "the analysis of the command failed"
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
 	out = new(Analysis)
-	w := &walker{out: out, outer: -1, current: -1}
+	w := &walker{out: out, outer: -1, current: -1, start: []Place{{}}}
 	// A guard that panics on hostile text must not take the server along, nor let
 	// the text pass.
 	defer func() {
@@ -49,12 +49,29 @@ func Analyze(text string) (out *Analysis) {
 	}
 	w.script(text)
 	w.declaresArrays()
+	w.forgetPlaces()
 	if out.ChangesDir {
 		for i := range out.Commands {
 			out.Commands[i].moved = true
 		}
 	}
 	return out
+}
+
+// forgetPlaces drops what is known of the places where a change of directory was not
+// understood.
+func (w *walker) forgetPlaces() {
+	if !w.out.lost && w.out.moves == w.out.followed {
+		return
+	}
+	for i := range w.out.Commands {
+		w.out.Commands[i].Places = nil
+	}
+	for _, list := range [][]Word{w.out.Reads, w.out.Writes} {
+		for i := range list {
+			list[i].places = nil
+		}
+	}
 }
 
 // A walker analyses one text; texts within it get a walker of their own that
@@ -69,6 +86,11 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 	number  map[string]bool // see numbers
+
+	start     []Place // where the text begins to run
+	sameShell bool    // what it does to its directory outlasts it
+	at        map[*syntax.Stmt][]Place
+	standing  []Place // of the statement being looked at
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -104,6 +126,7 @@ func (w *walker) script(text string) {
 	}
 	w.declare(stmts)
 	w.collect(stmts)
+	w.locate(stmts)
 	w.number = w.numbers(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -264,6 +287,9 @@ func (w *walker) shellDialect(n syntax.Node) {
 // command. Nested statements are visited on their own.
 func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
+	if w.standing = w.start; w.at != nil {
+		w.standing = w.at[s]
+	}
 	for _, r := range s.Redirs {
 		w.redirect(r)
 	}
@@ -278,7 +304,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		return
 	}
 	w.descriptors(call)
-	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: w.sourceOf(call)}
+	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: w.sourceOf(call), Places: w.standing}
 	if len(c.Args) == 0 {
 		return
 	}
@@ -341,6 +367,9 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		}
 	}
 	words := w.words([]*syntax.Word{r.Word})
+	for i := range words {
+		words[i].places = w.standing
+	}
 	switch r.Op {
 	case syntax.DplOut:
 		w.twice(words)

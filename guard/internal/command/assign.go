@@ -121,7 +121,7 @@ func (w *walker) value(a *syntax.Assign) string {
 // declaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
 func (w *walker) declaration(d *syntax.DeclClause) {
-	c := Simple{Via: w.via, Outer: w.outer, Args: []Word{{Text: d.Variant.Value, Static: true, single: true}}}
+	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{{Text: d.Variant.Value, Static: true, single: true}}}
 	for _, a := range d.Args {
 		c.Args = append(c.Args, w.declared(a))
 	}

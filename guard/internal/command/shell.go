@@ -160,7 +160,7 @@ func (w *walker) builtin(c Simple) {
 	operands := c.Args[1:]
 	switch c.Name {
 	case "cd", "pushd", "popd":
-		w.out.ChangesDir = true
+		w.moves()
 	case "eval":
 		w.eval(operands)
 	case "jobs":
@@ -189,6 +189,12 @@ func (w *walker) builtin(c Simple) {
 	default:
 		w.names(c)
 	}
+}
+
+// moves notes a change of directory.
+func (w *walker) moves() {
+	w.out.ChangesDir = true
+	w.out.moves++
 }
 
 // eval analyses the text that eval is given.

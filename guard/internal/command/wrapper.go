@@ -129,14 +129,18 @@ func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 			w.undecided(true, "env -S splits text into a command")
 			return false
 		}
-		w.out.ChangesDir = w.out.ChangesDir || p.has("C chdir")
+		if p.has("C chdir") {
+			w.moves()
+		}
 		for _, o := range p.options {
 			if oneOf(o.name, "u unset") {
 				w.setsVariable(o.value.Text, "")
 			}
 		}
 	case "sudo", "doas":
-		w.out.ChangesDir = w.out.ChangesDir || p.has("D chdir R chroot i login")
+		if p.has("D chdir R chroot i login") {
+			w.moves()
+		}
 		if p.has("e edit") {
 			w.undecided(true, "sudo -e starts an editor")
 			return false
@@ -239,7 +243,7 @@ func (w *walker) inner(via string, args []Word, assigns []string, stdin []*synta
 	sub.via, sub.outer = w.within(via), outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	c := Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, unsafeEnv: w.out.Commands[outer].unsafeEnv}
+	c := Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places, unsafeEnv: w.out.Commands[outer].unsafeEnv}
 	sub.simple(c, stdin)
 	w.current = outer
 }
@@ -264,6 +268,10 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 		return
 	}
 	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix, funcs: funcs}
+	sub.sameShell = via == "eval"
+	if via != "trap" { // which runs anywhere
+		sub.start = w.out.Commands[outer].Places
+	}
 	before := len(w.out.Undecidable)
 	sub.script(script.Text)
 	w.current = outer

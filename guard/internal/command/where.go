@@ -1,0 +1,211 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Place is a directory that a command may run in: the operands of cd before it,
+// one after another, from the directory the text starts in.
+type Place []Word
+
+// maxPlaces bounds the places of one command; beyond, they are not told apart.
+const maxPlaces = 8
+
+// An itinerary finds where the statements of a text run: what `cd a && rm b` removes
+// is in a, since rm does not run unless cd succeeds; in `cd a; rm b` it may be in
+// either directory. Changes it does not understand (pushd, a cd in a loop or a
+// function) make it blind.
+type itinerary struct {
+	*walker
+	at    map[*syntax.Stmt][]Place
+	moves int // changes of directory that were followed
+	blind bool
+}
+
+// locate prepares the places of the statements of a text.
+func (w *walker) locate(stmts []*syntax.Stmt) {
+	if w.start == nil || !strings.Contains(w.text, "cd") {
+		return
+	}
+	t := itinerary{walker: w, at: map[*syntax.Stmt][]Place{}}
+	t.list(stmts, w.start)
+	w.at = t.at
+	w.out.lost = w.out.lost || t.blind
+	if !w.sameShell {
+		w.out.followed += t.moves
+	}
+}
+
+// list returns where the shell is after a list that succeeds, and that fails.
+func (t *itinerary) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) {
+	ok, failed = in, in
+	for _, s := range stmts {
+		ok, failed = t.stmt(s, in)
+		in = orElse(t.union(ok, failed), in)
+	}
+	return ok, failed
+}
+
+func (t *itinerary) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
+	t.at[s] = in
+	for _, r := range s.Redirs {
+		t.nested(r, in)
+	}
+	ok, failed = t.command(s.Cmd, in)
+	if len(s.Redirs) > 0 { // one that fails keeps the command from running
+		failed = t.union(failed, in)
+	}
+	switch {
+	case s.Background || s.Coprocess || s.Disown:
+		return in, in
+	case s.Negated:
+		return failed, ok
+	}
+	return ok, failed
+}
+
+func (t *itinerary) command(c syntax.Command, in []Place) (ok, failed []Place) {
+	switch c := c.(type) {
+	case *syntax.CallExpr:
+		t.nested(c, in)
+		return t.call(c, in)
+	case *syntax.Block:
+		return t.list(c.Stmts, in)
+	case *syntax.Subshell:
+		t.list(c.Stmts, in)
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			return t.stmt(c.Stmt, in)
+		}
+	case *syntax.IfClause:
+		return t.branch(c, in)
+	case *syntax.BinaryCmd:
+		return t.binary(c, in)
+	case nil:
+	default:
+		_, function := c.(*syntax.FuncDecl)
+		before := t.moves
+		t.nested(c, in)
+		t.blind = t.blind || function || t.moves != before
+	}
+	return in, in
+}
+
+func (t *itinerary) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place) {
+	ok, failed = t.stmt(c.X, in)
+	switch c.Op {
+	case syntax.AndStmt:
+		then, otherwise := t.stmt(c.Y, orElse(ok, in))
+		return then, t.union(failed, otherwise)
+	case syntax.OrStmt:
+		then, otherwise := t.stmt(c.Y, orElse(failed, in))
+		return t.union(ok, then), otherwise
+	}
+	ok, failed = t.stmt(c.Y, in) // of a pipe the last command may be the shell itself (lastpipe)
+	return t.union(in, ok), t.union(in, failed)
+}
+
+func (t *itinerary) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) {
+	then, otherwise := t.list(c.Cond, in)
+	ok, failed = t.list(c.Then, orElse(then, in))
+	in = orElse(otherwise, in)
+	if c.Else == nil {
+		return t.union(ok, in), t.union(failed, in)
+	}
+	branch := t.branch
+	if len(c.Else.Cond) == 0 { // a plain else
+		branch = func(c *syntax.IfClause, in []Place) ([]Place, []Place) { return t.list(c.Then, in) }
+	}
+	then, otherwise = branch(c.Else, in)
+	return t.union(ok, then), t.union(failed, otherwise)
+}
+
+// call follows `cd DIR`. After `exit` nothing runs.
+func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
+	if len(c.Args) == 0 {
+		return in, in
+	}
+	var words []Word
+	for _, arg := range c.Args {
+		if openBraces(arg) > 0 {
+			return in, in
+		}
+		words = append(words, t.word(arg))
+	}
+	switch {
+	case len(words) <= 2 && words[0].Static && words[0].Text == "exit" && (len(words) == 1 || words[1].Static && strings.Trim(words[1].Text, "0123456789") == ""):
+		return nil, nil
+	case !words[0].Static || words[0].Text != "cd":
+		return in, in
+	}
+	if len(words) > 1 && words[1].Static && words[1].Text == "--" {
+		words = words[1:]
+	}
+	to := Word{Text: "~", Static: true, Home: true}
+	if len(words) == 2 {
+		to = words[1]
+	}
+	if len(words) > 2 || !to.Static && !to.Home || to.Text == "" || to.Text[0] == '-' {
+		t.blind = true
+		return in, in
+	}
+	t.moves++
+	for _, place := range in {
+		ok = append(ok, append(place[:len(place):len(place)], to))
+	}
+	return ok, in
+}
+
+// nested looks at the statements in the substitutions of a node, and in loops and
+// the like, all of which begin where the node does.
+func (t *itinerary) nested(n syntax.Node, in []Place) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		s, ok := n.(*syntax.Stmt)
+		if ok {
+			t.stmt(s, in)
+		}
+		return !ok
+	})
+}
+
+// orElse returns places, or in where there are none: better to judge a command that
+// cannot run than to miss one that can.
+func orElse(places, in []Place) []Place {
+	if len(places) == 0 {
+		return in
+	}
+	return places
+}
+
+func (t *itinerary) union(a, b []Place) []Place {
+	out := a
+	for _, place := range b {
+		known := false
+		for _, other := range a {
+			known = known || other.Key() == place.Key()
+		}
+		if !known {
+			out = append(out[:len(out):len(out)], place)
+		}
+	}
+	if len(out) > maxPlaces {
+		t.blind = true
+		return a
+	}
+	return out
+}
+
+// Key identifies a place.
+func (p Place) Key() string {
+	var b strings.Builder
+	for _, word := range p {
+		if word.Home {
+			b.WriteByte('~')
+		}
+		b.WriteString(word.Text)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
