@@ -80,7 +80,7 @@ func examineClients() []mcpserver.Finding {
 	}
 	var all []mcpserver.Finding
 	for _, c := range clients.All() {
-		s := c.Status(env, clients.Server{Name: serverEntry})
+		s := c.Status(env, thisServer(serverEntry))
 		if s.Present || s.State == clients.Ours {
 			all = append(all, clientFinding(s))
 		}

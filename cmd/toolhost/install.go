@@ -128,12 +128,19 @@ func (f *installFlags) request() (clients.Request, error) {
 	}
 	r := clients.Request{
 		Env: env, Backups: clients.Backups{Dir: filepath.Join(state, "install")},
-		Server: clients.Server{Name: f.name}, DryRun: f.dryRun, Force: f.force,
+		Server: thisServer(f.name), DryRun: f.dryRun, Force: f.force,
 	}
 	if f.project {
 		r.Project, err = os.Getwd()
 	}
 	return r, err
+}
+
+// thisServer is this program under a name in clients' files, so that an entry that starts it is known as ours whatever
+// the program is called.
+func thisServer(name string) clients.Server {
+	self, _ := clients.Self() // without it, entries are known by the name of what they start
+	return clients.Server{Name: name, Command: self}
 }
 
 func (f *installFlags) install(cmd *cobra.Command, name string) error {
@@ -230,7 +237,7 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = mcpserver.Endpoint
 	}
-	r.Server.URL = u.String()
+	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {
 		if r.Server.Token = os.Getenv(clients.TokenVariable); r.Server.Token == "" {
 			return fmt.Errorf("%s cannot take the token from the environment, so it would stand in its file in clear: set %s for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
@@ -322,7 +329,7 @@ func listClients(w io.Writer, name string, asJSON bool) error {
 	}
 	all := []clients.Status{}
 	for _, c := range clients.All() {
-		all = append(all, c.Status(env, clients.Server{Name: name}))
+		all = append(all, c.Status(env, thisServer(name)))
 	}
 	if asJSON {
 		return printJSON(w, all)

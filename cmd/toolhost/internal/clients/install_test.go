@@ -491,11 +491,12 @@ func TestStatus(t *testing.T) {
 		{"{}", "", Absent},
 		{`{"mcpServers":{"toolhost":{"command":"C:\\bin\\Toolhost.EXE","args":["stdio"]}}}`, `C:\bin\Toolhost.EXE stdio`, Ours},
 		{`{"mcpServers":{"toolhost":{"url":"http://localhost:8377/mcp"}}}`, "http://localhost:8377/mcp", Ours},
+		{`{"mcpServers":{"toolhost":{"command":"/opt/th-1.2","args":["stdio"]}}}`, "/opt/th-1.2 stdio", Ours}, // this program
 		{`{"mcpServers":{"toolhost":{"command":"npx"}}}`, "npx", Foreign},
 		{`{`, "", Broken},
 	} {
 		write(t, c.UserFile(r.Env), tt.body, 0o600)
-		s := c.Status(r.Env, Server{Name: "toolhost"})
+		s := c.Status(r.Env, Server{Name: "toolhost", Command: "/opt/th-1.2"})
 		if s.State != tt.want || s.Server != tt.server || (s.Problem != "") != (tt.want == Broken) {
 			t.Errorf("%s: %+v", tt.body, s)
 		}
