@@ -18,6 +18,11 @@ var devLinks = [...][2]string{
 	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 }
 
+// sharedMemory is how much /dev/shm takes, which stays until the sandbox ends:
+// browsers need some hundred MiB, and without a limit it is half the machine's
+// memory.
+const sharedMemory = "512m"
+
 // mountDev mounts a /dev with harmless devices, terminals and shared memory of
 // the sandbox's own.
 func mountDev(nodes []attachment) error {
@@ -42,7 +47,7 @@ func mountDev(nodes []attachment) error {
 		options    map[string]string
 	}{
 		{"/dev/pts", "devpts", map[string]string{"newinstance": "", "mode": "0620", "ptmxmode": "0666"}},
-		{"/dev/shm", "tmpfs", map[string]string{"mode": "1777"}},
+		{"/dev/shm", "tmpfs", map[string]string{"mode": "1777", "size": sharedMemory}},
 	} {
 		fd, err := newFileSystem(fs.kind, fs.options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 		if err != nil {

@@ -2,19 +2,22 @@ package sandbox
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // A GitConfigGuard keeps commands from leaving behind a git configuration that
 // executes something when somebody runs git outside of the sandbox. git must be
 // able to write its configuration, so the files stay writable and are cleaned
-// after each command.
+// after each command. Repositories deeper in the work tree are not looked at.
 type GitConfigGuard struct {
 	root  string          // the work tree
 	known map[string]bool // settings that were there before
@@ -29,14 +32,13 @@ type RemovedSetting struct {
 	Why  string
 }
 
-// Names in a work tree.
+// Names of gitrepository-layout(5).
 const (
-	gitDir         = ".git" // a file of this name leads to a repository elsewhere
-	gitConfig      = ".git/config"
-	gitConfigTree  = ".git/config.worktree"
-	gitModules     = ".git/modules" // configuration of submodules lies deeper,
-	gitWorktrees   = ".git/worktrees"
-	gitReplacement = ".toolhost" // added to a name while a file is written anew
+	gitDir    = ".git"      // the repository; a file of this name leads to it
+	gitHead   = "HEAD"      // what makes a directory a repository, with two others
+	gitConfig = "config"    // and config.worktree, if an extension is on
+	gitCommon = "commondir" // leads to a directory with the configuration and the hooks that count instead
+	gitTrees  = "worktrees" // in whose directories commondir says where they belong
 )
 
 // maxGitConfig is the size from which a configuration is put back unread; real
@@ -55,7 +57,7 @@ func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
 			return nil
 		}
 		g.text[name] = text
-		if name == gitDir {
+		if leads(name) {
 			return nil
 		}
 		settings, err := parseGitConfig(text)
@@ -70,30 +72,27 @@ func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
 	return g, err
 }
 
+// leads reports whether a file leads git to a repository, and is no configuration.
+func leads(name string) bool {
+	return name == gitDir || filepath.Base(name) == gitHead || filepath.Base(name) == gitCommon
+}
+
 // each calls f for the names that a configuration, or a file that leads to a
-// repository, has in the work tree. Without a repository there are none.
+// repository, has or may have in the work tree. Without a repository there are
+// none.
 func (g *GitConfigGuard) each(f func(tree *os.Root, name string) error) error {
-	st, err := os.Lstat(filepath.Join(g.root, gitDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	list, err := g.find()
 	if err != nil {
-		return fmt.Errorf("sandbox: git configuration: %w", err)
+		return fmt.Errorf("sandbox: looking for git configuration: %w", err)
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	tree, err := os.OpenRoot(g.root)
 	if err != nil {
 		return fmt.Errorf("sandbox: git configuration: %w", err)
 	}
 	defer tree.Close()
-	if !st.IsDir() && st.Mode()&fs.ModeSymlink == 0 {
-		return f(tree, gitDir)
-	}
-	list := []string{gitConfig, gitConfigTree}
-	for _, dir := range []string{gitModules, gitWorktrees} {
-		if list, err = g.appendDeeper(list, dir); err != nil {
-			return fmt.Errorf("sandbox: looking for git configuration: %w", err)
-		}
-	}
 	var errs []error
 	for _, name := range list {
 		errs = append(errs, f(tree, name))
@@ -101,7 +100,36 @@ func (g *GitConfigGuard) each(f func(tree *os.Root, name string) error) error {
 	return errors.Join(errs...)
 }
 
-// appendDeeper appends the names of the configuration files at any depth below dir.
+// find lists the names for each. The work tree itself is a repository if it has
+// what one consists of, and no other.
+func (g *GitConfigGuard) find() ([]string, error) {
+	files := func(dir string) []string {
+		return []string{filepath.Join(dir, gitConfig), filepath.Join(dir, gitConfig+".worktree"), filepath.Join(dir, gitCommon)}
+	}
+	st, err := os.Lstat(filepath.Join(g.root, gitDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for _, name := range []string{gitHead, "objects", "refs"} {
+			if _, err := os.Lstat(filepath.Join(g.root, name)); err != nil {
+				return nil, nil
+			}
+		}
+		return append(files("."), gitHead), nil
+	case err != nil:
+		return nil, err
+	case !st.IsDir() && st.Mode()&fs.ModeSymlink == 0:
+		return []string{gitDir}, nil
+	}
+	list := files(gitDir)
+	for _, dir := range []string{"modules", gitTrees} { // of submodules and further work trees
+		if list, err = g.appendDeeper(list, filepath.Join(gitDir, dir)); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// appendDeeper appends the names of the files at any depth below dir.
 func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, error) {
 	err := filepath.WalkDir(filepath.Join(g.root, dir), func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -111,7 +139,7 @@ func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, erro
 			return err
 		case d.IsDir() && (d.Name() == "objects" || d.Name() == "refs" || d.Name() == "logs"):
 			return filepath.SkipDir
-		case d.Name() == "config" || d.Name() == "config.worktree":
+		case d.Name() == gitConfig || d.Name() == gitConfig+".worktree" || d.Name() == gitCommon:
 			rel, err := filepath.Rel(g.root, path)
 			list = append(list, rel)
 			return err
@@ -130,12 +158,24 @@ func readGitFile(tree *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
 	}
+	odd := fmt.Errorf("sandbox: %s is no ordinary configuration file", filepath.Join(tree.Name(), name))
 	if !st.Mode().IsRegular() || st.Size() > maxGitConfig {
-		return nil, fmt.Errorf("sandbox: %s is no ordinary configuration file", filepath.Join(tree.Name(), name))
+		return nil, odd
 	}
-	text, err := tree.ReadFile(name)
+	f, err := tree.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe meanwhile
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, odd
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxGitConfig+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
+	case len(text) > maxGitConfig:
+		return nil, odd
 	}
 	return text, nil
 }
@@ -167,7 +207,11 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 		return putBack("it is no ordinary file any more")
 	case text == nil || bytes.Equal(text, g.text[name]):
 		return nil, nil
-	case name == gitDir:
+	case name == gitHead && g.text[name] != nil, belongs(name, text):
+		return nil, nil
+	case name == gitHead:
+		return putBack("it made the work tree itself a repository, with settings and hooks of the command's")
+	case leads(name):
 		return putBack("it led git to another repository")
 	}
 	settings, err := parseGitConfig(text)
@@ -181,7 +225,11 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 		if g.known[name+"\x00"+s.key+"\x00"+s.value] {
 			continue
 		}
-		if why := executes(s); why != "" {
+		why := executes(s)
+		if s.key == "core.worktree" && !g.keeps(name, s.value) {
+			why = "git would write files elsewhere"
+		}
+		if why != "" {
 			removed = append(removed, RemovedSetting{path, s.key, why})
 			kept = append(kept, text[last:s.start]...)
 			last = s.end
@@ -193,27 +241,64 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 	return removed, writeGitFile(tree, name, append(kept, text[last:]...))
 }
 
+// belongs reports whether a commondir says what git itself writes for a further
+// work tree.
+func belongs(name string, text []byte) bool {
+	return filepath.Base(name) == gitCommon && filepath.Base(filepath.Dir(filepath.Dir(name))) == gitTrees &&
+		strings.TrimSpace(string(text)) == filepath.Join("..", "..")
+}
+
+// keeps reports whether the work tree that the configuration of a submodule names
+// is inside of ours. A repository of its own needs no such setting.
+func (g *GitConfigGuard) keeps(name, tree string) bool {
+	dir := filepath.Dir(name)
+	return dir != gitDir && dir != "." && !filepath.IsAbs(tree) && filepath.IsLocal(filepath.Join(dir, tree))
+}
+
 // writeGitFile replaces a file, whatever is in its place; nil removes it.
 func writeGitFile(tree *os.Root, name string, text []byte) error {
-	if st, err := tree.Lstat(name); err == nil && (text == nil || !st.Mode().IsRegular()) {
-		if err := tree.RemoveAll(name); err != nil {
-			return fmt.Errorf("sandbox: git configuration: %w", err)
+	err := mended(tree, filepath.Dir(name), func() error {
+		if st, err := tree.Lstat(name); err == nil && (text == nil || !st.Mode().IsRegular()) {
+			if err := tree.RemoveAll(name); err != nil {
+				return err
+			}
 		}
-	}
-	if text == nil {
+		if text == nil {
+			return nil
+		}
+		// Anew, and at a name that nobody expects: a task could put a link there.
+		next := name + "." + rand.Text()
+		f, err := tree.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = tree.Rename(next, name)
+		}
+		if err != nil {
+			return errors.Join(err, tree.Remove(next))
+		}
 		return nil
-	}
-	next := name + gitReplacement
-	if err := tree.RemoveAll(next); err != nil {
-		return fmt.Errorf("sandbox: git configuration: %w", err)
-	}
-	if err := tree.WriteFile(next, text, 0o644); err != nil {
-		return fmt.Errorf("sandbox: git configuration: %w", err)
-	}
-	if err := tree.Rename(next, name); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("sandbox: git configuration: %w", err)
 	}
 	return nil
+}
+
+// mended calls f, and if it may not do what it has to in a directory, once more
+// when the owner may: commands take rights away from themselves, and thus from us.
+func mended(tree *os.Root, dir string, f func() error) error {
+	err := f()
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	st, statErr := tree.Stat(dir)
+	if statErr != nil || tree.Chmod(dir, st.Mode().Perm()|0o700) != nil {
+		return err
+	}
+	return errors.Join(f(), tree.Chmod(dir, st.Mode().Perm()))
 }
 
 // executing maps settings of git-config(1) whose value is a command, or leads to
@@ -228,7 +313,7 @@ var executing = func() map[string]bool {
 		mergetool.*.cmd mergetool.*.path difftool.*.cmd difftool.*.path guitool.*.cmd
 		man.*.cmd man.*.path man.viewer browser.*.cmd browser.*.path web.browser help.browser instaweb.httpd instaweb.browser
 		remote.*.uploadpack remote.*.receivepack remote.*.vcs
-		uploadpack.packobjectshook interactive.difffilter imap.tunnel
+		uploadpack.packobjectshook interactive.difffilter imap.tunnel gc.recentobjectshook hook.*.command core.virtualfilesystem
 		sendemail.sendmailcmd sendemail.smtpserver sendemail.tocmd sendemail.cccmd sendemail.headercmd
 		sendemail.*.sendmailcmd sendemail.*.smtpserver sendemail.*.tocmd sendemail.*.cccmd
 		trailer.*.command trailer.*.cmd tar.*.command init.templatedir

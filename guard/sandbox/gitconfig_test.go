@@ -35,6 +35,9 @@ func TestGitConfigGuard(t *testing.T) {
 		{"worktree configuration", before + "[extensions]\n\tworktreeConfig = true\n", "", ""}, // its file is cleaned too
 		{"submodule", before + "[submodule \"s\"]\n\tupdate = !evil\n\tupdate = merge\n", "submodule.s.update", before + "[submodule \"s\"]\n\tupdate = merge\n"},
 		{"lfs", before + "[lfs \"extension.x\"]\n\tclean = evil\n", "lfs.extension.x.clean", before + "[lfs \"extension.x\"]\n"},
+		{"hooks of settings", before + "[hook \"x\"]\n\tcommand = evil\n\tevent = pre-commit\n[gc]\n\trecentObjectsHook = evil\n", "hook.x.command gc.recentobjectshook", before + "[hook \"x\"]\n\tevent = pre-commit\n[gc]\n"},
+		{"work tree elsewhere", before + "[core]\n\tworktree = /home/u\n", "core.worktree", before + "[core]\n"},
+		{"work tree above", before + "[core]\n\tworktree = ../..\n", "core.worktree", before + "[core]\n"},
 		{"no value", before + "[core]\n\tfsmonitor\n", "", ""},
 		{"comments", before + "# fsmonitor = x\n; [core]\n", "", ""},
 		{"not understood", before + "[core\n\tfsmonitor = evil\n", "", before},
@@ -177,6 +180,54 @@ func TestGitConfigGuardGitFile(t *testing.T) {
 			t.Errorf("removed %+v, %v", removed, err)
 		}
 	})
+}
+
+// What leads git to other settings and hooks than those that are looked at.
+func TestGitConfigGuardLeads(t *testing.T) {
+	const evil = "[core]\n\tfsmonitor = evil\n"
+	for _, c := range []struct {
+		name    string
+		before  []string // files that exist
+		after   map[string]string
+		removed int
+		kept    map[string]string // "" is gone
+	}{
+		{"common directory", []string{".git/config"}, map[string]string{".git/commondir": "../evil\n", "evil/config": evil}, 1, map[string]string{".git/commondir": ""}},
+		{"common directory of a work tree", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "../..\n"}, 0, map[string]string{".git/worktrees/w/commondir": "../..\n"}},
+		{"another one of a work tree", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "../../../evil\n"}, 1, map[string]string{".git/worktrees/w/commondir": ""}},
+		{"common directory of a submodule", []string{".git/config"}, map[string]string{".git/modules/m/commondir": "../..\n"}, 1, map[string]string{".git/modules/m/commondir": ""}},
+		{"work tree of a submodule", []string{".git/config"}, map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../m\n"}, 0,
+			map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../m\n"}},
+		{"work tree of a submodule elsewhere", []string{".git/config"}, map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../../m\n"}, 1,
+			map[string]string{".git/modules/m/config": "[core]\n"}},
+		{"the work tree itself", nil, map[string]string{"HEAD": "ref: refs/heads/x\n", "objects/x": "", "refs/x": "", "config": evil}, 2, map[string]string{"HEAD": "", "config": "[core]\n"}},
+		{"not quite", nil, map[string]string{"HEAD": "mine\n", "config": evil}, 0, map[string]string{"HEAD": "mine\n", "config": evil}},
+		{"one that was there", []string{"HEAD", "objects/x", "refs/x", "config"}, map[string]string{"HEAD": "ref: refs/heads/y\n", "config": evil}, 1,
+			map[string]string{"HEAD": "ref: refs/heads/y\n", "config": "[core]\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range c.before {
+				write(t, filepath.Join(dir, name), "[x]\n")
+			}
+			g, err := NewGitConfigGuard(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range c.after {
+				write(t, filepath.Join(dir, name), text)
+			}
+			removed, err := g.Clean()
+			if err != nil || len(removed) != c.removed {
+				t.Errorf("removed %+v, %v", removed, err)
+			}
+			for name, want := range c.kept {
+				if got, _ := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
 }
 
 // What could not be read before is left alone as long as that stays so.

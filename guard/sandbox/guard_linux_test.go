@@ -77,6 +77,34 @@ func TestExpelStaysInside(t *testing.T) {
 	}
 }
 
+// A command that takes away the right to write keeps nothing in place.
+func TestGuardsMendRights(t *testing.T) {
+	f := newFixture(t)
+	p := f.policy()
+	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json")
+	s := start1(t, p)
+	g, err := NewGitConfigGuard(f.ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; for i in $(seq 120); do : > .mcp.json.quarantined-$i; done
+		printf '[core]\n\tfsmonitor = evil\n' > .git/config; chmod 555 . .git`)
+	if got, err := s.Expel(); len(got) != 1 || err != nil {
+		t.Errorf("Expel: %v, %v", got, err)
+	}
+	if _, err := os.Lstat(f.ws + "/.mcp.json"); err == nil {
+		t.Error("the protected file is still there")
+	}
+	if removed, err := g.Clean(); len(removed) != 1 || err != nil {
+		t.Errorf("Clean: %v, %v", removed, err)
+	}
+	if text, err := os.ReadFile(f.ws + "/.git/config"); err != nil || strings.Contains(string(text), "evil") {
+		t.Errorf("the configuration is %q, %v", text, err)
+	}
+	os.Chmod(f.ws, 0o755)
+	os.Chmod(f.ws+"/.git", 0o755)
+}
+
 func TestSocketPaths(t *testing.T) {
 	table := "Num       RefCount Protocol Flags    Type St Inode Path\n" +
 		"0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/a.sock\n" +

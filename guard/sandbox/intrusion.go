@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,8 +52,11 @@ type Intrusion struct {
 	Moved string // where it was moved to, out of effect; "" if that failed
 }
 
-// maxQuarantine bounds the search for a free name.
-const maxQuarantine = 1000
+// quarantined and a number are added to the name of what is moved away.
+const quarantined = ".quarantined-"
+
+// maxQuarantine bounds the search for a free number.
+const maxQuarantine = 100
 
 // Expel looks for protected paths that did not exist at the start, which no
 // mount can hold, and renames what it finds, with ".quarantined-1" and so on
@@ -100,18 +104,24 @@ func (g guarded) expel() (moved string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for i := 1; i <= maxQuarantine; i++ {
-		name := g.rel + ".quarantined-" + strconv.Itoa(i)
-		if _, err := root.Lstat(name); err == nil {
-			continue
-		}
-		if err := root.Rename(g.rel, name); err != nil {
-			return "", err
-		}
-		if g.link != "" {
-			err = root.Symlink(g.link, g.rel)
-		}
-		return filepath.Join(g.root, name), err
+	name := freeName(root, g.rel)
+	if err := mended(root, filepath.Dir(g.rel), func() error { return root.Rename(g.rel, name) }); err != nil {
+		return "", err
 	}
-	return "", errors.New("no free name to move it to")
+	if g.link != "" {
+		err = root.Symlink(g.link, g.rel)
+	}
+	return filepath.Join(g.root, name), err
+}
+
+// freeName returns a name beside rel that is not taken: the next number, or if
+// somebody has taken so many, one that nobody can have taken.
+func freeName(root *os.Root, rel string) string {
+	for i := 1; i <= maxQuarantine; i++ {
+		name := rel + quarantined + strconv.Itoa(i)
+		if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+	return rel + quarantined + rand.Text()
 }

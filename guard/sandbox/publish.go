@@ -18,11 +18,14 @@ const (
 	// maxPublished is how many ports are published at once, and maxForwarded how many connections each may have.
 	maxPublished = 32
 	maxForwarded = 128
+	// firstPublished is the first port that is published: those below are of services that programs trust, for only
+	// the system's own could listen there.
+	firstPublished = 1024
 )
 
 // Publish makes the ports that commands listen on reachable under the same number on the host's loopback
 // interface, so that a development server can be opened in a browser. It returns when ctx is done and all is
-// closed. A port that the host uses itself stays the host's; the log says so once.
+// closed. A port that the host uses itself stays the host's, which the log says once, and ports below 1024 are not published.
 func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}}
 	defer p.work.Wait()
@@ -69,7 +72,7 @@ func (p *publisher) keep(ports []int) {
 }
 
 func (p *publisher) publish(ctx context.Context, port int) {
-	if p.open[port] != nil || len(p.open) >= maxPublished {
+	if p.open[port] != nil || len(p.open) >= maxPublished || port < firstPublished {
 		return
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
