@@ -151,7 +151,7 @@ func (r *Runner) begin() bool {
 }
 
 // handOver gives the command to a shell. A shell started ahead may have been
-// killed by an earlier command meanwhile, which shows as EPIPE: it runs nothing
+// killed by an earlier command meanwhile, which the write tells: it runs nothing
 // before it has read everything, so that another one can safely get the command.
 func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 	var err error
@@ -170,7 +170,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 			err = errors.New(why)
 		}
 		s.discard()
-		if !errors.Is(err, syscall.EPIPE) {
+		if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 			break
 		}
 	}

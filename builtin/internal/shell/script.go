@@ -80,7 +80,7 @@ const sendTimeout = 10 * time.Second
 // A shell is a started bash that waits for its script.
 type shell struct {
 	proc   Process
-	script *os.File // write end
+	script *os.File // our end
 	out    *os.File // read end of standard output and error
 	dir    *os.File // read end of the report
 }
@@ -97,7 +97,7 @@ func startShell(start Start, bash string, env []string) (*shell, error) {
 	var script, out, dir *os.File
 	defer func() { closeAll(script, out, dir) }()
 	var errs [3]error
-	script, s.script, errs[0] = os.Pipe()
+	s.script, script, errs[0] = scriptPipe()
 	s.out, out, errs[1] = os.Pipe()
 	s.dir, dir, errs[2] = unwatchedPipe()
 	if err := errors.Join(errs[:]...); err != nil {

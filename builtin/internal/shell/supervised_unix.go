@@ -114,6 +114,10 @@ func socketpair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "server"), nil
 }
 
+// scriptPipe returns what a shell gets its script over: a socket, so that no other
+// command can open it and put one of its own into a shell that waits.
+func scriptPipe() (ours, theirs *os.File, err error) { return socketpair() }
+
 // started waits for the supervisor to say that the process runs.
 func (p *supervised) started(program string) error {
 	p.ctl.SetReadDeadline(time.Now().Add(startTimeout))

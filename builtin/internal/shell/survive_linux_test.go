@@ -196,6 +196,21 @@ func TestWarmShellsKilled(t *testing.T) {
 	}
 }
 
+// TestWarmShellsTakeNoOrders: a command cannot hand a script to the shells that wait for
+// the next commands, where it would survive the end of its own.
+func TestWarmShellsTakeNoOrders(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	awaitWarm(t, r)
+	tag := newTag()
+	order := message("/", "sleep "+tag)
+	text := `for p in /proc/[0-9]*; do [ ${p#/proc/} != $$ ] && grep -qz -- ^--norc$ $p/cmdline && { echo found; printf %s '` + order + `' > $p/fd/3; }; done 2>/dev/null
+		for i in {1..50}; do grep -lz '^` + tag + `$' /proc/[0-9]*/cmdline && break; done 2>/dev/null`
+	if got := run(t, r, Command{Text: text}); !strings.HasPrefix(got.Text, "found\nfound\n") || strings.Contains(got.Text, "cmdline") {
+		t.Errorf("got %+v", got)
+	}
+	checkGone(t, tag)
+}
+
 // TestNothingLeaks counts descriptors, goroutines (goleak in TestMain) and
 // children after many calls.
 func TestNothingLeaks(t *testing.T) {
@@ -279,7 +294,7 @@ func blockedInRead(s *shell) bool {
 		return true
 	}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.leader) + "/wchan")
-	return err != nil || strings.Contains(string(b), "pipe_read")
+	return err != nil || strings.Contains(string(b), "unix_stream")
 }
 
 // awaitWarm waits until all shells that are started ahead wait for their script.

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package shell
+
+import "os"
+
+// scriptPipe returns what a shell gets its script over.
+func scriptPipe() (ours, theirs *os.File, err error) {
+	theirs, ours, err = os.Pipe()
+	return ours, theirs, err
+}
