@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,15 +45,20 @@ type cell struct {
 	users   int
 	used    time.Time // when the last command began
 	retired bool      // closed by whoever leaves last
+
+	once  sync.Once // closes it
+	ended error     // what came of that
 }
 
 // cells holds the cell of each principal.
 type cells struct {
 	log *slog.Logger
 
-	mu     sync.Mutex
-	open   map[string]*cell
-	closed bool
+	mu      sync.Mutex
+	open    map[string]*cell
+	retired map[*cell]bool // out of use, but not ended yet
+	closed  bool
+	ends    sync.WaitGroup // of cells that are ended in the background
 }
 
 // lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
@@ -166,39 +172,53 @@ func (cs *cells) retire(principal string) {
 	c := cs.open[principal]
 	delete(cs.open, principal)
 	c.retired = true
+	if cs.retired == nil {
+		cs.retired = map[*cell]bool{}
+	}
+	cs.retired[c] = true
 	if c.users == 0 {
-		go cs.end(c)
+		cs.ends.Go(func() { cs.end(c) })
 	}
 }
 
+// end ends a cell that is out of use.
 func (cs *cells) end(c *cell) {
+	defer func() {
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		delete(cs.retired, c)
+	}()
 	if err := c.close(); err != nil {
 		cs.log.Warn("a sandbox could not be ended cleanly", "error", err)
 	}
 }
 
+// close ends what runs in the cell, and the cell. It may be called again.
 func (c *cell) close() error {
-	c.end()
-	err := errors.Join(c.runner.Close(), c.box.Close())
-	if c.watch != nil {
-		err = errors.Join(err, c.watch.Close())
-		<-c.followed
-	}
-	c.published.Wait()
-	return err
+	c.once.Do(func() {
+		c.end()
+		c.ended = errors.Join(c.runner.Close(), c.box.Close())
+		if c.watch != nil {
+			c.ended = errors.Join(c.ended, c.watch.Close())
+			<-c.followed
+		}
+		c.published.Wait()
+	})
+	return c.ended
 }
 
-// close ends all cells and what runs in them.
+// close ends all cells and what runs in them, in those as well that are out of use but for a task.
 func (cs *cells) close() error {
 	cs.mu.Lock()
 	cs.closed = true
-	open := cs.open
+	all := slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired))
 	cs.open = nil
 	cs.mu.Unlock()
 	var errs []error
-	for _, c := range open {
+	for _, c := range all {
 		errs = append(errs, c.close())
 	}
+	cs.ends.Wait()
 	return errors.Join(errs...)
 }
 

@@ -188,6 +188,25 @@ func TestAppears(t *testing.T) {
 	}
 }
 
+// TestCloseEndsRetired: a cell that is out of use, but for a command that runs in it, ends with the others.
+func TestCloseEndsRetired(t *testing.T) {
+	cs, c, _ := watchedCell(t)
+	p, err := c.box.Spawn(sandbox.Spec{Argv: []string{"/bin/sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs.drop("me", c)
+	if err := cs.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Wait(); err == nil {
+		t.Error("the command ended by itself")
+	}
+	if _, err := c.box.Spawn(sandbox.Spec{Argv: []string{"/bin/true"}}); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("the sandbox lives: %v", err)
+	}
+}
+
 // BenchmarkAppears measures for how long a command that does nothing else can read a denied file that appears.
 func BenchmarkAppears(b *testing.B) {
 	cs, c, ws := watchedCell(b)

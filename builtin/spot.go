@@ -73,7 +73,7 @@ func settler(c *cell, roots []string) func() []string {
 		for _, g := range git {
 			removed, err := g.Clean()
 			for _, r := range removed {
-				notes = append(notes, fmt.Sprintf("The setting %s was taken out of %s: %s.", r.Key, r.File, strings.TrimSuffix(r.Why, ".")))
+				notes = append(notes, removal(r))
 			}
 			if err != nil {
 				notes = append(notes, err.Error())
@@ -81,6 +81,15 @@ func settler(c *cell, roots []string) func() []string {
 		}
 		return notes
 	}
+}
+
+// removal says what was done about a git setting.
+func removal(r sandbox.RemovedSetting) string {
+	why := strings.TrimSuffix(r.Why, ".")
+	if r.Key == "" {
+		return fmt.Sprintf("The file %s was put back as it was before the command: %s.", r.File, why)
+	}
+	return fmt.Sprintf("The setting %s was taken out of %s: %s.", r.Key, r.File, why)
 }
 
 // remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
