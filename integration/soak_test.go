@@ -69,56 +69,69 @@ type soaker struct {
 	lastSeen       map[*soaked]int // how many marks it saw last
 }
 
-// TestSoak lets many clients of several hosts, which share nothing but the root, add marks to a few files. At the end every
-// acknowledged mark is there once, in an order that could have been; nobody ever saw half a file, or less than was acknowledged before;
-// and no host has grown.
-func TestSoak(t *testing.T) {
-	const stdioHosts, conversations, webSessions = 6, 4, 8 // 32 clients
-	calls := often(1500, 10_000)
-	g := newGround(t)
-	var files []*soaked
+// A crew is hosts that share nothing but the root, and clients of them.
+type crew struct {
+	files   []*soaked
+	hosts   []*session // the last serves HTTP
+	clients []*soaker
+}
+
+// add adds a client that works on two of the files.
+func (c *crew) add(conn *client.Conn, meta map[string]any) {
+	n := len(c.clients)
+	mine := []*soaked{c.files[n%len(c.files)], c.files[(n/2)%len(c.files)]}
+	c.clients = append(c.clients, &soaker{n: n, conn: conn, meta: meta, files: mine, lastSeen: map[*soaked]int{}})
+}
+
+// newCrew starts hosts on a root, with 32 clients in both eras: conversations of a connection, sessions, and conversations over HTTP.
+func newCrew(t *testing.T, g *ground) *crew {
+	t.Helper()
+	const stdioHosts, conversations, webClients = 6, 4, 8
+	eras := []client.Era{client.Modern, client.Legacy}
+	c := &crew{}
 	for i := range 8 {
-		name := fmt.Sprintf("%c/f%d.txt", 'a'+i%3, i)
-		files = append(files, &soaked{path: g.put(name, "BEGIN\nEND\n")})
-	}
-	var hosts []*session
-	var soakers []*soaker
-	add := func(conn *client.Conn, meta map[string]any) {
-		n := len(soakers)
-		mine := []*soaked{files[n%len(files)], files[(n/2)%len(files)]}
-		soakers = append(soakers, &soaker{n: n, conn: conn, meta: meta, files: mine, lastSeen: map[*soaked]int{}})
+		c.files = append(c.files, &soaked{path: g.put(fmt.Sprintf("%c/f%d.txt", 'a'+i%3, i), "BEGIN\nEND\n")})
 	}
 	for i := range stdioHosts {
 		own := *g
 		own.state = t.TempDir()
-		s := own.start(setting{"stdio", []client.Era{client.Modern, client.Legacy}[i%2]})
-		hosts = append(hosts, s)
+		s := own.start(setting{"stdio", eras[i%2]})
+		c.hosts = append(c.hosts, s)
 		for j := range conversations {
-			add(s.Conn, conversation(fmt.Sprint("soak ", j)))
+			c.add(s.Conn, conversation(fmt.Sprint("soak ", j)))
 		}
 	}
 	web := g.start(httpModern)
-	hosts = append(hosts, web)
-	for i := range webSessions {
-		conn, err := client.HTTP(web.ctx, []client.Era{client.Modern, client.Legacy}[i%2], web.url, web.token)
+	c.hosts = append(c.hosts, web)
+	for i := range webClients {
+		conn, err := client.HTTP(web.ctx, eras[i%2], web.url, web.token)
 		must(t, err)
 		meta := conversation(fmt.Sprint("web ", i))
 		if i%2 == 1 {
 			meta = nil // its session tells it apart
 		}
-		add(conn, meta)
+		c.add(conn, meta)
 	}
-	soak(t, web.ctx, soakers, len(soakers)) // warm
+	return c
+}
+
+// TestSoak lets many clients of several hosts add marks to a few files. At the end every acknowledged mark is there once, in an order
+// that could have been; nobody ever saw half a file, or less than was acknowledged before; and no host has grown.
+func TestSoak(t *testing.T) {
+	g := newGround(t)
+	c := newCrew(t, g)
+	web := c.hosts[len(c.hosts)-1]
+	soak(t, web.ctx, c.clients, len(c.clients)) // warm
 	table := &leakTable{}
-	for i, h := range hosts {
+	for i, h := range c.hosts {
 		h.call("Bash", args{"command": "true"}) // the first command starts the sandbox and shells, and chance may have made none
 		table.rows = append(table.rows, leakRow{name: fmt.Sprint(i), start: measure(t, h.cmd.Process.Pid, g.ws)})
 	}
 	start := time.Now()
-	soak(t, web.ctx, soakers, calls)
+	soak(t, web.ctx, c.clients, often(1500, 10_000))
 	took := time.Since(start)
-	checkMarks(t, files, soakers)
-	for i, h := range hosts {
+	checkMarks(t, c.files, c.clients)
+	for i, h := range c.hosts {
 		row := &table.rows[i]
 		eventually(t, func() string {
 			row.end = measure(t, h.cmd.Process.Pid, g.ws)
@@ -128,14 +141,15 @@ func TestSoak(t *testing.T) {
 			return ""
 		})
 	}
-	table.rows[len(hosts)-1].name += " (http)"
+	table.rows[len(c.hosts)-1].name += " (http)"
 	done, refused, edits := 0, 0, 0
-	for _, s := range soakers {
+	for _, s := range c.clients {
 		done, refused, edits = done+s.calls, refused+s.refused, edits+len(s.edits)
 	}
-	t.Logf("%d calls of %d clients in %v, %d edits acknowledged, %d refused because the file had changed\n%s", done, len(soakers), took.Round(time.Millisecond), edits, refused, table)
-	checkGoroutines(t, g, hosts[0])
-	for _, h := range hosts[1:] {
+	t.Logf("%d calls of %d clients in %v, %d edits acknowledged, %d refused because the file had changed\n%s",
+		done, len(c.clients), took.Round(time.Millisecond), edits, refused, table)
+	checkGoroutines(t, g, c.hosts[0])
+	for _, h := range c.hosts[1:] {
 		h.end()
 	}
 	g.tidy()
@@ -340,68 +354,4 @@ func checkMarks(t *testing.T, files []*soaked, soakers []*soaker) {
 			t.Errorf("%s lacks mark %s, which was acknowledged", f.path, id)
 		}
 	}
-}
-
-// TestOrder pipelines appends: those of one conversation arrive in their order, whatever the others of the connection do.
-func TestOrder(t *testing.T) {
-	const appends = 80
-	g := newGround(t)
-	var clients sync.WaitGroup
-	for _, era := range []client.Era{client.Modern, client.Legacy} {
-		s := g.start(setting{"stdio", era})
-		for i := range 2 {
-			clients.Go(func() {
-				name := fmt.Sprintf("order-%s-%d", era, i)
-				var all []*client.Pending
-				for n := range appends {
-					p, err := s.Start(s.ctx, "Bash", args{"command": fmt.Sprintf("echo %d >>%s", n, name)}.String(), conversation(name))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					all = append(all, p)
-				}
-				want := ""
-				for n, p := range all {
-					if r, err := p.Result(s.ctx); err != nil || r.IsError {
-						t.Errorf("append %d: %v, %v", n, r, err)
-						return
-					}
-					want += fmt.Sprintln(n)
-				}
-				if got := get(t, g.path(name)); got != want {
-					t.Errorf("%s: %q", name, got)
-				}
-			})
-		}
-	}
-	clients.Wait()
-}
-
-// TestPing asks whether the host is there while 200 calls wait for one.
-func TestPing(t *testing.T) {
-	g := newGround(t)
-	s := g.start(setting{"stdio", client.Legacy})
-	var all []*client.Pending
-	for n := range 200 {
-		command := fmt.Sprintf("echo %d", n)
-		if n == 0 {
-			command = "until [ -e go ]; do sleep 0.01; done; echo 0"
-		}
-		p, err := s.Start(s.ctx, "Bash", args{"command": command}.String(), nil)
-		must(t, err)
-		all = append(all, p)
-	}
-	for range 20 {
-		if _, err := s.Request(s.ctx, "ping", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.put("go", "")
-	for n, p := range all {
-		if r, err := p.Result(s.ctx); err != nil || strings.TrimSpace(r.Text()) != fmt.Sprint(n) {
-			t.Fatalf("call %d: %v, %v", n, r, err)
-		}
-	}
-	s.end()
 }

@@ -26,10 +26,10 @@ func compareCommand(args []string) error {
 		return errors.New("compare takes one commit, after the flags")
 	}
 	c := comparison{
-		rep: newReport(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second}, search: effort{rounds: 60, least: 5, budget: 6 * time.Second},
+		rep: newReport(), servers: effort{rounds: 400, least: 12, budget: 6 * time.Second}, search: effort{rounds: 60, least: enough, budget: 6 * time.Second},
 	}
 	if *quick {
-		c.servers, c.search = effort{rounds: 60, least: 5, budget: time.Second}, effort{rounds: 10, least: 3, budget: time.Second}
+		c.servers, c.search = effort{rounds: 60, least: enough, budget: time.Second}, effort{rounds: 10, least: 3, budget: time.Second}
 	}
 	err := scratch(func(dir string) error { return c.measure(f.Arg(0), dir) })
 	if err != nil {
@@ -129,6 +129,9 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 	)
 }
 
+// enough is in how many rounds a time has to be measured before it is judged: resamples of fewer say little of what could have been.
+const enough = 8
+
 // judge prints the ratios and says what became slower.
 func (c *comparison) judge(bound float64) error {
 	t := &table{head: []string{"what", "base", "this", "ratio (95 %)", ""}}
@@ -137,6 +140,8 @@ func (c *comparison) judge(bound float64) error {
 		r := w.against(ours, base)
 		say := ""
 		switch {
+		case w.Unit == "ms" && min(w.rounds(ours), w.rounds(base)) < enough:
+			say = "too few rounds to tell"
 		case r.Low > 1+bound:
 			say = fmt.Sprintf("slower by more than %.0f %%", bound*100)
 			if w.Unit == "MB" {

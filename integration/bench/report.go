@@ -100,8 +100,11 @@ func (w *row) summarize() {
 	}
 }
 
-// rounds is in how many rounds a program has answered every query that it has answered at all.
+// rounds is in how many rounds a program was measured: in a set of queries, with every one that it has answered at all.
 func (w *row) rounds(name string) int {
+	if len(w.Queries) == 0 {
+		return len(w.Values[name])
+	}
 	n := 0
 	for _, q := range w.Queries {
 		if values := len(q.Values[name]); values > 0 && (n == 0 || values < n) {
