@@ -33,6 +33,7 @@ const (
 // httpLimits are the limits of one server. Tests make them small.
 type httpLimits struct {
 	inFlight, streams         int
+	reading                   int // messages that are on their way in
 	sessions                  int
 	bytes                     int64
 	header, body, write, idle time.Duration
@@ -41,7 +42,7 @@ type httpLimits struct {
 // usualLimits are those of every server.
 func usualLimits() httpLimits {
 	return httpLimits{
-		inFlight: MaxInFlight, streams: MaxStreams, sessions: MaxSessions, bytes: MaxBytesInFlight,
+		inFlight: MaxInFlight, reading: MaxInFlight, streams: MaxStreams, sessions: MaxSessions, bytes: MaxBytesInFlight,
 		header: headerTime, body: bodyTime, write: writeTime, idle: idleTime,
 	}
 }
@@ -52,8 +53,8 @@ func ofOne[N int | int64](all N) N { return max(all-all/4, 1) }
 
 // A load is what is held.
 type load struct {
-	requests, streams int
-	bytes             int64
+	requests, streams, reading int
+	bytes                      int64
 }
 
 // An admission lets requests in as long as there is room.
@@ -90,12 +91,13 @@ func (p *place) change(d load) bool {
 	}
 	limits := p.a.limits
 	if over(d.requests, p.a.all.requests, mine.requests, limits.inFlight) || over(d.streams, p.a.all.streams, mine.streams, limits.streams) ||
-		over(d.bytes, p.a.all.bytes, mine.bytes, limits.bytes) {
+		over(d.reading, p.a.all.reading, mine.reading, limits.reading) || over(d.bytes, p.a.all.bytes, mine.bytes, limits.bytes) {
 		return false
 	}
 	for _, l := range []*load{&p.a.all, mine, &p.held} {
 		l.requests += d.requests
 		l.streams += d.streams
+		l.reading += d.reading
 		l.bytes += d.bytes
 	}
 	if *mine == (load{}) {
@@ -109,6 +111,14 @@ func (p *place) change(d load) bool {
 // over reports whether more is asked for than there is.
 func over[N int | int64](more, all, mine, limit N) bool {
 	return more > 0 && (all+more > limit || mine+more > ofOne(limit))
+}
+
+// read counts a message that begins (1) or ends (-1) to be read: who sends slowly holds a connection, and none may hold
+// so many that the others find none. It reports whether there is room.
+func (p *place) read(n int) bool {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	return p.change(load{reading: n})
 }
 
 // takeBytes makes room for n more bytes of the message.
@@ -161,7 +171,7 @@ func (p *place) leave() {
 	defer p.a.mu.Unlock()
 	delete(p.a.ids, p.key)
 	p.key = ""
-	p.change(load{requests: -p.held.requests, streams: -p.held.streams, bytes: -p.held.bytes})
+	p.change(load{requests: -p.held.requests, streams: -p.held.streams, reading: -p.held.reading, bytes: -p.held.bytes})
 	if p.a.empty != nil && p.a.all.requests == 0 {
 		close(p.a.empty)
 		p.a.empty = nil

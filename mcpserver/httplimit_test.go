@@ -11,7 +11,7 @@ func request(id string) envelope {
 }
 
 func TestAdmission(t *testing.T) {
-	a := newAdmission(httpLimits{inFlight: 4, streams: 4, bytes: 400})
+	a := newAdmission(httpLimits{inFlight: 4, streams: 4, reading: 4, bytes: 400})
 	greedy, other := a.place("greedy"), a.place("other")
 	for _, id := range []string{"1", "2", "3"} {
 		if no := greedy.enter("", request(id)); no != nil {
@@ -34,6 +34,17 @@ func TestAdmission(t *testing.T) {
 	}
 	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(100) || other.takeBytes(1) {
 		t.Error("bytes are not counted")
+	}
+	for range 3 {
+		if !greedy.read(1) {
+			t.Error("a message finds no room")
+		}
+	}
+	if greedy.read(1) || !other.read(1) || other.read(1) {
+		t.Error("messages on their way in are not counted")
+	}
+	if other.read(-1); !other.read(1) {
+		t.Error("the place of a message that was read is not free")
 	}
 	for range 3 {
 		if no := greedy.listen(); no != nil {

@@ -43,6 +43,10 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
 	}
+	if !room.read(1) {
+		return nil, noRoom(http.StatusServiceUnavailable, "too many messages are on their way in: try again when some have arrived")
+	}
+	defer room.read(-1)
 	wire := http.NewResponseController(w)
 	_ = wire.SetReadDeadline(time.Now().Add(room.a.limits.body)) // what has no connection to bound has none to hold
 	body, err := io.ReadAll(&roomReader{r: http.MaxBytesReader(w, r.Body, MaxMessage), room: room})

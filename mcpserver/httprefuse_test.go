@@ -399,3 +399,40 @@ func TestWantOfRoomIsRecorded(t *testing.T) {
 		t.Errorf("too many bytes: %s", resp.Status)
 	}
 }
+
+// One caller's messages that come slowly do not take every connection.
+func TestSlowMessagesAreBounded(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
+	address, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = usualLimits(); c.limits.reading = 4 })
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	var slow []net.Conn
+	for range ofOne(4) {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, half); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+	}
+	until := func(status int) *http.Response {
+		for { // the server sees the connections in its own time
+			if resp, _ := modernCall("Read", `{"file_path":"a.txt"}`, "1").do(t, address); resp.StatusCode == status {
+				return resp
+			}
+		}
+	}
+	if resp := until(http.StatusServiceUnavailable); resp.Header.Get("Retry-After") == "" {
+		t.Error("nobody is told when to try again")
+	}
+	for _, conn := range slow {
+		conn.Close()
+	}
+	until(http.StatusOK)
+}
