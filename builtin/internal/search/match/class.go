@@ -48,7 +48,10 @@ func (c *classes) of(r rune) int {
 
 func (c *classes) find(r rune) uint8 {
 	k := c.key[:0]
-	if pattern.IsWord(r) {
+	switch {
+	case r == runeInvalid:
+		k = append(k, 'x')
+	case pattern.IsWord(r):
 		k = append(k, 'w')
 	}
 	for pc := range c.prog.Inst {

@@ -65,7 +65,8 @@ const (
 	wordRune
 	otherRune
 	returnRune // only told apart with crlf
-	kinds      = 5
+	badByte    // not UTF-8
+	kinds      = 6
 )
 
 const (
@@ -158,13 +159,19 @@ func (d *dfa) assertions(prev kind, r rune) uint32 {
 	if (r == runeEnd || r == '\n' || r == '\r' && d.crlf) && !within {
 		f |= syntax.EmptyEndLine
 	}
-	return uint32(f) | wordAssertions(prev == wordRune, pattern.IsWord(r))
+	return uint32(f) | wordAssertions(prev, r)
 }
 
-func wordAssertions(before, after bool) uint32 {
-	f := uint32(syntax.EmptyNoWordBoundary)
-	if before != after {
+// wordAssertions are those about words. Beside a byte that is not UTF-8 only those
+// hold that speak of a word, as in Rust's regex crate.
+func wordAssertions(prev kind, r rune) uint32 {
+	before, after := prev == wordRune, pattern.IsWord(r)
+	f := uint32(0)
+	switch {
+	case before != after:
 		f = uint32(syntax.EmptyWordBoundary)
+	case prev != badByte && r != runeInvalid:
+		f = uint32(syntax.EmptyNoWordBoundary)
 	}
 	if before {
 		f |= pattern.WordBefore
@@ -176,6 +183,12 @@ func wordAssertions(before, after bool) uint32 {
 	} else {
 		f |= pattern.NotWordAfter
 	}
+	if prev != badByte {
+		f |= pattern.ValidBefore
+	}
+	if r != runeInvalid {
+		f |= pattern.ValidAfter
+	}
 	return f
 }
 
@@ -185,6 +198,8 @@ func (d *dfa) kindOf(r rune) kind {
 		return newline
 	case r == '\r' && d.crlf:
 		return returnRune
+	case r == runeInvalid:
+		return badByte
 	case pattern.IsWord(r):
 		return wordRune
 	}

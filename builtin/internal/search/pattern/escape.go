@@ -16,6 +16,8 @@ const (
 	WordAfter
 	WordBefore
 	NotWordAfter
+	ValidBefore // what stands there is not a byte that is not UTF-8
+	ValidAfter
 )
 
 func (p *parser) assertion(bits int) *syntax.Regexp {
@@ -65,8 +67,8 @@ func (p *parser) boundary(start int) *syntax.Regexp {
 	kinds := map[string]int{
 		"{start}":      NotWordBefore | WordAfter,
 		"{end}":        WordBefore | NotWordAfter,
-		"{start-half}": NotWordBefore,
-		"{end-half}":   NotWordAfter,
+		"{start-half}": NotWordBefore | ValidBefore,
+		"{end-half}":   NotWordAfter | ValidAfter,
 	}
 	for text, bits := range kinds {
 		if p.skip(text) {

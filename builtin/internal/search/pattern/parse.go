@@ -368,7 +368,9 @@ func (p *parser) flagList(start int) bool {
 		case 'x':
 			p.flags.verbose = on
 		case 'R':
-			p.crlf = on
+			if !on {
+				p.fail(at, `Without it `+"`$`"+` stands before the return as well; write [^\r]$ to leave such lines out.`, "(?-R) is not supported")
+			}
 		case 'u':
 			if !on {
 				p.fail(at, "Write [0-9A-Za-z_] for ASCII words, [0-9] for digits.", "(?-u) is not supported")

@@ -47,6 +47,9 @@ func Compile(text string, o Options) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	if asksNUL(re) {
+		return nil, &Error{Pattern: text, Msg: "a NUL character is never matched", Hint: "A file with one is binary, and not searched as text."}
+	}
 	p := &Pattern{CRLF: crlf, Lines: !o.Multiline || !spansLines(re)}
 	if n := steps(re); n > MaxSteps {
 		return nil, &Error{Pattern: text, Msg: "too large", Hint: "Repeat less, or search for a part of it."}
@@ -110,7 +113,7 @@ func invalidUTF8(s string) int {
 // they are characters like others.
 func mentionsReturn(text string) bool {
 	lower := strings.ToLower(text)
-	return slices.ContainsFunc([]string{"\r", `\r`, `\x0d`, `\x{d}`, `\x{0d}`, `\u000d`, `\u{d}`, `\u{0d}`, `(?r`},
+	return slices.ContainsFunc([]string{"\r", `\r`, `\x0d`, `\x{d}`, `\x{0d}`, `\u000d`, `\u{d}`, `\u{0d}`},
 		func(s string) bool { return strings.Contains(lower, s) })
 }
 
@@ -127,6 +130,18 @@ func spansLines(re *syntax.Regexp) bool {
 		return true // they look at newlines, and so ripgrep searches the text as a whole
 	}
 	return slices.ContainsFunc(re.Sub, spansLines)
+}
+
+// asksNUL reports whether a pattern names the NUL character, as ripgrep sees it: alone, not in
+// a class with others.
+func asksNUL(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return slices.Contains(re.Rune, 0)
+	case syntax.OpCharClass:
+		return slices.Equal(re.Rune, []rune{0, 0})
+	}
+	return slices.ContainsFunc(re.Sub, asksNUL)
 }
 
 // steps is the size of the program that a node compiles to, about. It is

@@ -174,9 +174,9 @@ var asciiClasses = map[string]set{
 func property(name string) (set, bool) {
 	if key, value, ok := cutAny(name, "=:"); ok {
 		switch loose(key) {
-		case "gc", "generalcategory", "sc", "script", "scx", "scriptextensions":
+		case "gc", "generalcategory", "sc", "script":
 			name = value
-		default:
+		default: // Go has no table of script extensions
 			return nil, false
 		}
 	}
