@@ -136,6 +136,7 @@ func (b *Toolbox) Containment() guard.Containment {
 // ahead of the first search.
 func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
 	defer b.warmSearch(policy)
+	b.recover(b.log) // once more: a process that a killed host was just starting holds the locks of that host for a moment longer
 	if b.SandboxReport().Backend != sandbox.Namespaces {
 		if err := shell.Harden(); err != nil { // namespaces need no such help, and would not start any more
 			b.log.Warn("commands could reach into this process", "error", err)
