@@ -1,0 +1,145 @@
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"toolhost/builtin/internal/search/walk"
+)
+
+// read lists a directory and, if it can, watches it from before on.
+func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
+	before, id := n.watch.Load(), n.id
+	listed, was := t.enumerate(root, n, buf)
+	moved := n.id != id
+	fresh := !n.listed || moved || n.watch.Load() == 0
+	if n.listed {
+		n.entries = t.merge(n, listed, moved, n.watch.Load() != before)
+	} else {
+		n.entries = t.addAll(n, listed, was)
+	}
+	slices.SortFunc(n.entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
+	n.listed = true
+	if fresh && t.sees && t.ready.Load() {
+		t.linksOf(root, n)
+	}
+	t.rule(root, n)
+	t.shared.Lock()
+	if n.watch.Load() == 0 {
+		t.blind[n] = true
+	} else {
+		delete(t.blind, n)
+	}
+	t.shared.Unlock()
+}
+
+// enumerate watches a directory and asks for its entries; for those that are as an
+// earlier process has left them, also for what that knew of them.
+func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was []*row) {
+	buf.Opened = func(fd int) {
+		n.id, n.local = buf.ID, buf.Local
+		t.watch(n, fd)
+	}
+	if e := t.earlier; e != nil && !n.listed {
+		buf.Listed = func(dir *walk.Root, listed []walk.Entry) { was = e.compare(dir, n, listed) }
+	}
+	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
+	buf.Opened, buf.Listed = nil, nil
+	if n.err = nil; err != nil {
+		n.fail(t, err)
+	}
+	return listed, was
+}
+
+// merge returns the entries of a directory that is listed again.
+func (t *keptTree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dirent {
+	entries := make([]*dirent, 0, len(listed))
+	for _, e := range listed {
+		i, ok := n.find(e.Name)
+		if ok && n.entries[i].kind == e.Kind && !(moved && e.Kind == walk.Dir) {
+			if unwatched { // there was a time when no event told of it
+				n.entries[i].version.Add(1)
+			}
+			entries = append(entries, n.entries[i])
+			n.entries[i] = &dirent{name: e.Name} // taken
+			continue
+		}
+		entries = append(entries, t.add(n, e.Name, e.Kind))
+	}
+	for _, e := range n.entries {
+		if e.node != nil {
+			t.remove(e)
+		}
+	}
+	return entries
+}
+
+// add makes an entry.
+func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
+	e := new(dirent)
+	e.fill(n, n.rel+name, kind)
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.gen++
+	if kind != walk.Dir {
+		t.files++
+	}
+	return e
+}
+
+// addAll makes the entries of a directory that is listed for the first time, all of
+// them in a few pieces of memory.
+func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
+	size, files := 0, 0
+	for _, l := range listed {
+		size += len(n.rel) + len(l.Name)
+	}
+	var paths strings.Builder
+	paths.Grow(size)
+	all, out := make([]dirent, len(listed)), make([]*dirent, len(listed))
+	for i, l := range listed {
+		from := paths.Len()
+		paths.WriteString(n.rel)
+		paths.WriteString(l.Name)
+		out[i] = &all[i]
+		out[i].fill(n, paths.String()[from:], l.Kind)
+		if l.Kind != walk.Dir {
+			files++
+		}
+		if was != nil && was[i] != nil {
+			k := was[i].known
+			k.age = t.age
+			out[i].id = was[i].id
+			out[i].known.Store(&k)
+		}
+	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.gen++
+	t.files += files
+	return out
+}
+
+// fill makes it an entry of a directory.
+func (e *dirent) fill(n *node, path string, kind walk.Kind) {
+	e.path, e.name, e.node, e.kind = path, path[len(n.rel):], n, kind
+	if kind == walk.Dir {
+		e.sub = &node{rel: path + "/", up: n}
+	}
+	if n.chain != nil {
+		e.ignored = n.ignores(e)
+	}
+}
+
+// remove takes an entry out.
+func (t *keptTree) remove(e *dirent) {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.gen++
+	if e.sub != nil {
+		t.dropped = append(t.dropped, e.sub)
+	} else {
+		t.drop(e)
+	}
+}
+
