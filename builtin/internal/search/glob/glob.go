@@ -10,6 +10,7 @@ package glob
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,7 @@ type Options struct {
 type Pattern struct {
 	kind   kind
 	lit    string // for every kind but general
+	tail   string // for baseEnds
 	prefix string // general: literal directories that start every match, ending in a slash, or empty
 	alts   [][]op
 	ends   []string // general: literal ends, one for each alternative
@@ -59,6 +61,7 @@ const (
 	baseSuffix        // the last element ends in lit
 	basePrefix        // the last element starts with lit
 	baseContains      // the last element contains lit
+	baseEnds          // the last element starts with lit and ends in tail, which do not overlap
 )
 
 // Compile parses a pattern that is matched against whole slash-separated
@@ -97,6 +100,12 @@ func (p *Pattern) Match(path string) bool {
 		return strings.HasPrefix(lastElement(path), p.lit)
 	case baseContains:
 		return strings.Contains(lastElement(path), p.lit)
+	case baseEnds:
+		if !strings.HasSuffix(path, p.tail) { // of most paths that is all to look at
+			return false
+		}
+		name := lastElement(path)
+		return len(name) >= len(p.lit)+len(p.tail) && strings.HasPrefix(name, p.lit)
 	}
 	if !strings.HasPrefix(path, p.prefix) {
 		return false
@@ -159,6 +168,14 @@ func (p *Pattern) classifyBase(ops []op) bool {
 	if lit, ok := literal(ops); ok && !strings.Contains(lit, "/") {
 		p.kind, p.lit = base, lit
 		return true
+	}
+	if at := slices.IndexFunc(ops, func(o op) bool { return o.kind == opStar }); at > 0 && at < len(ops)-1 {
+		lit, ok := literal(ops[:at])
+		tail, too := literal(ops[at+1:])
+		if ok && too && !strings.Contains(lit+tail, "/") {
+			p.kind, p.lit, p.tail = baseEnds, lit, tail
+			return true
+		}
 	}
 	first, last := ops[0].kind == opStar, ops[len(ops)-1].kind == opStar
 	inner := ops

@@ -15,6 +15,8 @@ func TestMatch(t *testing.T) {
 		{"**/foo", []string{"foo", "a/foo"}, []string{"afoo", "foo/a"}},
 		{"**/foo*", []string{"foo", "a/foob"}, []string{"foo/b"}},
 		{"**/*foo*", []string{"afoob", "x/foo"}, []string{"foo/x"}},
+		{"**/x*.go", []string{"x.go", "a/xy.go"}, []string{"x.gox", "ax.go", "x/a.go", "x"}},
+		{"**/ab*ba", []string{"abba", "x/ab_ba"}, []string{"aba", "ab/ba"}},
 		{"a/*", []string{"a/b"}, []string{"a/b/c", "a", "b/b"}},
 		{"a/**", []string{"a/b", "a/b/c"}, []string{"a", "ab"}},
 		{"a/**/b", []string{"a/b", "a/x/b", "a/x/y/b"}, []string{"a/xb", "ab"}},
