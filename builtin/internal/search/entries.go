@@ -142,4 +142,3 @@ func (t *keptTree) remove(e *dirent) {
 		t.drop(e)
 	}
 }
-
