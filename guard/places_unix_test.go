@@ -30,6 +30,7 @@ func TestPlaces(t *testing.T) {
 		{"cd src && for i in 1 2; do " + all + "; done", Allow},
 		{"cd src && echo $(" + all + ")", Allow},
 		{"x=$(cd src && " + all + ")", Allow},
+		{"x=$(cd src || exit; " + all + ")", Allow},
 		{"cd src && bash -c '" + all + "'", Allow},
 		{"bash -c 'cd src && " + all + "'", Allow},
 		{"cd src && timeout 5 " + all, Allow},
@@ -37,6 +38,8 @@ func TestPlaces(t *testing.T) {
 		{all, Ask},
 		{"cd src; " + all, Ask},
 		{"cd src\n" + all, Ask},
+		{"cd src && x=$(cd ..\n" + all + ")", Ask},
+		{"cd src && cat <(cd ..\n" + all + ")", Ask},
 		{"cd src || " + all, Ask},
 		{"cd src || true; " + all, Ask},
 		{"cd src || exit 1 2; " + all, Ask}, // bash goes on: too many arguments

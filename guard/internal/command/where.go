@@ -162,11 +162,17 @@ func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 // the like, all of which begin where the node does.
 func (t *itinerary) nested(n syntax.Node, in []Place) {
 	syntax.Walk(n, func(n syntax.Node) bool {
-		s, ok := n.(*syntax.Stmt)
-		if ok {
-			t.stmt(s, in)
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			t.list(n.Stmts, in)
+		case *syntax.ProcSubst:
+			t.list(n.Stmts, in)
+		case *syntax.Stmt:
+			t.stmt(n, in)
+		default:
+			return true
 		}
-		return !ok
+		return false
 	})
 }
 
