@@ -60,6 +60,7 @@ func TestChallenge(t *testing.T) {
 		{"too few rights", "", &Error{Kind: Insufficient, Reason: "none", Scope: "read"}, 403, `Bearer realm="toolhost", error="insufficient_scope", error_description="none", scope="read"`},
 		{"not to be told", "", refuse(Unavailable, "later"), 503, `Bearer realm="toolhost"`},
 		{"another error", "", errors.New("x"), 401, `Bearer realm="toolhost"`},
+		{"what a long token claims", "", refuse(Invalid, "%s", strings.Repeat("x", MaxBearer)), 401, `Bearer realm="toolhost", error="invalid_token", error_description="` + strings.Repeat("x", maxDescription) + `..."`},
 		{"what would end the parameter", "", refuse(Invalid, "a\"b\\c\r\nX: d\x80é"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="a'b'c''X: d''"`},
 	}
 	for _, tt := range tests {

@@ -71,7 +71,7 @@ func Challenge(err error, metadata string) string {
 		if e.Kind == Insufficient {
 			code = "insufficient_scope"
 		}
-		params = append(params, `error="`+code+`"`, `error_description="`+quotable(e.Reason)+`"`)
+		params = append(params, `error="`+code+`"`, `error_description="`+quotable(shortened(e.Reason))+`"`)
 	}
 	if e != nil && e.Scope != "" {
 		params = append(params, `scope="`+quotable(e.Scope)+`"`)
@@ -80,6 +80,17 @@ func Challenge(err error, metadata string) string {
 		params = append(params, `resource_metadata="`+quotable(metadata)+`"`)
 	}
 	return "Bearer " + strings.Join(params, ", ")
+}
+
+// maxDescription bounds what a header says of a refusal, in characters: it can repeat what a token claims, and clients
+// bound the headers that they take. The body says all of it.
+const maxDescription = 200
+
+func shortened(reason string) string {
+	if r := []rune(reason); len(r) > maxDescription {
+		return string(r[:maxDescription]) + "..."
+	}
+	return reason
 }
 
 // quotable leaves what may stand in the parameters of a challenge: printable ASCII without quote and backslash
