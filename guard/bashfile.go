@@ -15,8 +15,8 @@ import (
 func (l *line) words() {
 	for _, s := range l.analysis.Commands {
 		reads, writes := s.Paths()
-		if len(reads)+len(writes) == 0 && !searchesText(s.Name) {
-			reads = s.Mentions()
+		if s.Vague() || len(reads)+len(writes) == 0 && !searchesText(s.Name) {
+			reads = append(reads, s.Mentions()...)
 		}
 		dirs := l.standsIn(s.Places)
 		for _, t := range l.targets(reads, dirs, reading) {

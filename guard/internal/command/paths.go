@@ -17,10 +17,10 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 		if p.has("i in-place") {
 			return files, files
 		}
-		return files, nil
+		return append(p.values("f file"), files...), nil
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
-		_, files, _ := awkParse(c)
-		return files, nil
+		_, files, p := awkParse(c)
+		return append(p.values("f file E exec i include"), files...), nil
 	case "find", "gfind", "bfs":
 		return c.findPaths()
 	case "fd", "fdfind", "git", "tar":
@@ -130,16 +130,30 @@ func (c Simple) findPaths() (readsFrom, writesTo []Word) {
 	return readsFrom, writesTo
 }
 
+// Vague reports whether the operands of a program may name files in ways that
+// [Simple.Paths] does not know, beside the options that it does.
+func (c Simple) Vague() bool {
+	p, ok := programs[c.Name]
+	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"
+}
+
 // Mentions returns every text among the arguments that could name a file for a
 // program that is not known: the arguments themselves, what follows "=", "@" or
-// an option letter in them (`--file=.env`, `-d @.env`, `-f.env`). A deny rule
-// for a file can be held against these; what echo and printf print is left out.
+// an option letter in them (`--file=.env`, `-d @.env`, `-f.env`), and the parts
+// of lists (`-v .env:/x`, `src=.env,dst=x`). A deny rule for a file can be held
+// against these; what echo and printf print is left out.
 func (c Simple) Mentions() []Word {
 	if len(c.Args) < 2 || oneOf(c.Name, "echo printf") {
 		return nil
 	}
 	out := make([]Word, 0, len(c.Args))
 	for _, word := range c.Args[1:] {
+		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && isName(scheme) {
+			if scheme == "file" {
+				out = append(out, Word{Text: path, Static: word.Static, single: word.single})
+			}
+			continue // an address
+		}
 		out = append(out, word)
 		add := func(text string) {
 			if text != "" && text != word.Text {
@@ -151,6 +165,11 @@ func (c Simple) Mentions() []Word {
 		}
 		if rest, ok := strings.CutPrefix(word.Text, "@"); ok {
 			add(rest)
+		}
+		if strings.ContainsAny(word.Text, ":,;") && !strings.ContainsAny(word.Text, " \t\n") {
+			for piece := range strings.FieldsFuncSeq(word.Text, func(r rune) bool { return strings.ContainsRune("=:,;@<", r) }) {
+				add(piece)
+			}
 		}
 		if len(word.Text) > 2 && word.Text[0] == '-' && word.Text[1] != '-' {
 			add(word.Text[2:])

@@ -79,6 +79,8 @@ func TestPaths(t *testing.T) {
 		{"sed -i s/a/b/ a b", "a b", "a b"},
 		{"sed -e p -i.bak a", "a", "a"},
 		{"awk -F: '{print}' a", "a", ""},
+		{"awk -f p a", "p a", ""},
+		{"sed -n -f p a", "p a", ""},
 		{"cp a b c", "a b", "c"},
 		{"cp -t d a b", "a b", "d"},
 		{"mv a b", "a", "b a"},
@@ -153,6 +155,10 @@ func TestMentions(t *testing.T) {
 		{"foo -d@.env", "-d@.env @.env .env"},
 		{"echo .env", ""},
 		{"git add .env", "add .env"},
+		{"foo -v .env:/x", "-v .env:/x .env /x"},
+		{"foo src=.env,dst=x", "src=.env,dst=x .env,dst=x src .env dst x"},
+		{"foo 'see: .env'", "see: .env"},
+		{"foo https://h/.env file:///x/.env", "/x/.env"},
 	}
 	for _, tt := range tests {
 		if got := list(Analyze(tt.text).Commands[0].Mentions()); got != tt.want {

@@ -167,6 +167,16 @@ func (p parsed) has(names string) bool {
 	return false
 }
 
+// values returns the values that the options, separated by spaces, were given.
+func (p parsed) values(names string) (words []Word) {
+	for _, o := range p.options {
+		if o.has && oneOf(o.name, names) {
+			words = append(words, o.value)
+		}
+	}
+	return words
+}
+
 // hasStartOf is like has, but also takes the start of a long name for it:
 // programs accept abbreviations, of options this package does not list too.
 func (p parsed) hasStartOf(names string) bool {
