@@ -272,6 +272,12 @@ func allows(b browser, c *consoleHost) {
 func denies(b browser, c *consoleHost) {
 	result := c.begin(b.T, "Bash", `{"command":"git push origin main"}`)
 	b.shows(".question", "git push")
+	// What has no effect leaves the question as it was.
+	const decide = `document.querySelector('.question .deny input[name="decision"]').value = %s`
+	eval[string](b, decide, "nonsense")
+	b.until(`(document.querySelector(".question .deny button").click(), document.querySelector("#say").textContent.includes("No decision was given"))`)
+	b.until(`[...document.querySelectorAll(".question button")].every((button) => !button.disabled)`)
+	eval[string](b, decide, "deny")
 	b.enter(`.question input[name="reason"]`, "open a pull request")
 	b.answer(".deny button")
 	b.shows(".settled", "was denied")

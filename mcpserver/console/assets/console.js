@@ -152,6 +152,7 @@ document.addEventListener("submit", async (e) => {
   try {
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Console": "1" } });
     say(await textOf(answer), !answer.ok);
+    if (!answer.ok) for (const b of buttons) b.disabled = false; // it stands, unless the list takes it away
   } catch {
     say("The host does not answer. Nothing is known to have been done.", true);
     for (const b of buttons) b.disabled = false;
