@@ -74,6 +74,8 @@ func TestPlaces(t *testing.T) {
 		{"cd src x && " + all, Ask},
 		{"cd $X && " + all, Ask},
 		{"exit; " + all, Ask},
+		{"ln -sfn / src && cd src && " + all, Ask},
+		{"cd src && ln -s / x && " + all, Allow},
 		{"c\\d src; " + all, Ask},
 	}
 	_, ws := workspace(t)

@@ -92,6 +92,8 @@ var separatorRows = []row{
 	{"rules: bash -c", "bash -c 'bash -c \"rm x\"'", "rm x", false},
 	{"threat: options of bash", "bash -norc -c 'rm x'", "rm x", false},
 	{"threat: options of bash", "bash -c + 'rm x'", "rm x", false},
+	{"threat: options of bash", "bash -n +n\"$x\" -c 'rm x'", "", true},
+	{"rules: here-string to a shell", "bash <<< 'rm x\\'", "rm x", false},
 	{"threat: options of bash", "bash -n +n -c 'rm x'", "rm x", false},
 	{"threat: options of bash", "bash -rcfile a -c 'rm x'", "rm x", true},
 	{"rules: static eval", "eval \"r\"'m x'", "rm x", false},

@@ -76,6 +76,9 @@ func (w *walker) findExec(c Simple, i int) int {
 		}
 		end++
 	}
+	if ended > 0 && c.Args[ended].prefix == ";" { // ';'$x
+		w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:ended], "{}"), nil, nil)
+	}
 	if end > start {
 		args := fill(c.Args[start:end], "{}")
 		if end < len(c.Args) && c.Args[end].Text == "+" {

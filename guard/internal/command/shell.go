@@ -51,7 +51,7 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 	for i < len(c.Args) {
 		word := c.Args[i]
 		if !word.Static {
-			if word.mayBeOption() {
+			if word.mayBeOption() || strings.HasPrefix(word.prefix, "+") {
 				w.undecided(true, c.Name+": a dynamic word stands where options are read: "+word.Text)
 				return 0, "", false
 			}
@@ -117,7 +117,7 @@ func (w *walker) here(redirs []*syntax.Redirect) (string, bool) {
 	switch from.Op {
 	case syntax.WordHdoc:
 		word := w.word(from.Word)
-		return word.Text, word.Static && !word.Home
+		return word.Text + "\n", word.Static && !word.Home // a backslash at its end joins nothing to it
 	case syntax.Hdoc, syntax.DashHdoc:
 		return heredoc(from)
 	}
@@ -191,10 +191,17 @@ func (w *walker) builtin(c Simple) {
 	}
 }
 
-// moves notes a change of directory.
+// relinks are the programs that put another directory in the place of one.
+const relinks = "ln gln mv cp mount rsync tar bsdtar unzip cpio"
+
+// moves notes a change of directory. Where it leads is not known if a command before
+// it may have put a link there.
 func (w *walker) moves() {
 	w.out.ChangesDir = true
 	w.out.moves++
+	for _, c := range w.out.Commands {
+		w.out.lost = w.out.lost || oneOf(c.Name, relinks)
+	}
 }
 
 // eval analyses the text that eval is given.

@@ -180,7 +180,8 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 		e.param(p, first, false)
 	case *syntax.ProcSubst: // a path such as /dev/fd/63
 		e.unknown()
-		if first {
+		e.single = e.single && len(p.Stmts) > 0 // <() is no word at all
+		if first && e.single {
 			e.text.WriteString("/dev/fd/")
 			e.end = e.text.Len()
 		}
