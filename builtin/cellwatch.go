@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
+
+	"toolhost/guard/sandbox"
 )
 
 // maxCellWatches is how many directories are watched for one cell, those nearest to the roots: a user has 65,536 inotify
@@ -17,7 +19,8 @@ const maxCellWatches = 1024
 // out of reach of the commands that run. It returns when the watch of the cell is closed.
 func (cs *cells) follow(c *cell) {
 	defer close(c.followed)
-	if c.policy.DeniesFiles() {
+	deep := c.policy.DeniesFiles() && c.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
+	if deep {
 		for _, root := range c.paths.Writable {
 			if root != c.policy.Scratch() { // all of it is the caller's own
 				cs.survey(c, root)
@@ -31,7 +34,7 @@ func (cs *cells) follow(c *cell) {
 				return
 			}
 			if event.Has(fsnotify.Create) {
-				cs.appeared(c, event.Name)
+				cs.appeared(c, event.Name, deep)
 			} else if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
 				cs.gone(c, event.Name)
 			}
@@ -73,15 +76,15 @@ func (cs *cells) watch(c *cell, dir string) bool {
 	return c.watchFor(dir)
 }
 
-// appeared covers a path if it is denied; in a directory that is not, it looks for what is.
-func (cs *cells) appeared(c *cell, path string) {
+// appeared covers a path if it is denied; in a directory that is not, it looks for what is if it is to look deep.
+func (cs *cells) appeared(c *cell, path string, deep bool) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return
 	}
 	if cs.knows(c, path, info) || c.policy.Hidden(path, info.IsDir()) {
 		cs.cover(c, path)
-	} else if info.IsDir() && c.policy.DeniesFiles() && filepath.Base(path) != ".git" {
+	} else if deep && info.IsDir() && filepath.Base(path) != ".git" {
 		cs.survey(c, path)
 	}
 }

@@ -53,7 +53,9 @@
 //     that a command running at that moment exchanges.
 //   - An allowed host is a way out for data.
 //   - What a command writes into the writable paths may be executed later by
-//     somebody outside: a build script, an edited package.json.
+//     somebody outside: a build script, an edited package.json, the settings of
+//     a git repository that lies deeper than the root ([GitConfigGuard]).
+//   - Commands of one sandbox can see, signal and trace each other.
 //   - A Unix socket that a host program binds while the sandbox runs, at a
 //     place that is not masked, until the next look (see [Policy].Sockets).
 package sandbox

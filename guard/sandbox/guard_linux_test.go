@@ -17,12 +17,13 @@ func TestExpel(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.policy()
-	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure")
+	write(t, f.ws+"/plain", "a file")
+	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure", f.ws+"/plain/rules")
 	s := start1(t, p)
 	if got, err := s.Expel(); got != nil || err != nil {
 		t.Fatalf("before anything: %v, %v", got, err)
 	}
-	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; mkdir -p absent/.claude .toolhost/deep; echo evil > absent/.claude/settings.json; rm .vscode; mkdir .vscode; ln -s "$OUT" .toolhost/out`)
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; rm plain; mkdir -p plain; echo evil > plain/rules; mkdir -p absent/.claude .toolhost/deep; echo evil > absent/.claude/settings.json; rm .vscode; mkdir .vscode; ln -s "$OUT" .toolhost/out`)
 	got, err := s.Expel()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestExpel(t *testing.T) {
 		}
 	}
 	slices.Sort(paths)
-	if got, want := strings.Join(paths, " "), ".mcp.json .toolhost .vscode absent/.claude"; got != want {
+	if got, want := strings.Join(paths, " "), ".mcp.json .toolhost .vscode absent/.claude plain/rules"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
 	for _, name := range []string{".mcp.json", ".toolhost", "absent/.claude"} {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // guarded is a protected path that mounts cannot hold: it was absent at the
@@ -32,7 +33,7 @@ func unheld(p Policy) []guarded {
 			if link, err = os.Readlink(path); err != nil {
 				continue
 			}
-		case err == nil || !errors.Is(err, fs.ErrNotExist):
+		case err == nil || !missing(err):
 			continue
 		}
 		for _, root := range p.Writable {
@@ -43,6 +44,12 @@ func unheld(p Policy) []guarded {
 		}
 	}
 	return list
+}
+
+// missing reports whether an error says that nothing has that name, be it because
+// a file is in the place of a directory.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // An Intrusion is a protected path that has appeared, or a protected symbolic
@@ -81,7 +88,7 @@ func (s *Sandbox) Expel() ([]Intrusion, error) {
 // expel moves an intrusion away and returns its new name, or "" if there is
 // none.
 func (g guarded) expel() (moved string, err error) {
-	if _, err := os.Lstat(g.path); errors.Is(err, fs.ErrNotExist) && g.link == "" {
+	if _, err := os.Lstat(g.path); missing(err) && g.link == "" {
 		return "", nil // wherever links may lead: nobody who uses the name finds anything
 	}
 	root, err := os.OpenRoot(g.root) // no link in the path can lead us out of it
