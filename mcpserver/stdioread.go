@@ -6,47 +6,101 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// A stdioReader takes the messages of a client in their order. One goroutine at a time leads: it reads. When it has read a
-// request, it lets another lead and runs the request itself. So nobody has to be woken between a message and its answer,
-// and the reader still never waits for a call.
+// A stdioReader takes the messages of a client in their order. One goroutine at a time leads: it reads, and runs the request
+// that it has read. When more input waits already, or the request takes longer than [mostLed], another leads meanwhile. So
+// nobody has to be woken between a message and its answer, and no message waits for a call.
 type stdioReader struct {
 	conn  *stdioConn
 	in    *bufio.Reader
 	lead  chan struct{} // received by a goroutine that is to lead
 	idle  atomic.Int32  // how many goroutines wait for that
 	ended chan error    // gets why the input ended, nil at its end
+
+	mu      sync.Mutex
+	led     int  // how many requests were run by who led
+	running bool // one runs, and nobody reads
+	watched bool // a goroutine looks how long it does
 }
 
 func newStdioReader(c *stdioConn, in io.Reader) *stdioReader {
 	return &stdioReader{conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan struct{}), ended: make(chan error, 1)}
 }
 
-// maxIdle is how many goroutines wait to lead. A new one would do as well, but its stack would have to grow first.
-const maxIdle = 4
+const (
+	// mostLed is about how long a request may run while nobody reads. Most reads and edits of files take a quarter of it.
+	mostLed = time.Millisecond
+	// mostRest is for how many times mostLed nothing may run until nobody looks any more.
+	mostRest = 50
+	// maxIdle is how many goroutines wait to lead. A new one would do as well, but its stack would have to grow first.
+	maxIdle = 4
+)
 
-// follow leads, runs what it took, and waits to lead again.
+// follow leads until another does, waits to lead again, and returns when the input has ended or nobody needs it.
 func (r *stdioReader) follow() {
-	for {
+	for leads := true; leads || r.wait(); {
 		run, err := r.next()
-		switch {
-		case err == nil:
-			r.pass()
-		case errors.Is(err, io.EOF):
-			r.ended <- nil
-		default:
-			r.ended <- fmt.Errorf("reading the input: %w", err)
-		}
-		if run != nil {
-			run()
-		}
-		if err != nil || !r.wait() {
+		if err != nil {
+			r.end(err)
+			if run != nil {
+				run()
+			}
 			return
 		}
+		if r.in.Buffered() > 0 {
+			r.pass()
+			run()
+			leads = false
+		} else {
+			leads = r.runLeading(run)
+		}
+	}
+}
+
+// runLeading runs a request, and reports whether this goroutine still leads then.
+func (r *stdioReader) runLeading(run func()) bool {
+	r.mu.Lock()
+	r.led++
+	r.running = true
+	if !r.watched {
+		r.watched = true
+		go r.watch()
+	}
+	r.mu.Unlock()
+	run()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	leads := r.running
+	r.running = false
+	return leads
+}
+
+// watch lets another goroutine lead when a request takes long, and returns when there is nothing to look at for a while.
+func (r *stdioReader) watch() {
+	tick := time.NewTicker(mostLed)
+	defer tick.Stop()
+	for seen, rest := 0, 0; rest < mostRest; rest++ {
+		select {
+		case <-tick.C:
+		case <-r.conn.ctx.Done():
+			return // what runs is cancelled, and nothing more is taken
+		}
+		r.mu.Lock()
+		switch {
+		case r.led != seen:
+			seen, rest = r.led, 0
+		case r.running:
+			r.running = false
+			r.pass()
+		}
+		r.watched = rest+1 < mostRest
+		r.mu.Unlock()
 	}
 }
 
@@ -71,6 +125,15 @@ func (r *stdioReader) wait() bool {
 	case <-r.conn.ctx.Done():
 		return false
 	}
+}
+
+// end tells why there is no more input.
+func (r *stdioReader) end(err error) {
+	if errors.Is(err, io.EOF) {
+		r.ended <- nil
+		return
+	}
+	r.ended <- fmt.Errorf("reading the input: %w", err)
 }
 
 // next handles messages up to the next request, which is returned to be run. Both may be returned: a request and the
