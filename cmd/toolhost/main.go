@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -18,12 +19,10 @@ import (
 	"toolhost/mcpserver/console"
 )
 
-// ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides how
-// much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be a sixth of the cost of a
-// call. A higher GOGC would do that too, and would let the heap of a large index grow as many times.
-var ballast []byte
-
-// ballastLen lets twice as much garbage gather, in bytes.
+// ballastLen is the size, in bytes, of memory that is never touched, and so never taken from the machine, but counts when
+// the collector decides how much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be
+// a sixth of the cost of a call. A higher GOGC would do that too, and would let the heap of a large index grow as many
+// times.
 const ballastLen = 12 << 20
 
 // version is set by the linker for releases.
@@ -35,10 +34,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
 	}
+	var ballast []byte
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, ballastLen)
 	}
-	os.Exit(run(os.Args[1:]))
+	code := run(os.Args[1:])
+	runtime.KeepAlive(ballast)
+	os.Exit(code)
 }
 
 func run(args []string) int {
