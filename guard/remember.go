@@ -3,11 +3,15 @@ package guard
 import (
 	"slices"
 	"strings"
+
+	"toolhost/guard/internal/command"
 )
 
 // AllowRules are the narrowest rules that would allow what the verdict asks for: exactly these commands,
 // exactly these files. There are none where no rule can: what an ask rule or a built-in rule keeps asking
-// for, and texts that a rule would take for a wildcard.
+// for, and texts that a rule would take for more than this command: wildcards, words
+// that are something else at each run, and what is several commands once its quotes
+// are gone.
 func (v Verdict) AllowRules() []string {
 	var rules []string
 	for _, p := range v.Parts {
@@ -32,7 +36,7 @@ func (p Part) allowRule() string {
 	}
 	switch verb {
 	case "run":
-		if strings.Contains(what, "*") || strings.HasSuffix(what, ":") {
+		if strings.Contains(what, "*") || strings.HasSuffix(what, ":") || !standsForItself(what) {
 			return ""
 		}
 		return "Bash(" + what + ")"
@@ -42,6 +46,22 @@ func (p Part) allowRule() string {
 		return "Edit(/" + escapePattern(what) + ")"
 	}
 	return ""
+}
+
+// standsForItself reports whether the text of a command, which has lost its quotes,
+// is the same command and no other when it is a line of its own: `make ';' reboot`
+// is not, nor is `rm $f`, or the {} of xargs and find.
+func standsForItself(text string) bool {
+	a := command.Analyze(text)
+	if strings.Contains(text, "{}") || len(a.Commands) == 0 || len(a.Reads)+len(a.Writes) > 0 {
+		return false
+	}
+	for _, s := range a.Commands[1:] {
+		if s.Outer < 0 {
+			return false
+		}
+	}
+	return a.Commands[0].Text == text && !a.Commands[0].Dynamic()
 }
 
 // escapePattern makes a path stand for itself in a gitignore pattern.
