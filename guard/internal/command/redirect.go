@@ -1,0 +1,66 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// redirect lists the file of a redirection.
+func (w *walker) redirect(r *syntax.Redirect) {
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		name := strings.Trim(r.N.Value, "{}")
+		w.variableName("a redirection", Word{Text: name, Static: true})
+		w.setsVariable(name, "0")
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return
+	case syntax.DplIn, syntax.DplOut:
+		// In `>&-rm x` bash closes the descriptor and runs rm; to the parser "-rm" is a file.
+		if s := w.source(r.Word); len(s) > 1 && s[0] == '-' {
+			w.undecided(true, "a word right after a descriptor is closed: "+s)
+		}
+		// `>&f` is a file when f is no descriptor: a number, one to move ("3-"), or "-".
+		if v := r.Word.Lit(); v != "" && strings.Trim(v, "0123456789-") == "" {
+			return
+		}
+	}
+	words := w.words([]*syntax.Word{r.Word})
+	for i := range words {
+		words[i].places = w.standing
+	}
+	switch r.Op {
+	case syntax.DplOut:
+		w.twice(words)
+		w.out.Writes = append(w.out.Writes, words...)
+	case syntax.RdrIn, syntax.DplIn:
+		w.out.Reads = append(w.out.Reads, words...)
+	case syntax.RdrInOut:
+		w.out.Reads = append(w.out.Reads, words...)
+		w.out.Writes = append(w.out.Writes, words...)
+	default:
+		w.out.Writes = append(w.out.Writes, words...)
+	}
+}
+
+// twice judges the file of `>&f`, which bash (5.2) expands a second time:
+// ls >&'$(rm x)' runs rm.
+func (w *walker) twice(words []Word) {
+	for _, word := range words {
+		if !word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n") {
+			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
+		}
+	}
+}
+
+// descriptors looks for {name[subscript]} right before a redirection, where bash
+// evaluates the subscript. The parser knows only subscripts without expansions.
+func (w *walker) descriptors(call *syntax.CallExpr) {
+	for _, arg := range call.Args {
+		end := int(arg.End().Offset())
+		if end < len(w.text) && strings.IndexByte("<>", w.text[end]) >= 0 && strings.HasSuffix(w.source(arg), "]}") {
+			w.undecided(true, "a redirection of a name that bash evaluates: "+w.source(arg))
+		}
+	}
+}
