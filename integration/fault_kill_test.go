@@ -181,7 +181,7 @@ func killedRound(t *testing.T, g *ground, all []*victim) int {
 			v.check(t, g.path(v.name))
 		}
 	}
-	g.checkHistory(t, g.path("renamed")) // of the others it takes longer, see there
+	g.checkHistory(t, g.path("renamed"), "--limit", fmt.Sprint(max(count, lately))) // of the others it takes longer, see there
 	for _, v := range all {
 		if v.inPlace {
 			g.mend(v)
@@ -225,14 +225,17 @@ func (g *ground) mend(v *victim) {
 	})
 }
 
+// lately is how many changes a round looks back at least; those before were looked at before.
+const lately = 100
+
 // checkHistory holds that every change below a path has ended, that those of a file are a chain, and that its end is what the file
 // holds. Being a start like any other, it makes whole first what was torn. Where a file has several names the command looks through the
 // whole machine for them.
-func (g *ground) checkHistory(t *testing.T, below string) {
+func (g *ground) checkHistory(t *testing.T, below string, flags ...string) {
 	t.Helper()
 	var all []change
 	eventually(t, func() string { // see tidy
-		all = g.history("--path", below)
+		all = g.history(append(flags, "--path", below)...)
 		if i := slices.IndexFunc(all, func(c change) bool { return c.State == "pending" }); i >= 0 {
 			return fmt.Sprintf("change %s of %s is pending", all[i].ID, all[i].Path)
 		}
@@ -288,7 +291,7 @@ func TestFaultKillUndo(t *testing.T) {
 		if _, dead := g.undoLast(t, path, took/4+rand.N(took)); dead {
 			killed++
 		}
-		g.checkHistory(t, path)
+		g.checkHistory(t, path, "--limit", fmt.Sprint(lately))
 		if n, err := v.number(get(t, path)); err != nil || n > 1 {
 			t.Errorf("%s holds number %d, %v", v.name, n, err)
 		}
@@ -301,7 +304,7 @@ func TestFaultKillUndo(t *testing.T) {
 func (g *ground) undoLast(t *testing.T, path string, after time.Duration) (took time.Duration, killed bool) {
 	t.Helper()
 	last := ""
-	for _, c := range g.history("--path", path) {
+	for _, c := range g.history("--path", path, "--limit", fmt.Sprint(lately)) {
 		if c.State == "done" {
 			last = c.ID
 			break
