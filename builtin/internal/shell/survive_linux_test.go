@@ -203,9 +203,15 @@ func TestWarmShellsTakeNoOrders(t *testing.T) {
 	awaitWarm(t, r)
 	tag := newTag()
 	order := message("/", "sleep "+tag)
-	text := `for p in /proc/[0-9]*; do [ ${p#/proc/} != $$ ] && grep -qz -- ^--norc$ $p/cmdline && { echo found; printf %s '` + order + `' > $p/fd/3; }; done 2>/dev/null
+	var waiting []string
+	r.mu.Lock()
+	for _, s := range r.pool.warm {
+		waiting = append(waiting, fmt.Sprintf("/proc/%d", s.proc.(*supervised).leader))
+	}
+	r.mu.Unlock()
+	text := `for p in ` + strings.Join(waiting, " ") + `; do [ $p != /proc/$$ ] && { echo found; printf %s '` + order + `' > $p/fd/3; }; done 2>/dev/null
 		for i in {1..50}; do grep -lz '^` + tag + `$' /proc/[0-9]*/cmdline && break; done 2>/dev/null`
-	if got := run(t, r, Command{Text: text}); !strings.HasPrefix(got.Text, "found\nfound\n") || strings.Contains(got.Text, "cmdline") {
+	if got := run(t, r, Command{Text: text}); !strings.HasPrefix(got.Text, "found\n") || strings.Contains(got.Text, "cmdline") {
 		t.Errorf("got %+v", got)
 	}
 	checkGone(t, tag)
