@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,10 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		if isNull(value) && !slices.Contains(b.schema.Required, name) {
 			continue // models send null for "not given"
 		}
-		value, err := coerce(value, prop)
+		err := whole(value)
+		if err == nil {
+			value, err = coerce(value, prop)
+		}
 		if err == nil {
 			err = json.Unmarshal(value, in.Field(b.fields[name]).Addr().Interface())
 		}
@@ -152,6 +156,24 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 		return m, nil // the whole object, sent as a string
 	}
 	return nil, fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
+}
+
+// surrogates are escapes of halves of a character: a high one, a low one, or any other escape, so that a backslash is not
+// taken for the beginning of one.
+var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+
+// whole refuses half of a character, which would be decoded as another one: what is written must be what was sent.
+func whole(raw json.RawMessage) error {
+	if !bytes.Contains(raw, []byte(`\u`)) {
+		return nil
+	}
+	const half = len(`\ud800`)
+	for _, at := range surrogates.FindAllIndex(raw, -1) {
+		if at[1]-at[0] == half {
+			return fmt.Errorf("%s is half of a character, and its other half is missing: send the whole character", raw[at[0]:at[1]])
+		}
+	}
+	return nil
 }
 
 // coerce turns a string that spells a number, a boolean or a list into that value, where the schema wants one.

@@ -51,6 +51,7 @@ func TestBind(t *testing.T) {
 		{"null for not given", `{"file_path":"a","offset":null}`, boundInput{FilePath: "a"}},
 		{"an empty choice is none", `{"file_path":"a","mode":""}`, boundInput{FilePath: "a"}},
 		{"a pointer", `{"file_path":"a","head_limit":"3"}`, boundInput{FilePath: "a", Head: &three}},
+		{"a character in two halves, and what only looks like one", `{"file_path":"\ud83d\uDE00\\ud83d"}`, boundInput{FilePath: "😀\\ud83d"}},
 		{"the whole object as a string", `"{\"file_path\":\"a\"}"`, boundInput{FilePath: "a"}},
 	}
 	for _, test := range tests {
@@ -92,6 +93,9 @@ func TestBindRefuses(t *testing.T) {
 		{"no such choice", `{"file_path":"a","mode":"maybe"}`, []string{"mode:", `"maybe"`, "on, off"}},
 		{"an unknown field, and the one that was meant", `{"path":"a"}`, []string{`"path" is no field`, "did you mean file_path?", "file_path is missing"}},
 		{"a slip of the pen", `{"file_path":"a","ofset":1}`, []string{`"ofset"`, "did you mean offset?"}},
+		{"half a character", `{"file_path":"a\ud83d"}`, []string{`file_path: \ud83d is half of a character`}},
+		{"the other half", `{"file_path":"\\\uDE00"}`, []string{`file_path: \uDE00 is half of a character`}},
+		{"halves in the wrong order", `{"file_path":"\ude00\ud83d"}`, []string{`\ude00 is half`}},
 		{"a long name", `{"file_path":"a","` + strings.Repeat("offset", 1000) + `":1}`, []string{`"offsetoffset`, `…" is no field of`}},
 		{"a long value", `{"file_path":"a","offset":"` + strings.Repeat("é", 1000) + `"}`, []string{`the string "` + strings.Repeat("é", 39) + "… came"}},
 		{"very many names", `{"file_path":"a"` + strings.Repeat(`,"x":1`, 3) + manyNames(1000) + `}`, []string{"what follows was not looked at"}},

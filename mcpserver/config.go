@@ -54,6 +54,8 @@ type Config struct {
 	StrictScope bool
 	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
 	SessionArgument bool
+	// Structured says which clients get the structure of results.
+	Structured Structured
 	// Extension is what a program serves beside the tools of this host.
 	Extension Extension
 	// Observers see every call. They must not block.

@@ -3,7 +3,10 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -55,8 +58,12 @@ func (f *fault) response() mcp.JSONRPCError {
 func openEnvelope(message []byte) (m envelope, f *fault) {
 	err := json.Unmarshal(message, &m)
 	switch trimmed := bytes.TrimSpace(message); {
-	case err == nil && m.Method != "" && !usableID(m.ID):
-		return m, &fault{code: mcp.INVALID_REQUEST, text: "the id of a request must be a string or a number"}
+	case !utf8.Valid(message): // decoding it would put other characters in their place
+		return m, &fault{id: usable(m.ID), code: mcp.PARSE_ERROR, text: "the message is not valid UTF-8"}
+	case err == nil && m.Method != "" && (m.Result != nil || m.Error != nil):
+		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "a message with a method is a request and has neither result nor error"}
+	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
+		return m, &fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d", largestID)}
 	case err == nil:
 		return m, nil
 	case !json.Valid(message):
@@ -69,14 +76,24 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 	}
 	_ = json.Unmarshal(message, &loose) // without an id the answer's is null
 	return m, &fault{
-		id: loose.ID, code: mcp.INVALID_REQUEST,
+		id: usable(loose.ID), code: mcp.INVALID_REQUEST,
 		text: "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects",
 	}
 }
 
-// usableID reports whether a request may have this id; a notification has none.
-func usableID(id json.RawMessage) bool {
-	return id == nil || id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9'
+// largestID is the largest number that an id may be. Larger ones would come back changed, since the library and most clients
+// keep them in 64-bit floating-point numbers.
+const largestID = 1<<53 - 1
+
+// usable is an id that a request may have, and that it is answered with; nil when it is none.
+func usable(id json.RawMessage) json.RawMessage {
+	if len(id) > 0 && id[0] == '"' {
+		return id
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n < -largestID || n > largestID {
+		return nil
+	}
+	return id
 }
 
 // misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no

@@ -93,7 +93,7 @@ func (c *reception) record(r *http.Request, err error) {
 	if cause := errors.Unwrap(err); cause != nil {
 		text += ": " + cause.Error()
 	}
-	c.refused.record(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
+	c.refused.fromPeer(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
 }
 
 // watch ends the background tasks of a credential when it is taken back. Its requests end by themselves: see [hold].

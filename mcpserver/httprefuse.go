@@ -35,8 +35,21 @@ func newRefusals(h *Host) *refusals {
 	return &refusals{host: h, lines: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst)}
 }
 
+// admissionTool stands in the log in the place of a tool for a request that was refused for want of room.
+const admissionTool = "(admission)"
+
+// fromPeer is record for a request over HTTP.
+func (c *refusals) fromPeer(r *http.Request, rec audit.Record) {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	rec.Scope, rec.Source = "http", from
+	c.record(rec)
+}
+
 // record writes a line for a refused request, which is completed. The next line tells how many were left out.
-func (c *refusals) record(r *http.Request, rec audit.Record) {
+func (c *refusals) record(rec audit.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.lines.Allow() {
@@ -47,11 +60,7 @@ func (c *refusals) record(r *http.Request, rec audit.Record) {
 		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.unsaid)
 	}
 	c.unsaid = 0
-	from, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		from = r.RemoteAddr
-	}
-	rec.Time, rec.Scope, rec.Verdict, rec.Source = time.Now(), "http", guard.Deny.String(), from
+	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
 	if err := c.host.audit.Write(rec); err != nil {
 		c.host.log.Error("a refused request could not be recorded", "error", err)
 	}
@@ -86,7 +95,7 @@ func (r *rejection) send(w http.ResponseWriter, m envelope) {
 // and by how much, is what the owner wants to know afterwards.
 func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m envelope, no *rejection) {
 	if no.full {
-		d.crowded.record(r, audit.Record{Principal: who.Principal, Tool: "(admission)", Rule: "limits", Error: no.text})
+		d.crowded.fromPeer(r, audit.Record{Principal: who.Principal, Tool: admissionTool, Rule: "limits", Error: no.text})
 	}
 	no.send(w, m)
 }

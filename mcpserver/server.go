@@ -125,7 +125,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if own != nil {
 		return own.answer(reply), nil
 	}
-	return toResult(s.host.tellSession(reply)), nil
+	result := toResult(s.host.tellSession(reply))
+	if !s.host.cfg.Structured.to(clientName(ctx, req)) {
+		result.StructuredContent = nil
+	}
+	return result, nil
 }
 
 // progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.

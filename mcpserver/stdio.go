@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/audit"
 )
 
 // How long a stdio host lets calls finish before it ends them.
@@ -28,7 +30,7 @@ const (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), calls: map[string]*stdioCall{}}
+	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
 	defer c.out.close()
 	if err := s.mcp.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
@@ -66,6 +68,7 @@ type stdioConn struct {
 	server  *Server
 	session *stdioSession
 	out     *lineWriter
+	crowded *refusals       // for want of room
 	ctx     context.Context // done when the host closes
 
 	mu       sync.Mutex
@@ -131,6 +134,9 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	call := &stdioCall{cancel: cancel, size: len(line)}
 	if err := c.admit(string(m.ID), call); err != nil {
 		cancel(err)
+		if !errors.Is(err, errTaken) {
+			c.crowded.record(audit.Record{Principal: LocalPrincipal, Scope: "stdio", Tool: admissionTool, Rule: "limits", Error: err.Error()})
+		}
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
 		return nil
 	}
@@ -149,11 +155,14 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	}
 }
 
+// errTaken refuses a request whose id could not be told from another's.
+var errTaken = errors.New("a request with this id is still running")
+
 func (c *stdioConn) admit(id string, call *stdioCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.calls[id]; ok {
-		return fmt.Errorf("a request with the id %s is still running", id)
+		return fmt.Errorf("%w: %s", errTaken, id)
 	}
 	if len(c.calls) >= MaxInFlight {
 		return fmt.Errorf("%d requests are in flight, no more are taken until some are answered", MaxInFlight)

@@ -94,6 +94,13 @@ func TestStdioMessages(t *testing.T) {
 		{"another version", `{"jsonrpc":"1.0","id":9,"method":"ping"}`, -32600, "9"},
 		{"an unknown method", `{"jsonrpc":"2.0","id":10,"method":"no/such"}`, -32601, "10"},
 		{"an unknown tool", toolCall(11, "Nothing", "{}"), -32602, "11"},
+		{"an id beyond 2^53", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, -32600, "null"},
+		{"an id that is no integer", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, -32600, "null"},
+		{"an id that no float holds", `{"jsonrpc":"2.0","id":1e400,"method":"ping"}`, -32600, "null"},
+		{"an id that is a list", `{"jsonrpc":"2.0","id":[1],"method":"ping"}`, -32600, "null"},
+		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":13,\"method\":\"ping\",\"params\":{\"x\":\"\xff\"}}", -32700, "13"},
+		{"a request with a result", `{"jsonrpc":"2.0","id":14,"method":"ping","result":{}}`, -32600, "14"},
+		{"a request with an error", `{"jsonrpc":"2.0","id":15,"method":"ping","error":{}}`, -32600, "15"},
 		{"a line that is too long", `{"jsonrpc":"2.0","id":12,"x":"` + strings.Repeat("x", MaxMessage) + `"}`, -32600, "null"},
 	}
 	for _, test := range tests {

@@ -23,6 +23,8 @@ type hostFlags struct {
 	observe  observeFlags
 	scopes   scopeFlags
 	console  consoleFlags
+
+	structured string
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
@@ -40,6 +42,11 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 // addState adds the flag of what outlives the process.
 func (f *hostFlags) addState(flags *pflag.FlagSet) {
 	flags.StringVar(&f.stateDir, "state-dir", "", "the `DIR` for results, read state, history and journals (default: $XDG_STATE_HOME/toolhost)")
+}
+
+// addStructured adds the flag of what is served to clients of MCP alone.
+func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
+	flags.StringVar(&f.structured, "structured", "auto", "who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
 }
 
 // config makes the host's configuration of the flags; names are further roots, given after the flags.
@@ -60,6 +67,11 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	f.console.apply(&cfg)
 	if err := shield(&cfg, f.observe.metrics.TokenFile); err != nil {
 		return mcpserver.Config{}, err
+	}
+	if f.structured != "" { // a command that serves no client of MCP has no such flag
+		if cfg.Structured, err = mcpserver.ParseStructured(f.structured); err != nil {
+			return mcpserver.Config{}, err
+		}
 	}
 	err = f.scopes.apply(&cfg)
 	return cfg, err

@@ -31,6 +31,7 @@ func stdioCommand() *cobra.Command {
 	}
 	flags.add(cmd)
 	flags.scopes.add(cmd.Flags())
+	flags.addStructured(cmd.Flags())
 	flags.console.add(cmd.Flags())
 	flags.observe.addServing(cmd.Flags())
 	return cmd
@@ -83,6 +84,7 @@ func httpCommand() *cobra.Command {
 	flags.console.add(cmd.Flags())
 	flags.observe.addServing(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
+	flags.addStructured(cmd.Flags())
 	flags.scopes.addStrict(cmd.Flags())
 	callers.add(cmd.Flags())
 	return cmd

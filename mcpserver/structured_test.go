@@ -1,0 +1,80 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestStructuredTo(t *testing.T) {
+	for name, want := range map[string]bool{
+		"":                              true,
+		"mcp":                           true,
+		"example-client":                true, // holds "amp", but not as a word
+		"inspector-cli":                 true,
+		"claude-code":                   false,
+		"claude-ai":                     false,
+		"codex-mcp-client":              false,
+		"Visual Studio Code - Insiders": false,
+		"cursor-vscode":                 false,
+		"opencode":                      false,
+		"@librechat/api-client":         false,
+		"gemini-cli-mcp-client":         false,
+		"Zed":                           false,
+	} {
+		if got := StructuredAuto.to(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+		if !StructuredAlways.to(name) || StructuredNever.to(name) {
+			t.Errorf("%q: always or never is not heeded", name)
+		}
+	}
+}
+
+func TestParseStructured(t *testing.T) {
+	for text, want := range map[string]Structured{"auto": StructuredAuto, "always": StructuredAlways, "never": StructuredNever} {
+		if got, err := ParseStructured(text); got != want || err != nil {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	if _, err := ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
+		t.Error(err)
+	}
+}
+
+// TestModelGetsTheText holds that a client which would show a model the structure instead of the text gets none, in both eras.
+func TestModelGetsTheText(t *testing.T) {
+	initialize := func(name string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, name)
+	}
+	modern := func(name string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"},"_meta":{`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, name)
+	}
+	for _, test := range []struct {
+		name       string
+		lines      []string
+		structured bool
+	}{
+		{"a session of Claude Code", []string{initialize("claude-code"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, false},
+		{"a session of a program", []string{initialize("test"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, true},
+		{"a call of Codex", []string{modern("codex-mcp-client")}, false},
+		{"a call of a program", []string{modern("test")}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := startPipe(t, map[string]string{"a.txt": "the text\n"})
+			var last string
+			for _, line := range test.lines {
+				c.send(line)
+				raw, err := c.out.ReadBytes('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = string(raw)
+			}
+			if !strings.Contains(last, "the text") || strings.Contains(last, "structuredContent") != test.structured {
+				t.Error(last)
+			}
+		})
+	}
+}
