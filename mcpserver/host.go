@@ -264,7 +264,7 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	user, _ := os.UserConfigDir()
 	return settings.Config{
 		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
-		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace,
+		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, Log: cfg.Log,
 	}, nil
 }
 
