@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -19,6 +20,21 @@ const maxCellWatches = 1024
 // out of reach of the commands that run. It returns when the watch of the cell is closed.
 func (cs *cells) follow(c *cell) {
 	defer close(c.followed)
+	// The watcher tells of an error while it holds a lock that every Add takes, also those of who holds the lock of the
+	// cells. So errors have to be taken whatever the cells do.
+	lost := make(chan struct{}, 1)
+	var errs sync.WaitGroup
+	defer errs.Wait()
+	errs.Go(func() {
+		for err := range c.watch.Errors {
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				select {
+				case lost <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
 	deep := c.policy.DeniesFiles() && c.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
 	if deep {
 		for _, root := range c.paths.Writable {
@@ -38,13 +54,8 @@ func (cs *cells) follow(c *cell) {
 			} else if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
 				cs.gone(c, event.Name)
 			}
-		case err, open := <-c.watch.Errors:
-			if !open {
-				return
-			}
-			if errors.Is(err, fsnotify.ErrEventOverflow) {
-				cs.lookAll(c)
-			}
+		case <-lost:
+			cs.lookAll(c)
 		}
 	}
 }

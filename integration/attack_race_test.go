@@ -36,7 +36,11 @@ func swap(t *testing.T, path string, makers ...func(string) error) (stop func())
 				t.Errorf("making what is swapped: %v", err)
 				return
 			}
-			if err := os.Rename(path, path+".old"); err != nil && !os.IsNotExist(err) {
+			switch err := os.Rename(path, path+".old"); {
+			case os.IsExist(err): // the host wrote into it while it was removed
+				os.RemoveAll(path + ".old")
+				continue
+			case err != nil && !os.IsNotExist(err):
 				t.Errorf("swapping: %v", err)
 				return
 			}
