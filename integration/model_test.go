@@ -1,0 +1,237 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A modelCall is what the model of a test calls, and what it must be shown then.
+type modelCall struct{ tool, args, want string }
+
+var modelCalls = []modelCall{
+	{"Read", `{"file_path":"a.txt"}`, "     1→first line"},
+	{"Edit", `{"file_path":"a.txt","old_string":"first","new_string":"edited"}`, "+edited line"},
+	{"Bash", `{"command":"cat a.txt; exit 3"}`, "edited line"},
+	{"Bash", `{"command":"cat .env"}`, "Read(.env)"},
+	{"Grep", `{"pattern":"edited","output_mode":"content"}`, "a.txt:1:edited line"},
+	{"Glob", `{"pattern":"**/*.txt"}`, "a.txt"},
+	{"Write", `{"file_path":"b.txt","content":"b\n"}`, "Created"},
+	{"Read", `{"file_path":".env"}`, "Read(.env)"},
+}
+
+// TestModelSeesTheText has the programs of clients work for a model that this test plays, and holds that what the model gets
+// is the text of the results. Clients differ in what they make of a result, and no other program tells. It runs where
+// TestRealClients does.
+func TestModelSeesTheText(t *testing.T) {
+	dir := os.Getenv("TOOLHOST_CLIENTS")
+	if dir == "" {
+		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
+	}
+	for _, client := range []struct {
+		program string
+		model   func(*scripted) http.Handler
+		args    func(url, home string) (args, env []string)
+	}{
+		{"claude", anthropicAPI, claudeArgs},
+		{"codex", openaiAPI, codexArgs},
+	} {
+		t.Run(client.program, func(t *testing.T) {
+			program, err := exec.LookPath(filepath.Join(dir, client.program))
+			if err != nil {
+				t.Skipf("there is no %s in %s", client.program, dir)
+			}
+			p := newPerson(t)
+			writeModelFiles(t, p.project)
+			played := &scripted{}
+			server := httptest.NewServer(client.model(played))
+			defer server.Close()
+			args, env := client.args(server.URL, p.home)
+			if out, ok := p.run(t, env, program, args...); !ok {
+				t.Fatalf("%s failed:\n%s", client.program, out)
+			}
+			played.check(t)
+		})
+	}
+}
+
+func writeModelFiles(t *testing.T, dir string) {
+	t.Helper()
+	for name, text := range map[string]string{"a.txt": "first line\n", ".env": "SECRET=1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hostArgs are the arguments with which the clients start the host.
+func hostArgs() []string { return []string{"stdio", "--root", ".", "--deny", "Read(.env)"} }
+
+// claudeArgs make Claude Code work for a model elsewhere.
+func claudeArgs(url, _ string) (args, env []string) {
+	config, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"toolhost": map[string]any{"command": binary, "args": hostArgs()}}})
+	return []string{"-p", "go", "--mcp-config", string(config), "--strict-mcp-config", "--allowedTools", "mcp__toolhost"}, []string{
+		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "ENABLE_TOOL_SEARCH=false",
+	}
+}
+
+// codexArgs make Codex work for a model elsewhere.
+func codexArgs(url, home string) (args, env []string) {
+	list, _ := json.Marshal(hostArgs())
+	for _, setting := range []string{
+		`model="none"`, `model_provider="none"`, `model_providers.none={name="none",base_url="` + url + `",wire_api="responses",env_key="NONE"}`,
+		fmt.Sprintf(`mcp_servers.toolhost={command=%q,args=%s}`, binary, list),
+	} {
+		args = append(args, "-c", setting)
+	}
+	args = append([]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, append(args, "go")...)
+	return args, []string{"CODEX_HOME=" + home, "NONE=none"}
+}
+
+// A scripted model calls [modelCalls] one after the other.
+type scripted struct {
+	mu    sync.Mutex
+	shown []string // what it was shown of the results, in the last request
+}
+
+// next notes what the results in a request are, and returns the call to be answered with; none after the last.
+func (m *scripted) next(shown []string) (n int, call modelCall, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(shown) > len(m.shown) {
+		m.shown = shown
+	}
+	if len(shown) >= len(modelCalls) {
+		return 0, modelCall{}, false
+	}
+	return len(shown), modelCalls[len(shown)], true
+}
+
+func (m *scripted) check(t *testing.T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.shown) != len(modelCalls) {
+		t.Fatalf("the model was shown %d results of %d: %q", len(m.shown), len(modelCalls), m.shown)
+	}
+	for i, call := range modelCalls {
+		if !strings.Contains(strings.ToLower(m.shown[i]), strings.ToLower(call.want)) {
+			t.Errorf("%s %s: the model was not shown %q but\n%s", call.tool, call.args, call.want, m.shown[i])
+		}
+		if strings.Contains(m.shown[i], "SECRET") {
+			t.Errorf("%s %s shows what is denied", call.tool, call.args)
+		}
+	}
+}
+
+// texts are the strings in a JSON value that stand under "text", or are the value itself.
+func texts(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(v, &parts) // other parts have none
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// An eventWriter writes server-sent events that carry their own name.
+type eventWriter struct{ w io.Writer }
+
+func (e eventWriter) event(name string, fields map[string]any) {
+	fields["type"] = name
+	data, _ := json.Marshal(fields)
+	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, data)
+}
+
+// anthropicAPI is as much of Anthropic's Messages API as Claude Code needs.
+func anthropicAPI(m *scripted) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Model    string
+			Tools    []json.RawMessage
+			Messages []struct{ Content json.RawMessage }
+		}
+		if body, _ := io.ReadAll(r.Body); !strings.HasSuffix(r.URL.Path, "/messages") || json.Unmarshal(body, &req) != nil {
+			fmt.Fprint(w, `{"input_tokens":1}`)
+			return
+		}
+		var shown []string
+		for _, message := range req.Messages {
+			var blocks []struct {
+				Type    string
+				Content json.RawMessage
+			}
+			_ = json.Unmarshal(message.Content, &blocks) // a plain text has none
+			for _, block := range blocks {
+				if block.Type == "tool_result" {
+					shown = append(shown, texts(block.Content))
+				}
+			}
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		e := eventWriter{w}
+		e.event("message_start", map[string]any{"message": map[string]any{
+			"id": "m", "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
+		}})
+		block, delta, reason := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn"
+		if n, call, ok := m.next(shown); ok && len(req.Tools) > 0 {
+			block = map[string]any{"type": "tool_use", "id": fmt.Sprint("toolu_", n), "name": "mcp__toolhost__" + call.tool, "input": map[string]any{}}
+			delta, reason = map[string]any{"type": "input_json_delta", "partial_json": call.args}, "tool_use"
+		}
+		e.event("content_block_start", map[string]any{"index": 0, "content_block": block})
+		e.event("content_block_delta", map[string]any{"index": 0, "delta": delta})
+		e.event("content_block_stop", map[string]any{"index": 0})
+		e.event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": reason}, "usage": map[string]int{"output_tokens": 1}})
+		e.event("message_stop", map[string]any{})
+	})
+}
+
+// openaiAPI is as much of OpenAI's Responses API as Codex needs.
+func openaiAPI(m *scripted) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Input []struct {
+				Type   string
+				Output json.RawMessage
+			}
+		}
+		if body, _ := io.ReadAll(r.Body); !strings.HasSuffix(r.URL.Path, "/responses") || json.Unmarshal(body, &req) != nil {
+			fmt.Fprint(w, `{"data":[],"models":[]}`)
+			return
+		}
+		var shown []string
+		for _, item := range req.Input {
+			if item.Type == "function_call_output" {
+				shown = append(shown, texts(item.Output))
+			}
+		}
+		item := map[string]any{"type": "message", "id": "m", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
+		if n, call, ok := m.next(slices.Clone(shown)); ok {
+			item = map[string]any{
+				"type": "function_call", "id": fmt.Sprint("fc_", n), "call_id": fmt.Sprint("call_", n), "namespace": "mcp__toolhost", "name": call.tool, "arguments": call.args,
+			}
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		e := eventWriter{w}
+		e.event("response.created", map[string]any{"response": map[string]any{"id": "r"}})
+		e.event("response.output_item.done", map[string]any{"item": item, "output_index": 0})
+		e.event("response.completed", map[string]any{"response": map[string]any{"id": "r", "usage": map[string]any{
+			"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": nil, "output_tokens_details": nil,
+		}}})
+	})
+}
