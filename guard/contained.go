@@ -27,7 +27,9 @@ func (c *compiler) excluded(entries []settings.Entry) *commandRules {
 // Excluded reports whether the settings want the command run outside of the
 // containment: every command in it is among sandbox.excludedCommands. It was
 // judged as one that nothing contains.
-func (p *Policy) Excluded(text string) bool { return p.core.excludes(command.Analyze(text)) }
+func (p *Policy) Excluded(text string) bool {
+	return p.core.excluded.count > 0 && p.core.excludes(command.Analyze(text))
+}
 
 func (k *core) excludes(a *command.Analysis) bool {
 	if k.excluded.count == 0 || len(a.Commands) == 0 {
