@@ -226,7 +226,7 @@ func (cs *cells) close() error {
 func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error) {
 	scratch := policy.Scratch()
 	if scratch == "" {
-		return nil, errors.New("there is no directory for temporary files")
+		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
 	}
 	env, err := makeScratch(scratch)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"toolhost/builtin"
 )
 
 // A Finding is one line of what a host says about itself.
@@ -107,9 +109,12 @@ func (h *Host) examineSandbox() []Finding {
 
 // examineShell runs a command where commands run.
 func (h *Host) examineShell(ctx context.Context) Finding {
+	if _, err := h.lookUp(builtin.Bash.Name); err != nil {
+		return Finding{LevelOK, "shell", "not looked for: Bash is not served", ""}
+	}
 	version, path, err := h.box.TryShell(ctx, LocalPrincipal, h.policy(LocalPrincipal))
 	if err != nil {
-		return Finding{LevelFail, "shell", err.Error(), "install bash, or see the sandbox line"}
+		return Finding{LevelFail, "shell", err.Error(), "if bash is missing install it, or serve without it (--tools); else see the sandbox line"}
 	}
 	return Finding{LevelOK, "shell", fmt.Sprintf("bash %s, PATH %s", version, path), ""}
 }

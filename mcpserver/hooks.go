@@ -70,7 +70,7 @@ func (h *Host) preHooks(ctx context.Context, a *Arrival, policy *guard.Policy, t
 		cwd = h.cfg.Roots[0]
 	}
 	hc := &hookedCall{host: h, set: set, began: time.Now(), call: hook.Call{
-		SessionID: a.scope.key.label(), Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: input,
+		SessionID: a.scope.label, Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: input,
 	}}
 	hc.before = h.hooks.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
 	if hc.before.Action == hook.Deny {

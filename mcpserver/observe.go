@@ -112,7 +112,7 @@ type observers struct {
 func (o *observers) began(ctx context.Context, a *Arrival, req Request, served bool) (context.Context, CallInfo) {
 	c := CallInfo{ID: o.last.Add(1), Principal: a.principal, Tool: req.Tool, Arrived: a.began, Served: served, Origin: req.Origin}
 	if a.scope != nil {
-		c.Scope = a.scope.key.label()
+		c.Scope = a.scope.label
 	}
 	for _, each := range o.all {
 		ctx = each.CallBegan(ctx, c)
@@ -166,7 +166,7 @@ func originOf(ctx context.Context, a *Arrival, req mcp.CallToolRequest) Origin {
 		o.Protocol = "" // not a revision: whatever the caller made up
 	}
 	if a.scope != nil && a.scope.key.kind == kindSession {
-		_, o.Session, _ = strings.Cut(a.scope.key.label(), ":")
+		_, o.Session, _ = strings.Cut(a.scope.label, ":")
 	}
 	return o
 }

@@ -42,7 +42,7 @@ func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Questio
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
 	defer tellWaiting(ctx, req.Progress)()
-	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Question: q})
+	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.label, Tool: req.Tool, Question: q})
 	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}

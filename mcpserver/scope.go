@@ -53,6 +53,7 @@ func (k scopeKey) label() string {
 // the order of its calls.
 type scope struct {
 	key   scopeKey
+	label string // see [scopeKey.label]
 	exact bool
 	gate  *gate.Gate
 	seen  *readstate.Scope
@@ -165,7 +166,7 @@ func (t *scopeTable) use(key scopeKey, exact bool) *scope {
 	s, ok := t.byKey[key]
 	if !ok {
 		s = &scope{
-			key: key, exact: exact, gate: gate.New(t.gate()),
+			key: key, label: key.label(), exact: exact, gate: gate.New(t.gate()),
 			seen: t.seen.Scope(key.String(), exact), dir: &builtin.WorkDir{},
 		}
 		s.element = t.byUsed.PushFront(s)

@@ -87,7 +87,7 @@ func (h *Host) ready() error {
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.settings.Current()
 	return &builtin.Env{
-		Box: h.box, Principal: a.principal, Scope: a.scope.key.label(), Tool: req.Tool, Policy: policy,
+		Box: h.box, Principal: a.principal, Scope: a.scope.label, Tool: req.Tool, Policy: policy,
 		Seen: a.scope.seen, Dir: a.scope.dir, Shelf: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
 		Durable: set.Write.Fsync, Progress: req.Progress,

@@ -59,7 +59,7 @@ func namespaceRemedy(err error) string {
 		return "Linux 5.12 or later is needed"
 	}
 	if inContainer() {
-		return "A container has to be started with: --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+		return "A container has to be started with: --security-opt seccomp=seccomp.json --security-opt systempaths=unconfined (seccomp.json is in guard/sandbox/profiles)"
 	}
 	return ""
 }
