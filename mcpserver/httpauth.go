@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
 )

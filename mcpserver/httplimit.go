@@ -141,7 +141,7 @@ func (p *place) enter(session string, m envelope) *rejection {
 	case p.a.draining:
 		return closingRejection()
 	case session != "" && p.a.ids[key]:
-		return &rejection{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running", m.ID)}
+		return &rejection{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: give each request an id of its own", m.ID)}
 	case !p.change(load{requests: 1}):
 		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf(
 			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.a.limits.inFlight, ofOne(p.a.limits.inFlight)))
@@ -160,7 +160,7 @@ func (p *place) listen() *rejection {
 	case p.a.draining:
 		return closingRejection()
 	case !p.change(load{streams: 1}):
-		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (%d in all)", p.a.limits.streams))
+		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (%d in all): try again when some have ended", p.a.limits.streams))
 	}
 	return nil
 }

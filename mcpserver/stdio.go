@@ -156,7 +156,7 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 }
 
 // errTaken refuses a request whose id could not be told from another's.
-var errTaken = errors.New("a request with this id is still running")
+var errTaken = errors.New("a request with this id is still running, give each request an id of its own")
 
 func (c *stdioConn) admit(id string, call *stdioCall) error {
 	c.mu.Lock()

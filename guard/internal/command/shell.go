@@ -194,13 +194,17 @@ func (w *walker) builtin(c Simple) {
 // relinks are the programs that put another directory in the place of one.
 const relinks = "ln gln mv cp mount rsync tar bsdtar unzip cpio"
 
+// rewires are the builtins after which cd may be something else than cd.
+const rewires = ". source alias enable"
+
 // moves notes a change of directory. Where it leads is not known if a command before
-// it may have put a link there.
+// it may have put a link there, or if cd looks in other places than its operand says.
 func (w *walker) moves() {
 	w.out.ChangesDir = true
 	w.out.moves++
+	w.out.lost = w.out.lost || strings.Contains(w.text, "CDPATH") || strings.Contains(w.text, "cdable_vars")
 	for _, c := range w.out.Commands {
-		w.out.lost = w.out.lost || oneOf(c.Name, relinks)
+		w.out.lost = w.out.lost || oneOf(c.Name, relinks) || oneOf(c.Name, rewires)
 	}
 }
 
