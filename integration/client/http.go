@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 )
@@ -30,14 +31,19 @@ type web struct {
 	running map[int64]context.CancelFunc
 }
 
+// send returns when the request has been written: the host gets it, also from a client that leaves at once.
 func (t *web) send(ctx context.Context, request map[string]any) (<-chan Response, error) {
 	answer := make(chan Response, 1)
 	ctx, cancel := context.WithCancel(ctx)
+	written := make(chan struct{})
+	leave := sync.OnceFunc(func() { close(written) })
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { leave() }})
 	id := request["id"].(int64)
 	t.mu.Lock()
 	t.running[id] = cancel
 	t.mu.Unlock()
 	go func() {
+		defer leave() // it may never have been written
 		defer cancel()
 		r, err := t.post(ctx, request)
 		t.mu.Lock()
@@ -48,6 +54,7 @@ func (t *web) send(ctx context.Context, request map[string]any) (<-chan Response
 		}
 		answer <- r
 	}()
+	<-written
 	return answer, nil
 }
 
