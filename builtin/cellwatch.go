@@ -72,7 +72,7 @@ func (cs *cells) survey(c *cell, dir string) {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
 			case c.policy.Hidden(path, e.IsDir()):
-				cs.cover(c, path)
+				cs.cover(c, path, false)
 			case e.IsDir() && e.Name() != ".git": // what git keeps is called as git wants
 				dirs = append(dirs, path)
 			}
@@ -94,7 +94,7 @@ func (cs *cells) appeared(c *cell, path string, deep bool) {
 		return
 	}
 	if cs.knows(c, path, info) || c.policy.Hidden(path, info.IsDir()) {
-		cs.cover(c, path)
+		cs.cover(c, path, true)
 	} else if deep && info.IsDir() && filepath.Base(path) != ".git" {
 		cs.survey(c, path)
 	}
@@ -122,12 +122,16 @@ func (cs *cells) gone(c *cell, path string) {
 	delete(c.watched, path)
 }
 
-// cover covers one denied path, unless what is there now is covered already.
-func (cs *cells) cover(c *cell, path string) {
+// cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: a new file can have
+// the number of the one whose place it took, and nothing else tells them apart.
+func (cs *cells) cover(c *cell, path string, appeared bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	info, err := os.Lstat(path)
-	if old := c.covered[path]; err != nil || old != nil && os.SameFile(old, info) || c.life.Err() != nil {
+	if err != nil || c.life.Err() != nil {
+		return
+	}
+	if old := c.covered[path]; !appeared && old != nil && os.SameFile(old, info) {
 		return
 	}
 	if err := c.box.Deny(path); err != nil {
@@ -135,7 +139,9 @@ func (cs *cells) cover(c *cell, path string) {
 		cs.log.Warn("a denied file has appeared and could not be hidden from the commands that run", "file", path, "error", err)
 		return
 	}
-	c.note([]string{path})
+	// What was there before: if another has taken its place meanwhile, that is not covered, and its event is still to come.
+	c.covered[path] = info
+	c.watchFor(filepath.Dir(path))
 }
 
 // lookAll covers what is denied among all files, after events were lost.
