@@ -221,6 +221,7 @@ func TestAttackReplacedWhileRead(t *testing.T) {
 	if said := h.call(t, "Bash", `{"command":"F=.e; cat ${F}nv"}`, "afterwards"); said.ok || strings.Contains(said.raw, "fresh-") {
 		t.Errorf("the new file is open to the next command: %s", said.text)
 	}
+	w.end(t, h)
 }
 
 func exists(path string) bool {

@@ -286,6 +286,11 @@ func (w *world) host(t *testing.T, s setting, flags ...string) *witness {
 		t.Fatal(err)
 	}
 	h := &witness{host: started}
+	t.Cleanup(func() { // before its files are removed, which a host that runs would go on writing
+		if !h.ended {
+			_ = h.stop() // what ended the test early has been told
+		}
+	})
 	h.OnNotification = func(n client.Notification) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -28,6 +28,7 @@ type host struct {
 	url    string
 	token  string
 	gone   chan error // receives the end of a web host
+	ended  bool       // it was stopped
 }
 
 // A setting is a transport and an era.
@@ -93,6 +94,7 @@ func (h *host) connectWeb(ctx context.Context, era client.Era) error {
 
 // stop ends the host as its client would, and reports what it complained of.
 func (h *host) stop() error {
+	h.ended = true
 	err := h.Close()
 	if h.web {
 		if e := h.cmd.Process.Signal(syscall.SIGTERM); e != nil {

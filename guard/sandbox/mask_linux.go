@@ -202,10 +202,11 @@ func (v *view) deny(targets []target, pins []string) error {
 	return errors.Join(errs...)
 }
 
-// denyOne covers t, unless it is covered or gone already.
+// denyOne covers t, unless it is covered or gone already. It is gone as well if a directory on its way has become a
+// link: what is found there now has a name of its own, and a file that comes back is told anew.
 func (v *view) denyOne(t target) error {
 	at, err := openPath(t.path)
-	if absent(err) {
+	if absent(err) || errors.Is(err, unix.ELOOP) {
 		return nil
 	}
 	if err != nil {
