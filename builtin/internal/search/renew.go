@@ -2,8 +2,11 @@ package search
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"toolhost/builtin/internal/search/ignore"
 	"toolhost/builtin/internal/search/walk"
@@ -88,11 +91,47 @@ func (n *node) ignores(e *dirent) bool {
 // reread looks at the ignore files that no event tells of.
 func (t *keptTree) reread(root *walk.Root) {
 	for n := range t.silent {
+		looks, settled := t.lookAtRules(root, n)
+		if settled && slices.Equal(looks, n.looks) {
+			continue
+		}
+		n.looks = nil
+		if settled {
+			n.looks = looks
+		}
 		if rules, _ := readRules(root, n.rel, n.ruleEntries()); !rules.equal(n.rules) {
 			n.rules = rules
 			t.rechain(n)
 		}
 	}
+}
+
+// ruleLook is what the file system says of an ignore file. The zero value says that
+// there is none.
+type ruleLook struct {
+	name string
+	walk.Stamp
+}
+
+// lookAtRules looks at the ignore files of a directory without reading them. settled
+// says that whatever changes in them shows in their looks.
+func (t *keptTree) lookAtRules(root *walk.Root, n *node) (looks []ruleLook, settled bool) {
+	settled = true
+	for _, e := range n.ruleEntries() {
+		name := e.Name
+		if name == ".git" {
+			name = ignore.Exclude
+		}
+		info, err := root.Stat(n.rel + name)
+		if errors.Is(err, fs.ErrNotExist) {
+			looks = append(looks, ruleLook{name: name})
+			continue
+		}
+		at := time.Now().UnixNano()
+		looks = append(looks, ruleLook{name, info.Stamp})
+		settled = settled && err == nil && info.Kind == walk.File && n.local && info.Device == t.id.Device && !racy(info.Stamp, at)
+	}
+	return looks, settled
 }
 
 // ruleEntries are the entries of a directory that readRules asks for.
@@ -281,6 +320,7 @@ func (t *keptTree) watch(n *node, fd int) {
 // rule reads the ignore files of a directory.
 func (t *keptTree) rule(root *walk.Root, n *node) {
 	rules, silent := readRules(root, n.rel, n.ruleEntries())
+	n.looks = nil
 	same := rules.equal(n.rules)
 	n.rules = rules
 	first := n.chain == nil // nothing below is listed, and what is above has its chain

@@ -3,7 +3,6 @@ package search
 import (
 	"bytes"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -166,28 +165,4 @@ func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 		}
 	}
 	return chain
-}
-
-// global reads the user's global excludes; nil when there are none.
-func (e *Engine) global() []byte {
-	name := e.config.GlobalIgnore
-	if name == "" {
-		name = globalExcludes()
-	}
-	if name == "" {
-		return nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	content, err := io.ReadAll(io.LimitReader(f, ignore.MaxFile+1))
-	if err != nil {
-		return nil
-	}
-	return content
 }

@@ -97,6 +97,7 @@ type Engine struct {
 	config Config
 	keeper *keeper
 	kept   *contents
+	user   userFiles
 	disk   *disk.Dir // nil: nothing is saved
 }
 

@@ -65,7 +65,8 @@ type node struct {
 	up      *node
 	chain   *ignore.Chain // of its entries
 	rules   ruleFiles
-	entries []*dirent // by name
+	looks   []ruleLook // at rules of a silent directory when they were read, nil: not settled
+	entries []*dirent  // by name
 	listed  bool
 	local   bool
 	id      walk.ID
