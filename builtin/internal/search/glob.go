@@ -57,7 +57,7 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 		r.Paths = append(r.Paths, l.printed(f.file))
 		text.WriteString(printable(l.printed(f.file)) + "\n")
 	}
-	r.Text, r.Shown = strings.ToValidUTF8(text.String(), "\uFFFD"), len(found)
+	r.Text, r.Shown = validText(text.String()), len(found)
 	nothing := r.Total == 0 && !r.TimedOut
 	wanted := func(f file) bool { return matches(f.rel()) }
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, wanted)

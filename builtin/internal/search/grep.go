@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"toolhost/builtin/internal/search/filetype"
 	"toolhost/builtin/internal/search/ignore"
@@ -145,22 +146,26 @@ func (s *search) run(ctx context.Context) {
 	}
 	n := (len(s.list.files) + chunkFiles - 1) / chunkFiles
 	var wg sync.WaitGroup
-	for range min(s.config.Workers, n) {
-		wg.Go(func() {
-			w := newWorker(s)
-			defer w.leave()
-			for !s.stop.Load() {
-				i := int(s.next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if s.page.add(i, w.chunk(i)) {
-					s.stop.Store(true)
-				}
-			}
-		})
+	for range min(s.config.Workers, n) - 1 {
+		wg.Go(func() { s.work(n) })
 	}
+	s.work(n) // here too: for few files no other thread needs to wake up
 	wg.Wait()
+}
+
+// work searches chunks, of which there are n, until there are no more.
+func (s *search) work(n int) {
+	w := newWorker(s)
+	defer w.leave()
+	for !s.stop.Load() {
+		i := int(s.next.Add(1)) - 1
+		if i >= n {
+			return
+		}
+		if s.page.add(i, w.chunk(i)) {
+			s.stop.Store(true)
+		}
+	}
 }
 
 func (w *worker) chunk(i int) *chunk {
@@ -179,12 +184,20 @@ func (s *search) result() *GrepResult {
 	if p.byTime {
 		p.finishByTime()
 	}
-	r.Text = strings.ToValidUTF8(p.text.String(), "\uFFFD")
+	r.Text = validText(p.text.String())
 	r.Files, r.Matches, r.Shown = p.files, p.matches, p.shown
 	if p.more {
 		r.NextOffset = s.query.Offset + p.shown
 	}
 	return r
+}
+
+// validText is the text with what is no UTF-8 replaced.
+func validText(text string) string {
+	if utf8.ValidString(text) { // which looks at eight bytes at once
+		return text
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // entry is one entry of a result: where its text ends in its chunk's.

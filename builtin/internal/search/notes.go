@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"toolhost/builtin/internal/search/pattern"
 	"toolhost/builtin/internal/search/walk"
@@ -26,7 +27,8 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	}
 	visit, done := l.deeper()
 	defer done()
-	var buf walk.Buffer
+	buf := listBuffers.Get().(*walk.Buffer)
+	defer listBuffers.Put(buf)
 	descending := func(a, b *dir) int { return comparePaths(b.rel, a.rel) }
 	free := &selection{overrides: sel.overrides, types: sel.types, noIgnore: true}
 	var stack []*dir
@@ -38,7 +40,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	for len(stack) > 0 && n <= most && work <= most && ctx.Err() == nil {
 		d := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		dirs := visit(d, free, &buf)
+		dirs := visit(d, free, buf)
 		for _, c := range d.children {
 			if c.dir == nil {
 				count(file{dir: d, name: c.name, kept: c.kept})
@@ -50,6 +52,9 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	}
 	return min(n, most), n > most || len(stack) > 0
 }
+
+// listBuffers are for lists that are hardly ever made anew: they are large.
+var listBuffers = sync.Pool{New: func() any { return new(walk.Buffer) }}
 
 // mention remembers a path without counting it.
 func (t *troubles) mention(path string) {

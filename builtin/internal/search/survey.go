@@ -2,7 +2,6 @@ package search
 
 import (
 	"math/bits"
-	"sync/atomic"
 
 	"toolhost/builtin/internal/search/index"
 	"toolhost/builtin/internal/search/match"
@@ -79,8 +78,7 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern) *narrowed {
 	if !q.Selects() {
 		return nil
 	}
-	m := match.New(p, new(atomic.Bool))
-	r := &narrowed{listing: l, pattern: p, folds: m.FoldsBeyond(), scans: m.ScansAll(), age: t.age, adds: t.adds}
+	r := &narrowed{listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds}
 	for _, s := range t.segments {
 		q.Select(s, &r.may)
 	}

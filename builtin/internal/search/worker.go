@@ -68,7 +68,7 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 	case k.content == contentBinary:
 		s.binary.Add(1)
 	case k.same(f.absent):
-		if k.nul && s.pattern.Lines && w.matcher.ScansAll() {
+		if k.nul && s.pattern.Lines && match.ScansAll(s.pattern) {
 			s.binary.Add(1)
 		}
 	case k.text != nil:

@@ -74,7 +74,9 @@ const (
 	unknown = 0xffffffff // a transition not computed yet
 	// maxStates bounds the memory of one automaton, to about 10 MB; beyond it
 	// starts anew.
-	maxStates   = 8000
+	maxStates = 8000
+	// fewStates is how many states there is room for at first.
+	fewStates   = 16
 	runeInvalid = -2 // a byte that is not UTF-8: matched by nothing
 	runeEnd     = -1
 	stopEvery   = 256 // computed transitions between looks at stop
@@ -84,6 +86,7 @@ func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
 	d := &dfa{prog: p.Prog, lines: p.Lines, crlf: p.CRLF, stop: stop}
 	d.class.prog = p.Prog
 	d.mark = make([]uint32, len(d.prog.Inst))
+	d.trans, d.states = make([]uint32, 0, fewStates<<8), make([]state, 0, fewStates)
 	for _, in := range d.prog.Inst {
 		switch in.Op {
 		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:

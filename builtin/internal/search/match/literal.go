@@ -18,14 +18,14 @@ const maxNeedles = 4
 // result.
 type finder struct{ needles []needle }
 
-// newFinder returns nil when there are too many texts.
-func newFinder(l *pattern.Literals) *finder {
-	if l == nil || len(l.Texts) > maxNeedles {
+// newFinder returns nil when there are no texts, or too many.
+func newFinder(p *pattern.Pattern) *finder {
+	if ScansAll(p) {
 		return nil
 	}
 	f := &finder{}
-	for _, t := range l.Texts {
-		f.needles = append(f.needles, newNeedle(t, l.Fold))
+	for _, t := range p.Literals.Texts {
+		f.needles = append(f.needles, newNeedle(t, p.Literals.Fold))
 	}
 	return f
 }

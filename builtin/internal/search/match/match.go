@@ -14,7 +14,8 @@ import (
 // learns of the pattern, and is not for use by several goroutines.
 type Matcher struct {
 	p      *pattern.Pattern
-	dfa    *dfa
+	stop   *atomic.Bool
+	dfa    *dfa // see automaton
 	vm     *machine
 	finder *finder
 	beyond bool // see foldsBeyond
@@ -45,12 +46,20 @@ const (
 // New returns a matcher for the pattern. When stop becomes true, what is under
 // way ends within microseconds and finds nothing more.
 func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
-	m := &Matcher{p: p, dfa: newDFA(p, stop), finder: newFinder(p.Literals)}
-	m.beyond = m.finder != nil && foldsBeyond(p.Literals)
+	m := &Matcher{p: p, stop: stop, finder: newFinder(p), beyond: FoldsBeyond(p)}
 	if !p.Lines {
 		m.vm = newMachine(p, stop)
 	}
 	return m
+}
+
+// automaton returns the automaton of the pattern. It is made when first needed: for
+// many patterns a literal decides.
+func (m *Matcher) automaton() *dfa {
+	if m.dfa == nil {
+		m.dfa = newDFA(m.p, m.stop)
+	}
+	return m.dfa
 }
 
 // Reset starts on a new text, which must not change until the next Reset. plain
@@ -74,13 +83,15 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 // where a literal is.
 func (m *Matcher) Scans() bool { return m.direct }
 
-// ScansAll reports whether each text is scanned as a whole.
-func (m *Matcher) ScansAll() bool { return m.finder == nil }
+// ScansAll reports whether each text is scanned as a whole for a pattern.
+func ScansAll(p *pattern.Pattern) bool {
+	return p.Literals == nil || len(p.Literals.Texts) > maxNeedles
+}
 
-// FoldsBeyond reports whether a letter of a literal has another case outside of
-// ASCII: then texts with such a letter (see Partners) need not hold the literal
-// as it is spelt.
-func (m *Matcher) FoldsBeyond() bool { return m.beyond }
+// FoldsBeyond reports whether a letter of a literal of the pattern has another case
+// outside of ASCII: then texts with such a letter (see Partners) need not hold the
+// literal as it is spelt.
+func FoldsBeyond(p *pattern.Pattern) bool { return !ScansAll(p) && foldsBeyond(p.Literals) }
 
 // Partners reports whether a text holds a letter outside of ASCII whose other
 // case is an ASCII letter.
@@ -100,7 +111,7 @@ func (m *Matcher) Next() (s Span, ok bool) {
 			return Span{}, false
 		}
 		to := min(lineEnd(m.text, min(m.at+block, len(m.text)))+1, len(m.text))
-		m.hits, m.hit = m.dfa.scan(m.text, m.at, to, m.hits[:0]), 0
+		m.hits, m.hit = m.automaton().scan(m.text, m.at, to, m.hits[:0]), 0
 		m.at = to
 	}
 	m.hit++
@@ -141,7 +152,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 		}
 		m.at = s.End + 1
 		// With its newline, which is the end of a line only if no return precedes.
-		if m.dfa.find(m.text[s.Start:min(s.End+1, len(m.text))], newline) >= 0 {
+		if m.automaton().find(m.text[s.Start:min(s.End+1, len(m.text))], newline) >= 0 {
 			return s, true
 		}
 	}
@@ -152,7 +163,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 func (m *Matcher) Where(line []byte) (end int) {
 	ok := true
 	defer stopped(&ok)
-	return max(m.dfa.find(line, newline), 0)
+	return max(m.automaton().find(line, newline), 0)
 }
 
 // NextMatch returns the next match, leftmost-first, that starts at or after
@@ -164,7 +175,7 @@ func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	if from == 0 && !m.direct && m.finder.find(m.text, 0) < 0 {
 		return Span{}, false
 	}
-	end, fresh := m.dfa.findFresh(m.text, from, m.jump())
+	end, fresh := m.automaton().findFresh(m.text, from, m.jump())
 	if end < 0 {
 		return Span{}, false
 	}

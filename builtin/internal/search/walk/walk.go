@@ -70,9 +70,10 @@ func Parallel[T any](ctx context.Context, workers int, first T, visit func(worke
 	stop := context.AfterFunc(ctx, q.cancel)
 	defer stop()
 	var wg sync.WaitGroup
-	for w := range workers {
+	for w := range workers - 1 {
 		wg.Go(func() { q.work(w, visit) })
 	}
+	q.work(workers-1, visit)
 	wg.Wait()
 }
 
