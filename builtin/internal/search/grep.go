@@ -2,7 +2,7 @@ package search
 
 import (
 	"context"
-	"slices"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +26,7 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Limit, q.Offset = max(q.Limit, 0), max(q.Offset, 0)
+	q.Limit, q.Offset = min(max(q.Limit, 0), maxEntries), min(max(q.Offset, 0), maxEntries)
 	q.Before, q.After = max(q.Before, 0), max(q.After, 0)
 	e.keeper.gate.enter()
 	defer e.keeper.gate.leave()
@@ -100,30 +100,40 @@ func (q *GrepQuery) contextual() bool { return q.Mode == Content && q.Before+q.A
 // chunkFiles is how many files a worker takes at once.
 const chunkFiles = 16
 
+// maxEntries is more than there are, and can be added to itself.
+const maxEntries = math.MaxInt32 / 4
+
 // runAll searches the files of the listing that may have a match: for a page not all of
 // them at once, for the first may fill it.
 func (s *search) runAll(ctx context.Context) {
 	var more *narrowed
 	if s.list.stocked != 0 {
-		more = s.list.kept.narrow(s.list, s.pattern)
+		more = s.list.kept.narrow(s.list, s.pattern, s.page.byTime && s.query.Limit > 0)
 	}
 	if more == nil {
 		s.run(ctx)
 		return
 	}
-	most := 0
-	if s.query.Limit > 0 && s.query.Mode != FilesWithMatches {
+	most, next, all := 0, more.next, len(s.list.files)
+	if s.query.Limit > 0 {
 		most = firstFiles
+		if s.page.byTime {
+			next = more.nextNewest
+			most = min(s.page.most()+s.page.most()/2, all) // most files that are chosen match
+		}
 	}
 	for !s.stop.Load() {
-		s.list.files = more.next(most)
+		s.list.files = next(most)
 		if len(s.list.files) == 0 {
 			return
 		}
 		s.next.Store(0)
 		s.page.next = 0
 		s.run(ctx)
-		most *= moreFiles
+		if more.begun && s.page.newestFound(more.last) {
+			return
+		}
+		most = min(most*moreFiles, all)
 	}
 }
 
@@ -207,6 +217,8 @@ type entry struct {
 	apart bool // not the line after the entry before it
 	count int  // matches it stands for
 	mtime time.Time
+	// number is that of its file.
+	number int32
 }
 
 // chunk is what a worker found in one chunk of files.
@@ -236,6 +248,7 @@ type page struct {
 	seen                  int
 	shown, files, matches int
 	more                  bool
+	uncounted             bool // byTime: there are more files than that
 }
 
 type entryText struct {
@@ -312,19 +325,4 @@ func (p *page) show(e entry, text []byte) {
 	}
 	p.shown++
 	p.text.Write(text)
-}
-
-// finishByTime fills the page with the newest files; equal times go by path.
-func (p *page) finishByTime() {
-	slices.SortStableFunc(p.found, func(a, b entryText) int { return b.mtime.Compare(a.mtime) })
-	p.files, p.matches = len(p.found), len(p.found)
-	rest := p.found[min(p.offset, len(p.found)):]
-	for _, e := range rest {
-		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
-			p.more = true
-			return
-		}
-		p.shown++
-		p.text.WriteString(e.text)
-	}
 }

@@ -84,6 +84,8 @@ type file struct {
 	dir  *dir
 	name string
 	kept *dirent // nil in a listing that was made anew
+	// number is the place in path order among the files of the listing.
+	number int32
 	// absent is what the index knows when that says that no line matches.
 	absent *known
 }
@@ -340,7 +342,7 @@ func flatten(files []file, d *dir) []file {
 		if c.dir != nil {
 			files = flatten(files, c.dir)
 		} else {
-			files = append(files, file{dir: d, name: c.name, kept: c.kept})
+			files = append(files, file{dir: d, name: c.name, kept: c.kept, number: int32(len(files))})
 		}
 	}
 	return files

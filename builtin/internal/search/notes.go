@@ -84,7 +84,11 @@ func (s *search) notes(r *GrepResult) []string {
 	}
 	if r.NextOffset > 0 {
 		if q.Mode == FilesWithMatches {
-			note("Shown: entries %d to %d of %d; go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, r.Files, r.NextOffset)
+			than := ""
+			if s.page.uncounted {
+				than = "more than "
+			}
+			note("Shown: entries %d to %d of %s%d; go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, than, r.Files, r.NextOffset)
 		} else {
 			note("Shown: entries %d to %d; there are more: go on with offset: %d.", q.Offset+1, q.Offset+r.Shown, r.NextOffset)
 		}

@@ -193,7 +193,8 @@ type GrepResult struct {
 	Text string
 	// Files and Matches count files with a match and matching lines (with
 	// Multiline: matches), in FilesWithMatches mode files for both. When the
-	// search ended early because the page was full, up to the page's last entry.
+	// search ended early because the page was full, up to the page's last entry,
+	// in FilesWithMatches mode up to 1,000, or that entry if it stands behind.
 	Files, Matches int
 	// Shown is the number of entries in Text.
 	Shown int

@@ -15,6 +15,7 @@ type survey struct {
 	age, changes uint64 // the tree's when it was made
 	adds         int    // likewise
 	numbers      []int32
+	dates        []int64 // when the files were changed, by their numbers; 0: the index alone does not decide
 	rest         []int32 // the numbers of the other files
 	stale        int     // how many files are not in the index as they are
 }
@@ -24,7 +25,7 @@ func (t *keptTree) survey(s *snapshot) *survey {
 	if v := s.survey; v != nil && v.age == t.age && v.changes == t.changes && v.adds == t.adds {
 		return v
 	}
-	v := &survey{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1)}
+	v := &survey{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1), dates: make([]int64, len(s.files))}
 	for i, f := range s.files {
 		k := f.kept.known.Load()
 		switch {
@@ -35,6 +36,7 @@ func (t *keptTree) survey(s *snapshot) *survey {
 			v.rest = append(v.rest, int32(i))
 		default:
 			v.numbers[f.kept.id] = int32(i) + 1
+			v.dates[i] = max(k.stamp.Change, 1)
 		}
 	}
 	s.survey = v
@@ -56,12 +58,17 @@ type narrowed struct {
 	age     uint64
 	adds    int
 	may     index.Set
+	selects bool     // the index leaves files out: those not in may
 	chosen  []uint64 // set of the numbers of files
 	words   int      // of chosen that have been looked at
+	dates   []int64  // see survey
+	begun   bool     // files were taken, newest first
+	last    aged     // the oldest of these
 }
 
-// narrow asks the index. Nil: it leaves nothing out.
-func (t *keptTree) narrow(l *listing, p *pattern.Pattern) *narrowed {
+// narrow asks the index. Nil: it leaves nothing out, and that is no listing of which
+// the newest files are wanted first.
+func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed {
 	var q index.Query
 	for _, set := range p.Required {
 		q.Require(set.Texts)
@@ -75,15 +82,29 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern) *narrowed {
 	if of := t.view(&l.scope); v.stale > maxStale+of.left && !t.full {
 		t.want(of)
 	}
-	if !q.Selects() {
+	if !q.Selects() && !newest {
 		return nil
 	}
-	r := &narrowed{listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds}
+	r := &narrowed{
+		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds,
+		selects: q.Selects(), dates: v.dates,
+	}
 	for _, s := range t.segments {
 		q.Select(s, &r.may)
 	}
-	r.chosen = make([]uint64, len(l.files)/64+1)
-	n := len(v.rest)
+	l.chosen = r.choose(v) <= len(l.files)/few
+	return r
+}
+
+// choose notes the numbers of the files that may match, and returns how many they are.
+func (r *narrowed) choose(v *survey) (n int) {
+	r.chosen = make([]uint64, len(v.dates)/64+1)
+	if !r.selects {
+		for i := range v.dates {
+			r.chosen[i/64] |= 1 << (i % 64)
+		}
+		return len(v.dates)
+	}
 	for id := range r.may.All() {
 		if int(id) < len(v.numbers) && v.numbers[id] > 0 {
 			i := v.numbers[id] - 1
@@ -94,12 +115,11 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern) *narrowed {
 	for _, i := range v.rest {
 		r.chosen[i/64] |= 1 << (i % 64)
 	}
-	l.chosen = n <= len(l.files)/few
-	return r
+	return n + len(v.rest)
 }
 
-// next returns some more of the files, in order: about so many, all if that is 0, none
-// when there are no more.
+// next returns some more of the files, in path order: about so many, all if that is 0,
+// none when there are no more.
 func (r *narrowed) next(most int) []file {
 	l, t := r.listing, r.listing.kept
 	files := l.snapshot.files
@@ -112,11 +132,17 @@ func (r *narrowed) next(most int) []file {
 	}
 	var out []file
 	for ; r.words < len(r.chosen) && (most == 0 || len(out) < most); r.words++ {
-		for word := r.chosen[r.words]; word != 0; word &= word - 1 {
-			f := files[r.words*64+bits.TrailingZeros64(word)]
-			if r.wants(&f) {
-				out = append(out, f)
-			}
+		out = r.appendWord(out, r.words, r.chosen[r.words])
+	}
+	return out
+}
+
+// appendWord appends the files in one word of a set of their numbers.
+func (r *narrowed) appendWord(out []file, i int, word uint64) []file {
+	for ; word != 0; word &= word - 1 {
+		f := r.listing.snapshot.files[i*64+bits.TrailingZeros64(word)]
+		if r.wants(&f) {
+			out = append(out, f)
 		}
 	}
 	return out
@@ -128,7 +154,7 @@ func (r *narrowed) wants(f *file) bool {
 	if !r.listing.kept.indexed(k) {
 		return true
 	}
-	if k.content == contentText && !r.may.Has(f.kept.id) && !(r.folds && k.letters) {
+	if r.selects && k.content == contentText && !r.may.Has(f.kept.id) && !(r.folds && k.letters) {
 		f.absent = k
 	}
 	told := r.pattern.Lines && r.scans && k.nul // to be counted as binary

@@ -46,7 +46,7 @@ func TestNarrowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	some := l.kept.narrow(l, p)
+	some := l.kept.narrow(l, p, false)
 	first := some.next(100)
 	l.kept.mu.Lock()
 	l.kept.adds++ // as when a segment is added meanwhile

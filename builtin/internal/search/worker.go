@@ -248,7 +248,7 @@ func (w *worker) text(o *output, modified func() (time.Time, error)) {
 			w.search.list.troubles.add(w.search.list.printed(o.file), err)
 			return
 		}
-		o.emitPath(entry{mtime: mtime, count: 1}, "")
+		o.emitPath(entry{mtime: mtime, count: 1, number: o.file.number}, "")
 	case Count:
 		o.emitPath(entry{count: o.matches}, ":"+strconv.Itoa(o.matches))
 	}
