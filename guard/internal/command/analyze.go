@@ -180,7 +180,15 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
 	case *syntax.WordIter:
-		w.setsVariable(n.Name.Value, "")
+		w.setsVariable(n.Name.Value, "$")
+	case *syntax.Word:
+		w.hash(n)
+	case *syntax.DblQuoted:
+		w.apostrophes(n.Parts)
+	case *syntax.Redirect:
+		w.heredoc(n)
+	case *syntax.CmdSubst:
+		w.backquotes(n)
 	case *syntax.CoprocClause:
 		return w.coproc(n)
 	case *syntax.ArithmExp:
@@ -197,6 +205,7 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.arithmetic(n.Post)
 	case *syntax.ParamExp:
 		w.param(n)
+		w.operands(n)
 	case *syntax.BinaryTest:
 		w.binaryTest(n)
 	case *syntax.UnaryTest:

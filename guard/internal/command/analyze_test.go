@@ -13,7 +13,7 @@ import (
 // class of a shell, to what it must come out as. want lists texts, separated by
 // " | ", that a deny rule must see; an undecidable row must also be hiding.
 func TestAnalyze(t *testing.T) {
-	for _, rows := range [][]row{separatorRows, wrapperRows, wordRows, undecidableRows, programRows, variableRows} {
+	for _, rows := range [][]row{separatorRows, wrapperRows, wordRows, undecidableRows, programRows, variableRows, quotedRows} {
 		for _, tt := range rows {
 			tt.check(t)
 		}

@@ -62,9 +62,14 @@ func TestRandomAgainstBash(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	tricky := corpus(t, "tricky.txt")
 	for i := 0; i < count && (until.IsZero() || time.Now().Before(until)); {
-		text := randomText(r)
-		if r.IntN(2) == 0 {
+		var text string
+		switch r.IntN(3) {
+		case 0:
+			text = randomText(r)
+		case 1:
 			text = splice(r, tricky[r.IntN(len(tricky))])
+		default:
+			text = randomQuoted(r)
 		}
 		if !harmless(text) || Analyze(text).Hiding {
 			continue // nothing could be compared

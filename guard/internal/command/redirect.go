@@ -58,9 +58,21 @@ func (w *walker) twice(words []Word) {
 // evaluates the subscript. The parser knows only subscripts without expansions.
 func (w *walker) descriptors(call *syntax.CallExpr) {
 	for _, arg := range call.Args {
-		end := int(arg.End().Offset())
-		if end < len(w.text) && strings.IndexByte("<>", w.text[end]) >= 0 && strings.HasSuffix(w.source(arg), "]}") {
+		next := w.after(arg)
+		if next != "" && strings.IndexByte("<>", next[0]) >= 0 && strings.HasSuffix(unbroken(w.source(arg)), "]}") {
 			w.undecided(true, "a redirection of a name that bash evaluates: "+w.source(arg))
 		}
 	}
 }
+
+// after returns the text that follows a word, where lines are joined.
+func (w *walker) after(word *syntax.Word) string {
+	rest := w.text[min(int(word.End().Offset()), len(w.text)):]
+	for strings.HasPrefix(rest, "\\\n") {
+		rest = rest[2:]
+	}
+	return rest
+}
+
+// unbroken joins the lines of text that end in a backslash.
+func unbroken(text string) string { return strings.ReplaceAll(text, "\\\n", "") }

@@ -31,6 +31,33 @@ var undecidableRows = []row{
 	{"threat: sh is another shell", "sh -c '[[ a && reboot ]]'", "", true},
 	{"threat: sh is another shell", `sh -c "echo \$'a\\'; rm x #'"`, "", true},
 	{"threat: sh is another shell", "zsh -c 'ls *(e:rm:)'", "", true},
+	{"threat: quotes that quote nothing", `echo "${x:-'$(rm x)'}"`, "", true},
+	{"threat: quotes that quote nothing", "cat <<E\n${x='`rm x`'}\nE", "", true},
+	{"threat: quotes that quote nothing", `echo "${x+'}"; rm x; echo "'}"`, "", true},
+	{"threat: quotes that quote nothing", `echo "$(echo ${x-$'\x60rm x\x60'})"`, "", true},
+	{"threat: where a heredoc ends", "cat <<E\n\\\nE\nrm x\nE", "", true},
+	{"threat: where a heredoc ends", "cat <<E\na \\\nE\ncat <<'X'\nE\nrm x\nX", "", true},
+	{"threat: where a heredoc ends", "cat <<E\n${x:+\nE\nrm x\n}\nE", "", true},
+	{"threat: where backquotes end", "x=` <<\\E\n\"`; rm x; \"\nE\n`", "", true},
+	{"threat: process substitution in an expansion", "cat ${x:-<(rm x)}", "", true},
+	{"threat: process substitution in an expansion", "cat ${x/a/>\\\n(rm x)}", "", true},
+	{"threat: what is no comment", "(echo 'a'#; rm x\n)", "", true},
+	{"threat: what is no comment", "echo $(echo $x#; rm x\n)", "", true},
+	{"threat: what is no comment", "echo <(echo 2>\"a\"\\\n#; rm x\n)", "", true},
+	{"threat: a subscript before a redirection", "echo {a[$b]\\\n}>o", "", true},
+	{"threat: braces within braces", "env {x}=,rm} x", "", true},
+	{"threat: braces within braces", "cat {x},.env}", "", true},
+	{"threat: bash evaluates what a loop assigns", "for RANDOM in 'a[$(rm x)]'; do :; done", "", true},
+}
+
+// quotedRows are what must stay decided beside those.
+var quotedRows = []row{
+	{"quotes that quote", `echo "${x:-'none'}" "${x#'$'}" ${x:-'$(rm)'} "${x%$'\r'}" "${x//$'\n'/, }"`, "", false},
+	{"heredoc with continued lines", "cat <<E\nrun a \\\n  b\nE", "cat", false},
+	{"heredoc with a command", "cat <<E\n$(ls\n)\nE", "cat | ls", false},
+	{"comments, and # in words", "(echo 'a' #; rm x\n) # b\necho a#b \"c\"#d ${x#y} ${#x} $((16#ff))", "", false},
+	{"braces", `find . -exec ls {} + ; git show HEAD@{1} x{a,b}{c,d} {a b\{c,d\} {"a":1,"b":2}`, "", false},
+	{"backquotes in backquotes", "echo `echo \\`ls\\``", "", false},
 }
 
 var programRows = []row{

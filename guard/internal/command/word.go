@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -47,7 +48,12 @@ func openBraces(arg *syntax.Word) int {
 // before any other, so that {cat,.env} is a command of two words.
 func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 	split := &syntax.Word{Parts: arg.Parts}
-	if !syntax.SplitBraces(split) {
+	found := syntax.SplitBraces(split)
+	if bracesLeft(split.Parts) {
+		w.undecided(true, "braces that bash may expand: "+w.source(arg))
+		return append(out, Word{Text: w.source(arg)})
+	}
+	if !found {
 		return append(out, w.word(arg))
 	}
 	if w.posix {
@@ -73,6 +79,25 @@ func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 		out = append(out, word)
 	}
 	return out
+}
+
+// bracesLeft reports whether what was not taken for a brace expression may be one.
+// Bash expands {x},y} to "x}" and "y"; the library stops at the first "}".
+func bracesLeft(parts []syntax.WordPart) bool {
+	var plain strings.Builder
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			plain.WriteString(strings.NewReplacer(`\\`, "", `\{`, "", `\}`, "", `\,`, "").Replace(p.Value))
+		case *syntax.BraceExp:
+			if slices.ContainsFunc(p.Elems, func(e *syntax.Word) bool { return bracesLeft(e.Parts) }) {
+				return true
+			}
+		}
+	}
+	_, inner, ok := strings.Cut(plain.String(), "{")
+	end := strings.LastIndexByte(inner, '}')
+	return ok && end >= 0 && (strings.Contains(inner[:end], ",") || strings.Contains(inner[:end], ".."))
 }
 
 // joinsName reports whether a brace expression follows a $name, whose name it
