@@ -15,11 +15,11 @@ import (
 // search, also where files have changed that the index does not know, or it knows nothing
 // of the pattern.
 func TestNewestPage(t *testing.T) {
-	const n = 10 * firstFiles
+	const n = 5 * firstFiles
 	draw := rand.New(rand.NewPCG(5, 6))
 	files := map[string]string{}
 	for i := range n {
-		files[fmt.Sprintf("d%02d/f%04d.txt", i%40, i)] = []string{"needle\n", "Needle, no\n", "nothing\n"}[draw.IntN(3)]
+		files[fmt.Sprintf("d%02d/f%04d.txt", i%40, i)] = []string{"needle\n", "needle, yes\n", "needle too\n", "Needle, no\n", "nothing\n"}[draw.IntN(5)]
 	}
 	root := tree(t, files)
 	now := time.Now()

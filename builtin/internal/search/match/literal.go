@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strings"
+	"unicode/utf8"
 
 	"toolhost/builtin/internal/search/pattern"
 )
@@ -25,7 +26,9 @@ func newFinder(p *pattern.Pattern) *finder {
 	}
 	f := &finder{}
 	for _, t := range p.Literals.Texts {
-		f.needles = append(f.needles, newNeedle(t, p.Literals.Fold))
+		n := newNeedle(t, p.Literals.Fold)
+		n.before, n.after, n.crlf = p.Literals.Before, p.Literals.After, p.CRLF
+		f.needles = append(f.needles, n)
 	}
 	return f
 }
@@ -68,6 +71,9 @@ type needle struct {
 	second int  // index of the second rarest byte
 	common int  // for so many texts more the rarest byte counts as common
 
+	before, after pattern.Edge
+	crlf          bool // a carriage return ends a line too
+
 	next            int
 	found           bool
 	nextLow, nextUp int // where low and up were found, -1: nowhere
@@ -102,8 +108,35 @@ func newNeedle(text string, fold bool) needle {
 	return n
 }
 
-// index returns the first position at or after from where the text starts, or -1.
+// index returns the first position at or after from where the text stands between its
+// edges, or -1.
 func (n *needle) index(b []byte, from int) int {
+	for {
+		i := n.indexText(b, from)
+		if i < 0 || n.stands(b, i) {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// stands reports whether the text at a position may be between its edges: where it is
+// for the automaton to know, it may.
+func (n *needle) stands(b []byte, i int) bool {
+	end := i + len(n.text)
+	return (n.before == pattern.AnyEdge || i == 0 || n.isEdge(n.before, b[i-1])) &&
+		(n.after == pattern.AnyEdge || end == len(b) || n.isEdge(n.after, b[end]))
+}
+
+func (n *needle) isEdge(e pattern.Edge, c byte) bool {
+	if e == pattern.LineEdge {
+		return c == '\n' || c == '\r' && n.crlf
+	}
+	return c >= utf8.RuneSelf || !pattern.IsWord(rune(c))
+}
+
+// indexText returns the first position at or after from where the text starts, or -1.
+func (n *needle) indexText(b []byte, from int) int {
 	if n.common > 0 {
 		return n.indexPair(b, from)
 	}

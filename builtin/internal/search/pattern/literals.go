@@ -14,9 +14,11 @@ type Literals struct {
 	// Texts with a k or an s then also match with their partners outside of
 	// ASCII, the Kelvin sign and the long s.
 	Fold bool
+	// Before and After are what stands at either side of a text in every match.
+	Before, After Edge
 	// Prefix says that every match starts with one of the texts.
 	Prefix bool
-	// Exact says that a line matches if it contains one of the texts.
+	// Exact says that a line matches if it contains one of the texts with these edges.
 	Exact bool
 }
 
@@ -36,7 +38,7 @@ func literals(re *syntax.Regexp, sets []Literals) *Literals {
 		return nil
 	}
 	best := new(*picked)
-	if e := exact(re); e != nil && !asserts(re) && !e.mixed && e.fold == best.Fold && slices.Equal(e.normal(), best.Texts) {
+	if e := exact(re); e != nil && !asserts(inner(re, best)) && !e.mixed && e.fold == best.Fold && slices.Equal(e.normal(), best.Texts) {
 		best.Exact = true
 	}
 	best.Prefix = best.Exact || slices.Equal(prefix(re), best.Texts)
@@ -64,6 +66,8 @@ type texts struct {
 	all   []string
 	fold  bool
 	mixed bool // fold holds for some of the letters only
+	// before and after are assertions at either side.
+	before, after Edge
 }
 
 // with returns the fold and mixed of t joined with next.
@@ -114,7 +118,7 @@ func exact(re *syntax.Regexp) *texts {
 		return exactClass(re)
 	case syntax.OpQuest:
 		if e := exact(re.Sub[0]); e != nil && len(e.all) < maxTexts {
-			return &texts{append([]string{""}, e.all...), e.fold, e.mixed}
+			return &texts{all: append([]string{""}, e.all...), fold: e.fold, mixed: e.mixed}
 		}
 	case syntax.OpAlternate:
 		out := &texts{}
@@ -184,7 +188,7 @@ func (t *texts) cross(next *texts) *texts {
 
 // required lists sets of texts; a match contains one of each set.
 func required(re *syntax.Regexp) []Literals {
-	if e := exact(re); e != nil {
+	if e := exact(re); e != nil && re.Op != syntax.OpConcat {
 		return keep(nil, e)
 	}
 	switch re.Op {
@@ -219,8 +223,19 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 	for _, s := range subs {
 		e := exact(s)
 		if joined := run.cross(e); joined != nil {
+			joined.before, joined.after = run.before, AnyEdge
+			if e.empty() {
+				joined.after = run.after
+				joined.assert(s)
+			}
 			run = joined
 			continue
+		}
+		if once := repeated(s); once != nil {
+			if joined := run.cross(once); joined != nil {
+				joined.before, run = run.before, joined
+			}
+			e = once // what follows stands behind one of them
 		}
 		out = keep(out, run)
 		if run = e; e == nil {
@@ -229,6 +244,15 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 		}
 	}
 	return keep(out, run)
+}
+
+// repeated lists what a node matches once or more, one after the other; nil: not known,
+// or it is no such node.
+func repeated(re *syntax.Regexp) *texts {
+	if re.Op != syntax.OpPlus {
+		return nil
+	}
+	return exact(re.Sub[0])
 }
 
 // requiredAlternate unites the best set of each branch.
@@ -256,7 +280,16 @@ func keep(list []Literals, t *texts) []Literals {
 			return list
 		}
 	}
-	return append(list, Literals{Texts: n, Fold: t.fold})
+	l := Literals{Texts: n, Fold: t.fold, Before: t.before, After: t.after}
+	for _, s := range n {
+		if l.Before == WordEdge && !isWordByte(s[0]) {
+			l.Before = AnyEdge
+		}
+		if l.After == WordEdge && !isWordByte(s[len(s)-1]) {
+			l.After = AnyEdge
+		}
+	}
+	return append(list, l)
 }
 
 // asserts reports whether a node looks at what is around its match.

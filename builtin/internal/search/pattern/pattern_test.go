@@ -76,7 +76,7 @@ func TestLiterals(t *testing.T) {
 	}{
 		{`foo`, &Literals{Texts: []string{"foo"}, Exact: true}},
 		{`(?i)Foo`, &Literals{Texts: []string{"foo"}, Fold: true, Exact: true}},
-		{`\bfoo\b`, &Literals{Texts: []string{"foo"}}},
+		{`\bfoo\b`, &Literals{Texts: []string{"foo"}, Before: WordEdge, After: WordEdge}},
 		{`foo|bar`, &Literals{Texts: []string{"bar", "foo"}, Exact: true}},
 		{`(?i:foo)Bar`, &Literals{Texts: []string{"foobar"}, Fold: true}},
 		{`a(b|c)d`, &Literals{Texts: []string{"abd", "acd"}, Exact: true}},
@@ -91,6 +91,14 @@ func TestLiterals(t *testing.T) {
 		{`(foo\d){2,}`, &Literals{Texts: []string{"foo"}}},
 		{`colou?r`, &Literals{Texts: []string{"color", "colour"}, Exact: true}},
 		{`[^a]`, nil},
+		{`^foo`, &Literals{Texts: []string{"foo"}, Before: LineEdge, Exact: true}},
+		{`^(foo|bar)$`, &Literals{Texts: []string{"bar", "foo"}, Before: LineEdge, After: LineEdge, Exact: true}},
+		{`^\bfoo`, &Literals{Texts: []string{"foo"}, Before: LineEdge}},
+		{`\bfoo\(`, &Literals{Texts: []string{"foo("}, Before: WordEdge}},
+		{`\w+\bfoo\.\b`, &Literals{Texts: []string{"foo."}, Before: WordEdge}},
+		{`\<foo\>\s`, &Literals{Texts: []string{"foo"}, Before: WordEdge, After: WordEdge}},
+		{`^\t+return$`, &Literals{Texts: []string{"\treturn"}, After: LineEdge}},
+		{`foo$|bar`, &Literals{Texts: []string{"bar", "foo"}}},
 	} {
 		p, err := Compile(tt.pattern, Options{})
 		if err != nil {

@@ -1,0 +1,56 @@
+package pattern
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// Edge is what a match asks for beside a literal.
+type Edge uint8
+
+const (
+	AnyEdge  Edge = iota
+	LineEdge      // the line begins or ends there
+	WordEdge      // the literal ends in a character of ASCII that is part of a word, and the word goes no further
+)
+
+// empty reports whether there is nothing but the empty text.
+func (t *texts) empty() bool { return len(t.all) == 1 && t.all[0] == "" }
+
+// assert notes an assertion behind the texts, or before them if there are none yet.
+func (t *texts) assert(re *syntax.Regexp) {
+	bits := 0
+	if re.Op == syntax.OpCapture && re.Sub[0].Op == syntax.OpWordBoundary {
+		bits = re.Cap
+	}
+	edge := &t.after
+	line, word := syntax.OpEndLine, bits&NotWordAfter != 0
+	if t.empty() {
+		edge = &t.before
+		line, word = syntax.OpBeginLine, bits&NotWordBefore != 0
+	}
+	switch {
+	case re.Op == line:
+		*edge = LineEdge
+	case *edge == AnyEdge && (word || re.Op == syntax.OpWordBoundary):
+		*edge = WordEdge
+	}
+}
+
+// inner is a sequence without the assertions at its ends that the edges of its literals
+// stand for.
+func inner(re *syntax.Regexp, l *Literals) *syntax.Regexp {
+	if re.Op != syntax.OpConcat {
+		return re
+	}
+	subs := re.Sub
+	if len(subs) > 0 && l.Before == LineEdge && subs[0].Op == syntax.OpBeginLine {
+		subs = subs[1:]
+	}
+	if n := len(subs); n > 0 && l.After == LineEdge && subs[n-1].Op == syntax.OpEndLine {
+		subs = subs[:n-1]
+	}
+	return &syntax.Regexp{Op: syntax.OpConcat, Sub: subs}
+}
+
+func isWordByte(c byte) bool { return c < utf8.RuneSelf && IsWord(rune(c)) }
