@@ -38,6 +38,12 @@ type dfa struct {
 	out   []uint32
 	key   []byte
 	slow  int
+
+	lanes   [lanes]lane     // see scan
+	scanned int             // bytes
+	paired  bool            // pairUp was called
+	pairs   *[1 << 16]uint8 // classes of pairs of bytes, nil: not known
+	twin    []uint32        // trans by pairs
 }
 
 // state is a set of instructions to go on from, and what stood before.
@@ -98,7 +104,8 @@ func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
 }
 
 func (d *dfa) reset() {
-	d.trans = append(d.trans[:0], make([]uint32, 256)...) // state 0 is not used
+	d.trans = append(d.trans[:0], make([]uint32, 256)...) // of idle
+	d.twin = d.twin[:0]
 	d.wide = d.wide[:0]
 	d.states = append(d.states[:0], state{})
 	d.ids = map[string]uint32{}
@@ -135,6 +142,7 @@ func (d *dfa) intern(pcs []uint32, prev kind) uint32 {
 	n := len(d.trans)
 	d.trans = slices.Grow(d.trans, 256)[:n+256]
 	fill(d.trans[n:])
+	d.growTwin()
 	d.ids[string(k)] = id
 	return id
 }

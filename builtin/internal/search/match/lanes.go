@@ -12,7 +12,7 @@ type Span struct{ Start, End int }
 const (
 	lanes = 4
 	// minLanes is the length in bytes below which a text is not split.
-	minLanes = 4096
+	minLanes = 1024
 )
 
 // lane is a run of the automaton over whole lines of the text.
@@ -21,6 +21,9 @@ type lane struct {
 	state   uint32
 	hits    []Span
 }
+
+// left is how many bytes are left to look at, at most 0 at the end.
+func (l *lane) left() int { return l.end - l.at }
 
 // scan appends the lines of b[from:to] with a match to hits; both bounds are
 // the starts of lines, or the ends of the text. The text is cut into four parts
@@ -33,17 +36,24 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 		d.run(b, &l)
 		return l.hits
 	}
-	var ls [lanes]lane
+	ls := &d.lanes
 	cut := from
 	for k := range ls {
 		end := to
 		if k < lanes-1 {
 			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/lanes))+1, to)
 		}
-		ls[k] = lane{at: cut, end: end, state: d.start[newline]}
+		ls[k] = lane{at: cut, end: end, state: d.start[newline], hits: ls[k].hits[:0]}
 		cut = end
 	}
-	d.lockstep(b, &ls)
+	if d.scanned += to - from; d.scanned > pairsFrom && !d.paired {
+		d.pairUp()
+	}
+	if d.pairs != nil {
+		d.pairwise(b, ls)
+	} else {
+		d.lockstep(b, ls)
+	}
 	for k := range ls {
 		d.run(b, &ls[k])
 		hits = append(hits, ls[k].hits...)
@@ -51,19 +61,21 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 	return hits
 }
 
-// lockstep runs the lanes until one of them is done.
+// idle is the state of a lane that has ended, while others have not: none leads out
+// of it.
+const idle = 0
+
+// lockstep runs the lanes until all of them are done. One that has ended goes along
+// with another.
 func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 	for {
-		n := ls[0].end - ls[0].at
-		for k := range ls {
-			n = min(n, ls[k].end-ls[k].at)
-		}
-		if n <= 0 {
+		live, n := leader(ls, 1)
+		if live < 0 {
 			return
 		}
-		b0, b1 := b[ls[0].at:][:n], b[ls[1].at:][:n]
-		b2, b3 := b[ls[2].at:][:n], b[ls[3].at:][:n]
-		s0, s1, s2, s3 := ls[0].state, ls[1].state, ls[2].state, ls[3].state
+		at, s := along(ls, live, 1)
+		b0, b1, b2, b3 := b[at[0]:][:n], b[at[1]:][:n], b[at[2]:][:n], b[at[3]:][:n]
+		s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
 		var t0, t1, t2, t3 uint32
 		trans := d.trans
 		i := 0
@@ -76,24 +88,53 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 			s0, s1, s2, s3 = t0, t1, t2, t3
 		}
 		for k, s := range [lanes]uint32{s0, s1, s2, s3} {
-			ls[k].at += i
-			ls[k].state = s
-		}
-		if i == n {
-			continue
-		}
-		for k, t := range [lanes]uint32{t0, t1, t2, t3} {
-			if int32(t) >= 0 {
-				ls[k].state = t
-				ls[k].at++
-			} else {
-				d.special(b, &ls[k], t)
+			if l := &ls[k]; s != idle {
+				l.at += i
+				l.state = s
+				if i < n {
+					d.step1(b, l)
+				}
 			}
 		}
 		if d.full() {
 			d.compact(&ls[0].state, &ls[1].state, &ls[2].state, &ls[3].state)
 		}
 	}
+}
+
+// leader returns the number of a lane that has so many bytes left, -1 if none has, and
+// how many all of these have.
+func leader(ls *[lanes]lane, least int) (live, n int) {
+	live = -1
+	for k := range ls {
+		if left := ls[k].left(); left >= least && (live < 0 || left < n) {
+			live, n = k, left
+		}
+	}
+	return live, n
+}
+
+// along returns where the lanes are, and their states; those that have less than so
+// many bytes left go along with another.
+func along(ls *[lanes]lane, live, least int) (at [lanes]int, states [lanes]uint32) {
+	for k := range ls {
+		at[k], states[k] = ls[live].at, idle
+		if ls[k].left() >= least {
+			at[k], states[k] = ls[k].at, ls[k].state
+		}
+	}
+	return at, states
+}
+
+// step1 goes over one rune.
+func (d *dfa) step1(b []byte, l *lane) {
+	t := d.trans[l.state|uint32(b[l.at])]
+	if int32(t) >= 0 {
+		l.state = t
+		l.at++
+		return
+	}
+	d.special(b, l, t)
 }
 
 // run runs one lane to its end.

@@ -19,6 +19,7 @@ type Matcher struct {
 	vm     *machine
 	finder *finder
 	beyond bool // see foldsBeyond
+	isText bool // the pattern is one text
 	dense  int  // for so many texts more scanning counts as faster: literals were dense
 
 	text   []byte
@@ -47,6 +48,9 @@ const (
 // way ends within microseconds and finds nothing more.
 func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
 	m := &Matcher{p: p, stop: stop, finder: newFinder(p), beyond: FoldsBeyond(p)}
+	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == pattern.AnyEdge && l.After == pattern.AnyEdge {
+		m.isText = true
+	}
 	if !p.Lines {
 		m.vm = newMachine(p, stop)
 	}
@@ -172,14 +176,25 @@ func (m *Matcher) Where(line []byte) (end int) {
 // the matches.
 func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	defer stopped(&ok)
-	if from == 0 && !m.direct && m.finder.find(m.text, 0) < 0 {
-		return Span{}, false
+	if !m.direct && (from == 0 || m.isText) {
+		k := m.finder.find(m.text, from)
+		if k < 0 || m.isText {
+			return m.textAt(k)
+		}
 	}
 	end, fresh := m.automaton().findFresh(m.text, from, m.jump())
 	if end < 0 {
 		return Span{}, false
 	}
 	return m.vm.find(m.text, fresh)
+}
+
+// textAt is the match of a pattern that is one text, at a position; none if that is -1.
+func (m *Matcher) textAt(i int) (Span, bool) {
+	if i < 0 {
+		return Span{}, false
+	}
+	return Span{i, i + len(m.p.Literals.Texts[0])}, true
 }
 
 // jump returns what finds the next place where a match can start, if matches

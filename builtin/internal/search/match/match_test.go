@@ -68,6 +68,10 @@ func TestRoadsAgree(t *testing.T) {
 		if got := all(m, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("%q by scanning:\n%v\nsimulation\n%v\n%.300q", src.String(), got, want, text.String())
 		}
+		m.automaton().pairUp()
+		if got := all(m, text.String()); !slices.Equal(got, want) {
+			t.Fatalf("%q by pairs:\n%v\nsimulation\n%v\n%.300q", src.String(), got, want, text.String())
+		}
 	}
 }
 
@@ -77,8 +81,8 @@ func TestSpansAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	words := []string{"a", "b", "foo", "bar", "K", "\u212a", "é", " ", "\n", "\n", "\r\n", "\xff", "1"}
 	for range 500 {
-		src := []string{"foo", `\bfoo`, "a", "", "bar|foo", "(?i)k"}[r.IntN(6)]
-		for range 1 + r.IntN(4) {
+		src := []string{"foo", `\bfoo`, "a", "", "bar|foo", "(?i)k", `oo\nb`}[r.IntN(7)]
+		for range r.IntN(5) {
 			src += append(atoms, `\n`, "(?s:.)")[r.IntN(len(atoms)+2)] + []string{"", "", "*", "+?", "?"}[r.IntN(5)]
 		}
 		p, err := pattern.Compile(src, pattern.Options{Multiline: true})
@@ -127,8 +131,8 @@ func TestFullAutomaton(t *testing.T) {
 	if got := all(m, string(b)); len(got) != 1 || got[0].Start > 200_000 || got[0].End < 200_000 {
 		t.Errorf("got %v", got)
 	}
-	if n := len(m.dfa.states); n > maxStates+100 {
-		t.Errorf("%d states", n)
+	if n := len(m.dfa.states); n > maxStates+100 || m.dfa.pairs == nil {
+		t.Errorf("%d states, by pairs: %t", n, m.dfa.pairs != nil)
 	}
 }
 
