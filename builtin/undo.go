@@ -111,7 +111,7 @@ func (b *Toolbox) restore(ctx context.Context, env *Env, f history.FileUndo) err
 	if f.Restore.IsZero() {
 		return t.remove(&own)
 	}
-	content, err := b.history.Content(f.Principal, f.Restore)
+	content, err := b.history.Restored(f)
 	if err != nil {
 		return err
 	}

@@ -88,30 +88,25 @@ func (s *Store) exit() {
 
 func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) {
 	j := s.journal(journalName(c.Principal))
-	if err := os.MkdirAll(filepath.Join(j.dir, blobsName), ownerDir); err != nil {
+	if err := os.MkdirAll(j.dir, ownerDir); err != nil {
 		return nil, err
 	}
 	c.Created = before == nil
 	contents, err := j.stageBoth(before, after, c.Created, c.Deleted, s.cfg)
-	defer func() {
-		for i := range contents {
-			contents[i].discard()
+	if err == nil {
+		c.Path = filepath.Clean(c.Path)
+		c.Before, c.After = contents[0].blob, contents[1].blob
+		c.ID, c.Time, c.State, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, ""
+		c.UndoOf = slices.Clone(c.UndoOf)
+		err = j.locked(func() error { return j.commit(&contents, record{Change: c, owner: s.owner.name}, s.cfg.Sync) })
+	}
+	if err != nil {
+		for _, i := range [...]int{1, 0, 1} { // the last first, whichever that is
+			j.discard(&contents[i])
 		}
-	}()
-	if err != nil {
 		return nil, err
 	}
-	c.Path = filepath.Clean(c.Path)
-	c.Before, c.After = contents[0].blob, contents[1].blob
-	c.ID, c.Time, c.State, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, ""
-	c.UndoOf = slices.Clone(c.UndoOf)
-	l, err := record{c, s.owner.name}.encode()
-	if err != nil {
-		return nil, err
-	}
-	if err := j.locked(func() error { return j.commit(contents[:], l, s.cfg.Sync) }); err != nil {
-		return nil, err
-	}
+	s.wrote(j)
 	return &Entry{store: s, journal: j, change: c, lost: !c.Created && !contents[0].keep}, nil
 }
 
@@ -136,30 +131,24 @@ func (j *journal) stageBoth(before []byte, after [][]byte, created, deleted bool
 	return both, errors.Join(errs[:]...)
 }
 
-// commit puts contents in use, then adds the line that refers to them. On an error neither is left. Callers hold the lock.
-func (j *journal) commit(contents []staged, l []byte, sync bool) (err error) {
-	defer func() {
-		for i := range contents {
-			if st := &contents[i]; err != nil && st.made {
-				err = errors.Join(err, os.Remove(j.blobPath(st.blob)))
-			}
-		}
-	}()
+// commit adds the line of a change, which refers to the contents staged for it. Callers hold the lock.
+func (j *journal) commit(contents *[2]staged, r record, sync bool) error {
 	for i := range contents {
 		if err := j.settle(&contents[i], sync); err != nil {
 			return err
 		}
+		r.at[i] = contents[i].at
 	}
-	if sync {
-		if err := syncDir(filepath.Join(j.dir, blobsName)); err != nil {
-			return err
-		}
+	l, err := r.encode()
+	if err != nil {
+		return err
 	}
 	if err := j.append(l, sync); err != nil {
 		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.since++
 	for _, st := range contents {
 		if st.made {
 			j.grown += st.blob.Size
@@ -196,7 +185,7 @@ func (e *Entry) Done() error { return e.end(Done) }
 // Failed records that the change was not made: the file is as it was.
 func (e *Entry) Failed() error { return e.end(Failed) }
 
-// end records how the change ended. Only the first call counts.
+// end records how the change ended, a moment later unless the journal is to survive a power loss. Only the first call counts.
 func (e *Entry) end(state State) error {
 	if e == nil || e.store == nil {
 		return nil
@@ -211,11 +200,13 @@ func (e *Entry) end(state State) error {
 	if err != nil {
 		return err
 	}
-	if err := e.journal.locked(func() error { return e.journal.append(l, e.store.cfg.Sync) }); err != nil {
-		e.journal.owe(l)
+	e.journal.owe(l)
+	e.store.exit()
+	if e.store.flushSoon(e.journal) {
+		return nil
+	}
+	if err := e.store.flush(e.journal); err != nil {
 		return fmt.Errorf("the end of the change of %s could not be journalled: %w", e.change.Path, err)
 	}
-	e.store.exit()
-	e.store.tidyFull(e.journal)
 	return nil
 }

@@ -61,15 +61,15 @@ func BenchmarkFull(b *testing.B) {
 	}
 	defer s.Close()
 	j := s.journal(journalName("p"))
-	if err := os.MkdirAll(filepath.Join(j.dir, blobsName), ownerDir); err != nil {
+	if err := os.MkdirAll(j.dir, ownerDir); err != nil {
 		b.Fatal(err)
 	}
 	records := make([]record, maxChanges)
 	for i := range records {
-		records[i] = record{Change{
+		records[i] = record{owner: s.owner.name, Change: Change{
 			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit", Path: "/home/someone/src/project/internal/file.go",
 			Before: BlobOf(fmt.Append(nil, i)), After: BlobOf(fmt.Append(nil, i+1)), State: Done,
-		}, s.owner.name}
+		}}
 	}
 	if err := j.replaceIndex(records, nil, false); err != nil {
 		b.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"slices"
 )
 
 // A Blob stands for a content. The zero Blob stands for no file. Blobs are equal if the contents are.
@@ -87,110 +87,83 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-func (j *journal) blobPath(b Blob) string { return filepath.Join(j.dir, blobsName, b.Sum) }
-
-// has reports whether a content is kept, by its size: one that a power loss cut short is stored again.
-func (j *journal) has(b Blob) bool {
-	info, err := os.Lstat(j.blobPath(b))
-	return err == nil && info.Mode().IsRegular() && info.Size() == b.Size
+// content returns a content from the first of some places at which it is as it was stored.
+func (j *journal) content(b Blob, places []place) ([]byte, error) {
+	damaged := ErrNotKept
+	for _, at := range places {
+		raw, err := j.packs.read(b, at)
+		if err == nil {
+			return raw, nil
+		}
+		if errors.Is(err, ErrDamaged) {
+			j.packs.doubt(b)
+		}
+		if !errors.Is(err, ErrNotKept) {
+			damaged = err
+		}
+	}
+	return nil, damaged
 }
 
-// content returns a content after checking that it is what was stored. What is damaged is set aside.
-func (j *journal) content(b Blob) ([]byte, error) {
-	if b.IsZero() || !b.valid() {
-		return nil, ErrNotKept
-	}
-	raw, err := os.ReadFile(j.blobPath(b))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotKept
-	}
-	if err != nil {
-		return nil, err
-	}
-	if BlobOf(raw) != b {
-		return nil, errors.Join(fmt.Errorf("%s: %w", b, ErrDamaged), j.setAside(b))
-	}
-	return raw, nil
-}
-
-// setAside takes a damaged content out of use. Somebody may have stored it anew meanwhile, hence the second look under the lock.
-func (j *journal) setAside(b Blob) error {
-	return j.locked(func() error {
-		now, err := Look(j.blobPath(b))
-		if err == nil && (now == b || now.IsZero()) {
-			return nil
+// placesOf returns where a content of a principal is kept, the newest place first.
+func placesOf(records []record, principal string, b Blob) []place {
+	var all []place
+	for _, r := range slices.Backward(records) {
+		if r.Principal != principal {
+			continue // whose packs may have the same names
 		}
-		if err := os.MkdirAll(filepath.Join(j.dir, asideName), ownerDir); err != nil {
-			return err
+		for i, side := range [...]Blob{r.Before, r.After} {
+			if at := r.at[i]; side == b && !at.isZero() && !slices.Contains(all, at) {
+				all = append(all, at)
+			}
 		}
-		return os.Rename(j.blobPath(b), filepath.Join(j.dir, asideName, b.Sum))
-	})
+	}
+	return all
 }
 
 // A staged content is about to be kept.
 type staged struct {
 	blob    Blob
 	content [][]byte
-	keep    bool   // it is there, and not too large
-	temp    string // path of the file it was written to, "" if none
-	made    bool   // the content was not kept before
+	keep    bool  // it is there, and not too large
+	at      place // where it is, if so
+	made    bool  // it was put there for this change
 }
 
-// stage names a content by its hash and, if it is not kept yet, writes it to a file that is not in use.
+// stage names a content by its hash and puts it in a pack.
 func (j *journal) stage(content [][]byte, limit int64, sync bool) (staged, error) {
 	st := staged{blob: BlobOf(content...), content: content}
 	st.keep = st.blob.Size <= limit
-	if !st.keep || j.has(st.blob) {
+	if !st.keep {
 		return st, nil
 	}
-	var err error
-	st.temp, err = j.writeTemp(content, sync)
+	err := j.put(&st, sync)
 	return st, err
 }
 
-// settle puts a staged content in use. Callers hold the lock.
+func (j *journal) put(st *staged, sync bool) (err error) {
+	st.at, st.made, err = j.packs.put(st.blob, st.content, sync)
+	return err
+}
+
+// settle makes sure that what was staged is still there, so that a record can refer to it. Callers hold the lock, under which packs are
+// removed.
 func (j *journal) settle(st *staged, sync bool) error {
-	if !st.keep || j.has(st.blob) { // another change may have stored it since
-		return nil
-	}
-	if st.temp == "" { // it was there, and has been removed for the quota since
-		var err error
-		if st.temp, err = j.writeTemp(st.content, sync); err != nil {
+	const tries = 3 // the second is in another pack
+	for range tries {
+		if !st.keep || j.packs.holds(st.blob, st.at) {
+			return nil
+		}
+		if err := j.put(st, sync); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(st.temp, j.blobPath(st.blob)); err != nil {
-		return err
-	}
-	st.temp, st.made = "", true
-	return nil
+	return fmt.Errorf("somebody removes what is written to %s", j.packs.dir)
 }
 
-// discard removes what was staged and not put in use.
-func (st *staged) discard() {
-	if st.temp != "" {
-		_ = os.Remove(st.temp) // else it goes when the journal is tidied
-		st.temp = ""
+// discard takes back what was staged and not used.
+func (j *journal) discard(st *staged) {
+	if st.made {
+		j.packs.takeBack(st.blob, st.at)
 	}
-}
-
-// writeTemp writes a file whose name tells whose it is. On an error nothing is left.
-func (j *journal) writeTemp(content [][]byte, sync bool) (string, error) {
-	path := filepath.Join(j.dir, blobsName, j.owner+tempMark+shortID())
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerFile)
-	if err != nil {
-		return "", err
-	}
-	for _, piece := range content {
-		if err == nil {
-			_, err = f.Write(piece)
-		}
-	}
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(path))
-	}
-	return path, nil
 }

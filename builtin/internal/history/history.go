@@ -1,8 +1,8 @@
 // Package history journals every change of a file before it is made, so that it can be looked at and undone.
 //
-// A change is two contents and what is known of the call that made it. The contents go into a store that names them by their SHA-256,
-// the rest into an index to which lines are only appended. [Store.Begin] records a change before the file is touched, [Entry.Done] and
-// [Entry.Failed] record how it ended. What a killed process left open is settled by the next one, which looks at the file: it holds the
+// A change is two contents and what is known of the call that made it. The contents are appended to packs, of which each process has its
+// own, the rest to an index that all share. [Store.Begin] records a change before the file is touched, [Entry.Done] and [Entry.Failed]
+// record how it ended. What a killed process left open is settled by the next one, which looks at the file: it holds the
 // content of before, or that of after.
 //
 // The package never writes the files of the user. [Store.PlanUndo] says what an undo has to write where; the caller writes it through
@@ -16,7 +16,7 @@
 //	owners/OWNER            locked by a process for as long as it may leave a change open
 //	PRINCIPAL/lock          held while the directory changes
 //	PRINCIPAL/index         the changes, a line with a checksum for each beginning and each end
-//	PRINCIPAL/blobs/SHA256  a content, as it was: deflating it saves two thirds but takes 18 times as long as writing it
+//	PRINCIPAL/packs/OWNER.N contents as they were, one behind the other: deflating one saves two thirds but takes 18 times as long as writing it
 //	PRINCIPAL/aside/…       what was found damaged
 //	PRINCIPAL/tidied        when the quota and the age were last enforced
 package history
@@ -113,8 +113,11 @@ type Store struct {
 
 	mu       sync.Mutex
 	journals map[string]*journal // by name of the directory
+	writing  []*journal          // those whose packs are open, the oldest first
 	open     int                 // entries that have not ended
 	closed   bool
+
+	flushes sync.WaitGroup // of what is written a moment later
 }
 
 // Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced where that
@@ -184,7 +187,8 @@ func (s *Store) Close() error {
 	if closed || s.owner == nil {
 		return nil
 	}
-	err := s.leave(open == 0)
+	err := s.finish()
+	err = errors.Join(err, s.leave(open == 0 && err == nil))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // somebody removed the directory, and the owner with it
 	}

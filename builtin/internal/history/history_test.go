@@ -132,7 +132,7 @@ func TestBeginRefuses(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if names := stored(t, s, blobsName); len(names) > 0 {
+	if names := stored(t, s, packsName); len(names) > 0 {
 		t.Errorf("left behind: %q", names)
 	}
 	if _, err := Open(Config{Dir: "relative"}); err == nil {

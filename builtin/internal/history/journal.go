@@ -16,7 +16,7 @@ import (
 
 const (
 	indexName  = "index"
-	blobsName  = "blobs"
+	packsName  = "packs"
 	asideName  = "aside"
 	tidiedName = "tidied"
 	tempMark   = "~" // stands between the owner and the rest of the name of a temporary file
@@ -28,12 +28,15 @@ var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
 type journal struct {
 	dir   string
 	owner string
+	packs *packer
 
 	changing sync.Mutex // taken before the lock
-	owed     []byte     // ends of changes that could not be written; guarded by changing
+	owed     []byte     // ends of changes that are not written yet; guarded by changing
+
+	timer *time.Timer // writes what is owed, nil if nothing waits; guarded by the mutex of the store
 
 	mu    sync.Mutex
-	since int   // changes ended since it was tidied
+	since int   // changes begun since it was tidied
 	kept  int   // changes remembered when it was tidied
 	grown int64 // bytes stored since it was tidied
 }
@@ -49,7 +52,9 @@ func (s *Store) journal(name string) *journal {
 	defer s.mu.Unlock()
 	j := s.journals[name]
 	if j == nil {
-		j = &journal{dir: filepath.Join(s.cfg.Dir, name), owner: s.owner.name}
+		dir := filepath.Join(s.cfg.Dir, name)
+		packs := &packer{dir: filepath.Join(dir, packsName), owner: s.owner.name, limit: min(maxPack, s.cfg.Quota/packShare)}
+		j = &journal{dir: dir, owner: s.owner.name, packs: packs}
 		s.journals[name] = j
 	}
 	return j
@@ -79,8 +84,28 @@ func (s *Store) of(principal string) ([]*journal, error) {
 	return all, nil
 }
 
-// records returns the changes of a principal or of everyone, oldest first, and who undid them.
+// records returns the changes of a principal or of everyone, oldest first, and who undid them. What another process has begun just now
+// may have ended as well, which is written a moment later: that is waited for.
 func (s *Store) records(principal string) ([]record, error) {
+	const looks = 10
+	for range looks {
+		all, err := s.written(principal)
+		if err != nil || !slices.ContainsFunc(all, s.isFresh) {
+			return all, err
+		}
+		time.Sleep(2 * flushAfter)
+	}
+	return s.written(principal)
+}
+
+// isFresh reports whether another process has begun a change within the last second and not told its end.
+func (s *Store) isFresh(r record) bool {
+	age := time.Since(r.Time)
+	return r.State == Pending && r.owner != s.owner.name && age >= 0 && age < time.Second
+}
+
+// written is records as they are now.
+func (s *Store) written(principal string) ([]record, error) {
 	journals, err := s.of(principal)
 	if err != nil {
 		return nil, err
@@ -123,11 +148,22 @@ func (j *journal) locked(do func() error) error {
 
 // load reads the index. It needs no lock: lines are appended whole or, for a moment, in part, and an index is replaced by a rename.
 func (j *journal) load() (index, error) {
+	j.changing.Lock()
+	owed := slices.Clone(j.owed) // before the index: what is written meanwhile is read twice rather than not at all
+	j.changing.Unlock()
+	return j.loadWith(owed)
+}
+
+// loadWith reads the index, and ends of changes that are not written yet.
+func (j *journal) loadWith(owed []byte) (index, error) {
 	raw, err := os.ReadFile(filepath.Join(j.dir, indexName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return index{}, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return index{}, err
 	}
-	return parseIndex(raw), err
+	if len(raw) > 0 && raw[len(raw)-1] != '\n' {
+		raw = append(raw, '\n')
+	}
+	return parseIndex(append(raw, owed...)), nil
 }
 
 // append adds a line to the index. On an error the index is as it was. Callers hold the lock.
@@ -164,13 +200,6 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	return err
 }
 
-// owe keeps the end of a change that could not be written, to be written with the next line.
-func (j *journal) owe(l []byte) {
-	j.changing.Lock()
-	defer j.changing.Unlock()
-	j.owed = append(j.owed, l...)
-}
-
 // isTorn reports whether the last line has no end: its writer was killed. It is closed off, and set aside when the journal is tidied.
 func isTorn(f *os.File, size int64) (bool, error) {
 	if size == 0 {
@@ -201,7 +230,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	temp, err := j.writeTemp([][]byte{all.Bytes()}, sync)
+	temp, err := j.writeTemp(all.Bytes(), sync)
 	if err != nil {
 		return err
 	}
@@ -225,4 +254,21 @@ func (j *journal) tidiedAt() time.Time {
 		return time.Time{}
 	}
 	return at
+}
+
+// writeTemp writes a file whose name tells whose it is. On an error nothing is left.
+func (j *journal) writeTemp(content []byte, sync bool) (string, error) {
+	path := filepath.Join(j.dir, j.owner+tempMark+shortID())
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerFile)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(path))
+	}
+	return path, nil
 }

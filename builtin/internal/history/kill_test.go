@@ -193,8 +193,8 @@ func checkTruth(t *testing.T, s *Store) {
 			t.Errorf("%s holds %v, %v, the journal says %v", path, got, err, want)
 		}
 	}
-	for _, name := range stored(t, s, blobsName) {
-		if !sumNames.MatchString(name) {
+	for _, name := range stored(t, s, packsName) {
+		if !packNames.MatchString(name) {
 			t.Errorf("left behind: %s", name)
 		}
 	}
@@ -237,10 +237,10 @@ func TestLockedByAStoppedProcess(t *testing.T) {
 }
 
 func lockedByAStoppedProcess(t *testing.T, dir, path string) {
-	s := open(t, Config{Dir: dir})
+	s := open(t, Config{Dir: dir, Sync: true}) // ends are written at once
 	change(t, s, Change{Path: path}, "1")
 	j := s.journal(journalName("p"))
-	blobs := stored(t, s, blobsName)
+	blobs := stored(t, s, packsName)
 	// Another Store, and so another lock on the same file, is to its lock what another process is.
 	err := (&journal{dir: j.dir}).locked(func() error {
 		_, err := s.Begin(Change{Principal: "p", Path: path}, []byte("1"), []byte("2"))
@@ -249,7 +249,7 @@ func lockedByAStoppedProcess(t *testing.T, dir, path string) {
 	if err == nil || !strings.Contains(err.Error(), "another process has held") {
 		t.Errorf("Begin: %v, want it to give up", err)
 	}
-	if diff := cmp.Diff(blobs, stored(t, s, blobsName)); diff != "" || s.open != 0 {
+	if diff := cmp.Diff(blobs, stored(t, s, packsName)); diff != "" || s.open != 0 {
 		t.Errorf("%d open, left behind (-want +got)\n%s", s.open, diff)
 	}
 	// The end of a change that finds the lock held is written with the next one.
@@ -314,7 +314,7 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 	living := open(t, Config{Dir: dir})
 	e := begin(t, living, Change{Path: path}, "1")
 	j := living.journal(journalName("p"))
-	temp, err := j.writeTemp([][]byte{[]byte("being written")}, false)
+	temp, err := j.writeTemp([]byte("being written"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,14 +9,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestAge(t *testing.T) {
 	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Dir: dir, MaxAge: 24 * time.Hour}
+		cfg := Config{Dir: dir, MaxAge: 24 * time.Hour, Quota: packShare} // a pack for each
 		s := open(t, cfg)
 		change(t, s, Change{Path: filepath.Join(files, "a")}, "a1")
 		time.Sleep(time.Hour)
@@ -29,10 +28,10 @@ func TestAge(t *testing.T) {
 		if got := ids(list(t, s, Filter{})); !slices.Equal(got, []string{kept}) {
 			t.Errorf("kept %q, want %q", got, kept)
 		}
-		want := []string{BlobOf([]byte("a2")).Sum, BlobOf([]byte("a3")).Sum}
-		slices.Sort(want)
-		if diff := cmp.Diff(want, stored(t, s, blobsName)); diff != "" {
-			t.Errorf("contents (-want +got)\n%s", diff)
+		for content, want := range map[string]error{"a1": ErrNotKept, "a2": nil, "a3": nil} {
+			if _, err := s.Content("p", BlobOf([]byte(content))); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", content, err, want)
+			}
 		}
 		if u, _ := undo(t, s, Selection{Principal: "p", Last: 9}); len(u.Files) != 1 || read(t, filepath.Join(files, "a")) != "a2" {
 			t.Errorf("undo: %+v", u)
@@ -87,7 +86,7 @@ func TestQuota(t *testing.T) {
 		if n := len(list(t, s, Filter{})); n != 9 {
 			t.Errorf("%d changes, want 9", n)
 		}
-		if n := len(stored(t, s, blobsName)); n != 10 {
+		if n := len(stored(t, s, packsName)); n != 10 {
 			t.Errorf("%d contents, want 10", n)
 		}
 		if u, _ := undo(t, s, Selection{Principal: "p", Last: 99}); len(u.Refused) > 0 || read(t, path) != content(11) {
@@ -110,7 +109,7 @@ func TestQuotaIsEnforcedMeanwhile(t *testing.T) {
 			for i := range tidyAfter + 100 {
 				change(t, s, Change{Path: filepath.Join(files, "f")}, fmt.Sprintf("%*d", tt.size, i))
 				time.Sleep(youngest)
-				most = max(most, len(stored(t, s, blobsName)))
+				most = max(most, len(stored(t, s, packsName)))
 			}
 			if most > tidyAfter+62 || most*tt.size > tt.quota+tt.quota/tidyShare+3*tt.size {
 				t.Errorf("%s: up to %d contents of %d bytes", name, most, tt.size)
@@ -148,13 +147,13 @@ func TestContentRemovedWhileItIsNeeded(t *testing.T) {
 	change(t, s, Change{Path: path}, "1")
 	j := s.journal(journalName("p"))
 	st, err := j.stage([][]byte{[]byte("1")}, 10, false)
-	if err != nil || st.temp != "" {
+	if err != nil || st.made {
 		t.Fatalf("%+v, %v, want it there", st, err)
 	}
-	if err := os.Remove(j.blobPath(st.blob)); err != nil {
+	if err := os.Remove(packOf(t, s, st.blob)); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.settle(&st, false); err != nil || !j.has(st.blob) {
+	if err := j.settle(&st, false); err != nil || !j.packs.holds(st.blob, st.at) {
 		t.Errorf("%v, want it there again", err)
 	}
 }
@@ -163,7 +162,12 @@ func TestForget(t *testing.T) {
 	s := open(t, Config{Quota: 100, MaxFile: 25, MaxAge: time.Hour})
 	now := time.Now()
 	of := func(age time.Duration, state State, after string) record {
-		return record{Change: Change{Time: now.Add(-age), State: state, After: BlobOf([]byte(after))}}
+		b := BlobOf([]byte(after))
+		r := record{Change: Change{Time: now.Add(-age), State: state, After: b}}
+		if b.Size <= s.cfg.MaxFile {
+			r.at[1] = place{Pack: b.Sum}
+		}
+		return r
 	}
 	big := func(c string) string { return fmt.Sprintf("%25s", c) }
 	for _, tt := range []struct {

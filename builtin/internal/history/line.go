@@ -25,7 +25,8 @@ var errLine = errors.New("damaged line")
 // A record is a change as the index has it.
 type record struct {
 	Change
-	owner string // who may end it
+	owner string   // who may end it
+	at    [2]place // where Before and After are kept
 }
 
 // line is a line of the index, in JSON behind the checksum of that: the beginning of a change, or only its end.
@@ -43,6 +44,8 @@ type line struct {
 	RawPath   []byte    `json:"raw_path,omitempty"` // a path that is not UTF-8, which a JSON string cannot hold
 	Before    Blob      `json:"before,omitzero"`
 	After     Blob      `json:"after,omitzero"`
+	BeforeAt  place     `json:"before_at,omitzero"`
+	AfterAt   place     `json:"after_at,omitzero"`
 	UndoOf    []string  `json:"undo_of,omitempty"`
 }
 
@@ -50,7 +53,7 @@ type line struct {
 func (r record) encode() ([]byte, error) {
 	l := line{
 		ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool,
-		Path: r.Path, Before: r.Before, After: r.After, UndoOf: r.UndoOf,
+		Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], UndoOf: r.UndoOf,
 	}
 	if !utf8.ValidString(l.Path) {
 		l.Path, l.RawPath = "", []byte(l.Path)
@@ -93,20 +96,20 @@ func decodeLine(raw []byte) (line, error) {
 	return l, nil
 }
 
-// valid reports whether a line may be used: sums are names of files.
+// valid reports whether a line may be used: packs are names of files.
 func (l line) valid() bool {
 	switch l.State {
 	case Pending, Done, Failed, Unclear:
 	default:
 		return false
 	}
-	return idNames.MatchString(l.ID) && l.Before.valid() && l.After.valid() && (l.isEnd() || l.Principal != "")
+	return idNames.MatchString(l.ID) && l.Before.valid() && l.After.valid() && l.BeforeAt.valid() && l.AfterAt.valid() && (l.isEnd() || l.Principal != "")
 }
 
 func (l line) isEnd() bool { return l.Path == "" }
 
 func (l line) record() record {
-	return record{owner: l.Owner, Change: Change{
+	return record{owner: l.Owner, at: [2]place{l.BeforeAt, l.AfterAt}, Change: Change{
 		ID: l.ID, State: l.State, Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: l.Path,
 		Before: l.Before, After: l.After, Created: l.Before.IsZero(), Deleted: l.After.IsZero(), UndoOf: l.UndoOf,
 	}}

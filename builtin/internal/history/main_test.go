@@ -46,6 +46,10 @@ func open(t testing.TB, cfg Config) *Store {
 // die ends a Store as a kill does: its lock is free, and nothing is cleared up.
 func die(t testing.TB, s *Store) {
 	t.Helper()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.still()
 	if err := s.owner.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,15 @@ func (s *Store) Content(principal string, b Blob) ([]byte, error) {
 	}
 	var damaged error
 	for _, j := range journals {
-		content, err := j.content(b)
+		x, err := j.load()
+		if err != nil {
+			return nil, err
+		}
+		var places []place
+		if len(x.records) > 0 { // all of one principal
+			places = placesOf(x.records, x.records[0].Principal, b)
+		}
+		content, err := j.content(b, places)
 		if err == nil {
 			return content, nil
 		}

@@ -38,7 +38,6 @@ func (s *Store) tidyDue() {
 // tidyFull tidies a journal in which much has been added.
 func (s *Store) tidyFull(j *journal) {
 	j.mu.Lock()
-	j.since++
 	full := j.since >= max(tidyAfter, j.kept/tidyPart) || j.grown >= s.cfg.Quota/tidyShare
 	j.mu.Unlock()
 	if full {
@@ -66,7 +65,7 @@ func (s *Store) tidy(j *journal) error {
 	j.since, j.grown = 0, 0
 	j.mu.Unlock()
 	return j.locked(func() error {
-		x, err := j.load()
+		x, err := j.loadWith(j.owed)
 		if err != nil {
 			return err
 		}
@@ -79,11 +78,12 @@ func (s *Store) tidy(j *journal) error {
 			if err := j.replaceIndex(kept, x.damaged, s.cfg.Sync); err != nil {
 				return err
 			}
+			j.owed = nil
 		}
 		if len(x.damaged) > 0 {
 			s.cfg.Log.Warn("damaged lines of the history were set aside", "lines", len(x.damaged), "directory", filepath.Join(j.dir, asideName))
 		}
-		err = errors.Join(s.sweepBlobs(j, kept), s.sweepAside(j))
+		err = errors.Join(s.sweepPacks(j, kept), s.sweepTemps(j), s.sweepAside(j))
 		now := []byte(time.Now().UTC().Format(time.RFC3339Nano))
 		return errors.Join(err, os.WriteFile(filepath.Join(j.dir, tidiedName), now, ownerFile))
 	})
@@ -92,12 +92,12 @@ func (s *Store) tidy(j *journal) error {
 // forget returns how many of the oldest changes are to be forgotten. Contents count once however many changes share them.
 func (s *Store) forget(records []record) int {
 	var used int64
-	counted := make(map[Blob]bool)
+	counted := make(map[place]bool)
 	for i, r := range slices.Backward(records) {
 		age := time.Since(r.Time)
-		for _, b := range []Blob{r.Before, r.After} {
-			if !counted[b] && b.Size <= s.cfg.MaxFile {
-				counted[b] = true
+		for side, b := range [...]Blob{r.Before, r.After} {
+			if at := r.at[side]; !at.isZero() && !counted[at] {
+				counted[at] = true
 				used += b.Size
 			}
 		}
@@ -110,27 +110,25 @@ func (s *Store) forget(records []record) int {
 	return 0
 }
 
-// sweepBlobs removes contents that no change refers to, and what dead owners did not finish writing.
-func (s *Store) sweepBlobs(j *journal, kept []record) error {
-	used := make(map[string]bool, 2*len(kept))
+// sweepPacks removes the packs that no change refers to.
+func (s *Store) sweepPacks(j *journal, kept []record) error {
+	used := make(map[string]bool)
 	for _, r := range kept {
-		used[r.Before.Sum], used[r.After.Sum] = true, true
+		used[r.at[0].Pack], used[r.at[1].Pack] = true, true
 	}
-	entries, err := os.ReadDir(filepath.Join(j.dir, blobsName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		owner, _, temp := strings.Cut(e.Name(), tempMark)
-		if temp && s.alive(owner) || used[e.Name()] {
-			continue
-		}
-		if err := os.Remove(filepath.Join(j.dir, blobsName, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+	return j.packs.sweep(used)
+}
+
+// sweepTemps removes what dead owners did not finish writing.
+func (s *Store) sweepTemps(j *journal) error {
+	temps, err := filepath.Glob(filepath.Join(j.dir, "*"+tempMark+"*"))
+	for _, path := range temps {
+		owner, _, _ := strings.Cut(filepath.Base(path), tempMark)
+		if idNames.MatchString(owner) && !s.alive(owner) {
+			err = errors.Join(err, os.Remove(path))
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // sweepAside removes what was set aside so long ago that the changes it belonged to would be forgotten.

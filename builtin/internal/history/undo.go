@@ -38,6 +38,8 @@ type FileUndo struct {
 	Restore   Blob     // what it held before the changes; zero: the file is to be removed
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
+
+	places []place // where the content of Restore is kept
 }
 
 // A Refusal is a file that is not restored.
@@ -171,7 +173,8 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	}
 	f.Expect = now
 	if now != f.Restore && !f.Restore.IsZero() {
-		if _, err := s.Content(f.Principal, f.Restore); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
+		f.places = placesOf(all, f.Principal, f.Restore)
+		if _, err := s.Restored(f); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
 			return refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
 		} else if err != nil {
 			return err
@@ -179,6 +182,11 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	}
 	u.Files = append(u.Files, f)
 	return nil
+}
+
+// Restored returns the content that Restore stands for, which must not be zero. Errors are those of [Store.Content].
+func (s *Store) Restored(f FileUndo) ([]byte, error) {
+	return s.journal(journalName(f.Principal)).content(f.Restore, f.places)
 }
 
 // between says what else happened to a file between changes of it, given newest first.

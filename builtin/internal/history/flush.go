@@ -1,0 +1,113 @@
+package history
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// flushAfter is for how long the end of a change may wait for the beginning of the next to take it along. Whoever is killed within it
+// leaves the change open, for the next process to settle by a look at the file.
+const flushAfter = 5 * time.Millisecond
+
+// owe adds the end of a change to what is to be written with the next line.
+func (j *journal) owe(l []byte) {
+	j.changing.Lock()
+	defer j.changing.Unlock()
+	j.owed = append(j.owed, l...)
+}
+
+// flushSoon writes in a moment what is owed. It does not, and says so, where that may not be put off.
+func (s *Store) flushSoon(j *journal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.cfg.Sync {
+		return false
+	}
+	if j.timer != nil {
+		return true
+	}
+	s.flushes.Add(1)
+	j.timer = time.AfterFunc(flushAfter, func() {
+		defer s.flushes.Done()
+		s.mu.Lock()
+		j.timer = nil
+		s.mu.Unlock()
+		if err := s.flush(j); err != nil {
+			s.cfg.Log.Warn("the ends of changes could not be journalled; they will be with the next change", "error", err)
+		}
+	})
+	return true
+}
+
+// flush writes what is owed, and tidies a journal in which much has been added.
+func (s *Store) flush(j *journal) error {
+	if err := j.flush(s.cfg.Sync); err != nil {
+		return err
+	}
+	s.tidyFull(j)
+	return nil
+}
+
+func (j *journal) flush(sync bool) error {
+	return j.locked(func() error {
+		if len(j.owed) == 0 {
+			return nil // a change that began meanwhile took it along
+		}
+		return j.append(nil, sync)
+	})
+}
+
+// still waits until nothing is written a moment later any more. The store is closed.
+func (s *Store) still() {
+	s.mu.Lock()
+	for _, j := range s.journals {
+		if j.timer != nil && j.timer.Stop() {
+			j.timer = nil
+			s.flushes.Done()
+		}
+	}
+	s.mu.Unlock()
+	s.flushes.Wait()
+}
+
+// finish writes what is owed, and closes all files. The store is closed.
+func (s *Store) finish() error {
+	s.still()
+	s.mu.Lock()
+	journals := slices.Collect(maps.Values(s.journals))
+	s.mu.Unlock()
+	var errs []error
+	for _, j := range journals {
+		if j.owes() {
+			errs = append(errs, j.flush(s.cfg.Sync))
+		}
+		j.packs.close()
+	}
+	return errors.Join(errs...)
+}
+
+func (j *journal) owes() bool {
+	j.changing.Lock()
+	defer j.changing.Unlock()
+	return len(j.owed) > 0
+}
+
+// maxWriting bounds how many packs are open at once, each for another principal.
+const maxWriting = 16
+
+// wrote notes that the pack of a journal is open, and closes that of another if there are too many.
+func (s *Store) wrote(j *journal) {
+	s.mu.Lock()
+	var idle *journal
+	if !slices.Contains(s.writing, j) {
+		if s.writing = append(s.writing, j); len(s.writing) > maxWriting {
+			idle, s.writing = s.writing[0], slices.Delete(s.writing, 0, 1)
+		}
+	}
+	s.mu.Unlock()
+	if idle != nil {
+		idle.packs.close()
+	}
+}
