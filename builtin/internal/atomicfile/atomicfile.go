@@ -82,7 +82,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		}
 		return r.create()
 	}
-	defer r.current.Close()
+	defer closeLater(r.current)
 	if o.MustNotExist {
 		return Outcome{}, r.failed("create", fs.ErrExist)
 	}
@@ -92,6 +92,26 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		}
 	}
 	return r.update()
+}
+
+// maxClosing bounds how many files are closed while their caller goes on.
+const maxClosing = 4
+
+var closing = make(chan struct{}, maxClosing)
+
+// closeLater closes a file that was only read. For one that has been replaced
+// this is when the file system frees its blocks, and waits for the disk, which
+// may be told of it (discard).
+func closeLater(f *os.File) {
+	select {
+	case closing <- struct{}{}:
+		go func() {
+			f.Close()
+			<-closing
+		}()
+	default:
+		f.Close()
+	}
 }
 
 // A replacement is one call of Replace under way.
