@@ -178,11 +178,11 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
 		Expect: t.expect,
 	}, content...)
+	if errors.Is(err, atomicfile.ErrTorn) {
+		return "", err // how the change ended shows when the next start has made the file whole
+	}
 	if err != nil {
-		if !errors.Is(err, atomicfile.ErrTorn) {
-			err = fmt.Errorf("%s was not changed: %w", t.path, err)
-		}
-		return "", errors.Join(err, entry.Failed())
+		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
 	}
 	t.saw(env, content...)
 	if err := entry.Done(); err != nil {

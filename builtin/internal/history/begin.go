@@ -14,8 +14,9 @@ import (
 // besides is the size of what a file held, in bytes, from which both contents are hashed and written beside each other.
 const besides = 64 << 10
 
-// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows. A nil Entry stands for a change that could
-// not be journalled and is made all the same: ending it does nothing.
+// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never
+// ended is settled by the next process. A nil Entry stands for a change that could not be journalled and is made all the same: ending it
+// does nothing.
 type Entry struct {
 	store   *Store   // nil if nothing is journalled
 	journal *journal // of the principal
