@@ -155,6 +155,9 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	if json.Unmarshal(raw, &text) == nil && json.Unmarshal([]byte(text), &m) == nil {
 		return m, nil // the whole object, sent as a string
 	}
+	if !json.Valid(raw) { // from a command line
+		return nil, fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is no JSON: %s", raw)
+	}
 	return nil, fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
 }
 

@@ -40,13 +40,16 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 	}
 	sel.Principal = AnyPrincipal
 	plan, err := store.PlanUndo(sel)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	for _, f := range plan.Files {
 		paths = append(paths, f.Path)
 	}
 	for _, r := range plan.Refused {
 		paths = append(paths, r.Path)
 	}
-	return distinct(paths), errors.Join(err, store.Close())
+	return distinct(paths), store.Close()
 }
 
 func openHistoryOf(stateDir string) (*history.Store, error) {

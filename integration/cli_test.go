@@ -26,6 +26,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"check", "Read", `{"file_path":"a.txt"}`, "--deny", "Read(a.txt)"}, 1},
 		{[]string{"rules", "--settings", broken}, 2},
 		{[]string{"undo"}, 0},
+		{[]string{"undo", "nothing"}, 1},
+		{[]string{"token", "nothing"}, 2},
 		{[]string{"history", "show", "nothing"}, 1},
 		{[]string{"help", "exit-codes"}, 0},
 		{[]string{"completion", "bash"}, 0},
@@ -36,6 +38,26 @@ func TestExitCodes(t *testing.T) {
 	} {
 		if out, code := runCommand(t, home, tt.args...); code != tt.want {
 			t.Errorf("toolhost %s: exit code %d, want %d\n%s", strings.Join(tt.args, " "), code, tt.want, out)
+		}
+	}
+}
+
+// What a newcomer gets wrong is answered with what is wrong.
+func TestMistakes(t *testing.T) {
+	home := doctorHome(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"undo", "nothing"}, "no such change"},
+		{[]string{"call", "Bash", "ls"}, "this is no JSON: ls"},
+		{[]string{"call", "Read", `{file_path:"a.txt"}`}, "this is no JSON"},
+		{[]string{"token", "lst"}, "did you mean list?"},
+		{[]string{"rules", "--deny", "Bash("}, "no closing parenthesis"},
+		{[]string{"rules", "--deny", "Read([)"}, "guards the literal path"},
+	} {
+		if out, _ := runCommand(t, home, tt.args...); !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine") {
+			t.Errorf("toolhost %s: no %q in\n%s", strings.Join(tt.args, " "), tt.want, out)
 		}
 	}
 }

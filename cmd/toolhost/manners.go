@@ -66,20 +66,22 @@ func tellUsage(root *cobra.Command) {
 		return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
 	}
 	root.SetFlagErrorFunc(wrap)
-	root.Args = func(cmd *cobra.Command, args []string) error {
+	noCommand := func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		text := fmt.Sprintf("there is no command %q", args[0])
+		text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], root.Name()+" "))
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 			text += "; did you mean " + strings.Join(like, " or ") + "?"
 		}
 		return errors.New(text)
 	}
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.SuggestionsMinimumDistance = 2
 	var each func(*cobra.Command)
 	each = func(cmd *cobra.Command) {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.Args, cmd.SuggestionsMinimumDistance = noCommand, 2
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
 				if err := check(cmd, args); err != nil {

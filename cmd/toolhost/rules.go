@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toolhost/guard"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver"
 )
@@ -34,14 +35,19 @@ func rulesCommand() *cobra.Command {
 		Long: `List the rules in force, with where they stand and what is wrong with them. The exit status is 2 when a
 settings file cannot be parsed, which refuses every call until it is mended.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, set, err := flags.loadRules(args)
+			where, set, err := flags.loadRules(args)
 			if err != nil {
 				return err
 			}
+			policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
+			if err != nil {
+				return err
+			}
+			list := rulesOf(set, policy.Warnings())
 			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), rulesOf(set))
+				err = printJSON(cmd.OutOrStdout(), list)
 			} else {
-				err = printRules(cmd.OutOrStdout(), set)
+				err = printRules(cmd.OutOrStdout(), list)
 			}
 			if err == nil && len(set.Broken) > 0 {
 				err = errUnparsed
@@ -85,8 +91,10 @@ type ruleList struct {
 	Broken   []string     `json:"broken,omitempty"`
 }
 
-func rulesOf(set *settings.Settings) ruleList {
-	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}}
+// rulesOf lists the rules of set. The warnings are those of the settings and of the
+// rules made of them.
+func rulesOf(set *settings.Settings, warnings []string) ruleList {
+	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}, Warnings: warnings}
 	add := func(to *[]listedRule, action string, entries []settings.Entry) {
 		for _, e := range entries {
 			*to = append(*to, listedRule{action, e.Text, e.Kind.String(), e.Where()})
@@ -97,17 +105,13 @@ func rulesOf(set *settings.Settings) ruleList {
 	add(&list.Rules, "allow", set.Allow)
 	add(&list.Rules, "directory", set.AdditionalDirectories)
 	add(&list.LeftOut, "untrusted", set.Untrusted)
-	for _, w := range set.Warnings {
-		list.Warnings = append(list.Warnings, w.String())
-	}
 	for _, err := range set.Broken {
 		list.Broken = append(list.Broken, err.Error())
 	}
 	return list
 }
 
-func printRules(w io.Writer, set *settings.Settings) error {
-	list := rulesOf(set)
+func printRules(w io.Writer, list ruleList) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
 	for _, r := range list.Rules {

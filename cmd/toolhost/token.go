@@ -27,7 +27,6 @@ func tokenCommand() *cobra.Command {
 		Use: "token", Short: "Make, list and revoke the tokens of callers over HTTP",
 		Long: `Make, list and revoke the tokens of callers over HTTP. Each has a name, rights and perhaps an end; what its bearer
 does is on record under its name, and separate from what others do. A running host notices changes by itself.`,
-		Args: cobra.NoArgs,
 	}
 	flags.addState(cmd.PersistentFlags())
 	addTokens(cmd.PersistentFlags(), &flags.tokens)
