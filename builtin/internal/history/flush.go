@@ -50,10 +50,14 @@ func (s *Store) flush(j *journal) error {
 	return nil
 }
 
+// flush writes what is owed, unless a change that has begun since took it along.
 func (j *journal) flush(sync bool) error {
+	if !j.owes() {
+		return nil
+	}
 	return j.locked(func() error {
 		if len(j.owed) == 0 {
-			return nil // a change that began meanwhile took it along
+			return nil
 		}
 		return j.append(nil, sync)
 	})
@@ -80,9 +84,7 @@ func (s *Store) finish() error {
 	s.mu.Unlock()
 	var errs []error
 	for _, j := range journals {
-		if j.owes() {
-			errs = append(errs, j.flush(s.cfg.Sync))
-		}
+		errs = append(errs, j.flush(s.cfg.Sync))
 		j.packs.close()
 	}
 	return errors.Join(errs...)

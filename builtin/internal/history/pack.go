@@ -72,7 +72,7 @@ func (p *packer) put(b Blob, content [][]byte, sync bool) (at place, made bool, 
 		return place{p.name(), known.offset}, false, nil
 	}
 	if p.file == nil || p.end >= p.limit || time.Since(p.begun) > packAge {
-		if err := p.next(); err != nil {
+		if err := p.next(sync); err != nil {
 			return place{}, false, err
 		}
 	}
@@ -97,7 +97,7 @@ func (p *packer) put(b Blob, content [][]byte, sync bool) (at place, made bool, 
 }
 
 // next begins another pack. Callers hold the mutex.
-func (p *packer) next() error {
+func (p *packer) next(sync bool) error {
 	p.shut()
 	if err := os.MkdirAll(p.dir, ownerDir); err != nil {
 		return err
@@ -108,8 +108,11 @@ func (p *packer) next() error {
 		return err
 	}
 	info, err := f.Stat()
+	if err == nil && sync { // the names are new
+		err = errors.Join(syncDir(p.dir), syncDir(filepath.Dir(p.dir)))
+	}
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	p.file, p.info, p.begun, p.end, p.packed = f, info, time.Now(), 0, make(map[Blob]*packed)
 	return nil
