@@ -1,11 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +46,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	defer l.close()
 	relative := l.within(q.Path)
-	matches := func(rel string) bool { return want.Match(relative(rel)) }
-	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), matches)
+	w := &wanted{match: func(rel string) bool { return want.Match(relative(rel)) }, names: newNameSet(want.NameEnds())}
+	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), w)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	r.Text, r.Shown = validText(text.String()), len(found)
 	nothing := r.Total == 0 && !r.TimedOut
-	wanted := func(f file) bool { return matches(f.rel()) }
-	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, wanted)
+	ignored := func(f file) bool { return w.match(f.rel()) }
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, ignored)
 	r.Unreadable = l.troubles.count
 	r.Notes = r.notes(l, q)
 	return r, nil
@@ -143,27 +143,29 @@ type dated struct {
 
 // pick returns the newest files that match, at most limit unless that is 0,
 // and how many match; equal times go by path.
-func (l *listing) pick(ctx context.Context, workers, limit int, match func(rel string) bool) (found []dated, total int) {
+func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (found []dated, total int) {
 	paths := l.paths()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	const size = 256
-	for range workers {
-		wg.Go(func() {
-			own, matched := newest{limit: limit}, 0
-			for ctx.Err() == nil {
-				from := (int(next.Add(1)) - 1) * size
-				if from >= len(l.files) {
-					break
-				}
-				matched += l.date(from, min(from+size, len(l.files)), paths, match, &own)
+	const size = 2048
+	work := func() {
+		own, matched := newest{limit: limit}, 0
+		for ctx.Err() == nil {
+			from := (int(next.Add(1)) - 1) * size
+			if from >= len(l.files) {
+				break
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			found, total = append(found, own.files...), total+matched
-		})
+			matched += l.date(from, min(from+size, len(l.files)), paths, want, &own)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		found, total = append(found, own.files...), total+matched
 	}
+	for range min(workers, (len(l.files)+size-1)/size) - 1 {
+		wg.Go(work)
+	}
+	work()
 	wg.Wait()
 	slices.SortFunc(found, newestFirst)
 	if limit > 0 {
@@ -196,18 +198,19 @@ func (n *newest) add(f dated) {
 }
 
 func newestFirst(a, b dated) int {
-	if c := b.mtime.Compare(a.mtime); c != 0 {
-		return c
-	}
-	return comparePaths(a.rel(), b.rel())
+	return cmp.Or(b.mtime.Compare(a.mtime), cmp.Compare(a.number, b.number))
 }
 
 // date adds those of the files from one number to another that match, and returns
 // how many do.
-func (l *listing) date(from, to int, paths *paths, match func(rel string) bool, into *newest) (n int) {
+func (l *listing) date(from, to int, paths *paths, want *wanted, into *newest) (n int) {
 	for i := from; i < to; i++ {
+		if paths != nil && !want.names.has(paths.names[i]) {
+			continue
+		}
 		f := l.files[i]
-		if !match(paths.at(i, f)) || l.hides(f) {
+		rel, real := paths.at(l, i)
+		if !want.match(rel) || l.scope.hides(real, false) {
 			continue
 		}
 		mtime, err := l.dateOf(i, f)
@@ -220,44 +223,6 @@ func (l *listing) date(from, to int, paths *paths, match func(rel string) bool, 
 		}
 	}
 	return n
-}
-
-// paths are the paths of a listing's files, one after the other in memory: to look
-// at all of them where they are takes several times as long.
-type paths struct {
-	all  string
-	ends []uint32
-}
-
-// at returns the path of the file with that number. Nil paths ask the file.
-func (p *paths) at(i int, f file) string {
-	if p == nil {
-		return f.rel()
-	}
-	start := uint32(0)
-	if i > 0 {
-		start = p.ends[i-1]
-	}
-	return p.all[start:p.ends[i]]
-}
-
-// paths packs the paths of a listing that will be used again, once.
-func (l *listing) paths() *paths {
-	if l.snapshot == nil || l.dates == nil {
-		return nil
-	}
-	l.snapshot.packing.Do(func() {
-		var all strings.Builder
-		p := &paths{ends: make([]uint32, len(l.files))}
-		for i, f := range l.files {
-			all.WriteString(f.rel())
-			p.ends[i] = uint32(all.Len())
-		}
-		if p.all = all.String(); len(p.all) <= math.MaxUint32 {
-			l.snapshot.packed = p
-		}
-	})
-	return l.snapshot.packed
 }
 
 // dates are when the files of a listing were changed, as far as that was asked for

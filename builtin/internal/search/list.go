@@ -318,7 +318,11 @@ func (l *listing) within(dir string) func(rel string) string {
 		return func(rel string) string { return rel }
 	}
 	top := strings.TrimSuffix(l.top, "/")
-	if prefix, ok := below(dir, filepath.FromSlash(withSlash(top))); ok {
+	prefix, ok := below(dir, filepath.FromSlash(withSlash(top)))
+	switch {
+	case ok && prefix == "":
+		return func(rel string) string { return rel }
+	case ok:
 		return func(rel string) string { return prefix + rel }
 	}
 	cut, _ := below(withSlash(top), dir)

@@ -129,6 +129,33 @@ func (p *Pattern) Extension() (string, bool) {
 	return p.lit, ok
 }
 
+// NameEnds is what the last element of a path starts and ends with, in one alternative
+// of a pattern. The two may overlap.
+type NameEnds struct{ First, Last string }
+
+// NameEnds returns what the last element of every match has at its ends, for each
+// alternative of the pattern.
+func (p *Pattern) NameEnds() []NameEnds {
+	switch p.kind {
+	case whole, base:
+		name := lastElement(p.lit)
+		return []NameEnds{{name, name}}
+	case baseSuffix:
+		return []NameEnds{{Last: p.lit}}
+	case basePrefix:
+		return []NameEnds{{First: p.lit}}
+	case baseContains:
+		return []NameEnds{{}}
+	case baseEnds:
+		return []NameEnds{{p.lit, p.tail}}
+	}
+	var out []NameEnds
+	for _, end := range p.ends {
+		out = append(out, NameEnds{Last: lastElement(end)})
+	}
+	return out
+}
+
 // Dir returns the literal directory, without a slash at its end, in which
 // every match lies; "" when there is none.
 func (p *Pattern) Dir() string {

@@ -1,0 +1,102 @@
+package search
+
+import (
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"toolhost/builtin/internal/search/glob"
+)
+
+// wanted is what a Glob asks for.
+type wanted struct {
+	match func(rel string) bool
+	names nameSet // the names of all that matches are in it
+}
+
+// paths are the real paths of a listing's files, one after the other in memory, and what
+// their names begin and end with: to look at all of them where they are takes many times
+// as long.
+type paths struct {
+	all   string
+	ends  []uint32
+	top   int // the length of what leads to the root
+	names []nameEnds
+}
+
+// at returns the path of the file with that number, from the root and real. Nil paths
+// ask the file.
+func (p *paths) at(l *listing, i int) (rel, real string) {
+	if p == nil {
+		rel = l.files[i].rel()
+		return rel, l.real(rel)
+	}
+	start := uint32(0)
+	if i > 0 {
+		start = p.ends[i-1]
+	}
+	real = p.all[start:p.ends[i]]
+	return real[p.top:], real
+}
+
+// paths packs the paths of a listing that will be used again, once.
+func (l *listing) paths() *paths {
+	if l.snapshot == nil || l.dates == nil || filepath.Separator != '/' {
+		return nil
+	}
+	l.snapshot.packing.Do(func() {
+		var all strings.Builder
+		p := &paths{ends: make([]uint32, len(l.files)), top: len(l.top), names: make([]nameEnds, len(l.files))}
+		for i, f := range l.files {
+			all.WriteString(l.top)
+			all.WriteString(f.rel())
+			p.ends[i] = uint32(all.Len())
+			p.names[i] = endsOf(f.name)
+		}
+		if p.all = all.String(); len(p.all) <= math.MaxUint32 {
+			l.snapshot.packed = p
+		}
+	})
+	return l.snapshot.packed
+}
+
+// nameEnds are the first and the last eight bytes of a name, as numbers that compare at
+// once. Where the name is shorter there are zeros, which no name holds.
+type nameEnds struct{ first, last uint64 }
+
+func endsOf(name string) (e nameEnds) {
+	var b [8]byte
+	copy(b[:], name)
+	e.first = binary.LittleEndian.Uint64(b[:])
+	clear(b[:])
+	copy(b[max(0, len(b)-len(name)):], name[max(0, len(name)-len(b)):])
+	e.last = binary.LittleEndian.Uint64(b[:])
+	return e
+}
+
+// nameSet is a set of names by their ends: those which, where a mask has bits, have the
+// bits of an end.
+type nameSet []struct{ ends, mask nameEnds }
+
+// newNameSet returns the set of the names that have one of the ends.
+func newNameSet(ends []glob.NameEnds) nameSet {
+	s := make(nameSet, len(ends))
+	for i, e := range ends {
+		first, last := e.First[:min(len(e.First), 8)], e.Last[max(0, len(e.Last)-8):]
+		ones := strings.Repeat("\xff", 8)
+		s[i].ends = nameEnds{endsOf(first).first, endsOf(last).last}
+		s[i].mask = nameEnds{endsOf(ones[:len(first)]).first, endsOf(ones[:len(last)]).last}
+	}
+	return s
+}
+
+func (s nameSet) has(n nameEnds) bool {
+	for i := range s {
+		k := &s[i]
+		if n.first&k.mask.first == k.ends.first && n.last&k.mask.last == k.ends.last {
+			return true
+		}
+	}
+	return false
+}
