@@ -371,9 +371,17 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	case name.Text == "" || name.Text[0] == '-' || strings.ContainsAny(name.Text, " \t\n"):
 		// `time -- rm x` runs rm: to bash, but not to the parser, "--" belongs to time.
 		w.undecided(true, "the name of the program is empty, an option, or holds white space")
+	case assigns(name.Text):
+		// `coproc x=[[ rm y` runs rm.
+		w.undecided(true, "the name of the program looks like an assignment")
 	default:
 		w.special(stdin)
 	}
+}
+
+func assigns(name string) bool {
+	before, _, ok := strings.Cut(name, "=")
+	return ok && isName(strings.TrimSuffix(before, "+"))
 }
 
 func join(words []Word) string {

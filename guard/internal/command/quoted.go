@@ -166,11 +166,16 @@ func substitutes(text string) bool {
 	return strings.Contains(text, "<(") || strings.Contains(text, ">(")
 }
 
-// hash judges what follows a word. "#" begins a comment only where a word would;
-// between parentheses the parser (3.14) finds one also after a quotation or an
-// expansion, so that (echo 'a'#; rm x<LF>) would hide rm.
+// hash judges what follows the parts of a word. "#" begins a comment only where a
+// word would; between parentheses the parser (3.14) finds one also after a quotation
+// or an expansion, so that (echo 'a'#; rm x<LF>) would hide rm. Where the line ends in
+// a backslash, what follows is one more part of the word.
 func (w *walker) hash(word *syntax.Word) {
-	if strings.HasPrefix(w.after(word), "#") {
-		w.undecided(true, "a # right after a word, which bash takes for a part of it")
+	for i, part := range word.Parts {
+		rest := w.after(part)
+		at := len(w.text) - len(rest)
+		if strings.HasPrefix(rest, "#") && (i+1 == len(word.Parts) || int(word.Parts[i+1].Pos().Offset()) > at) {
+			w.undecided(true, "a # right after a word, which bash takes for a part of it")
+		}
 	}
 }

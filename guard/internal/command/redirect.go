@@ -65,9 +65,9 @@ func (w *walker) descriptors(call *syntax.CallExpr) {
 	}
 }
 
-// after returns the text that follows a word, where lines are joined.
-func (w *walker) after(word *syntax.Word) string {
-	rest := w.text[min(int(word.End().Offset()), len(w.text)):]
+// after returns the text that follows a word or a part of one, where lines are joined.
+func (w *walker) after(n syntax.Node) string {
+	rest := w.text[min(int(n.End().Offset()), len(w.text)):]
 	for strings.HasPrefix(rest, "\\\n") {
 		rest = rest[2:]
 	}

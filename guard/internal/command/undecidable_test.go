@@ -47,6 +47,8 @@ var undecidableRows = []row{
 	{"threat: a subscript before a redirection", "echo {a[$b]\\\n}>o", "", true},
 	{"threat: braces within braces", "env {x}=,rm} x", "", true},
 	{"threat: braces within braces", "cat {x},.env}", "", true},
+	{"threat: what is no comment", "(echo 'a'#; r\\\nm x\n)", "", true},
+	{"threat: a coproc", "coproc x=[[ rm y", "", true},
 	{"threat: bash evaluates what a loop assigns", "for RANDOM in 'a[$(rm x)]'; do :; done", "", true},
 }
 
