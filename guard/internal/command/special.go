@@ -70,7 +70,8 @@ func isInterpreter(name string) bool {
 	switch name {
 	case "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia",
 		"osascript", "pwsh", "powershell", "ts-node", "tsx", "groovy", "scala", "jshell", "erl", "elixir", "iex", "ghci", "runghc", "ocaml",
-		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish",
+		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish", "osh", "ysh", "yash",
+		"octave", "octave-cli", "gnuplot", "clojure", "clj", "bb",
 		"vite-node", "babel-node", "esno", "jiti", "zx", "coffee", "swipl":
 		return true
 	}
@@ -91,6 +92,7 @@ func startsCommands(name string) bool {
 		"chpst", "softlimit", "setuidgid", "envdir", "envuidgid", "setlock", "pgrphack", "with-contenv", "s6-setuidgid", "s6-envdir", "s6-softlimit", "s6-applyuidgid",
 		"eatmydata", "sem", "run-one", "run-this-one", "keep-one-running", "timelimit", "retry", "trickle", "nocache", "schedtool",
 		"chronic", "ifne", "lckdo", "mispipe", "pee", "zrun", "vipe", "vidir", "vipw", "visudo", "sudoedit", "logrotate", "mutt", "neomutt", "git-shell",
+		"openvt", "dtach", "abduco", "toolbox", "distrobox", "distrobox-enter", "flatpak-spawn", "rr", "bpftrace",
 		"aws-vault", "chamber", "doppler", "envchain", "foreman", "honcho", "start-server-and-test", "cross-env-shell":
 		return true
 	}
