@@ -64,6 +64,8 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "a message with a method is a request and has neither result nor error"}
 	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
 		return m, &fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d", largestID)}
+	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // its sender would wait for ever
+		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "this message has an id and neither a method nor a result: a request needs a method"}
 	case err == nil:
 		return m, nil
 	case !json.Valid(message):

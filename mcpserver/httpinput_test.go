@@ -78,6 +78,8 @@ func TestBadInput(t *testing.T) {
 		{"nothing", body(""), 400, mcp.PARSE_ERROR, "not valid JSON"},
 		{"a batch", body("[" + call.body + "]"), 400, mcp.INVALID_REQUEST, "batches"},
 		{"a number for a method", body(strings.Replace(call.body, `"tools/call"`, "7", 1)), 400, mcp.INVALID_REQUEST, "method must be a string"},
+		{"no method", body(strings.Replace(call.body, `"method":"tools/call",`, "", 1)), 400, mcp.INVALID_REQUEST, "needs a method"},
+		{"an empty method", body(strings.Replace(call.body, `"tools/call"`, `""`, 1)), 400, mcp.INVALID_REQUEST, "needs a method"},
 		{"an object for an id", body(strings.Replace(call.body, `"id":5`, `"id":{}`, 1)), 400, mcp.INVALID_REQUEST, "a string, or an integer"},
 		{"null for an id", body(strings.Replace(call.body, `"id":5`, `"id":null`, 1)), 400, mcp.INVALID_REQUEST, "a string, or an integer"},
 		{"a forged requestState", body(strings.Replace(call.body, `"name":`, `"requestState":"aGVsbG8","name":`, 1)), 400, mcp.INVALID_PARAMS, "requestState"},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -34,6 +35,9 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	return stmts, failure
 }
 
+// splitOperator finds an operator that a continued line splits.
+var splitOperator = regexp.MustCompile(`[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
+
 // unreadable names what bash and the parser would not read alike. A carriage
 // return is part of a word to bash; the parser drops it, which would join
 // `a \<CR><LF>rm x` into one command.
@@ -53,6 +57,9 @@ func unreadable(text string) string {
 		// Bash joins the lines first; the parser (3.14) takes what follows for plain
 		// text, so that "$\<LF>(rm x)" would hide rm.
 		return "a line ends between a dollar sign and what it expands"
+	case strings.Contains(text, "\\\n") && splitOperator.MatchString(text):
+		// Bash runs `rm x &\<LF>>o y` as rm x y; to the parser (3.14) y is a program.
+		return "a line ends within an operator"
 	}
 	return ""
 }

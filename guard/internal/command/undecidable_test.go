@@ -49,6 +49,8 @@ var undecidableRows = []row{
 	{"threat: braces within braces", "cat {x},.env}", "", true},
 	{"threat: what is no comment", "(echo 'a'#; r\\\nm x\n)", "", true},
 	{"threat: a coproc", "coproc x=[[ rm y", "", true},
+	{"threat: operators on two lines", "git push &\\\n>o origin", "", true},
+	{"threat: operators on two lines", "cat <\\\n(rm x)", "", true},
 	{"threat: bash evaluates what a loop assigns", "for RANDOM in 'a[$(rm x)]'; do :; done", "", true},
 }
 
@@ -59,6 +61,7 @@ var quotedRows = []row{
 	{"heredoc with a command", "cat <<E\n$(ls\n)\nE", "cat | ls", false},
 	{"comments, and # in words", "(echo 'a' #; rm x\n) # b\necho a#b \"c\"#d ${x#y} ${#x} $((16#ff))", "", false},
 	{"braces", `find . -exec ls {} + ; git show HEAD@{1} x{a,b}{c,d} {a b\{c,d\} {"a":1,"b":2}`, "", false},
+	{"operators at the end of a line", "ls &&\\\n(cd a; ls) |\\\n wc 2>&1 \\\n&& ls", "", false},
 	{"backquotes in backquotes", "echo `echo \\`ls\\``", "", false},
 }
 
