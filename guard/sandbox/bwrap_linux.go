@@ -327,6 +327,9 @@ func (w *wrapped) Kill() (ended int, err error) {
 	return ended, err
 }
 
+// Conclude implements Process.
+func (w *wrapped) Conclude() bool { return false }
+
 // waitPidfd waits until a killed process has ended.
 func waitPidfd(fd int) error {
 	const limit = 10_000 // ms; a process in the kernel's hands may take long

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // confined is a command in a namespace sandbox.
@@ -15,11 +18,69 @@ type confined struct {
 	status Status
 	gone   bool // nothing of the command was left when it ended
 	err    error
+
+	mu        sync.Mutex
+	over      bool // it has ended
+	concluded bool
+	pidfd     int // or -1
+	children  int // list of the command's own children, or -1
 }
 
-func (c *confined) end(s Status, err error) {
+// end notes the end of the command, and reports whether it was concluded.
+func (c *confined) end(s Status, err error) (concluded bool) {
 	c.status, c.err = s, err
 	close(c.ended)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.release()
+	return c.concluded
+}
+
+// hold takes what process 1 sent with the news that the command was started.
+func (c *confined) hold(files []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(files) != 2 {
+		closeAll(files)
+		return
+	}
+	c.pidfd, c.children = files[0], files[1]
+	if c.over {
+		c.release()
+	}
+}
+
+// release closes what hold took. The caller holds the lock.
+func (c *confined) release() {
+	if c.pidfd >= 0 {
+		closeAll([]int{c.pidfd, c.children})
+		c.pidfd, c.children = -1, -1
+	}
+}
+
+// Conclude implements Process. Process 1 is not asked: it, too, hears of the end
+// of a process only when the kernel has taken it apart, which takes longer than
+// most commands run.
+func (c *confined) Conclude() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pidfd < 0 || c.host.orphans < 0 || !c.alone() {
+		return false
+	}
+	// From here on it can start nothing, so that a second look is the last word.
+	if err := unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return false
+	}
+	c.concluded = c.alone()
+	return c.concluded
+}
+
+// alone reports whether no process descends from the command. What does has a
+// parent or, when that has ended, falls to process 1: so nothing is missed that
+// falls while we look at one after the other, in this order.
+func (c *confined) alone() bool {
+	return childless(c.children) && childless(c.host.orphans)
 }
 
 // Wait implements Process.
@@ -47,6 +108,12 @@ func (c *confined) Done() <-chan struct{} { return c.ended }
 
 // Kill implements Process.
 func (c *confined) Kill() (ended int, err error) {
+	c.mu.Lock()
+	concluded := c.concluded
+	c.mu.Unlock()
+	if concluded {
+		<-c.ended
+	}
 	select {
 	case <-c.ended:
 		if c.gone {

@@ -206,8 +206,10 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	switch k {
 	case msgSpawn:
 		m := newMessage(msgSpawned, id)
-		m.err(g.start(id, d, files))
-		return send(g.conn, m.buf)
+		tether, err := g.start(id, d, files)
+		m.err(err)
+		defer closeAll(tether)
+		return send(g.conn, m.buf, tether...)
 	case msgSignal:
 		g.jobs.signal(id, syscall.Signal(d.uint()))
 		return nil
@@ -244,13 +246,25 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	}
 }
 
-// start starts a command.
-func (g *guardian) start(id uint64, d *decoder, files []int) error {
+// start starts a command, and returns the descriptors by which the host can
+// conclude it.
+func (g *guardian) start(id uint64, d *decoder, files []int) (tether []int, err error) {
 	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), files: files}
 	if d.err != nil {
-		return d.err
+		return nil, d.err
 	}
-	return g.jobs.add(id, func() (pid int, ns int, err error) { return g.spawn.start(spec) })
+	p, err := g.jobs.add(id, func() (forked, error) { return g.spawn.start(spec) })
+	if err != nil || p.pidfd < 0 {
+		return nil, err
+	}
+	children, err := openChildren(p.pid, p.pid)
+	if err != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {
+		// Not told by this kernel; or it has ended already, and the number may be
+		// somebody else's.
+		closeAll([]int{p.pidfd, children})
+		return nil, nil
+	}
+	return []int{p.pidfd, children}, nil
 }
 
 // loopbackUp switches on the loopback interface of a new network namespace.

@@ -41,29 +41,29 @@ func newJobs() *jobs {
 
 // add starts a command by calling start. The lock is held meanwhile, or reap
 // could see the end of a process it does not know yet.
-func (js *jobs) add(id uint64, start func() (pid, ns int, err error)) error {
+func (js *jobs) add(id uint64, start func() (forked, error)) (forked, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	pid, ns, err := start()
+	p, err := start()
 	if err != nil {
-		return err
+		return p, err
 	}
-	j := &job{id: id, pid: pid, ns: ns, members: descends}
-	if ns >= 0 {
-		marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ns))
+	j := &job{id: id, pid: p.pid, ns: p.ns, members: descends}
+	if p.ns >= 0 {
+		marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(p.ns))
 		if err != nil {
-			unix.Kill(pid, unix.SIGKILL)
-			unix.Close(ns)
-			return fmt.Errorf("identifying the command: %w", err)
+			unix.Kill(p.pid, unix.SIGKILL)
+			closeAll([]int{p.ns, p.pidfd})
+			return p, fmt.Errorf("identifying the command: %w", err)
 		}
 		j.members = func(pid int) bool { return hasMarker(pid, marker) }
 	}
-	js.byID[id], js.byPID[pid] = j, j
+	js.byID[id], js.byPID[p.pid] = j, j
 	select {
 	case js.started <- struct{}{}:
 	default:
 	}
-	return nil
+	return p, nil
 }
 
 // reap collects ended processes for ever: the commands, which it reports, and
@@ -122,12 +122,25 @@ func (js *jobs) leave(j *job) bool {
 // nobody else become one (CLONE_PARENT). The kernel reads the beginning of the list
 // under a lock. Not all kernels have it (CONFIG_PROC_CHILDREN).
 func noOrphans() bool {
-	fd, err := unix.Open("/proc/self/task/"+strconv.Itoa(os.Getpid())+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	self := os.Getpid()
+	fd, err := openChildren(self, self)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	n, err := unix.Read(fd, make([]byte, 16))
+	return childless(fd)
+}
+
+// openChildren opens the list of a thread's children, which tells of them as they
+// are when it is read.
+func openChildren(pid, thread int) (fd int, err error) {
+	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// childless reports whether a list of children is empty. That of a process that is
+// gone is.
+func childless(fd int) bool {
+	n, err := unix.Pread(fd, make([]byte, 16), 0)
 	return n == 0 && err == nil
 }
 

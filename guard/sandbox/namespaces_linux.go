@@ -21,6 +21,7 @@ type namespaces struct {
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
 	complain *os.File // what process 1 wrote to its standard error
+	orphans  int      // list of the children of process 1, which commands left behind; or -1
 	policy   Policy
 	looked   socketLook
 
@@ -85,6 +86,9 @@ func startGuardian(ctx context.Context, b Backend, pl *plan, executable string, 
 			return nil, nil, fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
 		}
 		return nil, nil, n.startFailure(err)
+	}
+	if n.orphans, err = openChildren(n.cmd.Process.Pid, n.cmd.Process.Pid); err != nil {
+		n.orphans = -1
 	}
 	go n.receive()
 	return n, files, nil
@@ -277,6 +281,7 @@ func (n *namespaces) receive() {
 	}
 	clear(n.waiting)
 	clear(n.commands)
+	unix.Close(n.orphans) // no command is left that would look
 	close(n.dead)
 }
 
@@ -289,7 +294,9 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 			delete(n.commands, id)
 			status := statusOf(syscall.WaitStatus(d.uint()))
 			c.gone = d.bool()
-			c.end(status, nil)
+			if c.end(status, nil) && !c.gone {
+				go c.Kill() // nobody else will; this lock is needed for it
+			}
 		}
 		return
 	}
@@ -325,12 +332,12 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 	if err := n.maskNewSockets(); err != nil {
 		return nil, err
 	}
-	c := &confined{host: n, ended: make(chan struct{})}
+	c := &confined{host: n, ended: make(chan struct{}), pidfd: -1, children: -1}
 	id, answer, err := n.register(c)
 	if err != nil {
 		return nil, err
 	}
-	_, err = n.exchange(msgSpawn, id, answer, func(e *encoder) {
+	r, err := n.exchange(msgSpawn, id, answer, func(e *encoder) {
 		e.str(s.Dir)
 		e.strs(s.Argv)
 		e.strs(s.Env)
@@ -341,6 +348,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		n.mu.Unlock()
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
+	c.hold(r.files)
 	return c, nil
 }
 

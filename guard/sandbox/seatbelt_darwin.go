@@ -234,6 +234,9 @@ func (g *group) Signal(sig os.Signal) error {
 	return nil
 }
 
+// Conclude implements Process.
+func (g *group) Conclude() bool { return false }
+
 // Kill implements Process, for the process group only.
 func (g *group) Kill() (ended int, err error) {
 	if unix.Kill(-g.cmd.Process.Pid, unix.SIGKILL) == nil {

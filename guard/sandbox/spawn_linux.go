@@ -120,11 +120,17 @@ func keepOnly(set uint32) error {
 	return nil
 }
 
-// start starts a command in a UTS namespace of its own, and returns its process
-// and a descriptor of that namespace.
-func (s *spawner) start(c command) (pid, ns int, err error) {
-	s.do(func() { pid, ns, err = s.fork(c) })
-	return pid, ns, err
+// forked is a command that was started.
+type forked struct {
+	pid   int
+	pidfd int // or -1
+	ns    int // descriptor of its UTS namespace, or -1
+}
+
+// start starts a command in a UTS namespace of its own.
+func (s *spawner) start(c command) (p forked, err error) {
+	s.do(func() { p, err = s.fork(c) })
+	return p, err
 }
 
 // do runs f on the thread.
@@ -137,19 +143,21 @@ func (s *spawner) do(f func()) {
 	<-done
 }
 
-func (s *spawner) fork(c command) (pid, ns int, err error) {
+func (s *spawner) fork(c command) (forked, error) {
+	p := forked{pidfd: -1, ns: -1}
 	program, err := lookPath(c.argv[0], c.env)
 	if err != nil {
-		return 0, -1, err
+		return p, err
 	}
 	attr := &syscall.SysProcAttr{Setsid: true}
-	if ns = -1; s.mark {
+	if s.mark {
 		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
-			return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+			return p, fmt.Errorf("making a namespace for the command: %w", err)
 		}
-		if ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return 0, -1, fmt.Errorf("making a namespace for the command: %w", err)
+		if p.ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return p, fmt.Errorf("making a namespace for the command: %w", err)
 		}
+		attr.PidFD = &p.pidfd
 	} else {
 		attr.Pdeathsig = syscall.SIGKILL
 	}
@@ -164,16 +172,16 @@ func (s *spawner) fork(c command) (pid, ns int, err error) {
 	if dir == "" {
 		dir = "/"
 	}
-	pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
+	p.pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
 		Dir: dir, Env: c.env, Files: files, Sys: attr,
 	})
 	if err != nil {
-		if ns >= 0 {
-			unix.Close(ns)
+		if p.ns >= 0 {
+			unix.Close(p.ns)
 		}
-		return 0, -1, startError(program, dir, err)
+		return forked{pidfd: -1, ns: -1}, startError(program, dir, err)
 	}
-	return pid, ns, nil
+	return p, nil
 }
 
 // startError says which of program and directory was at fault.

@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"bufio"
+	"os"
+	"testing"
+)
+
+// spawnReady starts a bash that runs a script, says so and waits.
+func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process {
+	t.Helper()
+	in, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	in.Fd() // makes it block, as read expects
+	t.Cleanup(func() { hold.Close() })
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := s.Spawn(Spec{
+		Argv: []string{"/bin/bash", "-c", script + "\necho ready; read"}, Dir: f.ws, Env: append(f.env, "D="+d), Files: []*os.File{in, w, w},
+	})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Kill() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%s: %q, %v", script, line, err)
+	}
+	return p
+}
+
+// TestConclude: a command is ended if nothing descends from it, and else goes on.
+func TestConclude(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("only commands in namespaces can be concluded")
+	}
+	for script, want := range map[string]bool{
+		"":                                true,
+		"/bin/true; (:)":                  true,
+		"sleep $D &":                      false,
+		"setsid sleep $D &":               false,
+		"(setsid sleep $D > /dev/null &)": false,
+		"$ATTACK detach $D":               false,
+	} {
+		t.Run(script, func(t *testing.T) {
+			d := duration()
+			p := spawnReady(t, s, f, script, d)
+			if got := p.Conclude(); got != want {
+				t.Fatalf("Conclude() = %v", got)
+			}
+			ended, err := p.Kill()
+			if err != nil || want && ended > 0 || !want && ended < 2 {
+				t.Errorf("Kill() = %d, %v", ended, err)
+			}
+			if n := sleepers(t, d); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+			if status, err := p.Wait(); status.Signal != "SIGKILL" || err != nil {
+				t.Errorf("Wait() = %+v, %v", status, err)
+			}
+		})
+	}
+}
+
+// TestConcludeBesideOthers: an orphan may be anybody's, and one command that runs
+// is nobody's.
+func TestConcludeBesideOthers(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("only commands in namespaces can be concluded")
+	}
+	one, other := duration(), duration()
+	spawnReady(t, s, f, "sleep $D &", one)
+	if !spawnReady(t, s, f, "", "").Conclude() {
+		t.Error("a command was not concluded because another has a child")
+	}
+	daemon := spawnReady(t, s, f, "(setsid sleep $D > /dev/null &)", other)
+	p := spawnReady(t, s, f, "", "")
+	if p.Conclude() {
+		t.Error("a command was concluded although an orphan could have been its own")
+	}
+	if _, err := daemon.Kill(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "a command to be concluded when the orphan has gone", p.Conclude)
+	if n := sleepers(t, one); n != 1 {
+		t.Errorf("%d of the other command are left, want 1", n)
+	}
+}
+
+// TestConcludeWhileItForks: a command that starts one process after the other cannot
+// slip one through.
+func TestConcludeWhileItForks(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("only commands in namespaces can be concluded")
+	}
+	for range 20 {
+		d := "0.00" + duration()
+		p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "while :; do sleep $D; done"}, Env: append(f.env, "D="+d)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the command to run", func() bool { return sleepers(t, d) > 0 })
+		for !p.Conclude() {
+			select {
+			case <-p.Done():
+				t.Fatal("Conclude() = false, but the command has ended")
+			default:
+			}
+		}
+		if n := sleepers(t, d); n > 0 {
+			t.Errorf("%d processes are left", n)
+		}
+	}
+}
