@@ -73,7 +73,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
 		return nil, err
 	}
 	defer r.leave()
-	why := run.wait(ctx, r.ctx, nil)
+	why := run.wait(ctx, nil)
 	return run.finish(why)
 }
 
@@ -122,21 +122,11 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 		return nil, err
 	}
 	run := &running{
-		cfg: r.cfg, dir: c.Dir, shell: s, begun: time.Now(),
+		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out, lastWord: s.lastWord,
 		timeout: orDefault(c.Timeout, r.cfg.Timeout),
-		out:     newCollector(r.cfg, orSpill(c.Spill, r.cfg.Spill)),
-		eof:     make(chan struct{}),
 	}
-	go run.collect()
 	run.progress(c.Output)
 	return run, nil
-}
-
-func orSpill(a, b Spill) Spill {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // begin counts one more piece of work, unless the runner is closed.
@@ -162,6 +152,13 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		var s *shell
 		if s, err = r.take(ctx); err != nil {
 			return nil, err
+		}
+		if err = r.parted(ctx); err != nil {
+			s.discard()
+			return nil, err
+		}
+		if c.Spill != nil {
+			s.out.spillTo(c.Spill)
 		}
 		if err = s.send(c.Dir, c.Text); err == nil {
 			return s, nil

@@ -14,6 +14,12 @@
 // is around it. Standard input is /dev/null and there is no terminal: what would
 // prompt fails at once.
 //
+// The last thing that a shell does for a command is to report: where it ended, its
+// exit status, and whether anything is left to run in the shell, a trap for one. If
+// nothing is, and nothing descends from the shell, a sandbox ends it there and then
+// ([Concluder]), and the result goes out while the system still takes the shell
+// apart; the next command waits for that.
+//
 // # Nothing survives
 //
 // On Linux every shell runs under a supervisor of its own: this very program,

@@ -11,18 +11,24 @@ import (
 // rootDir is where shells wait for their script.
 const rootDir = "/"
 
-// The script comes over descriptor 3. The report of the working directory goes to
-// 4 at first and is moved out of the way of commands that use low descriptors
-// (exec 3>&1, flock 9) or let bash choose one (exec {fd}>file, from 10 on); 18 is
-// within the limits that people set to see what a program does without
-// descriptors. Where the limit is lower already, it is raised as far as
-// everybody may raise it.
+// The script comes over descriptor 3 and the report goes to 4 at first. Both are
+// moved out of the way of commands that use low descriptors (exec 3>&1, flock 9)
+// or let bash choose one (exec {fd}>file, from 10 on); 18 is within the limits
+// that people set to see what a program does without descriptors. Where the limit
+// is lower already, it is raised as far as everybody may raise it.
+//
+// The script's descriptor is a socket. The last word goes back over it, and then
+// the shell waits to be ended, or for the end of the script, which makes it go on:
+// would it go on at once, the system might be taking it apart on the processor that
+// is needed by who has heard the last word.
 const (
-	scriptFD   = "3"
+	scriptFD   = "17"
 	reportFD   = "18"
 	openReport = `{ exec 18>&4; } 2>/dev/null || { ulimit -S -n 64 && exec 18>&4; } 2>/dev/null || ` +
-		`{ exec >&4; echo "the limit of open files (ulimit -H -n) leaves a shell too few; 32 are enough` + refusal + `"; exit 1; }; exec 4>&-; `
-	endScript = `exec 3<&-; `
+		`{ exec >&4; echo "the limit of open files (ulimit -H -n) leaves a shell too few; 32 are enough` + refusal + `"; exit 1; }; exec 4>&- 17<&3 3<&-; `
+	endScript  = ""
+	hideScript = " 17<&-"
+	lastWord   = "builtin echo >&17 && builtin read -r -u 17 || :; "
 )
 
 // childFiles puts the files of a shell in order.
@@ -30,21 +36,16 @@ func childFiles(null, out, script, report *os.File) []*os.File {
 	return []*os.File{null, out, out, script, report}
 }
 
-// readNow reads what a pipe holds at this moment, without waiting for more.
+// readNow reads what a pipe holds at this moment, without waiting for more: the
+// descriptor does not block, and the deadline of the file is not asked.
 func readNow(f *os.File, buf []byte) int {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return 0
 	}
-	total := 0
-	// The descriptor does not block, and the deadline of the file is not asked.
-	conn.Read(func(fd uintptr) bool {
-		if n, err := syscall.Read(int(fd), buf); err == nil {
-			total = n
-		}
-		return true
-	})
-	return total
+	n := 0
+	conn.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), buf) })
+	return max(n, 0)
 }
 
 // rootOnly reports whether nobody but root can put a file into a directory.

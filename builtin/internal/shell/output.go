@@ -50,6 +50,13 @@ func newCollector(cfg Config, open Spill) *collector {
 	return c
 }
 
+// spillTo makes the output spill to another place than it would.
+func (c *collector) spillTo(open Spill) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spill.open = open
+}
+
 // Write takes more output.
 func (c *collector) Write(p []byte) {
 	if len(p) == 0 {

@@ -2,6 +2,8 @@ package shell
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,6 +19,8 @@ type pool struct {
 	coming  int           // shells being started
 	waiting []chan *shell // who waits for one of them; there are never more than come
 	later   *time.Timer   // of a start of more; nil: none has been planned yet
+	parting []Process     // of commands that were concluded, as long as the system still takes them apart
+	retired []*shell      // that are to be closed
 }
 
 // take returns a shell that waits for its script: one started ahead if there is
@@ -35,7 +39,7 @@ func (r *Runner) take(ctx context.Context) (*shell, error) {
 			r.mu.Lock()
 			env := r.env
 			r.mu.Unlock()
-			return startShell(r.cfg.Start, r.bash, env)
+			return startShell(r.cfg, r.bash, env)
 		}
 		if s == nil {
 			continue // that start failed; one of our own will tell why
@@ -71,20 +75,42 @@ func (r *Runner) claim() (*shell, <-chan *shell, error) {
 	return nil, nil, nil
 }
 
+// retire takes a shell whose command has ended, to close it when there is time.
+func (r *Runner) retire(s *shell) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pool.retired = append(r.pool.retired, s)
+}
+
 // leave ends a piece of work that began with start. Shells are started ahead
 // again, but not at once.
 func (r *Runner) leave() {
 	defer r.work.Done()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch p := &r.pool; {
-	case r.closed:
-	case len(p.warm)+p.coming == 0:
+	p := &r.pool
+	if r.closed {
+		return
+	}
+	if len(p.warm)+p.coming == 0 {
 		r.fill()
-	case p.later == nil:
-		p.later = time.AfterFunc(refillAfter, r.refill)
-	default:
+	}
+	if p.later == nil {
+		p.later = time.AfterFunc(refillAfter, r.tidy)
+	} else {
 		p.later.Reset(refillAfter)
+	}
+}
+
+// tidy does what was put off until the result of a command is out.
+func (r *Runner) tidy() {
+	r.mu.Lock()
+	retired := r.pool.retired
+	r.pool.retired = nil
+	r.fill()
+	r.mu.Unlock()
+	for _, s := range retired {
+		s.close()
 	}
 }
 
@@ -102,7 +128,7 @@ func (r *Runner) fill() {
 		p.coming++
 		env, era := r.env, r.era
 		r.work.Go(func() {
-			s, _ := startShell(r.cfg.Start, r.bash, env)
+			s, _ := startShell(r.cfg, r.bash, env)
 			if !r.add(s, era) && s != nil {
 				s.discard()
 			}
@@ -129,4 +155,41 @@ func (r *Runner) add(s *shell, era int) bool {
 		p.waiting = p.waiting[1:]
 	}
 	return useful
+}
+
+// part notes a process that was concluded.
+func (r *Runner) part(p Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pool.parting = append(r.pool.parting, p)
+}
+
+// parted waits until the system has taken the processes apart that were concluded
+// so far: until then they hold what their commands had open, a lock for one, and
+// the next command is not to meet it.
+func (r *Runner) parted(ctx context.Context) error {
+	r.mu.Lock()
+	parting := r.pool.parting
+	r.mu.Unlock()
+	if len(parting) == 0 {
+		return nil
+	}
+	for _, p := range parting {
+		select {
+		case <-p.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("the call was cancelled before the command started: %w", ctx.Err())
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pool.parting = slices.DeleteFunc(slices.Clone(r.pool.parting), func(p Process) bool {
+		select {
+		case <-p.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	return nil
 }

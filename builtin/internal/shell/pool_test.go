@@ -108,8 +108,15 @@ func TestCloseWhileShellsCome(t *testing.T) {
 
 func TestParseReport(t *testing.T) {
 	for text, want := range map[string]whereabouts{
-		"/usr\n":                   {dir: "/usr"},
-		"/a\nb\n":                  {dir: "/a\nb"},
+		"/usr\n":                               {dir: "/usr"},
+		"/a\nb\n":                              {dir: "/a\nb"},
+		"/usr\n//3\n":                          {dir: "/usr", over: true, status: 3},
+		"/a\nb\n//0\n" + ownTraps:              {dir: "/a\nb", over: true},
+		"\n//1\n" + ownTraps:                   {gone: true, over: true, status: 1},
+		"/usr\n//3":                            {dir: "/usr", status: 3}, // not whole yet
+		"/usr\n//x\n":                          {dir: "/usr"},
+		"/usr\n//0\ntrap -- 'echo bye' EXIT\n": {dir: "/usr"},
+		"/usr\n//0\n" + ownTraps + "trap -- ':' DEBUG\n": {dir: "/usr"},
 		"\n":                       {gone: true},
 		"":                         {},
 		"/usr":                     {}, // the shell was killed meanwhile

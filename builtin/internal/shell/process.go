@@ -37,6 +37,18 @@ type Process interface {
 	Kill() (ended int, err error)
 }
 
+// A Concluder is a Process that can be ended at its last word, before the system
+// has taken it apart, which takes longer than most commands run.
+type Concluder interface {
+	Process
+
+	// Conclude ends the process if nothing descends from it, and reports whether
+	// that is so: then nothing of it runs or can begin to, Kill need not be called,
+	// and Done is closed soon. False says that this could not be made sure of, and
+	// changes nothing for who goes on waiting.
+	Conclude() bool
+}
+
 // A Status tells how a process ended.
 type Status struct {
 	ExitCode int    // as the shell counts: 128 + the signal's number after a signal

@@ -22,6 +22,8 @@ const (
 	reportFD   = "18"
 	openReport = `exec 18>/dev/null; `
 	endScript  = `exec </dev/null; `
+	hideScript = ""
+	lastWord   = ""
 )
 
 func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }

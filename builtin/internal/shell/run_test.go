@@ -20,9 +20,11 @@ import (
 // ignore are the fields that differ from run to run.
 var ignore = cmpopts.IgnoreFields(Result{}, "Duration", "Bytes", "Lines")
 
-func TestRun(t *testing.T) {
+func TestRun(t *testing.T) { testRun(t, nil) }
+
+func testRun(t *testing.T, start Start) {
 	// A long drain: on a busy machine a process substitution may take its time.
-	r := newRunner(t, Config{InheritPath: true, Drain: 5 * time.Second})
+	r := newRunner(t, Config{InheritPath: true, Drain: 5 * time.Second, Start: start})
 	tests := []struct {
 		name, text string
 		want       Result
@@ -43,6 +45,12 @@ func TestRun(t *testing.T) {
 		{"exec", "cd /usr; exec printf x", Result{Text: "x"}},
 		{"EXIT trap of its own", "cd /usr; trap 'echo bye $?' EXIT; false", Result{Text: "bye 1\n", ExitCode: 1, Dir: "/usr"}},
 		{"EXIT trap of its own and exit", "cd /usr; trap 'echo bye' EXIT; exit 2", Result{Text: "bye\n", ExitCode: 2}},
+		{"EXIT trap of its own with a new status", "trap 'cd /usr; exit 5' EXIT; exit 2", Result{ExitCode: 5}},
+		{"EXIT trap of a subshell", "(trap 'echo bye' EXIT; exit 3); cd /usr", Result{Text: "bye\n", Dir: "/usr"}},
+		{"DEBUG trap", "n=0; trap 'n=$((n+1))' DEBUG; :; :; trap - DEBUG; echo $n", Result{Text: "3\n", Dir: "/"}},
+		{"DEBUG trap that stays", "cd /usr; trap '[ $BASHPID = 1 ]' DEBUG; false", Result{ExitCode: 1, Dir: "/usr"}},
+		{"exit in a function", "cd /usr; f() { exit 4; }; f", Result{ExitCode: 4}},
+		{"functions named like what the wrapper uses", "exec() { echo mine; }; trap() { echo mine; }; echo() { printf mine; }; cd /usr", Result{Dir: "/usr"}},
 		{"EXIT trap removed", "cd /usr; trap - EXIT", Result{Dir: "/usr"}},
 		{"trap TERM ignored", "trap '' TERM; kill $$; echo alive", Result{Text: "alive\n", Dir: "/"}},
 		{"its own descriptors", "exec 3>/dev/null 9>/dev/null 4>&1; echo x >&4; cd /usr; exit 0", Result{Text: "x\n", Dir: "/usr"}},

@@ -194,5 +194,7 @@ func (r *Runner) Close() error {
 		errs = append(errs, s.discard())
 	}
 	r.work.Wait()
+	errs = append(errs, r.parted(context.Background()))
+	r.tidy()
 	return errors.Join(errs...)
 }

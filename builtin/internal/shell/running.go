@@ -18,15 +18,6 @@ const drainRounds = 10
 // It is reached only if a process could not be killed.
 const afterKill = time.Second
 
-// readMin and readMax bound how much output is read at once, in bytes. A command
-// that says little must not cost much, since hundreds may wait in the
-// background; for one that floods, less than readMax costs a quarter of the
-// throughput and more gains nothing.
-const (
-	readMin = 1 << 10
-	readMax = 256 << 10
-)
-
 // An ending says why a command is over, if it is.
 type ending int
 
@@ -40,30 +31,16 @@ const (
 
 // running is a command that has been handed to a shell.
 type running struct {
-	cfg     Config
+	runner  *Runner
 	dir     string // where it began
 	shell   *shell
 	begun   time.Time
 	timeout time.Duration
 	out     *collector
-	eof     chan struct{} // closed when no more output is read
-	stop    func()        // ends the progress reports; may be called again
-}
+	stop    func() // ends the progress reports; may be called again
 
-// collect reads the output until its end or until the read deadline is set.
-func (run *running) collect() {
-	defer close(run.eof)
-	buf := make([]byte, readMin)
-	for {
-		n, err := run.shell.out.Read(buf)
-		run.out.Write(buf[:n])
-		if err != nil {
-			return
-		}
-		if n == len(buf) && n < readMax {
-			buf = make([]byte, 4*n)
-		}
-	}
+	lastWord  <-chan struct{} // of the shell; nil: it has been heard
+	concluded bool            // the shell was ended then, for nothing else was left
 }
 
 // progress reports the last lines of the output to report when they changed.
@@ -96,39 +73,48 @@ func (run *running) progress(report func(string)) {
 // wait waits until the command has ended, and ends it if its time is over, the
 // caller goes away (ctx) or the runner closes. If patience comes first, which may
 // be nil, the command goes on.
-func (run *running) wait(ctx, runner context.Context, patience <-chan time.Time) ending {
+func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending {
 	timer := time.NewTimer(run.timeout - time.Since(run.begun))
 	defer timer.Stop()
-	why := returned
-	select {
-	case <-run.shell.proc.Done():
-		return returned
-	case <-timer.C:
-		why = timedOut
-	case <-ctx.Done():
-		why = cancelled
-	case <-runner.Done():
-		return closing
-	case <-patience:
-		return goesOn
+	why := goesOn
+	for why == goesOn {
+		select {
+		case <-run.lastWord:
+			run.lastWord = nil
+			if run.concluded = run.shell.conclude(); run.concluded {
+				run.runner.part(run.shell.proc)
+				return returned
+			}
+		case <-run.shell.proc.Done():
+			return returned
+		case <-timer.C:
+			why = timedOut
+		case <-ctx.Done():
+			why = cancelled
+		case <-run.runner.ctx.Done():
+			return closing
+		case <-patience:
+			return goesOn
+		}
 	}
-	run.ask(runner)
+	run.ask()
 	return why
 }
 
 // ask asks the command to end and gives it the grace time to do so. Bash itself
 // obeys SIGTERM at once, so its children are given the time: the command has
 // ended when its output has.
-func (run *running) ask(runner context.Context) {
+func (run *running) ask() {
+	run.shell.goOn()
 	run.shell.proc.Signal(syscall.SIGTERM)
-	grace := time.NewTimer(run.cfg.Grace)
+	grace := time.NewTimer(run.runner.cfg.Grace)
 	defer grace.Stop()
-	for _, done := range []<-chan struct{}{run.shell.proc.Done(), run.eof} {
+	for _, done := range []<-chan struct{}{run.shell.proc.Done(), run.shell.eof} {
 		select {
 		case <-done:
 		case <-grace.C:
 			return
-		case <-runner.Done():
+		case <-run.runner.ctx.Done():
 			return
 		}
 	}
@@ -138,9 +124,9 @@ func (run *running) ask(runner context.Context) {
 func (run *running) drain() {
 	seen := run.out.size()
 	for range drainRounds {
-		timer := time.NewTimer(run.cfg.Drain)
+		timer := time.NewTimer(run.runner.cfg.Drain)
 		select {
-		case <-run.eof:
+		case <-run.shell.eof:
 			timer.Stop()
 			return
 		case <-timer.C:
@@ -156,18 +142,8 @@ func (run *running) drain() {
 // finish ends what is left of the command and puts the result together. Like Run
 // it returns an error only if the command did not run at all.
 func (run *running) finish(why ending) (*Result, error) {
-	if why == returned {
-		run.drain()
-	}
-	ended, problem := run.shell.proc.Kill()
-	// No writer is left, so the pipe holds the rest and then its end: nothing is
-	// lost by the deadline, which is for a process that could not be killed.
-	run.shell.out.SetReadDeadline(time.Now().Add(afterKill))
-	<-run.eof
+	ended, problem := run.clear(why)
 	run.stop()
-	if problem == nil {
-		<-run.shell.proc.Done()
-	}
 	res := run.out.result()
 	res.Duration = time.Since(run.begun)
 	res.TimedOut = why == timedOut
@@ -175,14 +151,36 @@ func (run *running) finish(why ending) (*Result, error) {
 	if why == returned {
 		res.Left = ended
 	}
-	status, err := run.shell.status()
-	res.ExitCode, res.Signal = status.ExitCode, status.Signal
-	res.Problem = errors.Join(err, problem)
 	where := run.shell.report()
 	res.Dir, res.DirGone = where.dir, where.gone
-	run.shell.close()
+	status, err := run.shell.status(where)
+	res.ExitCode, res.Signal = status.ExitCode, status.Signal
+	res.Problem = errors.Join(err, problem)
+	run.runner.retire(run.shell)
 	if where.refused != "" {
 		return nil, fmt.Errorf("the shell did not run the command in %s: %s", run.dir, where.refused)
 	}
 	return res, nil
+}
+
+// clear ends what is left of the command, takes the rest of its output, and returns
+// how many processes had to be ended.
+func (run *running) clear(why ending) (ended int, problem error) {
+	if run.concluded {
+		run.shell.pipe.SetReadDeadline(time.Now()) // nobody is left who could write more
+		<-run.shell.eof
+		return 0, nil
+	}
+	if why == returned {
+		run.drain()
+	}
+	ended, problem = run.shell.proc.Kill()
+	// No writer is left, so the pipe holds the rest and then its end: nothing is
+	// lost by the deadline, which is for a process that could not be killed.
+	run.shell.pipe.SetReadDeadline(time.Now().Add(afterKill))
+	<-run.shell.eof
+	if problem == nil {
+		<-run.shell.proc.Done()
+	}
+	return ended, problem
 }

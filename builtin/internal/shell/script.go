@@ -1,12 +1,10 @@
 package shell
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // wrapper is what a shell runs: it waits for a [message], goes to its directory,
@@ -20,30 +18,40 @@ import (
 //     LC_ALL=C makes the length one of bytes; changing the locale takes longer
 //     than all the rest, so that is only done where it matters.
 //   - What can be done before the message comes is done before: nobody waits then.
+//     Bash asks the system for the state of every signal when it first shows traps.
 //   - The report's descriptor is closed while the command runs. Both the normal
 //     end and the EXIT trap report, because a command may set an EXIT trap of its
 //     own or call exit; the first to report says so in the second parameter. A
 //     directory that is gone is reported as "". The braces with 2>/dev/null keep
 //     this out of the trace of set -x.
+//   - The report also holds the exit status and the traps that can still run: if
+//     there are none but ours, the shell will do nothing but end, and the last word
+//     says that it has come so far.
 //   - eval is not part of an && or || list or an if: set -e would not count there.
 const wrapper = openReport +
-	`trap '{ set +x; } 2>/dev/null; [[ ${2-} == "` + reported + `" ]] || { ` + reportDir + `; } 2>/dev/null' EXIT; ` +
+	`trap '` + exitTrap + `' EXIT; builtin trap -p EXIT >/dev/null; ` +
 	`if ((BASH_VERSINFO > 3)); then read -r -N ` + headSize + ` -u ` + scriptFD + `; ` +
 	`if [[ $REPLY == ` + plainText + `* ]]; then read -r -N "${REPLY:1}" -u ` + scriptFD + `; else LC_ALL=C read -r -N "${REPLY:1}" -u ` + scriptFD + `; fi; ` +
 	`else read -r -d "" -u ` + scriptFD + `; REPLY=${REPLY:` + headSize + `}; fi; ` + endScript +
 	`set -- "${REPLY%%` + separator + `*}"; REPLY=${REPLY#*` + separator + `}; ` +
 	`cd -P -- "$1" 2>&` + reportFD + ` || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; set --; unset OLDPWD; ` +
-	`eval "$REPLY" ` + reportFD + `>&-; ` +
-	`{ set -- "$?" "` + reported + `"; set +x; ` + reportDir + `; } 2>/dev/null; builtin exit "$1"`
+	`eval "$REPLY" ` + reportFD + `>&-` + hideScript + `; ` +
+	`{ set -- "$?" "` + reported + `"; set +x; { ` + reportEnd + `builtin trap -p EXIT DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null; builtin exit "$1"`
 
-// reportDir reports the working directory. It is written so that a function named
-// pwd or exit or an ERR trap of the command does not see it.
-const reportDir = `builtin pwd -P >&` + reportFD + ` || echo >&` + reportFD + ` || :; exec ` + reportFD + `>&-`
+// exitTrap is the EXIT trap of a shell whose command sets none.
+const exitTrap = `{ set -- "$?" "${2-}"; set +x; [[ $2 == "` + reported + `" ]] || ` +
+	`{ ` + reportEnd + `builtin trap -p DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null`
+
+// reportEnd reports the working directory and the exit status, which is the first
+// parameter. It is written so that a function named pwd or exit or an ERR trap of
+// the command does not see it.
+const reportEnd = `builtin pwd -P || builtin echo || :; builtin echo "` + separator + `$1"; `
 
 // Marks of the wrapper.
 const (
-	reported = "!reported" // second parameter: the report has been made
-	refusal  = "!"         // end of a report: the command was not run, and why
+	reported = "!reported"                         // second parameter: the report has been made
+	refusal  = "!"                                 // end of a report: the command was not run, and why
+	ownTraps = "trap -- '" + exitTrap + "' EXIT\n" // end of a report: the traps, if the command set none
 )
 
 // Parts of a message: a letter, the number of bytes that follow the head in ten
@@ -69,131 +77,34 @@ func message(dir, text string) string {
 	return fmt.Sprintf("%s%010d%s", kind, len(body), body)
 }
 
-// reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
-// may add a message.
-const reportMax = 8 << 10
-
-// sendTimeout bounds handing over a script. Bash reads 1 MB in about 15 ms; only
-// a shell that was stopped (SIGSTOP) takes longer.
-const sendTimeout = 10 * time.Second
-
-// A shell is a started bash that waits for its script.
-type shell struct {
-	proc   Process
-	script *os.File // our end
-	out    *os.File // read end of standard output and error
-	dir    *os.File // read end of the report
-}
-
-// startShell starts a bash that waits for its script. It waits in /, so as not to
-// hold a directory that a command may want to remove.
-func startShell(start Start, bash string, env []string) (*shell, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	s := &shell{}
-	var script, out, dir *os.File
-	defer func() { closeAll(script, out, dir) }()
-	var errs [3]error
-	s.script, script, errs[0] = scriptPipe()
-	s.out, out, errs[1] = os.Pipe()
-	s.dir, dir, errs[2] = unwatchedPipe()
-	if err := errors.Join(errs[:]...); err != nil {
-		s.close()
-		return nil, err
-	}
-	growPipe(s.out)
-	if err := setBlocking(script, out, dir); err != nil {
-		s.close()
-		return nil, err
-	}
-	s.proc, err = start(Spec{
-		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},
-		Dir:   rootDir,
-		Env:   env,
-		Files: childFiles(null, out, script, dir),
-	})
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// closeAll closes the files that are not nil; closing one twice does no harm.
-func closeAll(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
-	}
-}
-
-// waiting reports whether the shell still waits for its script.
-func (s *shell) waiting() bool {
-	select {
-	case <-s.proc.Done():
-		return false
-	default:
-		return true
-	}
-}
-
-// send hands the shell its directory and script. The shell runs nothing before it
-// has read all of it.
-func (s *shell) send(dir, text string) error {
-	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
-	_, err := s.script.WriteString(message(dir, text))
-	return errors.Join(err, s.script.Close())
-}
-
-// status tells how the shell ended, as far as that is known already.
-func (s *shell) status() (Status, error) {
-	if s.waiting() {
-		return Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, nil
-	}
-	return s.proc.Wait()
-}
-
 // whereabouts is what a shell reports at its end.
 type whereabouts struct {
 	dir     string // "": unknown
 	gone    bool   // the directory has been removed
 	refused string // why the shell did not run the command
-}
-
-// report reads what the shell reported. A process that could not be killed may
-// still hold the descriptor, so only what is there is read.
-func (s *shell) report() whereabouts {
-	buf := make([]byte, reportMax)
-	n := readNow(s.dir, buf)
-	return parseReport(string(buf[:n]))
+	over    bool   // nothing of the command was left to run in the shell itself
+	status  int    // then: its exit status
 }
 
 func parseReport(text string) whereabouts {
-	text, whole := strings.CutSuffix(text, "\n")
+	var w whereabouts
+	dir, rest, ended := strings.Cut(text, "\n"+separator)
+	if ended {
+		status, traps, _ := strings.Cut(rest, "\n")
+		n, err := strconv.Atoi(status)
+		w.over, w.status = err == nil && strings.HasSuffix(text, "\n") && (traps == "" || traps == ownTraps), n
+	} else if dir, ended = strings.CutSuffix(text, "\n"); !ended {
+		return w
+	}
 	switch {
-	case !whole:
-		return whereabouts{}
-	case text == "":
-		return whereabouts{gone: true}
-	case text[0] == '/':
-		return whereabouts{dir: text}
+	case dir == "":
+		w.gone = true
+	case dir[0] == '/':
+		w.dir = dir
+	default:
+		if why, ok := strings.CutSuffix(dir, refusal); ok {
+			w.refused = strings.TrimSpace(strings.TrimPrefix(why, "bash: line 1: "))
+		}
 	}
-	if why, ok := strings.CutSuffix(text, refusal); ok {
-		return whereabouts{refused: strings.TrimSpace(strings.TrimPrefix(why, "bash: line 1: "))}
-	}
-	return whereabouts{}
+	return w
 }
-
-// discard ends a shell that is not needed any more.
-func (s *shell) discard() error {
-	_, err := s.proc.Kill()
-	s.close()
-	return err
-}
-
-// close closes the runner's ends of the pipes.
-func (s *shell) close() { closeAll(s.script, s.out, s.dir) }

@@ -9,3 +9,6 @@ func scriptPipe() (ours, theirs *os.File, err error) {
 	theirs, ours, err = os.Pipe()
 	return ours, theirs, err
 }
+
+// endOfScript tells a shell that no more follows.
+func endOfScript(ours *os.File) error { return ours.Close() }

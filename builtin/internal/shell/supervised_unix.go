@@ -118,6 +118,16 @@ func socketpair() (ours, theirs *os.File, err error) {
 // command can open it and put one of its own into a shell that waits.
 func scriptPipe() (ours, theirs *os.File, err error) { return socketpair() }
 
+// endOfScript tells a shell that no more follows. It can still be heard.
+func endOfScript(ours *os.File) error {
+	conn, err := ours.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := conn.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return errors.Join(err, failed)
+}
+
 // started waits for the supervisor to say that the process runs.
 func (p *supervised) started(program string) error {
 	p.ctl.SetReadDeadline(time.Now().Add(startTimeout))

@@ -130,12 +130,12 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 	}
 	timer := time.NewTimer(window)
 	defer timer.Stop()
-	why := run.wait(ctx, where.Runner.ctx, timer.C)
+	why := run.wait(ctx, timer.C)
 	if why == goesOn {
 		if started, ok := s.adopt(run, where, c.Text); ok {
 			return nil, &started, nil
 		}
-		why = run.wait(ctx, where.Runner.ctx, nil)
+		why = run.wait(ctx, nil)
 	}
 	defer where.leave()
 	res, err := run.finish(why)
@@ -181,7 +181,7 @@ func (s *Tasks) adopt(run *running, where Place, text string) (Started, bool) {
 // follow waits for the end of a task.
 func (t *task) follow(life context.Context, where Place) {
 	defer where.leave()
-	why := t.run.wait(life, where.Runner.ctx, nil)
+	why := t.run.wait(life, nil)
 	t.result, t.err = t.run.finish(why)
 	t.cause, t.ended = context.Cause(life), time.Now()
 	if why == closing {

@@ -1,0 +1,200 @@
+package shell
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
+// may add a message.
+const reportMax = 8 << 10
+
+// sendTimeout bounds handing over a script. Bash reads 1 MB in about 15 ms; only
+// a shell that was stopped (SIGSTOP) takes longer.
+const sendTimeout = 10 * time.Second
+
+// readMin and readMax bound how much output is read at once, in bytes. A command
+// that says little must not cost much, since hundreds may wait in the
+// background; for one that floods, less than readMax costs a quarter of the
+// throughput and more gains nothing.
+const (
+	readMin = 1 << 10
+	readMax = 256 << 10
+)
+
+// restMax bounds what is read without waiting for more, in bytes. Pipes hold less,
+// unless somebody goes on writing.
+const restMax = 8 * readMax
+
+// A shell is a started bash that waits for its script, and then runs it.
+type shell struct {
+	proc   Process
+	script *os.File // our end, over which the last word comes back
+	pipe   *os.File // read end of standard output and error
+	dir    *os.File // read end of the report
+
+	out      *collector
+	eof      chan struct{} // closed when no more output is read
+	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
+
+	said []byte // what has been read of the report
+}
+
+// startShell starts a bash that waits for its script. It waits in /, so as not to
+// hold a directory that a command may want to remove.
+func startShell(cfg Config, bash string, env []string) (*shell, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	s := &shell{out: newCollector(cfg, cfg.Spill), eof: make(chan struct{})}
+	var script, out, dir *os.File
+	defer func() { closeAll(script, out, dir) }()
+	var errs [3]error
+	s.script, script, errs[0] = scriptPipe()
+	s.pipe, out, errs[1] = os.Pipe()
+	s.dir, dir, errs[2] = unwatchedPipe()
+	if err := errors.Join(errs[:]...); err != nil {
+		s.close()
+		return nil, err
+	}
+	growPipe(s.pipe)
+	if err := setBlocking(script, out, dir); err != nil {
+		s.close()
+		return nil, err
+	}
+	s.proc, err = cfg.Start(Spec{
+		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},
+		Dir:   rootDir,
+		Env:   env,
+		Files: childFiles(null, out, script, dir),
+	})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.listen()
+	return s, nil
+}
+
+// listen takes what the shell will write, until it is closed. It begins before there
+// is a command: nobody waits then.
+func (s *shell) listen() {
+	go s.collect()
+	if _, ok := s.proc.(Concluder); ok {
+		s.lastWord = make(chan struct{})
+		go func() {
+			defer close(s.lastWord)
+			s.script.Read(make([]byte, 1))
+		}()
+	}
+}
+
+// collect reads the output until its end; or until the read deadline is set, and
+// then what is there.
+func (s *shell) collect() {
+	defer close(s.eof)
+	buf := make([]byte, readMin)
+	take := func(n int) {
+		s.out.Write(buf[:n])
+		if n == len(buf) && n < readMax {
+			buf = make([]byte, 4*n)
+		}
+	}
+	for {
+		n, err := s.pipe.Read(buf)
+		take(n)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			for rest := restMax; rest > 0; rest -= n {
+				if n = readNow(s.pipe, buf); n == 0 {
+					return
+				}
+				take(n)
+			}
+		}
+		return
+	}
+}
+
+// closeAll closes the files that are not nil; closing one twice does no harm.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// waiting reports whether the shell still waits for its script.
+func (s *shell) waiting() bool {
+	select {
+	case <-s.proc.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// send hands the shell its directory and script. The shell runs nothing before it
+// has read all of it.
+func (s *shell) send(dir, text string) error {
+	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
+	_, err := s.script.WriteString(message(dir, text))
+	if _, ok := s.proc.(Concluder); !ok {
+		err = errors.Join(err, endOfScript(s.script))
+	}
+	return err
+}
+
+// conclude ends a shell that has said its last word if nothing is left of its
+// command, and reports whether that is so. Else the shell goes on.
+func (s *shell) conclude() bool {
+	if p, ok := s.proc.(Concluder); ok && s.report().over && p.Conclude() {
+		return true
+	}
+	s.goOn()
+	return false
+}
+
+// goOn makes a shell that has said its last word, or will, go on by itself.
+func (s *shell) goOn() {
+	if _, ok := s.proc.(Concluder); ok {
+		endOfScript(s.script)
+	}
+}
+
+// status tells how the shell ended, as far as that is known already. One that was
+// over has ended as it reported, even if it was killed before it did.
+func (s *shell) status(where whereabouts) (Status, error) {
+	status, err := Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, error(nil)
+	if !s.waiting() {
+		status, err = s.proc.Wait()
+	}
+	if where.over && err == nil {
+		status = Status{ExitCode: where.status}
+	}
+	return status, err
+}
+
+// report returns what the shell has reported so far. A process that could not be
+// killed may still hold the descriptor, so only what is there is read.
+func (s *shell) report() whereabouts {
+	buf := make([]byte, reportMax)
+	s.said = append(s.said, buf[:readNow(s.dir, buf)]...)
+	return parseReport(string(s.said))
+}
+
+// discard ends a shell that is not needed any more.
+func (s *shell) discard() error {
+	_, err := s.proc.Kill()
+	s.close()
+	return err
+}
+
+// close closes the runner's ends of the pipes.
+func (s *shell) close() { closeAll(s.script, s.pipe, s.dir) }
