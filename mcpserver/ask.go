@@ -14,11 +14,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/guard/settings"
+	"toolhost/mcpserver/visible"
 )
 
 // AskTime is how long a person has to answer.
@@ -163,21 +163,7 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	if len(rules) > 0 {
 		fmt.Fprintf(&b, "\n\nAlways allowing it remembers: %s", strings.Join(rules, ", "))
 	}
-	return visible(b.String())
-}
-
-// visible writes out the characters that a terminal or a dialog would obey instead of showing: escape sequences, carriage
-// returns, and marks that turn the direction of text or take no room. A command could hide behind them what it does.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, "\\u%04x", r)
-		}
-	}
-	return b.String()
+	return visible.Text(b.String())
 }
 
 // maxQuestionsOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.

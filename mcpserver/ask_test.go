@@ -98,10 +98,10 @@ func TestQuestionText(t *testing.T) {
 		says  string
 	}{
 		{"two lines", []guard.Part{part("run a\n\tb")}, "  run a\n  \tb\n"},
-		{"an escape sequence", []guard.Part{part("rm -rf x\x1b[2K\rls")}, `rm -rf x\u001b[2K\u000dls`},
-		{"a sequence of one character", []guard.Part{part("rm\u009b2J")}, `rm\u009b2J`},
-		{"turned text", []guard.Part{part("rm \u202ecod.a")}, `rm \u202ecod.a`},
-		{"no room", []guard.Part{part("r\u200bm")}, `r\u200bm`},
+		{"an escape sequence", []guard.Part{part("rm -rf x\x1b[2K\rls")}, "rm -rf x␛[2K␍ls"},
+		{"a sequence of one character", []guard.Part{part("rm\u009b2J")}, "rm⟨U+009B⟩2J"},
+		{"turned text", []guard.Part{part("rm \u202ecod.a")}, "rm ⟨U+202E⟩cod.a"},
+		{"no room", []guard.Part{part("r\u200bm")}, "r⟨U+200B⟩m"},
 		{"words of any language", []guard.Part{part("echo äöü 日本 é")}, "echo äöü 日本 é"},
 		{"too long", []guard.Part{part(strings.Repeat("x", 700))}, "x… (100 more characters)"},
 		{"too many", many, "… and 3 more"},

@@ -10,7 +10,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/mcpserver"
-	"toolhost/mcpserver/console"
+	"toolhost/mcpserver/visible"
 )
 
 // copyLimited copies at most as much as one message may hold.
@@ -141,7 +141,7 @@ command or path it was found for. The exit status is 1 when the call would not r
 				if asJSON {
 					err = printJSON(cmd.OutOrStdout(), verdict)
 				} else {
-					_, err = io.WriteString(cmd.OutOrStdout(), console.Visible(mcpserver.Explain(verdict)))
+					_, err = io.WriteString(cmd.OutOrStdout(), visible.Text(mcpserver.Explain(verdict)))
 				}
 				if err == nil && verdict.Action != guard.Allow {
 					err = errReported

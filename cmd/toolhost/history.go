@@ -11,7 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
-	"toolhost/mcpserver/console"
+	"toolhost/mcpserver/visible"
 )
 
 func historyCommand() *cobra.Command {
@@ -75,7 +75,7 @@ func showCommand(flags *hostFlags) *cobra.Command {
 					return err
 				}
 				if f, ok := cmd.OutOrStdout().(*os.File); ok && isTerminal(f) {
-					diff = console.Visible(diff) // a program gets it as it is
+					diff = visible.Text(diff) // a program gets it as it is
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(diff))
 				return err

@@ -16,7 +16,7 @@ import (
 
 	"toolhost/cmd/toolhost/internal/clients"
 	"toolhost/mcpserver"
-	"toolhost/mcpserver/console"
+	"toolhost/mcpserver/visible"
 )
 
 // installFlags are the flags of install and uninstall.
@@ -262,7 +262,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, console.Visible(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, visible.Text(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", strings.Join(report.Ran, " "))
 	}

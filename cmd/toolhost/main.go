@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolhost/builtin"
-	"toolhost/mcpserver/console"
+	"toolhost/mcpserver/visible"
 )
 
 // ballastLen is the size, in bytes, of memory that is never touched, and so never taken from the machine, but counts when
@@ -54,7 +54,7 @@ func run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(os.Stderr, "toolhost:", console.Visible(err.Error()))
+		fmt.Fprintln(os.Stderr, "toolhost:", visible.Text(err.Error()))
 	}
 	return exitCode(err)
 }

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"toolhost/mcpserver/visible"
 
-	"toolhost/mcpserver/console"
+	"github.com/spf13/cobra"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.
@@ -107,7 +107,7 @@ func printJSON(w io.Writer, v any) error {
 // shown is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
 // steer the terminal nor look like a line of ours.
 func shown(text string) string {
-	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(console.Visible(text))
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible.Text(text))
 }
 
 func versionCommand() *cobra.Command {

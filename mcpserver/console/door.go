@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"toolhost/mcpserver/visible"
 )
 
 // The way of a request: the right host, no other site behind it, a session, and for what changes something the
@@ -48,7 +50,7 @@ func (s *Site) guarded(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if !isLoopbackHost(r.Host) {
-			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", Visible(r.Host)), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", visible.Text(r.Host)), http.StatusMisdirectedRequest)
 			return
 		}
 		if err := s.cross.Check(r); err != nil {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"toolhost/mcpserver/visible"
 )
 
 const (
@@ -99,7 +101,7 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 	}
 	chunk, err := s.host.TaskOutput(v.Context(), task, from, outputWait)
 	if err != nil {
-		http.Error(w, Visible(err.Error()), http.StatusGone)
+		http.Error(w, visible.Text(err.Error()), http.StatusGone)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
@@ -108,12 +110,12 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 	if chunk.Done {
 		w.Header().Set(headerDone, taskEnd(chunk))
 	}
-	text := Visible(chunk.Text)
+	text := visible.Text(chunk.Text)
 	if chunk.Offset > from {
 		text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset-from) + text
 	}
 	if chunk.Done {
-		text += Visible(chunk.Line)
+		text += visible.Text(chunk.Line)
 	}
 	_, _ = w.Write([]byte(text)) // who has gone needs no answer
 }

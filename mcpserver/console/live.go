@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/visible"
 )
 
 // The page of what happens now: questions, tasks, calls.
@@ -137,7 +138,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 func taskEnd(c builtin.TaskChunk) string {
 	switch r := c.Result; {
 	case c.Cause != "":
-		return Visible(c.Cause)
+		return visible.Text(c.Cause)
 	case r == nil:
 		return "ended"
 	case r.TimedOut:

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"toolhost/mcpserver/visible"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 )
@@ -13,7 +15,7 @@ import (
 // which the library escapes; no page holds raw HTML, and the names of elements and attributes are ours.
 
 // text is text of others, with what cannot be seen made visible.
-func text(s string) g.Node { return g.Text(Visible(s)) }
+func text(s string) g.Node { return g.Text(visible.Text(s)) }
 
 // code is a command, a path, a rule.
 func code(s string) g.Node { return h.Code(text(s)) }

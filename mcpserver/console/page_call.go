@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 
+	"toolhost/mcpserver/visible"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 )
@@ -80,7 +82,7 @@ func (b liveBody) changesOf(c call) g.Node {
 		return nil
 	}
 	return g.Map(c.Record.Writes, func(path string) g.Node {
-		if path != Visible(path) {
+		if path != visible.Text(path) {
 			return nil
 		}
 		return post("/history", b.Token, h.Class("more"), leads(), hidden("path", path),

@@ -3,6 +3,8 @@ package console
 import (
 	"strconv"
 
+	"toolhost/mcpserver/visible"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 )
@@ -68,7 +70,7 @@ func (b liveBody) task(t taskView) g.Node {
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal)),
 		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
-			button("danger", "Stop", h.Aria("label", "Stop the task "+Visible(t.Text))),
+			button("danger", "Stop", h.Aria("label", "Stop the task "+visible.Text(t.Text))),
 		)),
 	)
 }

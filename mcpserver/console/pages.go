@@ -12,6 +12,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/visible"
 )
 
 //go:embed assets
@@ -50,7 +51,7 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(Visible(text)))
+	_, _ = w.Write([]byte(visible.Text(text)))
 }
 
 // showLocked is what somebody sees who has not been let in.
@@ -101,7 +102,7 @@ func recordText(r audit.Record, short func(string) string) string {
 		files = r.Reads
 	}
 	if r.Command != "" {
-		return Visible(r.Command)
+		return visible.Text(r.Command)
 	}
 	var all []string
 	for _, f := range files {
@@ -117,7 +118,7 @@ func shortener(root string) func(string) string {
 		if path+string(filepath.Separator) == root {
 			return "."
 		}
-		return Visible(strings.TrimPrefix(path, root))
+		return visible.Text(strings.TrimPrefix(path, root))
 	}
 }
 
@@ -126,7 +127,7 @@ func from(source string) string {
 	if source == "built in" {
 		return ""
 	}
-	return Visible(source)
+	return visible.Text(source)
 }
 
 // A tally is how many lines a diff adds and removes.

@@ -6,35 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"toolhost/mcpserver/visible"
 )
-
-// How text of others is shown. It is hostile: the pages escape HTML, and what follows makes visible whatever
-// would change how the rest looks.
-
-// Visible replaces what a reader cannot see, or what moves other text around: control characters, terminal
-// escapes, marks of direction, invisible characters, unusual blanks. Newlines and tabs stay.
-func Visible(s string) string {
-	s = strings.ToValidUTF8(s, string(utf8.RuneError))
-	if strings.IndexFunc(s, unseen) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case !unseen(r):
-			b.WriteRune(r)
-		case r < ' ':
-			b.WriteRune('\u2400' + r) // the picture of the control character
-		default:
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		}
-	}
-	return b.String()
-}
-
-func unseen(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 // A line is one line of a text, and how it is shown: as added, removed, the place of a hunk, or plain.
 type line struct{ Kind, Text string }
@@ -42,7 +17,7 @@ type line struct{ Kind, Text string }
 // diffLines tells the lines of a diff apart, from where one begins in text.
 func diffLines(text string) []line {
 	var all []line
-	rows := strings.Split(strings.TrimSuffix(Visible(text), "\n"), "\n")
+	rows := strings.Split(strings.TrimSuffix(visible.Text(text), "\n"), "\n")
 	inDiff := false
 	for i, row := range rows {
 		if strings.HasPrefix(row, "--- ") && i+1 < len(rows) && strings.HasPrefix(rows[i+1], "+++ ") {
@@ -124,7 +99,7 @@ func argumentKind(name string) string {
 
 func plain(kind, text string) []line {
 	var all []line
-	for row := range strings.SplitSeq(strings.TrimSuffix(Visible(text), "\n"), "\n") {
+	for row := range strings.SplitSeq(strings.TrimSuffix(visible.Text(text), "\n"), "\n") {
 		all = append(all, line{kind, row})
 	}
 	return all
