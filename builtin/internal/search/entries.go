@@ -77,7 +77,7 @@ func (t *keptTree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []
 // add makes an entry.
 func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
 	e := new(dirent)
-	e.fill(n, n.rel+name, kind)
+	e.fill(n, t.base+n.rel+name, len(t.base), kind)
 	t.shared.Lock()
 	defer t.shared.Unlock()
 	t.gen++
@@ -92,17 +92,18 @@ func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
 func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 	size, files := 0, 0
 	for _, l := range listed {
-		size += len(n.rel) + len(l.Name)
+		size += len(t.base) + len(n.rel) + len(l.Name)
 	}
 	var paths strings.Builder
 	paths.Grow(size)
 	all, out := make([]dirent, len(listed)), make([]*dirent, len(listed))
 	for i, l := range listed {
 		from := paths.Len()
+		paths.WriteString(t.base)
 		paths.WriteString(n.rel)
 		paths.WriteString(l.Name)
 		out[i] = &all[i]
-		out[i].fill(n, paths.String()[from:], l.Kind)
+		out[i].fill(n, paths.String()[from:], len(t.base), l.Kind)
 		if l.Kind != walk.Dir {
 			files++
 		}
@@ -120,9 +121,11 @@ func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 	return out
 }
 
-// fill makes it an entry of a directory.
-func (e *dirent) fill(n *node, path string, kind walk.Kind) {
-	e.path, e.name, e.node, e.kind = path, path[len(n.rel):], n, kind
+// fill makes it an entry of a directory, by its real path, of which so many bytes lead to
+// the root.
+func (e *dirent) fill(n *node, real string, top int, kind walk.Kind) {
+	path := real[top:]
+	e.real, e.path, e.name, e.node, e.kind = real, path, path[len(n.rel):], n, kind
 	if kind == walk.Dir {
 		e.sub = &node{rel: path + "/", up: n}
 	}

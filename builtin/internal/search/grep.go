@@ -127,6 +127,7 @@ func (s *search) runAll(ctx context.Context) {
 		if len(s.list.files) == 0 {
 			return
 		}
+		s.list.chosen = len(s.list.files) <= all/few
 		s.next.Store(0)
 		s.page.next = 0
 		s.run(ctx)

@@ -163,7 +163,7 @@ func (x *indexer) file(f numbered) bool {
 	if x.dead.Load() {
 		return false
 	}
-	if x.scope.hides(filepath.FromSlash(withSlash(x.path)+e.path), false) {
+	if x.scope.hides(e.real, false) {
 		x.left++
 		return true
 	}

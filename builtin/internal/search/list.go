@@ -53,7 +53,7 @@ type listing struct {
 	// learns says that it may add to it.
 	stocked uint64
 	learns  bool
-	// chosen says that files are few, and those that the index chose.
+	// chosen says that the index chose the files that are searched, and they are few.
 	chosen bool
 	// displaced counts the bytes of texts that the query keeps in the place of others.
 	displaced atomic.Int64
@@ -108,7 +108,13 @@ func (l *listing) close() {
 
 // hides reports whether a file does not exist for this query.
 func (l *listing) hides(f file) bool {
-	return l.scope.Hidden != nil && l.scope.Hidden(l.real(f.rel()), false)
+	if l.scope.Hidden == nil {
+		return false
+	}
+	if f.kept != nil {
+		return l.scope.Hidden(f.kept.real, false)
+	}
+	return l.scope.Hidden(l.real(f.rel()), false)
 }
 
 // troubles gathers what could not be read.

@@ -92,30 +92,28 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed
 	for _, s := range t.segments {
 		q.Select(s, &r.may)
 	}
-	l.chosen = r.choose(v) <= len(l.files)/few
+	r.choose(v)
 	return r
 }
 
-// choose notes the numbers of the files that may match, and returns how many they are.
-func (r *narrowed) choose(v *survey) (n int) {
+// choose notes the numbers of the files that may match.
+func (r *narrowed) choose(v *survey) {
 	r.chosen = make([]uint64, len(v.dates)/64+1)
 	if !r.selects {
 		for i := range v.dates {
 			r.chosen[i/64] |= 1 << (i % 64)
 		}
-		return len(v.dates)
+		return
 	}
 	for id := range r.may.All() {
 		if int(id) < len(v.numbers) && v.numbers[id] > 0 {
 			i := v.numbers[id] - 1
 			r.chosen[i/64] |= 1 << (i % 64)
-			n++
 		}
 	}
 	for _, i := range v.rest {
 		r.chosen[i/64] |= 1 << (i % 64)
 	}
-	return n + len(v.rest)
 }
 
 // next returns some more of the files, in path order: about so many, all if that is 0,

@@ -2,6 +2,7 @@ package search
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 // to mean.
 type keptTree struct {
 	path   string // the real path of the root
+	base   string // the same, ending in a separator
 	engine *Engine
 	queue  *watch.Queue
 	mounts *watch.Mounts
@@ -79,6 +81,7 @@ type node struct {
 
 // dirent is a name in a directory.
 type dirent struct {
+	real    string // the real path
 	path    string // from the root
 	name    string
 	node    *node
@@ -101,9 +104,11 @@ func (e *dirent) dir() *node {
 	return e.sub
 }
 
+const separator = string(filepath.Separator)
+
 func newTree(e *Engine, path string) (*keptTree, error) {
 	t := &keptTree{
-		path: path, engine: e, top: &node{}, stock: newStock(),
+		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, top: &node{}, stock: newStock(),
 		watched: map[int32]*node{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
 	}
 	var err error
