@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -149,7 +150,10 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 }
 
 // saw records content as what this scope last read or wrote.
-func (t *target) saw(env *Env, content ...[]byte) {
+func (t *target) saw(env *Env, content ...[]byte) { t.sawAs(env, history.Blob{}, content...) }
+
+// sawAs is saw of a content whose hash may be known.
+func (t *target) sawAs(env *Env, b history.Blob, content ...[]byte) {
 	info, err := t.path.Stat()
 	if err != nil {
 		env.Seen.Forget(t.path.Real())
@@ -157,6 +161,7 @@ func (t *target) saw(env *Env, content ...[]byte) {
 	}
 	v := readstate.VersionOf(info)
 	v.Size = int64(sizeOf(content))
+	v.Hash, v.Hashed = b.Hash()
 	env.Seen.SawWhole(t.path.Real(), v, content...)
 }
 
@@ -184,7 +189,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
 	}
-	t.saw(env, content...)
+	t.sawAs(env, entry.Change().After, content...)
 	if err := entry.Done(); err != nil {
 		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
 	}

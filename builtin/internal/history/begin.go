@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// besides is the size of what a file held, in bytes, from which both contents are hashed and written beside each other.
+// besides is the size of what a file held, in bytes, from which both contents are hashed beside each other.
 const besides = 64 << 10
 
 // An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never
@@ -102,34 +102,40 @@ func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) 
 		err = j.locked(func() error { return j.commit(&contents, record{Change: c, owner: s.owner.name}, s.cfg.Sync) })
 	}
 	if err != nil {
-		for _, i := range [...]int{1, 0, 1} { // the last first, whichever that is
-			j.discard(&contents[i])
-		}
+		j.discard(&contents[1]) // the last first
+		j.discard(&contents[0])
 		return nil, err
 	}
 	s.wrote(j)
 	return &Entry{store: s, journal: j, change: c, lost: !c.Created && !contents[0].keep}, nil
 }
 
-// stageBoth prepares what there is of two contents, beside each other if they are large.
+// stageBoth prepares what there is of two contents. They are hashed beside each other if they are large; the old one goes to a pack
+// first, where the change before will have put it.
 func (j *journal) stageBoth(before []byte, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
-	var errs [2]error
-	stage := func(i int, content ...[]byte) {
-		both[i], errs[i] = j.stage(content, cfg.MaxFile, cfg.Sync)
-	}
-	var beside sync.WaitGroup
 	if !created {
-		if len(before) < besides {
-			stage(0, before)
-		} else {
-			beside.Go(func() { stage(0, before) })
-		}
+		both[0].content = [][]byte{before}
 	}
 	if !deleted {
-		stage(1, after...)
+		both[1].content = after
+	}
+	var beside sync.WaitGroup
+	if !created && len(before) >= besides {
+		beside.Go(both[0].name)
+	} else if !created {
+		both[0].name()
+	}
+	if !deleted {
+		both[1].name()
 	}
 	beside.Wait()
-	return both, errors.Join(errs[:]...)
+	for i := range both {
+		if st := &both[i]; !st.blob.IsZero() && st.blob.Size <= cfg.MaxFile {
+			st.keep = true
+			err = errors.Join(err, j.put(st, cfg.Sync))
+		}
+	}
+	return both, err
 }
 
 // commit adds the line of a change, which refers to the contents staged for it. Callers hold the lock.

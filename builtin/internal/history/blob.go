@@ -28,6 +28,15 @@ func BlobOf(content ...[]byte) Blob {
 	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: int64(size)}
 }
 
+// Hash returns the SHA-256, which is missing if b stands for no file.
+func (b Blob) Hash() (sum [sha256.Size]byte, ok bool) {
+	if len(b.Sum) != hex.EncodedLen(len(sum)) {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], []byte(b.Sum))
+	return sum, err == nil
+}
+
 // IsZero reports whether b stands for no file.
 func (b Blob) IsZero() bool { return b == Blob{} }
 
@@ -125,22 +134,14 @@ func placesOf(records []record, principal string, b Blob) []place {
 type staged struct {
 	blob    Blob
 	content [][]byte
-	keep    bool  // it is there, and not too large
+	keep    bool  // there is one, and it is not too large
 	at      place // where it is, if so
 	made    bool  // it was put there for this change
 }
 
-// stage names a content by its hash and puts it in a pack.
-func (j *journal) stage(content [][]byte, limit int64, sync bool) (staged, error) {
-	st := staged{blob: BlobOf(content...), content: content}
-	st.keep = st.blob.Size <= limit
-	if !st.keep {
-		return st, nil
-	}
-	err := j.put(&st, sync)
-	return st, err
-}
+func (st *staged) name() { st.blob = BlobOf(st.content...) }
 
+// put puts a staged content in a pack.
 func (j *journal) put(st *staged, sync bool) (err error) {
 	st.at, st.made, err = j.packs.put(st.blob, st.content, sync)
 	return err

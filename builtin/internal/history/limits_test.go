@@ -146,7 +146,8 @@ func TestContentRemovedWhileItIsNeeded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
 	j := s.journal(journalName("p"))
-	st, err := j.stage([][]byte{[]byte("1")}, 10, false)
+	both, err := j.stageBoth([]byte("1"), nil, false, true, s.cfg)
+	st := both[0]
 	if err != nil || st.made {
 		t.Fatalf("%+v, %v, want it there", st, err)
 	}
