@@ -142,16 +142,49 @@ func detect(raw []byte) *charset {
 	for _, guess := range chardet.DetectAll(highLines(raw)) {
 		for _, cs := range legacy(guess.Charset) {
 			if decodesWhole(cs, raw) {
-				return cs
+				return western(cs, raw)
 			}
 		}
 	}
 	return latin1()
 }
 
+// western settles what chardet often confuses: windows-1252 and windows-1254 differ
+// in a few letters, which are Icelandic in the one and Turkish in the other. Without
+// any of them a text is taken for the more common one; with several of them it is
+// Turkish unless it has vowels that only Icelandic has.
+func western(cs *charset, raw []byte) *charset {
+	if cs.name != "windows-1252" && cs.name != "windows-1254" {
+		return cs
+	}
+	var has [256]bool
+	for _, b := range raw {
+		has[b] = true
+	}
+	count := func(letters string) (n int) {
+		for i := range len(letters) {
+			if has[letters[i]] {
+				n++
+			}
+		}
+		return n
+	}
+	other := cs
+	switch differ := count("\xd0\xdd\xde\xf0\xfd\xfe"); {
+	case differ == 0:
+		other = single("windows-1252", charmap.Windows1252)
+	case differ > 1 && count("\xe1\xe6\xed\xf3\xfa") == 0:
+		other = single("windows-1254", charmap.Windows1254)
+	}
+	if decodesWhole(other, raw) {
+		return other
+	}
+	return cs
+}
+
 // utf16ByParity recognises UTF-16 without a mark: Latin text has its NULs at
-// the odd offsets (little-endian) or the even ones. At least one unit in three
-// must have one, none may stand at the other parity, and all must decode to
+// the odd offsets (little-endian) or the even ones. At least two units, and one in
+// three, must have one, none may stand at the other parity, and all must decode to
 // printable characters, so that binary tables of small numbers do not pass.
 func utf16ByParity(raw []byte) *charset {
 	head := raw[:min(len(raw), sniffLen)&^1]
@@ -166,7 +199,7 @@ func utf16ByParity(raw []byte) *charset {
 	}
 	big := nul[0] > 0
 	count := nul[0] + nul[1]
-	if nul[0] > 0 && nul[1] > 0 || count == 0 || count*6 < len(head) {
+	if nul[0] > 0 && nul[1] > 0 || count < 2 || count*6 < len(head) {
 		return nil
 	}
 	units := make([]uint16, len(head)/2)

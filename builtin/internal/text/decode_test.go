@@ -81,6 +81,9 @@ func TestDecode(t *testing.T) {
 		{"windows-1251", encoded(t, "windows-1251", russian), "windows-1251", false, russian},
 		{"KOI8-R", encoded(t, "koi8-r", russian), "koi8-r", false, russian},
 		{"one accent", []byte("caf\xe9\n"), "windows-1252", false, "café\n"},
+		{"German", encoded(t, "windows-1252", "Grüße aus München, schöne Straße\nÄÖÜ\n"), "windows-1252", false, "Grüße aus München, schöne Straße\nÄÖÜ\n"},
+		{"Turkish", encoded(t, "windows-1254", "// Sayıların toplamını döndürür, değer yoksa sıfır; şüphesiz güzel bir gün.\n"), "windows-1254", false, "// Sayıların toplamını döndürür, değer yoksa sıfır; şüphesiz güzel bir gün.\n"},
+		{"Icelandic", encoded(t, "windows-1252", "// Þetta fall skilar summu talnanna, eða núlli ef ekkert er gefið; það er ágætt.\n"), "windows-1252", false, "// Þetta fall skilar summu talnanna, eða núlli ef ekkert er gefið; það er ágætt.\n"},
 		{"Windows quotes", []byte("\x93hi\x94 na\xefve\n"), "windows-1252", false, "“hi” naïve\n"},
 		{"a byte that windows-1252 lacks", []byte("na\xefve \x81\n"), "iso-8859-1", false, "naïve \u0081\n"},
 	}
@@ -142,6 +145,7 @@ func TestIsBinary(t *testing.T) {
 		{"ELF", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00>\x00"), true},
 		{"PNG", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), true},
 		{"noise without NUL", noise, true},
+		{"a letter and a NUL", []byte("a\x00b"), true},
 		{"a NUL in text", []byte("text\x00text"), true},
 		{"16-bit numbers", []byte("\x01\x00\x02\x00\x03\x00\x04\x00"), true},
 		{"NUL behind the prefix", append(bytes.Repeat([]byte("a"), sniffLen), 0), false},

@@ -129,12 +129,14 @@ func TestNotFound(t *testing.T) {
 		{"case", "FUNC A() {\n\tRETURN 1", 3, 4, "only upper and lower case differ", ""},
 		{"no-break space", "func\u00a0a() {\n", 3, 3, "only whitespace differs", "-      →func<U+00A0>a() {\n+     3→func a() {\n            ^ differs from here\n"},
 		{"zero width", "func a()\u200b {\n", 3, 3, "only invisible or look-alike characters differ", ""},
+		{"accents in one character", "// \u00e9t\u00e9 caf\u00e9\n", 12, 12, "only invisible or look-alike characters differ", "-      →// été café\n+    12→// e<U+0301>te<U+0301> cafe<U+0301>\n           ^ differs from here\n"},
 		{"a word", "func b() {\n\tif y {\n", 7, 8, "", "      7→func b() {\n-      →⇥if y {\n+     8→⇥if x {\n            ^ differs from here\n"},
 		{"a line too few", "func b() {\n\tif x {\n\t}\n}\n", 7, 11, "", "      7→func b() {\n      8→\tif x {\n+     9→⇥⇥return 2\n     10→\t}\n     11→}\n"},
 		{"a line too many", "func b() {\n\tx := 1\n\tif x {\n\t\treturn 2\n", 7, 9, "", "      7→func b() {\n-      →⇥x := 1\n      8→\tif x {\n      9→\t\treturn 2\n"},
 		{"line numbers", "     8→\tif y {\n     9→\t\treturn 2\n", 8, 9, "", ""},
 		{"nothing alike", "SELECT id FROM customers", 0, 0, "", ""},
 	}
+	file += "// e\u0301te\u0301 cafe\u0301\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := edit(file, tt.old, "zzz", false)

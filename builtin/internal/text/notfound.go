@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The bounds of a diagnosis: what is looked at and what is shown.
@@ -136,12 +138,12 @@ func candidates(want, have []string) []int {
 }
 
 // key is the form in which lines are compared: without differences in
-// whitespace and in the case of ASCII letters.
+// whitespace, in the case of ASCII letters, and in how accents are put on letters.
 func key(line string) string { return string(appendKey(nil, line)) }
 
 // appendKey appends key(line) to buf.
 func appendKey(buf []byte, line string) []byte {
-	line = line[:min(len(line), maxComparedLine)]
+	line = norm.NFC.String(line[:min(len(line), maxComparedLine)])
 	for field := range strings.FieldsSeq(line) {
 		if len(buf) > 0 {
 			buf = append(buf, ' ')
@@ -265,7 +267,8 @@ func reason(want, have []string) string {
 }
 
 // unmarked replaces the spaces that look like a common one, removes the
-// characters that do not show, and makes hyphens of the dashes.
+// characters that do not show, makes hyphens of the dashes, and one character of
+// a letter and its accent.
 func unmarked(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -277,7 +280,7 @@ func unmarked(s string) string {
 			return '-'
 		}
 		return r
-	}, s)
+	}, norm.NFC.String(s))
 }
 
 // indentStyles says when one side indents with tabs and the other does not.

@@ -170,7 +170,7 @@ func visible(s string) string {
 			b.WriteRune('⇥')
 		case r == '\r':
 			b.WriteRune('␍')
-		case unicode.Is(unicode.Zs, r) || !unicode.IsPrint(r):
+		case unicode.Is(unicode.Zs, r) || !unicode.IsPrint(r) || 0x300 <= r && r < 0x370: // an accent of its own
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
 			b.WriteRune(r)
