@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -26,7 +27,7 @@ type GrepInput struct {
 	Context     int    `json:"-C,omitempty" jsonschema:"lines of context before and after each match (content)"`
 	LineNumbers *bool  `json:"-n,omitempty" jsonschema:"show line numbers (content, default: true)"`
 	IgnoreCase  bool   `json:"-i,omitempty" jsonschema:"ignore case"`
-	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines"`
+	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines; (?s) lets . match line breaks"`
 	HeadLimit   *int   `json:"head_limit,omitempty" jsonschema:"how many entries to show (default: 250, 0: all)"`
 	Offset      int    `json:"offset,omitempty" jsonschema:"how many entries to skip"`
 	NoIgnore    bool   `json:"no_ignore,omitempty" jsonschema:"search ignored files too"`
@@ -80,6 +81,9 @@ var Grep = declare(Tool[GrepInput]{
 	},
 })
 
+// anyRun finds .* and the like, which in other tools run over line breaks when a match may span lines.
+var anyRun = regexp.MustCompile(`(^|[^\\])\.[*+?{]`)
+
 func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result, error) {
 	limit := GrepEntries
 	if in.HeadLimit != nil {
@@ -93,6 +97,9 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	})
 	if err != nil {
 		return Result{}, err
+	}
+	if in.Multiline && found.Matches == 0 && anyRun.MatchString(in.Pattern) && !strings.Contains(in.Pattern, "(?s") {
+		found.Notes = append(found.Notes, "A . matches no line break: begin the pattern with (?s) if it should.")
 	}
 	return Result{
 		Text: searchText(found.Text, "No matches.", found.Notes),

@@ -96,6 +96,9 @@ const (
 
 // missing answers a name that does not exist with the names that are like it.
 func missing(ctx context.Context, env *Env, path guard.Path) error {
+	if info, err := os.Lstat(path.String()); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
+	}
 	names := nearest(env, path)
 	for _, name := range elsewhere(ctx, env, path) {
 		if !slices.Contains(names, name) {

@@ -14,23 +14,25 @@ import (
 func ProtectedNames() []string {
 	return []string{
 		".git", ".hg", ".svn", ".jj",
-		".vscode", ".idea", ".zed", ".vim", ".nvim", ".fleet",
+		".vscode", ".idea", ".zed", ".vim", ".nvim", ".nvim.lua", ".helix", ".fleet", ".vs",
 		".husky", ".githooks", ".lefthook", "lefthook.yml", ".pre-commit-config.yaml",
 		".cargo", ".devcontainer", ".devcontainer.json",
 		".claude", ".claude.json", ".toolhost", ".cursor", ".codex", ".gemini", ".windsurf", ".codeium", ".copilot", ".opencode",
+		".kiro", ".roo", ".qwen", ".amazonq", ".continue", ".crush.json", "crush.json",
 		".mcp.json", "mcp.json", "opencode.json", "opencode.jsonc",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc",
 		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".xprofile", ".xinitrc",
-		".envrc", ".direnvrc", ".tool-versions", ".mise.toml", "mise.toml",
+		".envrc", ".direnvrc", ".tool-versions", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise",
 		".gitconfig", ".gitmodules", ".gitattributes", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml",
 		".pypirc", ".pydistutils.cfg", ".gemrc", ".curlrc", ".wgetrc", ".netrc", ".screenrc", ".tmux.conf",
-		".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".lldbinit", ".Rprofile", ".irbrc", ".pryrc", ".pythonrc", ".ripgreprc",
+		".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".lldbinit", ".Rprofile", ".irbrc", ".pryrc", ".pythonrc", ".pdbrc", ".dir-locals.el", ".ripgreprc",
 	}
 }
 
 // HomeSecrets returns the files and directories below the home directory that
-// hold keys, credentials and browser profiles. They are masked: an explicit
-// allow rule opens them.
+// hold keys, credentials and browser profiles, and the histories of shells, in
+// which passwords end up. They are masked: an explicit allow rule opens them. What
+// programs cannot do without, such as .npmrc, is left out.
 func HomeSecrets(home string) []string {
 	if home == "" {
 		return nil
@@ -39,7 +41,10 @@ func HomeSecrets(home string) []string {
 		".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", "_netrc", ".git-credentials", ".docker/config.json",
 		".config/gcloud", ".config/gh/hosts.yml", ".config/git/credentials", ".config/op", ".oci", ".vault-token",
 		".terraform.d/credentials.tfrc.json", ".pgpass", ".my.cnf", ".password-store", ".local/share/keyrings",
-		".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+		".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".config/github-copilot",
+		".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".pypirc", ".s3cfg", ".boto", ".config/rclone", ".config/glab-cli", ".config/hub",
+		".config/containers/auth.json", ".config/sops/age", ".local/share/kwalletd", ".bitcoin", ".ethereum/keystore", ".config/solana/id.json",
+		".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".local/share/fish/fish_history",
 		".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
 		".config/microsoft-edge", ".config/vivaldi", "snap/firefox", "snap/chromium",
 		"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Application Support/Google/Chrome",
