@@ -66,7 +66,8 @@ type Process interface {
 	// Conclude is for a command that has said that it is about to end. It ends it
 	// if it has no descendants, and reports whether that is so: then nothing of it
 	// runs or can begin to, though the kernel may still be taking it apart, and
-	// Kill need not be called. False says that this could not be made sure of.
+	// Kill need not be called. False says that this could not be made sure of; the
+	// command itself may have been ended all the same.
 	Conclude() bool
 }
 
