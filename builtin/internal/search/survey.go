@@ -73,6 +73,9 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed
 	for _, set := range p.Required {
 		q.Require(set.Texts)
 	}
+	for _, run := range p.Runs {
+		q.RequireRun(run)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.age != l.stocked || t.segments == nil {

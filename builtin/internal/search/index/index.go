@@ -205,63 +205,6 @@ var folded = func() (f [256]byte) {
 	return f
 }()
 
-// Query is what texts are selected by: they must have all trigrams of one of
-// the strings of each set.
-type Query struct{ sets [][][]uint32 }
-
-// Require adds a set of strings of which a text must hold one, in any case. A
-// set with a string of which no trigram is indexed selects everything, and is
-// left out.
-func (q *Query) Require(texts []string) {
-	var set [][]uint32
-	for _, text := range texts {
-		var list []uint32
-		for i := 2; i < len(text); i++ {
-			if k := kinds[text[i]]; k != none && k == kinds[text[i-1]] && k == kinds[text[i-2]] {
-				list = append(list, uint32(folded[text[i-2]])<<16|uint32(folded[text[i-1]])<<8|uint32(folded[text[i]]))
-			}
-		}
-		if len(list) == 0 {
-			return
-		}
-		slices.Sort(list)
-		set = append(set, slices.Compact(list))
-	}
-	if len(set) > 0 {
-		q.sets = append(q.sets, set)
-	}
-}
-
-// Selects reports whether the query selects at all.
-func (q *Query) Selects() bool { return len(q.sets) > 0 }
-
-// Select adds the texts of a segment that may match.
-func (q *Query) Select(s *Segment, to *Set) {
-	var selected, union, list []uint32
-	for i, set := range q.sets {
-		union = union[:0]
-		for _, all := range set {
-			list = s.holding(all, list[:0])
-			union = append(union, list...)
-		}
-		if len(set) > 1 {
-			slices.Sort(union)
-			union = slices.Compact(union)
-		}
-		if i == 0 {
-			selected = append(selected, union...)
-		} else {
-			selected = intersect(selected, union)
-		}
-		if len(selected) == 0 {
-			return
-		}
-	}
-	for _, id := range selected {
-		to.Add(id)
-	}
-}
-
 // holding appends the texts that have all the trigrams, or few more.
 func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 	at := make([]int, 0, len(all))
@@ -310,20 +253,6 @@ func (s *Segment) decode(i int, out []uint32) []uint32 {
 			return out
 		}
 		out = append(out, id)
-	}
-	return out
-}
-
-// intersect keeps in a what is in b; both ascend.
-func intersect(a, b []uint32) []uint32 {
-	out, j := a[:0], 0
-	for _, x := range a {
-		for j < len(b) && b[j] < x {
-			j++
-		}
-		if j < len(b) && b[j] == x {
-			out = append(out, x)
-		}
 	}
 	return out
 }

@@ -29,6 +29,8 @@ type Pattern struct {
 	Literals *Literals
 	// Required are sets of texts; each match contains one of each set.
 	Required []Literals
+	// Runs are characters of ASCII that each match contains.
+	Runs []Run
 }
 
 // Compile reads a pattern. Its errors are *Error.
@@ -61,6 +63,7 @@ func Compile(text string, o Options) (*Pattern, error) {
 	markAssertions(p.Prog)
 	p.Required = required(re)
 	p.Literals = literals(re, p.Required)
+	p.Runs = runs(re)
 	return p, nil
 }
 

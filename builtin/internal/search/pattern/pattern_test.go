@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,6 +118,33 @@ func TestPrefix(t *testing.T) {
 	} {
 		if c, err := Compile(p, Options{}); err != nil || c.Literals == nil || c.Literals.Prefix != want {
 			t.Errorf("%q: %+v, %v; want %v", p, c.Literals, err, want)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	for src, want := range map[string]string{
+		`[A-Z][0-9]x`: "A..Z 0..9 x", `\b[0-9]+[a-c]{3}[0-9]+\b`: "0..9 abc abc abc 0..9", `[ab]+[cd]e`: "ab cd e",
+		`(?i)ABK`: "", `(?i)abc`: "Aa Bb Cc", `[ab]\d[ab]`: "", `^a[xy]z$`: "a xy z", `ab[xy]*cd`: "", `ab(x|yz)cd`: "",
+		`(ab[xy])+c`: "a b xy,a b xy c", `[^a]bcd`: "b c d", `a.bc[de]`: "b c de",
+	} {
+		p, err := Compile(src, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, run := range p.Runs {
+			var classes []string
+			for _, c := range run {
+				if len(c) > 3 {
+					c = fmt.Appendf(nil, "%c..%c", c[0], c[len(c)-1])
+				}
+				classes = append(classes, string(c))
+			}
+			all = append(all, strings.Join(classes, " "))
+		}
+		if got := strings.Join(all, ","); got != want {
+			t.Errorf("%s: %q, want %q", src, got, want)
 		}
 	}
 }

@@ -1,0 +1,153 @@
+package index
+
+import "slices"
+
+// Query is what texts are selected by: they must have all trigrams of one of
+// the strings of each set, and one of each list.
+type Query struct {
+	sets  [][][]uint32
+	lists [][]uint32
+}
+
+// Require adds a set of strings of which a text must hold one, in any case. A
+// set with a string of which no trigram is indexed selects everything, and is
+// left out.
+func (q *Query) Require(texts []string) {
+	var set [][]uint32
+	for _, text := range texts {
+		var list []uint32
+		for i := 2; i < len(text); i++ {
+			if k := kinds[text[i]]; k != none && k == kinds[text[i-1]] && k == kinds[text[i-2]] {
+				list = append(list, uint32(folded[text[i-2]])<<16|uint32(folded[text[i-1]])<<8|uint32(folded[text[i]]))
+			}
+		}
+		if len(list) == 0 {
+			return
+		}
+		slices.Sort(list)
+		set = append(set, slices.Compact(list))
+	}
+	if len(set) > 0 {
+		q.sets = append(q.sets, set)
+	}
+}
+
+const (
+	// maxWindow is how many trigrams may stand for three characters of a run: with more
+	// of them nearly every text has one.
+	maxWindow = 8000
+	// maxWindows is how many parts of a run are looked for: those with the fewest.
+	maxWindows = 3
+	// fewTexts are so few that they are not looked for in lists.
+	fewTexts = 64
+)
+
+// RequireRun adds characters that a text must hold one behind the other, of each class one,
+// in any case. What is a string, or may be nearly everything, is left out.
+func (q *Query) RequireRun(run [][]byte) {
+	var lists [][]uint32
+	for i := 2; i < len(run); i++ {
+		list := window(run[i-2], run[i-1], run[i])
+		if len(list) > 1 && !slices.ContainsFunc(lists, func(l []uint32) bool { return slices.Equal(l, list) }) {
+			lists = append(lists, list)
+		}
+	}
+	slices.SortFunc(lists, func(a, b []uint32) int { return len(a) - len(b) })
+	q.lists = append(q.lists, lists[:min(len(lists), maxWindows)]...)
+}
+
+// window lists the trigrams that three classes make; nil if they are too many, or some of
+// them are not indexed.
+func window(a, b, c []byte) (out []uint32) {
+	a, b, c = foldedClass(a), foldedClass(b), foldedClass(c)
+	if len(a)*len(b)*len(c) > maxWindow {
+		return nil
+	}
+	for _, x := range a {
+		for _, y := range b {
+			for _, z := range c {
+				out = append(out, uint32(x)<<16|uint32(y)<<8|uint32(z))
+			}
+		}
+	}
+	return out
+}
+
+// foldedClass returns the characters of a class in lower case, in order; none if some are
+// not indexed.
+func foldedClass(class []byte) (out []byte) {
+	for _, c := range class {
+		if kinds[c] != ascii {
+			return nil
+		}
+		out = append(out, folded[c])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Selects reports whether the query selects at all.
+func (q *Query) Selects() bool { return len(q.sets)+len(q.lists) > 0 }
+
+// Select adds the texts of a segment that may match.
+func (q *Query) Select(s *Segment, to *Set) {
+	var selected, union, list []uint32
+	for i, set := range q.sets {
+		union = union[:0]
+		for _, all := range set {
+			list = s.holding(all, list[:0])
+			union = append(union, list...)
+		}
+		if len(set) > 1 {
+			slices.Sort(union)
+			union = slices.Compact(union)
+		}
+		if i == 0 {
+			selected = append(selected, union...)
+		} else {
+			selected = intersect(selected, union)
+		}
+		if len(selected) == 0 {
+			return
+		}
+	}
+	if len(q.sets) > 0 && len(selected) <= fewTexts {
+		to.addAll(selected)
+		return
+	}
+	for i, anyOf := range q.lists {
+		var have Set
+		for _, t := range anyOf {
+			if at, ok := slices.BinarySearch(s.trigrams, t); ok {
+				list = s.decode(at, list[:0])
+				have.addAll(list)
+			}
+		}
+		if i == 0 && len(q.sets) == 0 {
+			selected = slices.AppendSeq(selected, have.All())
+			continue
+		}
+		selected = slices.DeleteFunc(selected, func(id uint32) bool { return !have.Has(id) })
+	}
+	to.addAll(selected)
+}
+
+func (s *Set) addAll(ids []uint32) {
+	for _, id := range ids {
+		s.Add(id)
+	}
+}
+
+// intersect keeps in a what is in b; both ascend.
+func intersect(a, b []uint32) []uint32 {
+	out, j := a[:0], 0
+	for _, x := range a {
+		for j < len(b) && b[j] < x {
+			j++
+		}
+		if j < len(b) && b[j] == x {
+			out = append(out, x)
+		}
+	}
+	return out
+}

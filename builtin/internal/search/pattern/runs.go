@@ -1,0 +1,93 @@
+package pattern
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// Run is what stands in every match one behind the other: of each class of ASCII
+// characters one.
+type Run = [][]byte
+
+// minRun is how long a run is at least: as long as what an index knows of texts.
+const minRun = 3
+
+// runs lists the runs of a simplified regexp.
+func runs(re *syntax.Regexp) []Run {
+	var f runFinder
+	f.walk(re)
+	f.end()
+	return f.found
+}
+
+// runFinder gathers the run under way.
+type runFinder struct {
+	found []Run
+	run   Run
+}
+
+func (f *runFinder) end() {
+	if len(f.run) >= minRun {
+		f.found = append(f.found, f.run)
+	}
+	f.run = nil
+}
+
+// add goes on with a class; one that is not known ends the run.
+func (f *runFinder) add(c []byte) {
+	if c == nil {
+		f.end()
+		return
+	}
+	f.run = append(f.run, c)
+}
+
+func (f *runFinder) walk(re *syntax.Regexp) {
+	switch re.Op {
+	case syntax.OpConcat, syntax.OpCapture:
+		for _, s := range re.Sub {
+			f.walk(s)
+		}
+	case syntax.OpPlus: // what precedes stands before the first, what follows behind the last
+		f.walk(re.Sub[0])
+		f.end()
+		f.walk(re.Sub[0])
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			f.add(literalClass(r, re.Flags&syntax.FoldCase != 0))
+		}
+	case syntax.OpCharClass:
+		f.add(classOf(set(re.Rune)))
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+	default:
+		f.end()
+	}
+}
+
+// literalClass is the class of one character; nil if it may be one outside of ASCII.
+func literalClass(r rune, fold bool) []byte {
+	switch {
+	case r >= utf8.RuneSelf || fold && (r|caseBit == 'k' || r|caseBit == 's'):
+		return nil
+	case fold && 'a' <= r|caseBit && r|caseBit <= 'z':
+		return []byte{byte(r &^ caseBit), byte(r | caseBit)}
+	}
+	return []byte{byte(r)}
+}
+
+// caseBit is what a letter of ASCII has more in lower case.
+const caseBit = 'a' - 'A'
+
+// classOf is the class of a set; nil if that has members outside of ASCII, or none.
+func classOf(s set) (c []byte) {
+	for i := 0; i < len(s); i += 2 {
+		if s[i+1] >= utf8.RuneSelf {
+			return nil
+		}
+		for r := s[i]; r <= s[i+1]; r++ {
+			c = append(c, byte(r))
+		}
+	}
+	return c
+}
