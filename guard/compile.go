@@ -117,8 +117,23 @@ func (l *list) matcherFor(tool string) *matcher {
 }
 
 func (c *compiler) addPath(l *list, tool string, r *rule) error {
-	m := l.matcherFor(tool)
 	bases, text := c.anchor(l, r)
+	texts := []string{text}
+	if l.strict() && !strings.HasPrefix(text, "!") {
+		texts = alternatives(text)
+	}
+	for _, text := range texts {
+		if err := c.addPattern(l, tool, r, text, bases); err != nil {
+			return err
+		}
+	}
+	return c.doubtful(r)
+}
+
+// addPattern adds the pattern text of a rule for each of the directories that it is
+// relative to.
+func (c *compiler) addPattern(l *list, tool string, r *rule, text string, bases []string) error {
+	m := l.matcherFor(tool)
 	for _, base := range bases {
 		p, err := compilePattern(text, base)
 		if err != nil {
@@ -163,10 +178,14 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 	case strings.HasPrefix(spec, "//"):
 		return []string{""}, carve + volumePattern(spec[1:])
 	case spec == "~" || strings.HasPrefix(spec, "~/"):
-		if spec = spec[1:]; strings.Trim(spec, "/") == "" {
+		home := c.home
+		for spec = spec[1:]; strings.HasPrefix(spec, "/../"); spec = spec[3:] {
+			home = place{filepath.Dir(home.given), filepath.Dir(home.real)}
+		}
+		if strings.Trim(spec, "/") == "" {
 			spec = "/**"
 		}
-		return slashAll(c.home.names()), carve + spec
+		return slashAll(home.names()), carve + spec
 	case strings.HasPrefix(spec, "/") && r.root != "":
 		return slashAll(c.place(r.root).names()), carve + spec
 	case strings.HasPrefix(spec, "./") && l.strict():
@@ -188,11 +207,15 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 	return bases, text
 }
 
-// cleanPattern takes "." and ".." out of the middle of a pattern: the paths it
-// is compared with have none.
+// cleanPattern takes ".", ".." and doubled slashes out of the middle of a pattern:
+// the paths it is compared with have none.
 func cleanPattern(spec string) string {
-	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") {
+	rest := strings.TrimLeft(spec, "/")
+	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") && !strings.Contains(rest, "//") {
 		return spec
+	}
+	if below, ok := strings.CutPrefix(spec, "~/"); ok {
+		return "~/" + cleanPattern(strings.TrimLeft(below, "/"))
 	}
 	lead := spec[:len(spec)-len(strings.TrimLeft(spec, "/"))]
 	dot := ""

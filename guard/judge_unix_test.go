@@ -362,6 +362,40 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Patterns that people write as elsewhere, and what becomes of them in a deny.
+func TestDoubtfulPatterns(t *testing.T) {
+	top, ws := workspace(t)
+	for _, tt := range []struct{ rule, denied, warning string }{
+		{"Read(*.{pem,key})", "a.key", ""},
+		{"Read({.env,conf/{a,b}.txt})", "conf/b.txt", ""},
+		{"Read(src//main.go)", "src/main.go", ""},
+		{"Read(~/../ws/.env)", ".env", ""},
+		{`Read(".env")`, "", "quotes"},
+		{"Read($PWD/.env)", "", "variables"},
+		{"Read(file:///etc/x)", "", "addresses"},
+		{"Read(/etc/passwd)", "", "write //etc/passwd"},
+		{"Edit(/src/**)", "", ""},
+	} {
+		p := policy(t, ws, rules(ws, "deny "+tt.rule))
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
+		}
+		if tt.denied == "" {
+			continue
+		}
+		path, err := p.Resolve(filepath.Join(top, "ws", tt.denied))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := p.Judge(Intent{Tool: "Read", Reads: []Path{path}}); v.Action != Deny {
+			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
+		}
+	}
+	if p := policy(t, ws, rules(ws, "mode default\nallow Edit(*.{go,md})")); p.core.allow.file("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
+		t.Error("braces in an allow are more than it says")
+	}
+}
+
 func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
 	c := &compiler{home: place{ws, ws}, roots: []place{{ws, ws}}, bounds: []place{{ws, ws}}, real: map[string]string{}}

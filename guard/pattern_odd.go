@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxAlternatives bounds what the braces of one pattern may stand for.
+const maxAlternatives = 64
+
+// alternatives returns what a pattern with {a,b} in it means to those who write
+// it. Patterns as in .gitignore have no braces, so a deny would guard a file of that
+// very name; the pattern as it stands comes first.
+func alternatives(text string) []string {
+	all := []string{text}
+	for i := 0; i < len(all) && len(all) <= maxAlternatives; i++ {
+		before, choices, after, ok := firstBraces(all[i])
+		if !ok {
+			continue
+		}
+		for _, choice := range choices {
+			all = append(all, before+choice+after)
+		}
+	}
+	return all[:min(len(all), maxAlternatives)]
+}
+
+// firstBraces takes a text apart at its first braces that hold no others.
+func firstBraces(text string) (before string, choices []string, after string, ok bool) {
+	end := strings.IndexByte(text, '}')
+	if end < 0 {
+		return "", nil, "", false
+	}
+	start := strings.LastIndexByte(text[:end], '{')
+	if start < 0 {
+		return "", nil, "", false
+	}
+	choices = strings.Split(text[start+1:end], ",")
+	return text[:start], choices, text[end+1:], len(choices) > 1
+}
+
+// doubtful says why a file pattern that can be used probably misses what is meant,
+// nil if nothing speaks for that.
+func (c *compiler) doubtful(r *rule) error {
+	spec := strings.TrimPrefix(r.spec, "!")
+	switch quote := spec[:1]; {
+	case strings.Contains(`"'`+"`", quote) && len(spec) > 1 && strings.HasSuffix(spec, quote):
+		return fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.text)
+	case strings.HasPrefix(spec, "$"), strings.Contains(spec, "://"):
+		return fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.text)
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
+	if spec[0] != '/' || first == "" || hasMeta(first) || !exists("/"+first) {
+		return nil
+	}
+	dirs := []string{r.root}
+	if r.root == "" {
+		dirs = dirs[:0]
+		for _, root := range c.roots {
+			dirs = append(dirs, root.given)
+		}
+	}
+	if slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, first)) }) {
+		return nil
+	}
+	return fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.text, strings.Join(dirs, ", "), first, spec)
+}
