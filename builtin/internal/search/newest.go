@@ -29,7 +29,7 @@ func (r *narrowed) nextNewest(most int) (out []file) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(out) == 0 && r.last != oldest {
-		set := r.chosen
+		var set []uint64
 		if t.age != r.age || t.adds != r.adds { // what the index says now is of other contents
 			set = r.untaken()
 			r.last = oldest
