@@ -328,7 +328,7 @@ func (w *wrapped) Kill() (ended int, err error) {
 }
 
 // Conclude implements Process.
-func (w *wrapped) Conclude() bool { return false }
+func (w *wrapped) Conclude() (files int, ok bool) { return 0, false }
 
 // waitPidfd waits until a killed process has ended.
 func waitPidfd(fd int) error {

@@ -53,8 +53,8 @@ func TestConclude(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			d := duration()
 			p := spawnReady(t, s, f, script, d)
-			if got := p.Conclude(); got != want {
-				t.Fatalf("Conclude() = %v", got)
+			if files, got := p.Conclude(); got != want || got && files != 0 && files != 3 {
+				t.Fatalf("Conclude() = %d, %v", files, got)
 			}
 			ended, err := p.Kill()
 			if err != nil || want && ended > 0 || !want && ended < 2 {
@@ -80,18 +80,18 @@ func TestConcludeBesideOthers(t *testing.T) {
 	}
 	one, other := duration(), duration()
 	spawnReady(t, s, f, "sleep $D &", one)
-	if !spawnReady(t, s, f, "", "").Conclude() {
+	if _, ok := spawnReady(t, s, f, "", "").Conclude(); !ok {
 		t.Error("a command was not concluded because another has a child")
 	}
 	daemon := spawnReady(t, s, f, "(setsid sleep $D > /dev/null &)", other)
 	p := spawnReady(t, s, f, "", "")
-	if p.Conclude() {
+	if _, ok := p.Conclude(); ok {
 		t.Error("a command was concluded although an orphan could have been its own")
 	}
 	if _, err := daemon.Kill(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "a command to be concluded when the orphan has gone", p.Conclude)
+	waitFor(t, "a command to be concluded when the orphan has gone", func() bool { _, ok := p.Conclude(); return ok })
 	if n := sleepers(t, one); n != 1 {
 		t.Errorf("%d of the other command are left, want 1", n)
 	}
@@ -112,7 +112,10 @@ func TestConcludeWhileItForks(t *testing.T) {
 			t.Fatal(err)
 		}
 		waitFor(t, "the command to run", func() bool { return sleepers(t, d) > 0 })
-		for over := false; !over && !p.Conclude(); {
+		for over := false; !over; {
+			if _, over = p.Conclude(); over {
+				break
+			}
 			select {
 			case <-p.Done(): // it forked once more before it was killed
 				if _, err := p.Kill(); err != nil {

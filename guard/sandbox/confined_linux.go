@@ -24,6 +24,7 @@ type confined struct {
 	concluded bool
 	pidfd     int // or -1
 	children  int // list of the command's own children, or -1
+	files     int // directory of its descriptors, or -1
 }
 
 // end notes the end of the command, and reports whether it was concluded.
@@ -41,11 +42,11 @@ func (c *confined) end(s Status, err error) (concluded bool) {
 func (c *confined) hold(files []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(files) != 2 {
+	if len(files) != 3 {
 		closeAll(files)
 		return
 	}
-	c.pidfd, c.children = files[0], files[1]
+	c.pidfd, c.children, c.files = files[0], files[1], files[2]
 	if c.over {
 		c.release()
 	}
@@ -54,26 +55,30 @@ func (c *confined) hold(files []int) {
 // release closes what hold took. The caller holds the lock.
 func (c *confined) release() {
 	if c.pidfd >= 0 {
-		closeAll([]int{c.pidfd, c.children})
-		c.pidfd, c.children = -1, -1
+		closeAll([]int{c.pidfd, c.children, c.files})
+		c.pidfd, c.children, c.files = -1, -1, -1
 	}
 }
 
 // Conclude implements Process. Process 1 is not asked: it, too, hears of the end
 // of a process only when the kernel has taken it apart, which takes longer than
 // most commands run.
-func (c *confined) Conclude() bool {
+func (c *confined) Conclude() (files int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pidfd < 0 || c.host.orphans < 0 || !c.alone() {
-		return false
+		return 0, false
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(c.files, &st); err != nil {
+		return 0, false
 	}
 	// From here on it can start nothing, so that a second look is the last word.
 	if err := unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return false
+		return 0, false
 	}
 	c.concluded = c.alone()
-	return c.concluded
+	return int(st.Size), c.concluded // the size is 0 before Linux 6.2
 }
 
 // alone reports whether no process descends from the command. What does has a

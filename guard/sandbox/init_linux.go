@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -258,13 +259,15 @@ func (g *guardian) start(id uint64, d *decoder, files []int) (tether []int, err 
 		return nil, err
 	}
 	children, err := openChildren(p.pid, p.pid)
-	if err != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {
+	dir, dirErr := unix.Open("/proc/"+strconv.Itoa(p.pid)+"/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	tether = []int{p.pidfd, children, dir}
+	if err != nil || dirErr != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {
 		// Not told by this kernel; or it has ended already, and the number may be
 		// somebody else's.
-		closeAll([]int{p.pidfd, children})
+		closeAll(tether)
 		return nil, nil
 	}
-	return []int{p.pidfd, children}, nil
+	return tether, nil
 }
 
 // loopbackUp switches on the loopback interface of a new network namespace.

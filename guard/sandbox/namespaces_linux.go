@@ -332,7 +332,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 	if err := n.maskNewSockets(); err != nil {
 		return nil, err
 	}
-	c := &confined{host: n, ended: make(chan struct{}), pidfd: -1, children: -1}
+	c := &confined{host: n, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
 	id, answer, err := n.register(c)
 	if err != nil {
 		return nil, err

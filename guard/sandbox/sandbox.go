@@ -67,8 +67,9 @@ type Process interface {
 	// if it has no descendants, and reports whether that is so: then nothing of it
 	// runs or can begin to, though the kernel may still be taking it apart, and
 	// Kill need not be called. False says that this could not be made sure of; the
-	// command itself may have been ended all the same.
-	Conclude() bool
+	// command itself may have been ended all the same. Files is how many descriptors
+	// it had open; 0 if that is not known.
+	Conclude() (files int, ok bool)
 }
 
 // engine is what a backend does for a Sandbox.

@@ -235,7 +235,7 @@ func (g *group) Signal(sig os.Signal) error {
 }
 
 // Conclude implements Process.
-func (g *group) Conclude() bool { return false }
+func (g *group) Conclude() (files int, ok bool) { return 0, false }
 
 // Kill implements Process, for the process group only.
 func (g *group) Kill() (ended int, err error) {

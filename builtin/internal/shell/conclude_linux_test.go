@@ -33,14 +33,15 @@ func startConcluding() (Start, *atomic.Int64) {
 }
 
 // Conclude implements [Concluder].
-func (p concluding) Conclude() bool {
+func (p concluding) Conclude() (files int, ok bool) {
 	if children(p.leader) != "" || strings.TrimSpace(children(p.cmd.Process.Pid)) != strconv.Itoa(p.leader) {
-		return false
+		return 0, false
 	}
+	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.leader))
 	syscall.Kill(p.leader, syscall.SIGKILL)
 	p.count.Add(1)
 	go p.Kill()
-	return true
+	return len(open), true
 }
 
 // children returns the numbers of the children of a process.

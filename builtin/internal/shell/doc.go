@@ -18,7 +18,7 @@
 // exit status, and whether anything is left to run in the shell, a trap for one. If
 // nothing is, and nothing descends from the shell, a sandbox ends it there and then
 // ([Concluder]), and the result goes out while the system still takes the shell
-// apart; the next command waits for that.
+// apart. If its command left anything open in it, the next one waits for that.
 //
 // # Nothing survives
 //

@@ -31,6 +31,11 @@ const (
 	lastWord   = "builtin echo >&17 && builtin read -r -u 17 || :; "
 )
 
+// plainFiles is how many descriptors a shell has at its last word if its command
+// has opened none and closed none: three, our two, and what keeps standard error.
+// It has one more for a moment, and is then waited for without need.
+const plainFiles = 6
+
 // childFiles puts the files of a shell in order.
 func childFiles(null, out, script, report *os.File) []*os.File {
 	return []*os.File{null, out, out, script, report}

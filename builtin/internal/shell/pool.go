@@ -19,7 +19,7 @@ type pool struct {
 	coming  int           // shells being started
 	waiting []chan *shell // who waits for one of them; there are never more than come
 	later   *time.Timer   // of a start of more; nil: none has been planned yet
-	parting []Process     // of commands that were concluded, as long as the system still takes them apart
+	parting []Process     // of commands that were concluded with something open, as long as the system takes them apart
 	retired []*shell      // that are to be closed
 }
 
@@ -157,7 +157,7 @@ func (r *Runner) add(s *shell, era int) bool {
 	return useful
 }
 
-// part notes a process that was concluded.
+// part notes a process that was concluded with something open.
 func (r *Runner) part(p Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,8 +165,8 @@ func (r *Runner) part(p Process) {
 }
 
 // parted waits until the system has taken the processes apart that were concluded
-// so far: until then they hold what their commands had open, a lock for one, and
-// the next command is not to meet it.
+// with something open so far: until then they hold that, a lock for one, and the
+// next command is not to meet it.
 func (r *Runner) parted(ctx context.Context) error {
 	r.mu.Lock()
 	parting := r.pool.parting

@@ -45,8 +45,9 @@ type Concluder interface {
 	// Conclude ends the process if nothing descends from it, and reports whether
 	// that is so: then nothing of it runs or can begin to, Kill need not be called,
 	// and Done is closed soon. False says that this could not be made sure of, and
-	// changes nothing for who goes on waiting.
-	Conclude() bool
+	// changes nothing for who goes on waiting. Files is how many descriptors the
+	// process had open; 0 if that is not known.
+	Conclude() (files int, ok bool)
 }
 
 // A Status tells how a process ended.

@@ -26,6 +26,8 @@ const (
 	lastWord   = ""
 )
 
+const plainFiles = 0 // there are no Concluders
+
 func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
 
 // A job is a process in a job object, which ends all its processes when its last

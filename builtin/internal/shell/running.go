@@ -81,8 +81,11 @@ func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending 
 		select {
 		case <-run.lastWord:
 			run.lastWord = nil
-			if run.concluded = run.shell.conclude(); run.concluded {
+			var open bool
+			if open, run.concluded = run.shell.conclude(); open {
 				run.runner.part(run.shell.proc)
+			}
+			if run.concluded {
 				return returned
 			}
 		case <-run.shell.proc.Done():

@@ -152,13 +152,16 @@ func (s *shell) send(dir, text string) error {
 }
 
 // conclude ends a shell that has said its last word if nothing is left of its
-// command, and reports whether that is so. Else the shell goes on.
-func (s *shell) conclude() bool {
-	if p, ok := s.proc.(Concluder); ok && s.report().over && p.Conclude() {
-		return true
+// command, and reports whether that is so, and whether the command left anything
+// open in it. Else the shell goes on.
+func (s *shell) conclude() (open, ok bool) {
+	if p, can := s.proc.(Concluder); can && s.report().over {
+		if files, ok := p.Conclude(); ok {
+			return files != plainFiles, true
+		}
 	}
 	s.goOn()
-	return false
+	return false, false
 }
 
 // goOn makes a shell that has said its last word, or will, go on by itself.
