@@ -49,6 +49,7 @@ var threats = []threat{
 	{class: "flag order"},
 	{class: "eval"},
 	{class: "poisoned names"},
+	{class: "read otherwise by bash"},
 	{class: "long commands"},
 	{class: "options that execute"},
 	{class: "redirection"},

@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // gitBuiltins are the subcommands that git has itself and that this package
 // judges. An alias cannot take such a name; any other name may be an alias,
@@ -27,7 +30,7 @@ const gitReadOnly = "annotate blame cat-file check-attr check-ignore check-mailm
 // those that write a file or look outside the repository.
 const (
 	gitExecutes = "--upload-pack --receive-pack --exec --ext-diff --open-files-in-pager --extcmd"
-	gitWrites   = "--output --textconv --filters --no-index --contents --output-directory"
+	gitWrites   = "--output --textconv --filters --no-index --contents --output-directory --ignore-revs-file"
 )
 
 // gitSubcommand returns the index of the subcommand, and why the options before
@@ -224,9 +227,14 @@ func gitLooks(c Simple) bool {
 		return true // git --version
 	}
 	sub, rest := c.Args[index].Text, c.Args[index+1:]
+	if sub == "diff" && slices.ContainsFunc(rest, leadsOut) {
+		return false // with a file outside of the repository it compares any two
+	}
 	for _, word := range rest {
 		text, _, _ := strings.Cut(word.Text, "=")
 		switch {
+		case oneOf(sub, "blame annotate") && strings.HasPrefix(text, "-S"): // a file of revisions
+			return false
 		case word.Static && text == "--":
 			return oneOf(sub, gitReadOnly)
 		case !word.Static && word.mayBeOption(),
@@ -236,6 +244,14 @@ func gitLooks(c Simple) bool {
 		}
 	}
 	return oneOf(sub, gitReadOnly) || gitLists(sub, rest)
+}
+
+// leadsOut reports whether a word may name a file outside of the directory that the
+// command stands in.
+func leadsOut(word Word) bool {
+	text := word.Text
+	return word.Home || strings.HasPrefix(text, "/") || text == ".." || strings.Contains(text, "../") || strings.HasSuffix(text, "/..") ||
+		!word.Static && !word.Glob && word.prefix == ""
 }
 
 // gitLists reports whether a subcommand that can also change things is used in

@@ -27,7 +27,7 @@ type program struct {
 	readOnly bool
 	short    string // options with values, as in spec
 	long     string
-	danger   string // options that end readOnly: they write or start something
+	danger   string // options that end readOnly: they write or start something, or read what a file names
 	reads    string // options whose value is a file that is read
 	writes   string // options whose value is a file that is written
 	instead  string // options that take the place of a leading pattern operand
@@ -41,13 +41,13 @@ var programs = map[string]program{
 	"cat": {role: reads, readOnly: true}, "tac": {role: reads, readOnly: true, short: "s:"}, "nl": {role: reads, readOnly: true, short: "b:d:f:h:i:l:n:s:v:w:"},
 	"head": {role: reads, readOnly: true, short: "c:n:"}, "tail": {role: reads, readOnly: true, short: "c:n:s:", long: "pid: sleep-interval: bytes: lines:"},
 	"wc": {role: reads, readOnly: true, long: "files0-from:", reads: "files0-from"}, "ls": {role: reads, readOnly: true, short: "I:T:w:", long: "ignore: hide: width:"},
-	"dir": {role: reads, readOnly: true}, "stat": {role: reads, readOnly: true, short: "c:f", long: "format: printf:"}, "file": {role: reads, readOnly: true, short: "e:F:f:m:P:", reads: "f m", danger: "C compile"},
+	"dir": {role: reads, readOnly: true}, "stat": {role: reads, readOnly: true, short: "c:f", long: "format: printf:"}, "file": {role: reads, readOnly: true, short: "e:F:f:m:P:", long: "files-from: magic-file: exclude: separator: parameter:", reads: "f files-from m magic-file", danger: "C compile f files-from m magic-file"},
 	"du": {role: reads, readOnly: true, short: "B:d:t:X:", long: "exclude: exclude-from: files0-from: max-depth:", reads: "X exclude-from files0-from"}, "df": {role: reads, readOnly: true, short: "B:t:x:"},
 	"diff": {role: reads, readOnly: true, short: "C:U:I:W:x:X:S:F:D:", long: "exclude-from: from-file: to-file:", reads: "X exclude-from from-file to-file", danger: "l paginate"},
 	"cmp":  {role: reads, readOnly: true, short: "i:n:"}, "comm": {role: reads, readOnly: true}, "paste": {role: reads, readOnly: true, short: "d:"}, "join": {role: reads, readOnly: true, short: "1:2:a:e:j:o:t:v:"},
 	"cut": {role: reads, readOnly: true, short: "b:c:d:f:", long: "bytes: characters: delimiter: fields: output-delimiter:"}, "fold": {role: reads, readOnly: true, short: "w:"}, "fmt": {role: reads, readOnly: true, short: "w:g:p:"},
 	"expand": {role: reads, readOnly: true, short: "t:"}, "unexpand": {role: reads, readOnly: true, short: "t:"}, "rev": {role: reads, readOnly: true}, "column": {role: reads, readOnly: true, short: "c:s:o:N:O:R:T:H:t"},
-	"sort": {role: reads, readOnly: true, short: "k:o:S:t:T:", long: "key: output: files0-from: temporary-directory: field-separator:", reads: "files0-from", writes: "o output T temporary-directory", danger: "o output compress-program T temporary-directory"},
+	"sort": {role: reads, readOnly: true, short: "k:o:S:t:T:", long: "key: output: files0-from: temporary-directory: field-separator:", reads: "files0-from", writes: "o output T temporary-directory", danger: "o output compress-program T temporary-directory files0-from"},
 	"uniq": {role: inOut, readOnly: true, short: "f:s:w:"}, "shuf": {role: reads, readOnly: true, short: "i:n:o:", long: "output: random-source:", writes: "o output", danger: "o output"},
 	"md5sum": {role: reads, readOnly: true}, "sha1sum": {role: reads, readOnly: true}, "sha224sum": {role: reads, readOnly: true}, "sha256sum": {role: reads, readOnly: true}, "sha384sum": {role: reads, readOnly: true},
 	"sha512sum": {role: reads, readOnly: true}, "shasum": {role: reads, readOnly: true, short: "a:"}, "md5": {role: reads, readOnly: true}, "b2sum": {role: reads, readOnly: true, short: "l:"}, "cksum": {role: reads, readOnly: true, short: "a:l:"}, "sum": {role: reads, readOnly: true},
@@ -57,7 +57,7 @@ var programs = map[string]program{
 	"rg": {role: pattern, readOnly: true, short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", long: "regexp: file: glob: iglob: type: type-not: max-count: max-depth: context: replace: sort: sortr: ignore-file: color: colors: engine: encoding: threads: max-filesize: max-columns: type-add: pre: pre-glob: hostname-bin:",
 		reads: "f file ignore-file", danger: "pre hostname-bin z search-zip", instead: "e f regexp file files type-list version V"},
 	"fd": fdLike, "fdfind": fdLike,
-	"jq":   {role: pattern, readOnly: true, short: "f:L:", long: "from-file: indent:", reads: "f from-file L", instead: "f from-file"},
+	"jq":   {role: pattern, readOnly: true, short: "f:L:", long: "from-file: indent:", reads: "f from-file L", instead: "f from-file", danger: "f from-file L"},
 	"tree": {role: reads, readOnly: true, short: "L:I:P:o:H:T:", long: "filelimit: charset: sort: timefmt: output:", writes: "o output", danger: "o output R"}, "realpath": {role: reads, readOnly: true, long: "relative-to: relative-base:"}, "readlink": {role: reads, readOnly: true},
 	"which": {readOnly: true}, "type": {readOnly: true}, "whereis": {readOnly: true}, "echo": {readOnly: true}, "printf": {readOnly: true, short: "v:"}, "pwd": {readOnly: true}, "true": {readOnly: true}, "false": {readOnly: true}, ":": {readOnly: true},
 	"basename": {readOnly: true}, "dirname": {readOnly: true}, "seq": {readOnly: true}, "sleep": {readOnly: true}, "tr": {readOnly: true}, "expr": {readOnly: true}, "uname": {readOnly: true}, "whoami": {readOnly: true}, "id": {readOnly: true}, "groups": {readOnly: true},
@@ -138,10 +138,25 @@ func (c Simple) ReadOnly() bool {
 		return !parsed.has("i in-place")
 	case "date":
 		return !c.hasDanger(p) && c.operandsStartWith("+")
+	case "jq", "strings":
+		return !c.hasDanger(p) && !c.readsByItself()
 	case "uniq", "xxd":
 		return len(p.parse(c).operands) < 2 && !c.manyWords()
 	}
 	return !c.hasDanger(p)
+}
+
+// readsByItself reports whether a word makes jq or strings read files that are not
+// among its words: import "x" {search: "/d"}, and @file, which holds further words.
+func (c Simple) readsByItself() bool {
+	for _, word := range c.Args[1:] {
+		switch text := word.Text; {
+		case c.Name == "strings" && (strings.HasPrefix(text, "@") || !word.Static && !word.single && word.prefix == ""),
+			c.Name == "jq" && (strings.Contains(text, "import") || strings.Contains(text, "include")):
+			return true
+		}
+	}
+	return false
 }
 
 func (p program) parse(c Simple) parsed {
@@ -187,7 +202,7 @@ func (c Simple) findLooks() bool {
 		if !word.Static && word.mayBeOption() && !oneOf(c.Args[i].Text, findTakes) {
 			return false
 		}
-		if word.Static && oneOf(word.Text, "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls") {
+		if word.Static && oneOf(word.Text, "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from") {
 			return false
 		}
 	}

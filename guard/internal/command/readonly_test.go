@@ -19,7 +19,7 @@ func TestReadOnly(t *testing.T) {
 	for _, text := range []string{
 		"ls -la", "cat a b", "echo hi", "pwd", "head -n 5 f", "tail -f f", "grep -rn x .", "find . -name '*.go'", "wc -l f", "which go", "diff -u a b", "stat f", "du -sh .",
 		"cd src", "cd src && grep -rn foo . | wc -l", "/bin/ls", "/usr/bin/cat f",
-		"git", "git status", "git log --oneline -5", "git diff HEAD~1", "git show HEAD", "git branch", "git branch -a --list 'x*'", "git tag -l 'v*'", "git remote -v", "git stash list",
+		"git", "git status", "git log --oneline -5", "git diff HEAD~1", "git show HEAD", "git branch", "git branch -a --list 'x*'", "git tag -l 'v*'", "git remote -v", "git stash list", "git diff a..b -- src/x.go *.md", "git diff main...HEAD", "git diff --stat \"src/$x\"", "strings -n 8 f", "file f", "jq -r '.a | .b' f",
 		"git config --get user.name", "git config user.name", "git rev-parse HEAD", "git --no-pager log", "git worktree list", "git reflog", "git --version",
 		"timeout 5 ls", "nice ls", "env LC_ALL=C ls", "ls | xargs cat", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
 		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "jq .a f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi", "for f in *.go; do wc -l \"$f\"; done",
@@ -42,6 +42,9 @@ func TestNotReadOnly(t *testing.T) {
 		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq a b", "uniq $x", "xxd a b", "date -s x", "date 0101", "tree -o f",
 		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "PATH=. ls", "FOO=1 ls", "env FOO=1 ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
 		"diff --paginate a b", "diff -l a b", "base64 -o f g", "eval \"$x\"", "timeout 5 rm x", "f() { rm x; }; f", "g; g() { ls; }", "f() { ls; }; ./f", "foo", "exec 3<f; foo", "kill 1",
+		"sort --files0-from=f", "sort --files0=f", "find -files0-from f", "strings @f", "strings -n 5 @f", "file -f f", "file --magic-file=f g",
+		"jq -n 'import \"a\" as $d {search:\"/b\"}; $d'", "jq -n 'include \"a\"; .'", "jq -rf f", "jq -L d .",
+		"git diff /dev/null /etc/x", "git diff -- ../x y", "git diff ~/x y", "git diff $x", "git blame --ignore-revs-file=/etc/x f", "git blame -S f g", "git blame --ignore-revs /etc/x f",
 		"echo $(touch x)", "ls() { :; }; ls", "if x; then f() { ls; }; fi; f",
 	} {
 		if looks(Analyze(text)) {
