@@ -36,10 +36,13 @@ func send(conn *net.UnixConn, msg []byte, files ...int) error {
 type receiver struct {
 	conn     *net.UnixConn
 	buf, oob []byte
+	// frugal takes a message without its descriptors when there is no room for
+	// them, as in a process that has opened as many as it may.
+	frugal bool
 }
 
 func newReceiver(conn *net.UnixConn) *receiver {
-	return &receiver{conn, make([]byte, maxInline), make([]byte, unix.CmsgSpace(maxFiles*4))}
+	return &receiver{conn: conn, buf: make([]byte, maxInline), oob: make([]byte, unix.CmsgSpace(maxFiles*4))}
 }
 
 // next waits for one message, which is good until the next one. The descriptors are the caller's.
@@ -57,9 +60,12 @@ func (r *receiver) next() (msg []byte, files []int, err error) {
 			return nil, nil, err
 		}
 	}
-	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+	if cut := flags & (unix.MSG_TRUNC | unix.MSG_CTRUNC); cut != 0 {
 		closeAll(files)
-		return nil, nil, errors.New("message truncated")
+		files = nil
+		if cut != unix.MSG_CTRUNC || !r.frugal {
+			return nil, nil, errors.New("message truncated")
+		}
 	}
 	if buf[0] != 0 {
 		return buf[:n], files, nil

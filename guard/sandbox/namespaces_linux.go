@@ -256,7 +256,9 @@ func (n *namespaces) died() error {
 // receive distributes messages until process 1 is gone, and then lets everybody
 // know who waits for one.
 func (n *namespaces) receive() {
-	for in := newReceiver(n.conn); ; {
+	in := newReceiver(n.conn)
+	in.frugal = true // what comes with an answer spares time, and a sandbox is worth more
+	for {
 		msg, files, err := in.next()
 		if err != nil {
 			break
