@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -24,10 +23,11 @@ type GrepInput struct {
 	OutputMode  string `json:"output_mode,omitempty" jsonschema:"what to show (default: files_with_matches)"`
 	After       int    `json:"-A,omitempty" jsonschema:"lines of context after each match (content)"`
 	Before      int    `json:"-B,omitempty" jsonschema:"lines of context before each match (content)"`
-	Context     int    `json:"-C,omitempty" jsonschema:"lines of context before and after each match (content)"`
+	Around      int    `json:"-C,omitempty" jsonschema:"lines of context before and after each match (content)"`
+	Context     int    `json:"context,omitempty" jsonschema:"the same as -C"`
 	LineNumbers *bool  `json:"-n,omitempty" jsonschema:"show line numbers (content, default: true)"`
 	IgnoreCase  bool   `json:"-i,omitempty" jsonschema:"ignore case"`
-	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines; (?s) lets . match line breaks"`
+	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines, and . match line breaks"`
 	HeadLimit   *int   `json:"head_limit,omitempty" jsonschema:"how many entries to show (default: 250, 0: all)"`
 	Offset      int    `json:"offset,omitempty" jsonschema:"how many entries to skip"`
 	NoIgnore    bool   `json:"no_ignore,omitempty" jsonschema:"search ignored files too"`
@@ -58,7 +58,7 @@ var Grep = declare(Tool[GrepInput]{
 	Beside: always[GrepInput],
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["output_mode"].Enum = []any{"files_with_matches", "content", "count"}
-		for _, name := range []string{"-A", "-B", "-C", "head_limit", "offset"} {
+		for _, name := range []string{"-A", "-B", "-C", "context", "head_limit", "offset"} {
 			s.Properties[name].Minimum = jsonschema.Ptr(0.0)
 		}
 		// Pointers tell "not given" from zero; clients are told the plain type, which they all understand.
@@ -81,25 +81,20 @@ var Grep = declare(Tool[GrepInput]{
 	},
 })
 
-// anyRun finds .* and the like, which in other tools run over line breaks when a match may span lines.
-var anyRun = regexp.MustCompile(`(^|[^\\])\.[*+?{]`)
-
 func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result, error) {
 	limit := GrepEntries
 	if in.HeadLimit != nil {
 		limit = *in.HeadLimit
 	}
+	around := max(in.Around, in.Context)
 	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
 		Scope: searchScope(env, path), Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
-		Mode: grepModes[in.OutputMode], Before: max(in.Before, in.Context), After: max(in.After, in.Context),
+		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
 		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
 	})
 	if err != nil {
 		return Result{}, err
-	}
-	if in.Multiline && found.Matches == 0 && anyRun.MatchString(in.Pattern) && !strings.Contains(in.Pattern, "(?s") {
-		found.Notes = append(found.Notes, "A . matches no line break: begin the pattern with (?s) if it should.")
 	}
 	return Result{
 		Text: searchText(found.Text, "No matches.", found.Notes),

@@ -77,7 +77,7 @@ func grepArgs(q GrepQuery) []string {
 	add(q.LineNumbers, "-n")
 	add(!q.LineNumbers, "-N")
 	add(q.IgnoreCase, "-i")
-	add(q.Multiline, "-U")
+	add(q.Multiline, "-U", "--multiline-dotall")
 	add(q.NoIgnore, "--no-ignore")
 	add(!strings.Contains(q.Pattern, `\r`), "--crlf")
 	add(q.Before > 0, "-B", fmt.Sprint(q.Before))
@@ -270,7 +270,7 @@ func TestQueriesOnGoTree(t *testing.T) {
 
 var multilinePatterns = []string{
 	`foo\nbar`, `(?s)foo.*?bar`, `\w+\s+\w+`, `\n\n`, `^\s*$`, `[^a]{40}`, `foo`, `^foo$`, `\}\n\}`, `a\n?b`, `(?m)^x`, `\s`,
-	`(?s).`, `;\s*\n\s*return`, `\Aimport`, `x\z`, `x*`, `(\w+\n)+`, `\n`, `e\n`,
+	`(?s).`, `;\s*\n\s*return`, `foo.*?bar`, `(?-s)foo.*bar`, `a.b`, `\Aimport`, `x\z`, `x*`, `(\w+\n)+`, `\n`, `e\n`,
 }
 
 func TestMultilineAsRipgrep(t *testing.T) {

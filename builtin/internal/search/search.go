@@ -175,7 +175,7 @@ type GrepQuery struct {
 	Before, After int
 	LineNumbers   bool
 	IgnoreCase    bool
-	// Multiline lets a match span lines; `.` still needs (?s) to match a newline.
+	// Multiline lets a match span lines, and `.` match a newline unless the pattern says (?-s).
 	Multiline bool
 	// Limit is how many entries are shown (0: all), after the first Offset ones.
 	// An entry is a path, or in Content mode a printed line.

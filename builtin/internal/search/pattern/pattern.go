@@ -13,7 +13,7 @@ import (
 // Options vary how a pattern is read.
 type Options struct {
 	IgnoreCase bool
-	// Multiline allows a match to span lines.
+	// Multiline allows a match to span lines, and lets `.` match newlines, as ripgrep does with --multiline-dotall.
 	Multiline bool
 }
 
@@ -68,7 +68,7 @@ func Compile(text string, o Options) (*Pattern, error) {
 }
 
 func parse(text string, o Options, lines, crlf bool) (*syntax.Regexp, error) {
-	p := parser{text: text, lines: lines, crlf: crlf, flags: flags{fold: o.IgnoreCase, multi: true}}
+	p := parser{text: text, lines: lines, crlf: crlf, flags: flags{fold: o.IgnoreCase, multi: true, dotNL: o.Multiline}}
 	re, err := p.parse()
 	if e, ok := err.(*Error); ok {
 		if once, changed := Unescape(text); changed && e.Hint == "" || changed && strings.Contains(e.Msg, "group") {
