@@ -157,7 +157,7 @@ func (w *worker) leave() {
 // start begins a record of a file that is about to be read, if it may be kept.
 func (w *worker) start(f file) *known {
 	l := w.search.list
-	if !l.learns {
+	if !l.learns || !l.chosen && !l.kept.engine.kept.room(1, false) {
 		return nil
 	}
 	return &known{version: f.kept.version.Load(), age: l.stocked}
