@@ -55,12 +55,10 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 	if err != nil {
 		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	unlock, err := env.Box.locks.Lock(ctx, dir)
+	unlock, err := lockDir(ctx, env, dir)
 	if err != nil {
 		dir.Close()
-		return nil, fmt.Errorf("%s could not be locked: %w", path, err)
+		return nil, fmt.Errorf("%s was not changed: %w", path, err)
 	}
 	t := &target{path: path, dir: dir, base: base, unlock: unlock}
 	if err := t.load(); err != nil {
@@ -68,6 +66,17 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 		return nil, err
 	}
 	return t, nil
+}
+
+// lockDir waits for its turn among the changes in a directory.
+func lockDir(ctx context.Context, env *Env, dir *os.Root) (unlock func(), err error) {
+	patient, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err = env.Box.locks.Lock(patient, dir)
+	if err != nil && patient.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("another program has kept %s locked for %v, as flock does; end it (a background task with TaskStop), then repeat the call", dir.Name(), lockWait)
+	}
+	return unlock, err
 }
 
 // load reads the content as it is now.

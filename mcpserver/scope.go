@@ -118,7 +118,8 @@ func (t *scopeTable) resolve(p string, meta map[string]any, session string, stdi
 
 // find is the key of a call's scope, as the call names it.
 func (t *scopeTable) find(p string, meta map[string]any, session string, stdio bool) (key scopeKey, exact bool) {
-	if handle, ok := meta[metaHandle].(string); ok && handle != "" {
+	if v := meta[metaHandle]; v != nil {
+		handle, _ := v.(string) // what is none is refused as one that we did not make
 		return scopeKey{p, kindHandle, handle}, true
 	}
 	for _, key := range t.keys {

@@ -74,13 +74,16 @@ func TestStrictScopes(t *testing.T) {
 		{"a shared key", map[string]any{"claudecode/sessionId": "1"}, "", false, false},
 		{"an exact key", map[string]any{"threadId": "1"}, "", false, true},
 		{"a new handle", map[string]any{metaHandle: newHandle}, "", false, true},
+		{"a handle that is none", map[string]any{metaHandle: 5.0}, "", false, false},
+		{"an empty handle", map[string]any{metaHandle: "", "threadId": "1"}, "", false, false},
+		{"no handle", map[string]any{metaHandle: nil, "threadId": "1"}, "", false, true},
 		{"stdio", nil, "", true, true},
 	} {
 		_, _, err := table.resolve("p", tt.meta, tt.session, tt.stdio)
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if err != nil && (!strings.Contains(err.Error(), `"toolhost/session": "new"`) || !strings.Contains(err.Error(), "threadId")) {
+		if err != nil && err != errHandle && !strings.Contains(err.Error(), "threadId") || err != nil && !strings.Contains(err.Error(), `"toolhost/session": "new"`) {
 			t.Errorf("%s: the error does not say how to get a scope: %v", tt.name, err)
 		}
 	}
