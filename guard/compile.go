@@ -118,14 +118,17 @@ func (l *list) matcherFor(tool string) *matcher {
 
 func (c *compiler) addPath(l *list, tool string, r *rule) error {
 	bases, text := c.anchor(l, r)
-	texts := []string{text}
+	texts, whole := []string{text}, true
 	if l.strict() && !strings.HasPrefix(text, "!") {
-		texts = alternatives(text)
+		texts, whole = alternatives(text)
 	}
 	for _, text := range texts {
 		if err := c.addPattern(l, tool, r, text, bases); err != nil {
 			return err
 		}
+	}
+	if !whole {
+		return fmt.Errorf("the rule %q: its braces stand for more than %d patterns, and not all are guarded; write several rules", r.text, maxAlternatives)
 	}
 	return c.doubtful(r)
 }

@@ -368,6 +368,8 @@ func TestDoubtfulPatterns(t *testing.T) {
 	for _, tt := range []struct{ rule, denied, warning string }{
 		{"Read(*.{pem,key})", "a.key", ""},
 		{"Read({.env,conf/{a,b}.txt})", "conf/b.txt", ""},
+		{"Read({" + strings.Repeat("x,", 500) + ".env})", ".env", ""},
+		{"Read({.env,b}" + strings.Repeat("{c,}", 10) + ")", "", "write several rules"},
 		{"Read(src//main.go)", "src/main.go", ""},
 		{"Read(~/../ws/.env)", ".env", ""},
 		{`Read(".env")`, "", "quotes"},

@@ -7,24 +7,28 @@ import (
 	"strings"
 )
 
-// maxAlternatives bounds what the braces of one pattern may stand for.
-const maxAlternatives = 64
+// maxAlternatives bounds how many patterns the braces of one may stand for.
+const maxAlternatives = 1024
 
 // alternatives returns what a pattern with {a,b} in it means to those who write
 // it. Patterns as in .gitignore have no braces, so a deny would guard a file of that
-// very name; the pattern as it stands comes first.
-func alternatives(text string) []string {
-	all := []string{text}
-	for i := 0; i < len(all) && len(all) <= maxAlternatives; i++ {
+// very name; the pattern as it stands comes first. There are not all of them if they
+// would be too many.
+func alternatives(text string) (all []string, whole bool) {
+	all = []string{text}
+	for i := 0; i < len(all); i++ {
 		before, choices, after, ok := firstBraces(all[i])
 		if !ok {
 			continue
+		}
+		if len(all)+len(choices) > maxAlternatives {
+			return all, false
 		}
 		for _, choice := range choices {
 			all = append(all, before+choice+after)
 		}
 	}
-	return all[:min(len(all), maxAlternatives)]
+	return all, true
 }
 
 // firstBraces takes a text apart at its first braces that hold no others.
