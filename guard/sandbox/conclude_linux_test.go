@@ -130,3 +130,19 @@ func TestConcludeWhileItForks(t *testing.T) {
 		}
 	}
 }
+
+// TestKillCounts: what dies with its process group counts as ended, however soon it
+// is gone.
+func TestKillCounts(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("the processes of other backends are counted as they are found")
+	}
+	for range 20 {
+		p := spawnReady(t, s, f, "for i in {1..30}; do sleep $D & done", duration())
+		if ended, err := p.Kill(); ended != 31 || err != nil {
+			t.Fatalf("Kill() = %d, %v, want 31", ended, err)
+		}
+	}
+}

@@ -199,14 +199,18 @@ const (
 	cleanLooks = 2
 )
 
-// sweep kills all processes of a command, until nothing is found any more. If that does not succeed process 1 ends, and with
-// it everything in the sandbox.
+// sweep kills all processes of a command, until nothing is found any more, and
+// returns how many there were. If that does not succeed process 1 ends, and with it
+// everything in the sandbox.
 func sweep(members func(pid int) bool) (ended int, err error) {
-	s := &sweeper{members: members, killed: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
+	s := &sweeper{members: members, seen: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
+	if err := s.count(); err != nil {
+		return 0, err
+	}
 	for clean := 0; clean < cleanLooks; {
 		found, err := s.look()
 		if err != nil {
-			return len(s.killed), err
+			return len(s.seen), err
 		}
 		if found == 0 {
 			clean++
@@ -215,14 +219,26 @@ func sweep(members func(pid int) bool) (ended int, err error) {
 		clean = 0
 		time.Sleep(sweepPause)
 	}
-	return len(s.killed), nil
+	return len(s.seen), nil
 }
 
 // sweeper ends the processes of one command.
 type sweeper struct {
 	members  func(pid int) bool
-	killed   map[int]bool // the processes that were found
+	seen     map[int]bool
 	deadline time.Time
+}
+
+// count notes all processes before the first is killed: what dies with the group of
+// another is often gone before a look comes to it.
+func (s *sweeper) count() error {
+	pids, err := processes()
+	for _, pid := range pids {
+		if s.members(pid) {
+			s.seen[pid] = true
+		}
+	}
+	return err
 }
 
 // look goes once through all processes, and returns how many of the command's
@@ -239,7 +255,7 @@ func (s *sweeper) look() (found int, err error) {
 		}
 		if s.kill(pid) {
 			found++
-			s.killed[pid] = true
+			s.seen[pid] = true
 		}
 	}
 	return found, nil
