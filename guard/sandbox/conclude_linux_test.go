@@ -6,7 +6,10 @@ import (
 	"testing"
 )
 
-// spawnReady starts a bash that runs a script, says so and waits.
+// andWait ends a script that stays until it is killed.
+const andWait = "\necho ready; read"
+
+// spawnReady starts a bash that runs a script, and returns when that says ready.
 func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process {
 	t.Helper()
 	in, hold, err := os.Pipe()
@@ -22,7 +25,7 @@ func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process 
 	}
 	defer out.Close()
 	p, err := s.Spawn(Spec{
-		Argv: []string{"/bin/bash", "-c", script + "\necho ready; read"}, Dir: f.ws, Env: append(f.env, "D="+d), Files: []*os.File{in, w, w},
+		Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: append(f.env, "D="+d), Files: []*os.File{in, w, w},
 	})
 	w.Close()
 	if err != nil {
@@ -52,7 +55,7 @@ func TestConclude(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			d := duration()
-			p := spawnReady(t, s, f, script, d)
+			p := spawnReady(t, s, f, script+andWait, d)
 			if files, got := p.Conclude(); got != want || got && files != 0 && files != 3 {
 				t.Fatalf("Conclude() = %d, %v", files, got)
 			}
@@ -79,12 +82,12 @@ func TestConcludeBesideOthers(t *testing.T) {
 		t.Skip("only commands in namespaces can be concluded")
 	}
 	one, other := duration(), duration()
-	spawnReady(t, s, f, "sleep $D &", one)
-	if _, ok := spawnReady(t, s, f, "", "").Conclude(); !ok {
+	spawnReady(t, s, f, "sleep $D &"+andWait, one)
+	if _, ok := spawnReady(t, s, f, andWait, "").Conclude(); !ok {
 		t.Error("a command was not concluded because another has a child")
 	}
-	daemon := spawnReady(t, s, f, "(setsid sleep $D > /dev/null &)", other)
-	p := spawnReady(t, s, f, "", "")
+	daemon := spawnReady(t, s, f, "(setsid sleep $D > /dev/null &)"+andWait, other)
+	p := spawnReady(t, s, f, andWait, "")
 	if _, ok := p.Conclude(); ok {
 		t.Error("a command was concluded although an orphan could have been its own")
 	}
@@ -107,11 +110,7 @@ func TestConcludeWhileItForks(t *testing.T) {
 	}
 	for range 20 {
 		d := "0.00" + duration()
-		p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "while :; do sleep $D; done"}, Env: append(f.env, "D="+d)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, "the command to run", func() bool { return sleepers(t, d) > 0 })
+		p := spawnReady(t, s, f, "echo ready; while :; do sleep $D; done", d)
 		for over := false; !over; {
 			if _, over = p.Conclude(); over {
 				break
@@ -140,7 +139,7 @@ func TestKillCounts(t *testing.T) {
 		t.Skip("the processes of other backends are counted as they are found")
 	}
 	for range 20 {
-		p := spawnReady(t, s, f, "for i in {1..30}; do sleep $D & done", duration())
+		p := spawnReady(t, s, f, "for i in {1..30}; do sleep $D & done"+andWait, duration())
 		if ended, err := p.Kill(); ended != 31 || err != nil {
 			t.Fatalf("Kill() = %d, %v, want 31", ended, err)
 		}

@@ -286,7 +286,7 @@ func TestStatus(t *testing.T) {
 			{"kill -PIPE $$", Status{141, "SIGPIPE"}},
 		} {
 			if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", c.script); r.status != c.want {
-				t.Errorf("%s: %q: got %+v, want %+v", backend, c.script, r.status, c.want)
+				t.Errorf("%s: %q: got %+v, want %+v; it says %q", backend, c.script, r.status, c.want, r.output)
 			}
 		}
 		for what, spec := range map[string]Spec{
