@@ -73,21 +73,21 @@ func bwrapArgs(pl *plan, in *inputs, first int) ([]string, error) {
 // enterArgs is the command bwrap runs: ourselves, to put the thread that
 // becomes the command under Landlock and the system call filter. bwrap could
 // install the filter, but its own process 1, which commands could trace, would
-// be free of both. files is the number of the command's descriptors.
-func enterArgs(pl *plan, in *inputs, files int) ([]string, error) {
+// be free of both.
+func enterArgs(pl *plan, in *inputs, own ownFiles) ([]string, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	selfFD := in.add(self, files+1)
+	selfFD := in.add(self, own.inputs())
 	e := &encoder{}
 	pl.encode(e)
 	fd, err := memoryFile("plan", e.buf)
 	if err != nil {
 		return nil, err
 	}
-	planFD := in.add(os.NewFile(uintptr(fd), "plan"), files+1)
-	return []string{"/proc/self/fd/" + selfFD, initArg, roleEnter, strconv.Itoa(files), planFD}, nil
+	planFD := in.add(os.NewFile(uintptr(fd), "plan"), own.inputs())
+	return []string{"/proc/self/fd/" + selfFD, initArg, roleEnter, strconv.Itoa(int(own)), planFD}, nil
 }
 
 // place is one mount of a plan.

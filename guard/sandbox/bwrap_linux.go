@@ -74,7 +74,7 @@ func (b *bubblewrap) check(ctx context.Context) error {
 	out, code, err := b.output(ctx, argv)
 	switch {
 	case err != nil:
-		return err
+		return &unavailableError{Bubblewrap, fmt.Sprintf("a first trial failed: %v", err), namespaceRemedy(err)}
 	case code != 0:
 		return &unavailableError{Bubblewrap, fmt.Sprintf("a first trial failed with code %d: %s", code, out), namespaceRemedy(errors.New(out))}
 	}
@@ -149,6 +149,36 @@ func (b *bubblewrap) close() error {
 }
 
 func (b *bubblewrap) spawn(s Spec) (Process, error) {
+	program, err := lookPath(s.Argv[0], s.Env)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
+	}
+	w, err := b.spawnOnce(s, program)
+	for range setUpTries - 1 {
+		if !errors.As(err, new(*setUpError)) {
+			break
+		}
+		w, err = b.spawnOnce(s, program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		go w.Kill()
+		return nil, ErrClosed
+	}
+	b.live[w] = true
+	return w, nil
+}
+
+// setUpTries is how often bwrap is run for a command. What is to be mounted is
+// named to it, and a socket, say, may go before it comes to that.
+const setUpTries = 3
+
+// spawnOnce runs bwrap once.
+func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
 	b.mu.Lock()
 	policy, closed := b.policy, b.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -160,21 +190,10 @@ func (b *bubblewrap) spawn(s Spec) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := lookPath(s.Argv[0], s.Env)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
-	}
 	w := &wrapped{engine: b, done: make(chan struct{})}
 	if err := w.start(b, pl, s, program); err != nil {
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		go w.Kill()
-		return nil, ErrClosed
-	}
-	b.live[w] = true
 	return w, nil
 }
 
@@ -190,52 +209,49 @@ type wrapped struct {
 	once   sync.Once
 }
 
-// start runs bwrap, with the command's files first, and waits until it says
-// which process the namespace is.
+// start runs bwrap, and returns when the command runs. It gets the command's
+// descriptors first, and after them its own.
 func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	in := &inputs{}
 	defer in.close()
-	statusRead, statusWrite, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	w.report = statusRead // bwrap writes to it at the end too, and must not find it closed
-	w.cmd = exec.Command(b.program)
-	w.cmd.Env = s.Env
-	w.cmd.Dir = "/"
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	files, err := in.fill(s.Files)
 	if err != nil {
-		statusRead.Close()
-		statusWrite.Close()
 		return err
 	}
-	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = files[0], files[1], files[2]
-	next := len(files)
-	w.cmd.ExtraFiles = append(files[3:], statusWrite)
-	args, err := bwrapArgs(pl, in, next+1)
+	own := ownFiles(len(files))
+	args, err := bwrapArgs(pl, in, own.inputs())
 	if err != nil {
-		statusRead.Close()
-		statusWrite.Close()
 		return err
 	}
-	enter, err := enterArgs(pl, in, next)
+	enter, err := enterArgs(pl, in, own)
 	if err != nil {
-		statusRead.Close()
-		statusWrite.Close()
 		return err
 	}
-	args = append(args, "--json-status-fd", strconv.Itoa(next), "--chdir", orRoot(s.Dir), "--")
+	start, err := newBeginning()
+	if err != nil {
+		return err
+	}
+	defer start.close()
+	args = append(args, "--json-status-fd", strconv.Itoa(own.status()), "--chdir", orRoot(s.Dir), "--")
+	w.report = start.status // bwrap writes to it at the end too, and must not find it closed
+	w.cmd = exec.Command(b.program)
 	w.cmd.Args = slices.Concat([]string{"bwrap"}, args, enter, []string{program}, s.Argv)
-	w.cmd.ExtraFiles = append(w.cmd.ExtraFiles, in.files...)
+	w.cmd.Env, w.cmd.Dir = s.Env, "/"
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = files[0], files[1], start.words
+	w.cmd.ExtraFiles = slices.Concat(files[3:], []*os.File{start.statusIn, files[2], start.enteredIn}, in.files)
 	b.launcher.do(func() { err = w.cmd.Start() })
-	statusWrite.Close()
+	start.started()
 	if err != nil {
-		statusRead.Close()
+		w.report.Close()
 		return err
 	}
 	w.identify()
 	go w.wait()
+	if err := start.wait(); err != nil {
+		w.Kill()
+		return err
+	}
 	return nil
 }
 

@@ -299,11 +299,8 @@ func TestStatus(t *testing.T) {
 			"NUL":                   {Argv: []string{"/bin/true", "a\x00b"}},
 		} {
 			if p, err := s.Spawn(spec); err == nil {
-				st, _ := p.Wait()
 				p.Kill()
-				if backend == Namespaces || st.ExitCode == 0 {
-					t.Errorf("%s: %s: started", backend, what)
-				}
+				t.Errorf("%s: %s: started", backend, what)
 			} else {
 				t.Logf("%s: %s: %v", backend, what, err)
 			}

@@ -248,5 +248,12 @@ func enter(args []string) error {
 	if err := confine(rules, families[:]); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))
+	own := ownFiles(files)
+	if err := unix.Dup3(own.stderr(), int(os.Stderr.Fd()), 0); err != nil {
+		return err
+	}
+	unix.Write(own.entered(), []byte(enters))
+	err = fmt.Errorf("exec %s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))
+	unix.Write(own.entered(), []byte(err.Error()))
+	return err
 }
