@@ -27,6 +27,7 @@ type GrepInput struct {
 	Context     int    `json:"context,omitempty" jsonschema:"the same as -C"`
 	LineNumbers *bool  `json:"-n,omitempty" jsonschema:"show line numbers (content, default: true)"`
 	IgnoreCase  bool   `json:"-i,omitempty" jsonschema:"ignore case"`
+	Only        bool   `json:"-o,omitempty" jsonschema:"show only what matches, each match on a line of its own (content)"`
 	Multiline   bool   `json:"multiline,omitempty" jsonschema:"let a match span lines, and . match line breaks"`
 	HeadLimit   *int   `json:"head_limit,omitempty" jsonschema:"how many entries to show (default: 250, 0: all)"`
 	Offset      int    `json:"offset,omitempty" jsonschema:"how many entries to skip"`
@@ -90,7 +91,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
 		Scope: searchScope(env, path), Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
-		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
+		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
 	})
 	if err != nil {

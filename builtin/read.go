@@ -30,8 +30,8 @@ const (
 // ReadInput is the input of [Read].
 type ReadInput struct {
 	FilePath string `json:"file_path" jsonschema:"the file to read: absolute, ~/… or relative to the first root"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1; of a notebook the first cell"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines, or cells, to show"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1; of a notebook the first cell (default: 1)"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines, or cells, to show (default: 2000 lines)"`
 	Pages    string `json:"pages,omitempty" jsonschema:"which pages of a PDF to show, such as 3 or 1-5; 20 at most"`
 }
 
@@ -53,8 +53,9 @@ var Read = declare(Tool[ReadInput]{
 	Hints: Hints{ReadOnly: true, Closed: true},
 	Right: ToRead,
 	Refine: func(s *jsonschema.Schema) {
-		s.Properties["offset"].Minimum = jsonschema.Ptr(1.0)
-		s.Properties["limit"].Minimum = jsonschema.Ptr(1.0)
+		// Many models give every field a value, and 0 to those they do not mean.
+		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
+		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
 	Beside: always[ReadInput],
 	Plan: func(_ context.Context, env *Env, in ReadInput) (Plan, error) {

@@ -84,23 +84,53 @@ func (o *output) full() bool {
 	return q.Limit > 0 && o.entries > q.Limit+q.Offset || len(o.chunk.text) > o.search.config.MaxText
 }
 
-// group prints a matching line and its context.
+// group prints a matching line, or what of it matches, and its context.
 func (o *output) group(s match.Span) {
 	q := o.search.query
 	o.trail(s.Start)
-	if q.Before > 0 {
-		from := s.Start
-		for n := 0; n < q.Before && from > o.printed+1; n++ {
-			from = bytes.LastIndexByte(o.text[:from-1], '\n') + 1
+	o.lead(s.Start)
+	if q.Only {
+		o.parts(s)
+	} else {
+		o.emit(s, s, ':', 1)
+	}
+	o.after = q.After
+}
+
+// lead prints the context before a match, up to the position to.
+func (o *output) lead(to int) {
+	q, from := o.search.query, to
+	for n := 0; n < q.Before && from > o.printed+1; n++ {
+		from = bytes.LastIndexByte(o.text[:from-1], '\n') + 1
+	}
+	for from < to {
+		line := match.Span{Start: from, End: from + bytes.IndexByte(o.text[from:], '\n')}
+		o.emit(line, line, '-', 0)
+		from = line.End + 1
+	}
+}
+
+// parts prints the matches in a line, or in a block of them, by themselves. What of
+// a match lies in a line is an entry, and nothing is none.
+func (o *output) parts(s match.Span) {
+	for m := range o.matcher.Within(s) {
+		count := 1
+		for from := m.Start; from < m.End && !o.full(); {
+			part := match.Span{Start: from, End: m.End}
+			if k := bytes.IndexByte(o.text[from:m.End], '\n'); k >= 0 {
+				part.End = from + k
+			}
+			if len(bytes.TrimSuffix(o.text[part.Start:part.End], carriageReturn)) > 0 {
+				o.emit(s, part, ':', count)
+				count = 0
+			}
+			from = part.End + 1
 		}
-		for from < s.Start {
-			end := from + bytes.IndexByte(o.text[from:], '\n')
-			o.emit(match.Span{Start: from, End: end}, false)
-			from = end + 1
+		if o.full() {
+			return
 		}
 	}
-	o.emit(s, true)
-	o.after = q.After
+	o.printed = s.End
 }
 
 // trail prints the context after the last match, up to the position to.
@@ -111,7 +141,8 @@ func (o *output) trail(to int) {
 		if k := bytes.IndexByte(o.text[from:], '\n'); k >= 0 {
 			end = from + k
 		}
-		o.emit(match.Span{Start: from, End: end}, false)
+		line := match.Span{Start: from, End: end}
+		o.emit(line, line, '-', 0)
 	}
 }
 
@@ -182,6 +213,10 @@ func (o *output) block(s match.Span, found int) bool {
 	if o.search.query.Mode != Content {
 		return o.search.query.Mode == Count
 	}
+	if o.search.query.Only {
+		o.group(s)
+		return !o.full()
+	}
 	for from := s.Start; from <= s.End; {
 		end := s.End
 		if k := bytes.IndexByte(o.text[from:s.End], '\n'); k >= 0 {
@@ -196,35 +231,29 @@ func (o *output) block(s match.Span, found int) bool {
 	return true
 }
 
-// emit prints one line.
-func (o *output) emit(s match.Span, matches bool) {
+// emit prints a part of a line, or of a block of lines, which may be all of it, as
+// an entry with so many matches. The separator tells matches from context.
+func (o *output) emit(line, part match.Span, sep byte, matches int) {
 	q, c := o.search.query, o.chunk
-	sep := byte('-')
-	if matches {
-		sep = ':'
-	}
 	c.text = append(append(c.text, o.name()...), sep)
 	if q.LineNumbers {
-		o.line += bytes.Count(o.text[o.at:s.Start], newline)
-		o.at = s.Start
+		o.line += bytes.Count(o.text[o.at:part.Start], newline)
+		o.at = part.Start
 		c.text = append(strconv.AppendInt(c.text, int64(o.line), 10), sep)
 	}
-	line := bytes.TrimSuffix(o.text[s.Start:s.End], carriageReturn)
-	if n := o.search.config.MaxLine; n > 0 && len(line) > n {
+	text := bytes.TrimSuffix(o.text[part.Start:part.End], carriageReturn)
+	if n := o.search.config.MaxLine; n > 0 && len(text) > n {
 		at := 0
-		if matches && o.search.pattern.Lines {
-			at = o.matcher.Where(o.text[s.Start:s.End])
+		if matches > 0 && !q.Only && o.search.pattern.Lines {
+			at = o.matcher.Where(o.text[part.Start:part.End])
 		}
-		c.text = clip(c.text, line, n, at)
+		c.text = clip(c.text, text, n, at)
 	} else {
-		c.text = append(c.text, line...)
+		c.text = append(c.text, text...)
 	}
 	c.text = append(c.text, '\n')
-	e := entry{first: o.entries == 0, apart: o.printed < 0 || s.Start != o.printed+1}
-	if matches {
-		e.count = 1
-	}
-	o.printed = s.End
+	e := entry{first: o.entries == 0, apart: o.printed < 0 || line.Start > o.printed+1, count: matches}
+	o.printed = line.End
 	o.add(e)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,7 @@ func grepArgs(q GrepQuery) []string {
 	}
 	add(q.Mode == FilesWithMatches, "-l")
 	add(q.Mode == Count, "-c")
+	add(q.Only, "-o")
 	add(q.LineNumbers, "-n")
 	add(!q.LineNumbers, "-N")
 	add(q.IgnoreCase, "-i")
@@ -106,6 +108,20 @@ func normal(out string) string {
 	return b.String()
 }
 
+// withoutEmpty drops the empty matches, which ripgrep 15 prints within lines and leaves
+// out across them, of an output with line numbers and without context.
+func withoutEmpty(out string) string {
+	var b strings.Builder
+	for line := range strings.Lines(out) {
+		if !emptyMatch.MatchString(line) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+var emptyMatch = regexp.MustCompile(`^[^:]*:[0-9]+:\n$`)
+
 func sorted(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	slices.Sort(lines)
@@ -119,6 +135,9 @@ func compareGrep(t *testing.T, es engines, rg, root string, q GrepQuery) {
 	want := normal(runRG(t, rg, root, grepArgs(q)...))
 	if q.Mode == FilesWithMatches {
 		want = sorted(want)
+	}
+	if q.Only {
+		want = withoutEmpty(want)
 	}
 	for name, e := range es {
 		if name != walking {
@@ -289,6 +308,30 @@ func TestMultilineAsRipgrep(t *testing.T) {
 				continue
 			}
 			q.Pattern, q.Multiline = p, true
+			compareGrep(t, es, rg, root, q)
+		}
+	}
+}
+
+func TestOnlyAsRipgrep(t *testing.T) {
+	rg := ripgrep(t)
+	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
+	root := t.TempDir()
+	makeTree(t, root, 12)
+	for i, p := range slices.Concat(patterns, oddPatterns, multilinePatterns) {
+		for m, q := range []GrepQuery{{}, {Multiline: true}, {Before: 1, After: 2, Globs: noLateBinary}} {
+			if !long() && i%3 != m {
+				continue
+			}
+			q.Pattern, q.Mode, q.LineNumbers, q.Only = p, Content, true, true
+			if strings.Contains(p, "$") { // of an empty match at the end of a file ripgrep prints the line
+				q.Globs = append(q.Globs[:len(q.Globs):len(q.Globs)], "!{lone-cr,no-eol}.ts")
+			}
+			plain := q
+			plain.Before, plain.After = 0, 0
+			if out := normal(runRG(t, rg, root, grepArgs(plain)...)); q.After > 0 && out != withoutEmpty(out) {
+				continue // ripgrep prints the context of the empty matches as well
+			}
 			compareGrep(t, es, rg, root, q)
 		}
 	}

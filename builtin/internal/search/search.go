@@ -174,11 +174,13 @@ type GrepQuery struct {
 	// Before and After are the lines of context around a match (Content).
 	Before, After int
 	LineNumbers   bool
-	IgnoreCase    bool
+	// Only shows what of the lines matches, each match as an entry (Content).
+	Only       bool
+	IgnoreCase bool
 	// Multiline lets a match span lines, and `.` match a newline unless the pattern says (?-s).
 	Multiline bool
 	// Limit is how many entries are shown (0: all), after the first Offset ones.
-	// An entry is a path, or in Content mode a printed line.
+	// An entry is a path, or in Content mode a printed line or match.
 	Limit, Offset int
 	// NoIgnore searches ignored files too (never .git).
 	NoIgnore bool
@@ -192,7 +194,7 @@ type GrepResult struct {
 	// a newline; it is empty when nothing matched.
 	Text string
 	// Files and Matches count files with a match and matching lines (with
-	// Multiline: matches), in FilesWithMatches mode files for both. When the
+	// Multiline or Only: matches), in FilesWithMatches mode files for both. When the
 	// search ended early because the page was full, up to the page's last entry,
 	// in FilesWithMatches mode up to 1,000, or that entry if it stands behind.
 	Files, Matches int

@@ -99,6 +99,13 @@ func TestGrepText(t *testing.T) {
 		{"count", GrepQuery{Pattern: "beta", Mode: Count}, ".github/ci.yml:1\na/one.go:2\na.txt:2\n"},
 		{"context", GrepQuery{Pattern: "^beta", Mode: Content, LineNumbers: true, Before: 1, After: 1, Globs: []string{"a.txt"}},
 			"a.txt:1:beta\na.txt-2-\n--\na.txt-4-\na.txt:5:beta\n"},
+		{"only what matches, and context", GrepQuery{Pattern: "b|ta", Only: true, Mode: Content, LineNumbers: true, Before: 1, Globs: []string{"a.txt"}},
+			"a.txt:1:b\na.txt:1:ta\n--\na.txt-4-\na.txt:5:b\na.txt:5:ta\n"},
+		{"a page of matches", GrepQuery{Pattern: "b|ta", Only: true, Mode: Content, Limit: 2, Offset: 1, Globs: []string{"a.txt"}}, "a.txt:ta\na.txt:b\n"},
+		{"only what matches across lines", GrepQuery{Pattern: "ma\\nal|ta\r?\ng", Only: true, Multiline: true, Mode: Content, LineNumbers: true, Globs: []string{"*.go"}},
+			"a/one.go:2:ta\na/one.go:3:g\na/one.go:3:ma\na/one.go:4:al\n"},
+		{"nothing is no match", GrepQuery{Pattern: "a?", Only: true, Mode: Content, Globs: []string{"a.txt"}}, "a.txt:a\na.txt:a\n"},
+		{"lines are counted", GrepQuery{Pattern: "b|ta", Only: true, Mode: Count, Globs: []string{"a.txt"}}, "a.txt:2\n"},
 		{"end of a CRLF line", GrepQuery{Pattern: "beta$", Mode: Content, Globs: []string{"*.go"}}, "a/one.go:beta\na/one.go:alpha beta\n"},
 		{"asked for returns", GrepQuery{Pattern: `\r$`, Mode: Count}, "a/one.go:1\n"},
 		{"explicit ignored path", GrepQuery{Pattern: "beta", Scope: Scope{Path: filepath.Join(root, "node")}, Mode: Count}, "node/x.js:1\n"},
@@ -233,6 +240,10 @@ func TestLongLines(t *testing.T) {
 		if len(l) > 600 {
 			t.Errorf("a line of %d bytes", len(l))
 		}
+	}
+	r = mustGrep(t, quiet(Config{}), root, GrepQuery{Pattern: "(needle|.)", Only: true, Mode: Content, Limit: 3, Globs: []string{"*.js"}})
+	if r.Text != strings.Repeat("one-line.js:x\n", 3) {
+		t.Errorf("matches of a long line: %.2000q", r.Text)
 	}
 }
 

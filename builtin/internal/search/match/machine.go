@@ -10,7 +10,8 @@ import (
 
 // machine simulates a program with all its threads at once, in order of
 // preference, which finds the bounds of the leftmost-first match that the
-// automaton does not know. Only patterns whose matches span lines need it.
+// automaton does not know: those of patterns whose matches span lines, and of matches
+// that are shown without their lines.
 type machine struct {
 	dfa  *dfa // for the assertions
 	prog *syntax.Prog
@@ -41,8 +42,8 @@ func (t *threads) clear() {
 	t.gen++
 }
 
-// find returns the first match of b that starts at or after from.
-func (m *machine) find(b []byte, from int) (s Span, ok bool) {
+// find returns the first match of b that starts at or after from, and not after last.
+func (m *machine) find(b []byte, from, last int) (s Span, ok bool) {
 	m.cur.clear()
 	prev := m.dfa.kindBefore(b, from)
 	for i, n := from, 0; ; n++ {
@@ -61,10 +62,10 @@ func (m *machine) find(b []byte, from int) (s Span, ok bool) {
 				break // what is less preferred no longer counts
 			}
 		}
-		if !ok && m.follow(uint32(m.prog.Start), i, r, holds) {
+		if !ok && i <= last && m.follow(uint32(m.prog.Start), i, r, holds) {
 			s, ok = Span{i, i}, true
 		}
-		if r == runeEnd || ok && len(m.next.pcs) == 0 {
+		if r == runeEnd || (ok || i >= last) && len(m.next.pcs) == 0 {
 			return s, ok
 		}
 		m.cur, m.next = m.next, m.cur

@@ -5,6 +5,7 @@ package match
 
 import (
 	"bytes"
+	"iter"
 	"sync/atomic"
 
 	"toolhost/builtin/internal/search/pattern"
@@ -163,6 +164,31 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 	return Span{}, false
 }
 
+// Within returns the matches that begin in a line, or in a block of lines, without the
+// empty ones. It leaves alone where [Matcher.Next] and [Matcher.NextMatch] are.
+func (m *Matcher) Within(s Span) iter.Seq[Span] {
+	if m.vm == nil {
+		m.vm = newMachine(m.p, m.stop)
+	}
+	next := func(from int) (found Span, ok bool) {
+		defer stopped(&ok)
+		return m.vm.find(m.text, from, s.End)
+	}
+	return func(yield func(Span) bool) {
+		for from := s.Start; from <= s.End; {
+			found, ok := next(from)
+			if !ok {
+				return
+			}
+			if from = found.End; found.Start == found.End {
+				from++
+			} else if !yield(found) {
+				return
+			}
+		}
+	}
+}
+
 // Where returns the position in a matching line by which a match has ended.
 func (m *Matcher) Where(line []byte) (end int) {
 	ok := true
@@ -186,7 +212,7 @@ func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	if end < 0 {
 		return Span{}, false
 	}
-	return m.vm.find(m.text, fresh)
+	return m.vm.find(m.text, fresh, len(m.text))
 }
 
 // textAt is the match of a pattern that is one text, at a position; none if that is -1.

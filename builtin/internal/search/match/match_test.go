@@ -26,7 +26,7 @@ func byMachine(p *pattern.Pattern, text string) (out []Span) {
 	at := 0
 	for line := range strings.Lines(text) {
 		body := strings.TrimSuffix(line, "\n")
-		if s, ok := vm.find([]byte(line), 0); ok && s.Start <= len(body) {
+		if s, ok := vm.find([]byte(line), 0, len(line)); ok && s.Start <= len(body) {
 			out = append(out, Span{at, at + len(body)})
 		}
 		at += len(line)
@@ -98,7 +98,7 @@ func TestSpansAgree(t *testing.T) {
 		m.Reset([]byte(text.String()), false)
 		vm := newMachine(p, new(atomic.Bool))
 		for from := 0; from <= text.Len(); {
-			want, ok := vm.find([]byte(text.String()), from)
+			want, ok := vm.find([]byte(text.String()), from, text.Len())
 			if got, found := m.NextMatch(from); found != ok || got != want {
 				t.Fatalf("%q from %d: %v, %v; simulation %v, %v\n%.300q", src, from, got, found, want, ok, text.String())
 			}
