@@ -84,3 +84,6 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 )
+
+// mcp-go imports it to validate on request, which is never made. See the package for what the original costs.
+replace github.com/santhosh-tekuri/jsonschema/v6 => ./mcpserver/internal/jsonschema
