@@ -45,6 +45,10 @@ var Bash = declare(Tool[BashInput]{
 	Name:  "Bash",
 	Title: "Run a command",
 	Limit: bashLimit,
+	Slips: map[string]Slip{
+		"timeout_ms":          {Field: "timeout"},
+		"command_description": {Field: "description"},
+	},
 	// Without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
 	Enabled: func(*Toolbox) bool { return runtime.GOOS != "windows" },
 	Refine: func(s *jsonschema.Schema) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -22,10 +23,11 @@ type binder struct {
 	tool   string
 	schema *jsonschema.Schema
 	fields map[string]int // JSON name → index of the struct field
+	slips  map[string]Slip
 }
 
-func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type) *binder {
-	b := &binder{tool: tool, schema: schema, fields: map[string]int{}}
+func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type, slips map[string]Slip) *binder {
+	b := &binder{tool: tool, schema: schema, fields: map[string]int{}, slips: slips}
 	for i := range in.NumField() {
 		name, _, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
 		b.fields[name] = i
@@ -52,6 +54,7 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	if err != nil {
 		return nil, &BindError{Tool: b.tool, Problems: []string{err.Error()}}
 	}
+	b.mend(given)
 	var problems []string
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {
@@ -95,6 +98,39 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		return nil, &BindError{Tool: b.tool, Problems: problems}
 	}
 	return scalars, nil
+}
+
+// A Slip is what is meant by a field that a tool does not have. The zero Slip means nothing.
+type Slip struct {
+	// Field is the field of the tool that is meant, by the same value if For is empty.
+	Field string
+	// For is the value of Field that is meant by true.
+	For string
+}
+
+// mend corrects slips, as far as nothing is given for the field that is meant.
+func (b *binder) mend(given map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(b.slips)) {
+		slip := b.slips[name]
+		value, is := given[name]
+		if _, both := given[slip.Field]; !is || both {
+			continue
+		}
+		if slip.For != "" {
+			switch string(value) {
+			case "true":
+				value = json.RawMessage(strconv.Quote(slip.For))
+			case "false":
+				slip.Field = ""
+			default:
+				continue
+			}
+		}
+		delete(given, name)
+		if slip.Field != "" {
+			given[slip.Field] = value
+		}
+	}
 }
 
 // order lists the given names as the schema orders them, unknown ones last and sorted.

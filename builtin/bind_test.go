@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func boundBinder(t *testing.T) func(string) (boundInput, map[string]any, error) 
 		schema.Properties[name].Type, schema.Properties[name].Types = kind, nil
 	}
 	return func(raw string) (in boundInput, args map[string]any, err error) {
-		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput]()).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
+		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput](), nil).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
 		return in, args, err
 	}
 }
@@ -135,6 +136,35 @@ func TestSchemasArePortable(t *testing.T) {
 			if p.Description == "" {
 				t.Errorf("%s: %s has no description", d.Name, name)
 			}
+		}
+	}
+}
+
+// TestSlips: what models give a tool of another host is taken for what they mean, and for hooks and rules it is that.
+func TestSlips(t *testing.T) {
+	for _, test := range []struct{ tool, raw, want string }{
+		{"Read", `{"path":"a","length":"5","description":"x"}`, `{"file_path":"a","limit":5}`},
+		{"Read", `{"path":"a","file_path":"b"}`, ""},
+		{"Edit", `{"path":"a","old_str":"b","new_str":"c"}`, `{"file_path":"a","old_string":"b","new_string":"c"}`},
+		{"Edit", `{"file_path":"a","old_str":"b","old_string":"c","new_string":"d"}`, ""},
+		{"Write", `{"path":"a","file_text":"b"}`, `{"file_path":"a","content":"b"}`},
+		{"Write", `{"file_path":"a","file_text":"b","file_content":"c"}`, ""},
+		{"Bash", `{"command":"a","timeout_ms":5,"command_description":"b"}`, `{"command":"a","timeout":5,"description":"b"}`},
+		{"Grep", `{"pattern":"a","file_path":"b","-c":true,"-r":true}`, `{"pattern":"a","path":"b","output_mode":"count"}`},
+		{"Grep", `{"pattern":"a","-l":true}`, `{"pattern":"a","output_mode":"files_with_matches"}`},
+		{"Grep", `{"pattern":"a","-l":false}`, `{"pattern":"a"}`},
+		{"Grep", `{"pattern":"a","-l":true,"output_mode":"content"}`, ""},
+		{"Grep", `{"pattern":"a","-l":true,"-c":true}`, ""},
+		{"Grep", `{"pattern":"a","-c":"many"}`, ""},
+	} {
+		i := slices.IndexFunc(All(), func(d *Def) bool { return d.Name == test.tool })
+		var got json.RawMessage
+		call, err := All()[i].Bind(json.RawMessage(test.raw))
+		if err == nil {
+			got, err = call.Input()
+		}
+		if test.want != "" && err != nil || test.want != string(got) {
+			t.Errorf("%s %s: got %s, %v, want %s", test.tool, test.raw, got, err, test.want)
 		}
 	}
 }

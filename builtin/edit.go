@@ -32,10 +32,16 @@ const changeLimit = 30_000
 
 // Edit replaces text in a file.
 var Edit = declare(Tool[EditInput]{
-	Name:     "Edit",
-	Title:    "Edit a file",
-	Hints:    Hints{Closed: true},
-	Right:    ToWrite,
+	Name:  "Edit",
+	Title: "Edit a file",
+	Hints: Hints{Closed: true},
+	Right: ToWrite,
+	Slips: map[string]Slip{
+		"path":        {Field: "file_path"},
+		"old_str":     {Field: "old_string"},
+		"new_str":     {Field: "new_string"},
+		"description": {},
+	},
 	Limit:    changeLimit,
 	Finishes: true,
 	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {

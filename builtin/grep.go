@@ -51,10 +51,16 @@ var grepModes = map[string]search.Mode{
 
 // Grep searches the contents of files.
 var Grep = declare(Tool[GrepInput]{
-	Name:   "Grep",
-	Title:  "Search contents",
-	Hints:  Hints{ReadOnly: true, Closed: true},
-	Right:  ToRead,
+	Name:  "Grep",
+	Title: "Search contents",
+	Hints: Hints{ReadOnly: true, Closed: true},
+	Right: ToRead,
+	Slips: map[string]Slip{
+		"file_path": {Field: "path"},
+		"-r":        {},
+		"-l":        {Field: "output_mode", For: "files_with_matches"},
+		"-c":        {Field: "output_mode", For: "count"},
+	},
 	Limit:  searchLimit,
 	Beside: always[GrepInput],
 	Refine: func(s *jsonschema.Schema) {

@@ -52,6 +52,11 @@ var Read = declare(Tool[ReadInput]{
 	Title: "Read a file",
 	Hints: Hints{ReadOnly: true, Closed: true},
 	Right: ToRead,
+	Slips: map[string]Slip{
+		"path":        {Field: "file_path"},
+		"length":      {Field: "limit"},
+		"description": {},
+	},
 	Refine: func(s *jsonschema.Schema) {
 		// Many models give every field a value, and 0 to those they do not mean.
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)

@@ -58,6 +58,9 @@ type Tool[In any] struct {
 	Enabled func(*Toolbox) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
+	// Slips are fields of the tools that models were trained on, which they give this one now and then. Claude Code
+	// (2.1.329) corrects the same.
+	Slips map[string]Slip
 	// Beside reports whether a call with this input may run while other such calls run. It sees the bound
 	// input alone, so that the gate can decide before anything is touched. Nil: never.
 	Beside func(In) bool
@@ -149,11 +152,16 @@ func define[In any](t Tool[In]) (*Def, error) {
 	if _, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
 		return nil, err
 	}
+	for name, slip := range t.Slips {
+		if schema.Properties[name] != nil || slip.Field != "" && schema.Properties[slip.Field] == nil {
+			return nil, fmt.Errorf("the slip %s is no slip, or for no field", name)
+		}
+	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints, Right: t.Right,
 		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
-	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
+	b := newBinder(t.Name, schema, reflect.TypeFor[In](), t.Slips)
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		var in In
 		args, err := b.bind(raw, reflect.ValueOf(&in).Elem())
