@@ -13,13 +13,15 @@ import (
 // words judges the files that the arguments name, so that a refusal says why;
 // what is not seen here the containment holds.
 func (l *line) words() {
+	unknown := slices.ContainsFunc(l.analysis.Writes, unknownFile)
 	for _, s := range l.analysis.Commands {
 		reads, writes := s.Paths()
 		if s.Vague() || len(reads)+len(writes) == 0 && !searchesText(s.Name) {
 			reads = append(reads, s.Mentions()...)
 		}
 		dirs := l.standsIn(s.Places)
-		for _, t := range l.targets(reads, dirs, reading) {
+		seen := l.targets(reads, dirs, reading)
+		for _, t := range seen {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
 		for _, t := range l.targets(writes, dirs, writing) {
@@ -27,11 +29,13 @@ func (l *line) words() {
 		}
 		l.likely(reads, dirs, reading)
 		l.likely(writes, dirs, writing)
-		if len(writes) == 0 && !l.contained() && s.Name != "git" && !s.ReadOnly() {
-			for _, t := range l.targets(reads, dirs, writing) {
-				l.through(t, l.protected)
-			}
+		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, unknownFile)
+		if !s.ReadOnly() && !s.Precise() {
+			l.mayWrite(s, seen, reads, dirs)
 		}
+	}
+	if unknown { // it may be any that the text names
+		l.mayName(command.Pieces(l.text), l.dirs)
 	}
 }
 

@@ -81,7 +81,12 @@ func (k *core) isProtected(path string) bool {
 			}
 		}
 	}
-	for element := range strings.SplitSeq(rest, "/") {
+	return k.isShielded(rest)
+}
+
+// isShielded reports whether an element of path is a protected name.
+func (k *core) isShielded(path string) bool {
+	for element := range strings.SplitSeq(path, "/") {
 		if element != "" && k.shielded[folded.of(element)] {
 			return true
 		}

@@ -119,6 +119,7 @@ type Simple struct {
 	transparent bool     // adds nothing to what the inner command does
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
+	input       string   // the source of the heredocs and here-strings it is given
 	unsafeEnv   bool     // an assignment that no allow rule passes
 }
 

@@ -184,7 +184,7 @@ func gitReadsConfig(rest []Word) bool {
 	operands := 0
 	for i, word := range rest {
 		switch {
-		case !word.Static:
+		case !word.Static, i == 0 && oneOf(word.Text, "edit set unset rename-section remove-section"):
 			return false
 		case oneOf(word.Text, "--get --get-all --get-regexp --get-urlmatch --list -l"), i == 0 && oneOf(word.Text, "get list"):
 			return true

@@ -23,8 +23,11 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 		return append(p.values("f file E exec i include"), files...), nil
 	case "find", "gfind", "bfs":
 		return c.findPaths()
-	case "fd", "fdfind", "git", "tar":
-		return c.generalPaths(programs[c.Name])
+	case "git":
+		return nil, c.gitPaths()
+	case "curl", "wget":
+		readsFrom, writesTo = c.generalPaths(programs[c.Name])
+		return readsFrom, append(writesTo, c.fetched()...)
 	}
 	p, ok := programs[c.Name]
 	if !ok {
@@ -62,14 +65,19 @@ func (c Simple) generalPaths(p program) (readsFrom, writesTo []Word) {
 		writesTo = append(writesTo, files...)
 	case inPlace:
 		readsFrom, writesTo = append(readsFrom, files...), append(writesTo, files...)
+		for _, file := range files { // what is left of x.gz is x
+			if i := strings.LastIndexByte(file.Text, '.'); i > 0 {
+				writesTo = append(writesTo, Word{Text: file.Text[:i], Static: file.Static, Home: file.Home, single: file.single})
+			}
+		}
 	case settings:
 		if !args.has("reference") && len(files) > 0 {
 			files = files[1:]
 		}
 		writesTo = append(writesTo, files...)
-	case inOut:
+	case inOut, outIn:
 		for i, file := range files {
-			if i == 0 {
+			if (i == 0) == (p.role == inOut) {
 				readsFrom = append(readsFrom, file)
 			} else {
 				writesTo = append(writesTo, file)
@@ -87,6 +95,26 @@ func (c Simple) generalPaths(p program) (readsFrom, writesTo []Word) {
 		}
 	}
 	return readsFrom, writesTo
+}
+
+// fetched returns the files that curl and wget name after what they fetch, and those
+// that curl is told in a format: -w '%output{x}'.
+func (c Simple) fetched() (files []Word) {
+	p := programs[c.Name].parse(c)
+	named := c.Name == "wget" && !p.has("O output-document") || p.has("O remote-name remote-name-all")
+	for _, o := range p.options {
+		_, rest, ok := strings.Cut(o.value.Text, "%output{")
+		if name, _, closed := strings.Cut(rest, "}"); ok && closed && c.Name == "curl" {
+			files = append(files, Word{Text: strings.TrimPrefix(name, ">>"), Static: o.value.Static, single: true})
+		}
+	}
+	for _, word := range p.operands {
+		name, _, _ := strings.Cut(word.Text, "?")
+		if i := strings.LastIndexByte(name, '/'); named && i >= 0 && i+1 < len(name) {
+			files = append(files, Word{Text: name[i+1:], Static: word.Static, single: word.single})
+		}
+	}
+	return files
 }
 
 func (c Simple) ddPaths() (readsFrom, writesTo []Word) {
@@ -135,6 +163,54 @@ func (c Simple) findPaths() (readsFrom, writesTo []Word) {
 func (c Simple) Vague() bool {
 	p, ok := programs[c.Name]
 	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"
+}
+
+// Precise reports whether [Simple.Paths] knows every file that the command's own
+// words make it write.
+func (c Simple) Precise() bool {
+	if len(c.Undecidable) > 0 {
+		return false
+	}
+	_, known := programs[c.Name]
+	return c.transparent || c.local || c.Name == "git" || known && !c.Vague()
+}
+
+// maxPieces bounds the texts that are taken from within a text.
+const maxPieces = 1000
+
+// Pieces returns the parts of a text that could each name a file, whatever the
+// language it is written in: what stands between white space, quotes and brackets.
+func Pieces(text string) (words []Word) {
+	apart := func(r rune) bool { return strings.ContainsRune(" \t\n\"'`()<>,;|&=[]{}", r) }
+	for piece := range strings.FieldsFuncSeq(text, apart) {
+		if strings.IndexByte(piece, '.') >= 0 && len(words) < maxPieces {
+			words = append(words, Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/"), single: true})
+		}
+	}
+	return words
+}
+
+// Quoted returns the texts that could name a file inside what a command is given to
+// run or to print, in its words or by a heredoc: python3 -c 'open("x.txt", "w")'.
+func (c Simple) Quoted() (words []Word) {
+	for _, word := range c.Args[1:] {
+		words = append(words, Pieces(word.Text)...)
+	}
+	return append(words, Pieces(c.input)...)
+}
+
+// Feeds reports whether the command runs what it reads from its input: a shell, an
+// interpreter without a file, a program behind xargs.
+func (c Simple) Feeds() bool {
+	if strings.Contains(c.Via, "xargs") {
+		return !c.ReadOnly()
+	}
+	for _, reason := range c.Undecidable {
+		if strings.HasSuffix(reason, "standard input") || reason == c.Name+" "+interprets && (len(c.Args) == 1 || c.Args[1].Text == "-") {
+			return true
+		}
+	}
+	return false
 }
 
 // Mentions returns every text among the arguments that could name a file for a

@@ -17,6 +17,7 @@ const (
 	pattern              // a pattern or program, then files that are read
 	settings             // a mode or an owner, then files that are changed
 	inOut                // a file that is read, then one that is written
+	outIn                // a file that is changed, then one that is read
 	inPlace              // files that are replaced by others
 )
 
@@ -70,13 +71,14 @@ var programs = map[string]program{
 	"rm": {role: writes}, "rmdir": {role: writes}, "unlink": {role: writes}, "shred": {role: writes, short: "n:s:"}, "touch": {role: writes, short: "d:r:t:", long: "date: reference:", reads: "r reference"}, "mkdir": {role: writes, short: "m:", long: "mode:"},
 	"mkfifo": {role: writes, short: "m:"}, "tee": {role: writes}, "truncate": {role: writes, short: "r:s:", long: "reference: size:", reads: "r reference"}, "mktemp": {role: noFiles, short: "p:", writes: "p"},
 	"cp": copyLike, "mv": {role: moves, short: "S:t:", long: "suffix: target-directory:", writes: "t target-directory"}, "ln": copyLike, "install": {role: copies, short: "g:m:o:t:S:", long: "group: mode: owner: suffix: target-directory:", writes: "t target-directory"},
-	"rsync": {role: copies, short: "e:f:B:T:M:", long: "exclude: include: exclude-from: include-from: files-from:", reads: "exclude-from include-from files-from"},
+	"rsync": {role: copies, short: "e:f:B:T:M:", long: "exclude: include: exclude-from: include-from: files-from: log-file: write-batch: only-write-batch: backup-dir: temp-dir: partial-dir:", reads: "exclude-from include-from files-from",
+		writes: "log-file write-batch only-write-batch backup-dir T temp-dir partial-dir"},
 	"chmod": {role: settings, long: "reference:", reads: "reference"}, "chown": {role: settings, long: "reference: from:", reads: "reference"}, "chgrp": {role: settings, long: "reference:", reads: "reference"},
 	"gzip": {role: inPlace, short: "S:"}, "gunzip": {role: inPlace, short: "S:"}, "bzip2": {role: inPlace}, "bunzip2": {role: inPlace}, "xz": {role: inPlace}, "unxz": {role: inPlace}, "zstd": {role: inPlace, short: "o:", writes: "o"},
 	"zcat": {role: reads}, "bzcat": {role: reads}, "xzcat": {role: reads}, "zgrep": {role: pattern, short: "e:f:", reads: "f", instead: "e f"}, "less": {role: reads}, "more": {role: reads}, "bat": {role: reads, short: "l:r:H:"}, "batcat": {role: reads, short: "l:r:H:"}, "split": {role: inOut, short: "a:b:C:l:n:t:"},
 	"curl":  {short: "o:H:d:X:u:A:e:b:c:F:T:x:w:K:D:E:m:", long: "output: header: data: data-binary: request: upload-file: config: cookie: cookie-jar: dump-header: cert: key: cacert:", reads: "T upload-file K config b cookie cert E key cacert", writes: "o output c cookie-jar D dump-header"},
 	"wget":  {short: "O:o:P:a:i:", long: "output-document: output-file: directory-prefix: append-output: input-file: post-file: body-file:", reads: "i input-file post-file body-file", writes: "O output-document o output-file P directory-prefix a append-output"},
-	"patch": {role: inOut, short: "i:p:d:o:r:B:D:F:V:x:Y:z:", reads: "i input", writes: "o output r d directory", long: "input: output: directory:"}, "dos2unix": {role: inPlace}, "unix2dos": {role: inPlace},
+	"patch": {role: outIn, short: "i:p:d:o:r:B:D:F:V:x:Y:z:", reads: "i input", writes: "o output r d directory", long: "input: output: directory:"}, "dos2unix": {role: inPlace}, "unix2dos": {role: inPlace},
 	"tar": {short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude:", reads: "T X files-from exclude-from", writes: "f file C directory"},
 }
 

@@ -39,13 +39,21 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		_, writes := c.Paths()
 		w.out.Writes = append(w.out.Writes, writes...)
 	default:
-		w.executes(c)
+		w.executes(c, stdin)
 	}
 }
 
 // executes deals with the programs that need no look of their own: those that
 // run what they are given somewhere, and those that do so by an option.
-func (w *walker) executes(c Simple) {
+func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
+	for _, r := range stdin {
+		switch {
+		case r.Hdoc != nil:
+			w.out.Commands[w.current].input += w.source(r.Hdoc)
+		case r.Op == syntax.WordHdoc:
+			w.out.Commands[w.current].input += w.source(r.Word)
+		}
+	}
 	switch {
 	case isInterpreter(c.Name):
 		if !asksVersion(c) {

@@ -1,0 +1,54 @@
+package guard
+
+import "toolhost/guard/internal/command"
+
+// mayWrite judges the files that are named to a program of which it is not known what
+// it does with them: any may be one that it writes. Those that the containment keeps
+// as they are need no question.
+func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, dirs []Path) {
+	for _, t := range seen {
+		t = newTarget(t.path, writing, "write ")
+		if l.contained() {
+			l.through(t, l.absentDenied, l.exposed)
+		} else {
+			l.through(t, l.absentDenied, l.ruleFile, l.protected)
+		}
+	}
+	var named []command.Word
+	for _, w := range words {
+		for _, text := range w.Guesses() {
+			named = append(named, command.Word{Text: text, Static: true})
+		}
+	}
+	if len(s.Undecidable) > 0 {
+		named = append(named, s.Quoted()...)
+	}
+	l.mayName(named, dirs)
+}
+
+// mayName asks before a protected file may be written that a text names, whether it
+// is the value of one of the line's own variables or stands in a program that is
+// given as text.
+func (l *line) mayName(words []command.Word, dirs []Path) {
+	for _, w := range words {
+		if !l.k.isShielded(slashed(w.Text)) {
+			continue
+		}
+		for _, t := range l.targets([]command.Word{w}, dirs, writing) {
+			l.through(t, l.exposed)
+		}
+	}
+}
+
+// ruleFile keeps commands that nothing contains from the guard's own rules.
+func (l *line) ruleFile(t target) (Part, bool) {
+	if l.k.isSettingsFile(t.given) || l.k.isSettingsFile(t.real) {
+		return l.guarded(t)
+	}
+	return Part{}, false
+}
+
+// unknownFile reports whether nothing in the line says which file a word names.
+func unknownFile(w command.Word) bool {
+	return !w.Static && !w.Home && !w.Glob && len(w.Guesses()) == 0
+}
