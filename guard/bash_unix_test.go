@@ -144,6 +144,7 @@ func TestJudgeBash(t *testing.T) {
 		{"a file beside something hidden", "allow Bash\ndeny Bash(rm *)", "python3 x.py; $X", Ask, RuleUndecidable},
 		{"an interpreter, exactly", "allow Bash(python3 x.py)", "python3 x.py", Allow, "Bash(python3 x.py)"},
 		{"a decided line could not", "allow Bash\ndeny Bash(rm *)", "make x", Allow, "Bash"},
+		{"parameter, with a space", "allow Bash\ndeny Bash(run_in_background : true)", "make", Deny, ""},
 		{"parameter", "allow Bash\ndeny Bash(run_in_background:true)", "make", Deny, "Bash(run_in_background:true)"},
 
 		// Benign commands must pass.

@@ -55,24 +55,35 @@ func (c *compiler) add(l *list, r *rule) error {
 		if !l.strict() {
 			return doubt
 		}
-		tool = name
+		if r.spec != "" || strings.EqualFold(tool, name) { // a whole tool is not taken away for a likeness
+			tool = name
+		}
 	}
-	if l.strict() {
+	switch server, _, _ := cutServer(tool); {
+	case l.strict():
 		tool = ownTool(tool)
-	} else if tool == "*" {
+	case tool == "*":
 		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.text)
+	case strings.Contains(tool, "*") && (!strings.HasPrefix(tool, "mcp__") || strings.Contains(server, "*")):
+		return fmt.Errorf("the rule %q has a * in its tool name; in an allow only mcp__server__* may", r.text)
 	}
-	return errors.Join(doubt, c.index(l, tool, r))
+	if tool == "*" || !strings.Contains(tool, "*") {
+		return errors.Join(doubt, c.index(l, tool, r))
+	}
+	l.families = append(l.families, r)
+	var failed error
+	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
+		if l.strict() && matchText(tool, own) {
+			failed = c.index(l, own, r)
+		}
+	}
+	return errors.Join(doubt, failed)
 }
 
 // index puts a rule where calls of the tool look for it.
 func (c *compiler) index(l *list, tool string, r *rule) error {
 	if r.spec == "" {
-		if strings.HasSuffix(tool, "*") && tool != "*" {
-			l.families = append(l.families, r)
-		} else if l.tools[tool] == nil {
-			l.tools[tool] = r
-		}
+		setFirst(l.tools, tool, r)
 		return nil
 	}
 	if name, value, ok := parameter(r.spec); ok && l.strict() {
@@ -81,6 +92,8 @@ func (c *compiler) index(l *list, tool string, r *rule) error {
 	switch {
 	case tool == "Bash":
 		return l.commands.add(r)
+	case tool == "WebFetch" && l.strict():
+		return l.addDomain(r)
 	case accessOf(tool) != noFiles:
 		return c.addPath(l, tool, r)
 	}
@@ -123,6 +136,13 @@ func (c *compiler) addPath(l *list, tool string, r *rule) error {
 		texts, whole = alternatives(text)
 	}
 	for _, text := range texts {
+		dir, ok := strings.CutSuffix(text, "/**")
+		if l.strict() && ok && !strings.Contains(dir, "/") && !strings.HasPrefix(dir, "!") {
+			// Claude Code denies secrets/** at any depth, and allows it at the root alone.
+			if err := c.addPattern(l, tool, r, "**/"+text, bases); err != nil {
+				return err
+			}
+		}
 		if err := c.addPattern(l, tool, r, text, bases); err != nil {
 			return err
 		}

@@ -58,7 +58,8 @@ func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() }
 
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
-	// Allowed and Denied are domains; "*.example.com" stands for those below one.
+	// Allowed and Denied are domains; "*.example.com" stands for those below one. What a
+	// WebFetch rule denies is among the denied.
 	Allowed, Denied []string
 	// Sockets are Unix sockets of host programs that stay reachable.
 	Sockets []string
@@ -74,7 +75,7 @@ func (p *Policy) Network() Network {
 		publish = *n.PublishPorts
 	}
 	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: texts(n.DeniedDomains), Sockets: texts(n.AllowUnixSockets), Publish: publish,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.domains...), Sockets: texts(n.AllowUnixSockets), Publish: publish,
 	}
 }
 

@@ -105,6 +105,18 @@ func TestJudgeFiles(t *testing.T) {
 		{"deny all of home", "deny Read(~)", "Read ~/notes", Deny, "Read(~)"},
 		{"deny source root", "deny Read(/.env)", "Read .env", Deny, "Read(/.env)"},
 		{"deny source root only", "deny Read(/.env)", "Read sub/.env", Allow, RuleBoundary},
+		{"deny of a directory's content is for any depth", "deny Read(secrets/**)", "Read sub/secrets/key", Deny, "Read(secrets/**)"},
+		{"the same for ./", "deny Edit(./secrets/**)", "Write sub/secrets/key", Deny, "Edit(./secrets/**)"},
+		{"the same for an ask", "ask Read(secrets/**)", "Read sub/secrets/key", Ask, "Read(secrets/**)"},
+		{"the same with braces", "deny Read({x,secrets}/**)", "Read sub/secrets/key", Deny, ""},
+		{"not for two directories", "deny Read(sub/secrets/**)", "Read x/sub/secrets/key", Allow, RuleBoundary},
+		{"not for one at the root of the settings", "deny Read(/secrets/**)", "Read sub/secrets/key", Allow, RuleBoundary},
+		{"not for an allow", "mode default\nallow Edit(src/**)", "Write sub/src/x", Ask, ""},
+		{"a tool name with a wildcard", "deny *Edit", "Edit src/main.go", Deny, "*Edit"},
+		{"a tool name with a wildcard, another tool", "deny Re*", "Write src/main.go", Deny, "Re*"},
+		{"a tool name with a wildcard and a file", "deny Rea*(.env)", "Read .env", Deny, "Rea*(.env)"},
+		{"a misspelt tool name", "deny Raed(.env)", "Read .env", Deny, "Raed(.env)"},
+		{"a misspelt tool name takes no whole tool", "deny Raed", "Read .env", Allow, RuleBoundary},
 		{"deny above", "deny Read(../out/**)", "Read $TOP/out/f", Deny, "Read(../out/**)"},
 		{"deny by a path with ..", "deny Read(src/../secrets/**)", "Read secrets/key", Deny, ""},
 		{"deny in an additional directory", "dir ../more\ndeny Read(f)", "Read $TOP/more/f", Deny, "Read(f)"},
@@ -348,8 +360,9 @@ func TestHidden(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Read([)\ndeny Bash(\nallow *\nallow Read()\nallow Bash(a && b *)\nallow Wri*\ndeny mcp__x__*\nallow WebFetch(domain:x)\nallow Bash(npm:*)"))
-	want := []string{":1:", ":2:", ":3:", ":4:", ":5:", ":6:"}
+	p := policy(t, ws, rules(ws, "deny Read([)\ndeny Bash(\nallow *\nallow Read()\nallow Bash(a && b *)\nallow Wri*\ndeny Raed(x)\nallow mcp__*\ndeny WebFetch(domain:x.*)\n"+
+		"deny mcp__x__*\nallow WebFetch(domain:x)\nallow Bash(npm:*)\ndeny Task\ndeny *Edit\nallow mcp__x__get_*\nask Monitor"))
+	want := []string{":1:", ":2:", ":3:", ":4:", ":5:", ":6:", ":7:", ":8:", ":9:"}
 	got := p.Warnings()
 	if len(got) != len(want) {
 		t.Fatalf("warnings:\n%s", strings.Join(got, "\n"))

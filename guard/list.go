@@ -2,6 +2,8 @@ package guard
 
 import (
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,7 +13,7 @@ type list struct {
 	action Action
 	// tools holds the rules on every call of a tool, by its name as written.
 	tools map[string]*rule
-	// families are the mcp__server__part* rules on every call of several tools.
+	// families are the rules with a * in the name of the tool: mcp__server__part*.
 	families []*rule
 	params   map[string][]paramRule // by tool
 	commands *commandRules
@@ -19,6 +21,7 @@ type list struct {
 	// that do not speak for the others, such as Write(p).
 	read, edit *matcher
 	only       map[string]*matcher
+	domains    []string // of WebFetch(domain:…)
 }
 
 type paramRule struct {
@@ -58,7 +61,7 @@ func (l *list) named(tool string) *rule {
 		return l.tools[server]
 	}
 	for _, r := range l.families {
-		if strings.HasPrefix(tool, strings.TrimSuffix(r.tool, "*")) {
+		if r.spec == "" && matchText(r.tool, tool) {
 			return r
 		}
 	}
@@ -88,6 +91,23 @@ func (l *list) param(tool string, args map[string]any) *rule {
 			}
 		}
 	}
+	return nil
+}
+
+var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
+
+// addDomain notes a domain that is not to be fetched from: commands are kept from it
+// too.
+func (l *list) addDomain(r *rule) error {
+	name, domain, ok := parameter(r.spec)
+	if !ok || name != "domain" || l.action != Deny {
+		return nil
+	}
+	domain = strings.TrimSuffix(strings.ToLower(domain), ".")
+	if !domainName.MatchString(domain) {
+		return fmt.Errorf("the rule %q does not hold for commands: write a host name, *.name for those below it, or *", r.text)
+	}
+	l.domains = append(l.domains, domain)
 	return nil
 }
 

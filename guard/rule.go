@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"toolhost/guard/settings"
@@ -23,7 +24,7 @@ type rule struct {
 	source string // "file:line", "--deny"
 }
 
-var toolName = regexp.MustCompile(`^(\*|[A-Za-z_][A-Za-z0-9_.-]*\*?)$`)
+var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
 // Tool mean every call. On an error the rule holds what could be made out.
@@ -34,9 +35,6 @@ func parseRule(e settings.Entry) (rule, error) {
 	r.tool = strings.TrimSpace(name)
 	if !toolName.MatchString(r.tool) {
 		return r, fmt.Errorf("%q is not a rule: write Tool or Tool(specifier)", e.Text)
-	}
-	if strings.HasSuffix(r.tool, "*") && r.tool != "*" && !strings.HasPrefix(r.tool, "mcp__") {
-		return r, fmt.Errorf("the rule %q has a * in its tool name; only mcp__server__* may", e.Text)
 	}
 	if !open {
 		return r, nil
@@ -78,15 +76,42 @@ func accessOf(tool string) fileAccess {
 	return noFiles
 }
 
-// misspelt returns the tool that a name means which differs from it in case only.
-// In a deny it is taken for that tool: silence would leave a hole.
+// ownTools are the tools of this host, and one of Claude Code's that stands for them.
+var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "MultiEdit", "TaskOutput", "TaskStop"}
+
+// misspelt returns the tool that a name means which is no tool: it differs in case, or
+// in one letter, or has two of them in the other order (Raed). In a deny of files or
+// commands it is taken for that tool: silence would leave a hole.
 func misspelt(name string) string {
-	for _, tool := range []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "MultiEdit", "TaskOutput", "TaskStop"} {
-		if name != tool && strings.EqualFold(name, tool) {
+	if strings.ContainsAny(name, "*_") || slices.Contains(ownTools, name) || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
+		return ""
+	}
+	for _, tool := range ownTools {
+		if strings.EqualFold(name, tool) || nearly(strings.ToLower(name), strings.ToLower(tool)) {
 			return tool
 		}
 	}
 	return ""
+}
+
+// nearly reports whether a becomes b when one letter is put in, taken out or replaced,
+// or when two neighbours change places.
+func nearly(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	rest, other := a[i:], b[i:]
+	switch {
+	case len(a)+1 == len(b):
+		return rest == other[1:]
+	case len(a) != len(b) || rest == "":
+		return false
+	}
+	return rest[1:] == other[1:] || len(rest) > 1 && rest[0] == other[1] && rest[1] == other[0] && rest[2:] == other[2:]
 }
 
 // parameter takes a specifier of the form parameter:value apart. "npm:*" is the
@@ -94,6 +119,7 @@ func misspelt(name string) string {
 // such a parameter.
 func parameter(spec string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(spec, ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	if !ok || name == "" || value == "" {
 		return "", "", false
 	}

@@ -86,7 +86,7 @@ func (c *SandboxPaths) walk(k *core, root string) {
 			return nil
 		}
 		name, dir := slashed(path), d.IsDir()
-		if k.deny.read.matchLeaf(name, dir) != nil {
+		if k.deny.read.matchLeaf(name, dir) != nil || dir && k.deny.read.takesAll(name) {
 			c.Denied = append(c.Denied, path)
 			return skip(dir)
 		}
@@ -96,13 +96,19 @@ func (c *SandboxPaths) walk(k *core, root string) {
 			// its configuration is looked at afterwards.
 			c.ReadOnly = append(c.ReadOnly, hooksIn(path)...)
 			return fs.SkipDir
-		case k.deny.edit.matchLeaf(name, dir) != nil:
+		case k.deny.edit.matchLeaf(name, dir) != nil, dir && k.deny.edit.takesAll(name):
 			c.ReadOnly = append(c.ReadOnly, path)
 		case k.shielded[folded.of(d.Name())] && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil
 	})
+}
+
+// takesAll reports whether all that is in a directory is meant, whatever its name: then
+// the directory can be held as a whole, with what appears in it later.
+func (m *matcher) takesAll(dir string) bool {
+	return !m.carving && len(m.byDir) > 0 && m.matchLeaf(dir+anyChild, false) != nil
 }
 
 func skip(dir bool) error {

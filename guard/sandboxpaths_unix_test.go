@@ -49,6 +49,15 @@ func TestSandboxPaths(t *testing.T) {
 	}
 }
 
+// What is not to be fetched from, commands do not reach either.
+func TestNetworkDenied(t *testing.T) {
+	_, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "deny WebFetch(domain:Evil.example.)\ndeny WebFetch(domain: *.bad.example)\nallow WebFetch(domain:good.example)\nask WebFetch(domain:asked.example)\ndeny WebFetch"))
+	if got, want := p.Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied, want) || len(got.Allowed) > 0 {
+		t.Errorf("got %+v, want %q denied", got, want)
+	}
+}
+
 // Ports are published for who sits at the machine, unless the settings say otherwise.
 func TestNetworkPublish(t *testing.T) {
 	_, ws := workspace(t)

@@ -197,7 +197,7 @@ func networkKeys() []key {
 	return []key{
 		list("network.allowedDomains", "Hosts commands may reach.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
-		list("network.deniedDomains", "Hosts commands must not reach.", true,
+		list("network.deniedDomains", "Hosts commands must not reach, beside those that a WebFetch rule denies.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),
 		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowedDomains of managed files counts."},
