@@ -65,7 +65,8 @@ func searchRoot(env *Env, path string) (guard.Path, error) {
 
 // searchScope is what a search may see.
 func searchScope(env *Env, path guard.Path) search.Scope {
-	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: env.Policy.Hidden, HiddenTag: env.Policy.HiddenTag()}
+	hidden, tag := env.Policy.Hiding()
+	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: hidden, HiddenTag: tag}
 }
 
 func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput) (Result, error) {

@@ -156,8 +156,9 @@ func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 		if !isBelow(path.Real(), root) {
 			continue
 		}
+		hidden, tag := env.Policy.Hiding()
 		found, err := env.Box.search.Glob(ctx, search.GlobQuery{
-			Scope:   search.Scope{Base: root, Path: root, Hidden: env.Policy.Hidden, HiddenTag: env.Policy.HiddenTag()},
+			Scope:   search.Scope{Base: root, Path: root, Hidden: hidden, HiddenTag: tag},
 			Pattern: "**/" + escapeGlob(filepath.Base(path.Real())), Limit: shownNames, Timeout: nameTimeout,
 		})
 		if err != nil {

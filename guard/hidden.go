@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -21,14 +23,36 @@ type hiddenDir struct {
 // directory's secrets. It touches no disk, but that it looks, at most once a minute
 // and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
-	k := p.core
 	path := slashed(real)
+	return p.hides(path, dir) || !dir && p.core.aliases()[path]
+}
+
+// Hiding is [Policy.Hidden] for a whole search: the function answers the same of a
+// path each time, whatever names files are given meanwhile, and the tag is a key for
+// all its answers, so that what was computed under one policy, or for one caller, is
+// not used under another.
+func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) {
+	aliases := p.core.aliases()
+	hidden = func(real string, dir bool) bool {
+		path := slashed(real)
+		return p.hides(path, dir) || !dir && aliases[path]
+	}
+	if len(p.own.names)+len(aliases) == 0 {
+		return hidden, p.core.tag
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q", p.core.tag, p.own.names, slices.Sorted(maps.Keys(aliases))))
+	return hidden, hex.EncodeToString(sum[:16])
+}
+
+// hides is Hidden but for other names of denied files.
+func (p *Policy) hides(path string, dir bool) bool {
+	k := p.core
 	if above := p.above(path); above.denied {
 		return true
 	} else if (above.masked || k.masks[k.state.spelling.of(path)]) && p.masked(path) {
 		return true
 	}
-	return k.blind || k.deny.read.matchLeaf(path, dir) != nil || !dir && k.links.denied(k, path)
+	return k.blind || k.deny.read.matchLeaf(path, dir) != nil
 }
 
 // above returns what is known of the directory that holds path.
@@ -53,16 +77,4 @@ func (p *Policy) masked(path string) bool {
 		return k.allow.read.match(path, false) == nil
 	}
 	return false
-}
-
-// HiddenTag returns a key for everything that decides [Policy.Hidden] for this
-// caller, so that what was computed under one policy is not used under another.
-func (p *Policy) HiddenTag() string {
-	k := p.core
-	names := k.links.tag(k)
-	if len(p.own.names) == 0 && names == "" {
-		return k.tag
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %s", k.tag, p.own.names, names))
-	return hex.EncodeToString(sum[:16])
 }

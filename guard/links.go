@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,18 +49,13 @@ type linkScan struct {
 // wanted.
 var secretRule = &rule{text: RuleSecret, source: builtIn}
 
-// denied reports whether path is another name of a denied file, as far as a scan
-// not older than scanAge knows.
-func (l *links) denied(k *core, path string) bool {
-	return !k.deny.read.empty() && l.recent(k).aliases[path]
-}
-
-// tag returns the other names of denied files, if files are denied at all.
-func (l *links) tag(k *core) string {
+// aliases are the other names of denied files, as far as a scan not older than scanAge
+// knows them.
+func (k *core) aliases() map[string]bool {
 	if k.deny.read.empty() {
-		return ""
+		return nil
 	}
-	return strings.Join(slices.Sorted(maps.Keys(l.recent(k).aliases)), "\x00")
+	return k.links.recent(k).aliases
 }
 
 // recent returns a scan not older than scanAge. One that is half as old is renewed

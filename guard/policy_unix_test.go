@@ -28,7 +28,7 @@ func TestParallel(t *testing.T) {
 				if v := q.Judge(Intent{Tool: "Bash", Command: &Command{"ls && rm x", dir}}); v.Action != Deny {
 					t.Error("a denied command is allowed")
 				}
-				q.HiddenTag()
+				q.Hiding()
 				if !q.Hidden(filepath.Join(ws, ".env"), false) || q.Hidden(filepath.Join(ws, "README.md"), false) {
 					t.Error("Hidden is wrong")
 				}

@@ -209,8 +209,7 @@ func (l *listing) date(from, to int, paths *paths, want *wanted, into *newest) (
 			continue
 		}
 		f := l.files[i]
-		rel, real := paths.at(l, i)
-		if !want.match(rel) || l.scope.hides(real, false) {
+		if !want.match(paths.at(l, i)) {
 			continue
 		}
 		mtime, err := l.dateOf(i, f)

@@ -92,7 +92,6 @@ type indexer struct {
 	of      *view
 	left    int // see view
 	age     uint64
-	scope   Scope
 	builder index.Builder
 	added   []*dirent
 	looks   []*known
@@ -124,8 +123,9 @@ func (x *indexer) missing(ctx context.Context) []numbered {
 	if x.adds > 2*x.files+manyAdds {
 		x.empty() // much in the index is of files as they no longer are
 	}
-	x.age, x.scope = x.stock.age, Scope{Base: x.path, Path: x.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
-	l := &listing{root: x.root, path: x.path, scope: x.scope, top: withSlash(filepath.ToSlash(x.path))}
+	x.age = x.stock.age
+	scope := Scope{Base: x.path, Path: x.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
+	l := &listing{root: x.root, path: x.path, scope: scope, top: withSlash(filepath.ToSlash(x.path))}
 	if !x.sync(ctx, x.root, 1) {
 		return nil
 	}
@@ -162,10 +162,6 @@ func (x *indexer) file(f numbered) bool {
 	e := f.kept
 	if x.dead.Load() {
 		return false
-	}
-	if x.scope.hides(e.real, false) {
-		x.left++
-		return true
 	}
 	k := &known{version: e.version.Load(), age: x.age}
 	if old := x.current(x.root, e, x.age); old != nil && (old.text != nil || old.indexed) {

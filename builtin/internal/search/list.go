@@ -106,15 +106,15 @@ func (l *listing) close() {
 	}
 }
 
-// hides reports whether a file does not exist for this query.
-func (l *listing) hides(f file) bool {
+// hides reports whether an entry of a directory does not exist for this query.
+func (l *listing) hides(d *dir, e walk.Entry, kept *dirent) bool {
 	if l.scope.Hidden == nil {
 		return false
 	}
-	if f.kept != nil {
-		return l.scope.Hidden(f.kept.real, false)
+	if kept != nil {
+		return l.scope.Hidden(kept.real, e.Kind == walk.Dir)
 	}
-	return l.scope.Hidden(l.real(f.rel()), false)
+	return l.scope.Hidden(l.real(d.rel+e.Name), e.Kind == walk.Dir)
 }
 
 // troubles gathers what could not be read.
@@ -276,36 +276,49 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	return dirs
 }
 
-// chooses decides about one entry: globs before ignore files before types, as
-// in ripgrep. It remembers what ignore files leave out.
+// chooses decides about one entry, and remembers it if ignore files leave it out. What
+// does not exist for the query is in no listing, so nobody needs to ask again.
 func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
-	isDir := e.Kind == walk.Dir
-	if isDir && l.scope.Hidden != nil && l.scope.Hidden(l.real(d.rel+e.Name), true) {
+	chosen, omitted := l.judge(d, e, sel, ignored)
+	if !chosen && !omitted || l.hides(d, e, kept) {
 		return false
 	}
+	if omitted {
+		l.omit(d, e, kept)
+	}
+	return chosen
+}
+
+// judge says what becomes of an entry: globs before ignore files before types, as in
+// ripgrep.
+func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.Entry) bool) (chosen, omitted bool) {
+	isDir := e.Kind == walk.Dir
 	if sel.overrides != nil {
 		if v := sel.overrides.Match(isDir, l.names(d.rel+e.Name)...); v != ignore.None {
-			return v == ignore.Kept
+			return v == ignore.Kept, false
 		}
 	}
 	if !isDir && !sel.wants(e.Name) {
-		return false
+		return false, false
 	}
 	if sel.noIgnore || !ignored(e) {
-		return true
+		return true, false
 	}
-	rel := d.rel + e.Name
-	if isDir && sel.overrides != nil && sel.overrides.Leads(l.names(rel)...) {
-		return true
+	if isDir && sel.overrides != nil && sel.overrides.Leads(l.names(d.rel+e.Name)...) {
+		return true, false
 	}
+	return false, true
+}
+
+// omit remembers an entry that ignore files leave out.
+func (l *listing) omit(d *dir, e walk.Entry, kept *dirent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if isDir {
-		l.pruned = append(l.pruned, &dir{rel: rel + "/", kept: kept.dir()})
+	if e.Kind == walk.Dir {
+		l.pruned = append(l.pruned, &dir{rel: d.rel + e.Name + "/", kept: kept.dir()})
 	} else {
 		l.omitted = append(l.omitted, file{dir: d, name: e.Name, kept: kept})
 	}
-	return false
 }
 
 // names are the paths by which globs know an entry: relative to Path, and

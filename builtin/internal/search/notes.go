@@ -15,7 +15,7 @@ import (
 // were ignored as a whole are counted only when deep.
 func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, deep bool, wanted func(file) bool) (n int, more bool) {
 	count := func(f file) {
-		if wanted(f) && !l.hides(f) {
+		if wanted(f) {
 			n++
 		}
 	}

@@ -3,7 +3,6 @@ package search
 import (
 	"encoding/binary"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"toolhost/builtin/internal/search/glob"
@@ -15,41 +14,36 @@ type wanted struct {
 	names nameSet // the names of all that matches are in it
 }
 
-// paths are the real paths of a listing's files, one after the other in memory, and what
-// their names begin and end with: to look at all of them where they are takes many times
-// as long.
+// paths are the paths of a listing's files from the root, one after the other in memory,
+// and what their names begin and end with: to look at all of them where they are takes
+// many times as long.
 type paths struct {
 	all   string
 	ends  []uint32
-	top   int // the length of what leads to the root
 	names []nameEnds
 }
 
-// at returns the path of the file with that number, from the root and real. Nil paths
-// ask the file.
-func (p *paths) at(l *listing, i int) (rel, real string) {
+// at returns the path of the file with that number. Nil paths ask the file.
+func (p *paths) at(l *listing, i int) string {
 	if p == nil {
-		rel = l.files[i].rel()
-		return rel, l.real(rel)
+		return l.files[i].rel()
 	}
 	start := uint32(0)
 	if i > 0 {
 		start = p.ends[i-1]
 	}
-	real = p.all[start:p.ends[i]]
-	return real[p.top:], real
+	return p.all[start:p.ends[i]]
 }
 
 // paths packs the paths of a listing that will be used again, once.
 func (l *listing) paths() *paths {
-	if l.snapshot == nil || l.dates == nil || filepath.Separator != '/' {
+	if l.snapshot == nil || l.dates == nil {
 		return nil
 	}
 	l.snapshot.packing.Do(func() {
 		var all strings.Builder
-		p := &paths{ends: make([]uint32, len(l.files)), top: len(l.top), names: make([]nameEnds, len(l.files))}
+		p := &paths{ends: make([]uint32, len(l.files)), names: make([]nameEnds, len(l.files))}
 		for i, f := range l.files {
-			all.WriteString(l.top)
 			all.WriteString(f.rel())
 			p.ends[i] = uint32(all.Len())
 			p.names[i] = endsOf(f.name)

@@ -141,7 +141,8 @@ type Scope struct {
 	Path string
 	// Hidden tells which files and directories do not exist: they appear
 	// neither in results nor in counts nor in errors, and are never opened. It
-	// is called by several goroutines. Nil: everything exists.
+	// is called by several goroutines, and answers the same of a path each time.
+	// Nil: everything exists.
 	Hidden func(real string, dir bool) bool
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
 	// be others. Without one contents are neither kept nor used.

@@ -13,7 +13,7 @@ import (
 // stock is what is kept of the contents of a tree's files: trigrams of all, and
 // as much of themselves as the budget allows. A file is in it once, for all who
 // search the tree; what is hidden from one of them is left out when that one
-// asks (worker.file, listing.date), and is not read for the index on its behalf.
+// asks (listing.chooses), and is not read for the index on its behalf.
 // Everything needs the tree's mu.
 type stock struct {
 	// age counts how often the stock was emptied; what was read for an older

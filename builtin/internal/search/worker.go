@@ -45,9 +45,6 @@ func newWorker(s *search) *worker {
 // file searches one file and appends what it finds to the chunk.
 func (w *worker) file(f file, c *chunk) {
 	s := w.search
-	if s.list.hides(f) {
-		return
-	}
 	if s.list.stocked != 0 {
 		k := s.list.kept.current(s.list.root, f.kept, s.list.stocked)
 		if k == nil || !w.recall(f, k, c) {
