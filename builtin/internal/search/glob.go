@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -45,8 +43,7 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 		return nil, err
 	}
 	defer l.close()
-	relative := l.within(q.Path)
-	w := &wanted{match: func(rel string) bool { return want.Match(relative(rel)) }, names: newNameSet(want.NameEnds())}
+	w := newWanted(want, l.within(q.Path))
 	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), w)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -54,8 +51,10 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	r := &GlobResult{Total: total, TimedOut: limited.Err() != nil}
 	var text strings.Builder
 	for _, f := range found {
-		r.Paths = append(r.Paths, l.printed(f.file))
-		text.WriteString(printable(l.printed(f.file)) + "\n")
+		path := l.printed(f)
+		r.Paths = append(r.Paths, path)
+		text.WriteString(printable(path))
+		text.WriteByte('\n')
 	}
 	r.Text, r.Shown = validText(text.String()), len(found)
 	nothing := r.Total == 0 && !r.TimedOut
@@ -135,89 +134,58 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	return scope, nil
 }
 
-// dated is a file with the time of its last change.
-type dated struct {
-	file
-	mtime time.Time
-}
-
-// pick returns the newest files that match, at most limit unless that is 0,
-// and how many match; equal times go by path.
-func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (found []dated, total int) {
+// pick returns the newest files that match, at most limit unless that is 0, and how many
+// match; equal times go by path.
+func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (found []file, total int) {
 	paths := l.paths()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var next atomic.Int64
+	var all agedHeap
 	const size = 2048
 	work := func() {
-		own, matched := newest{limit: limit}, 0
+		var own agedHeap
+		matched := 0
 		for ctx.Err() == nil {
 			from := (int(next.Add(1)) - 1) * size
 			if from >= len(l.files) {
 				break
 			}
-			matched += l.date(from, min(from+size, len(l.files)), paths, want, &own)
+			matched += l.date(from, min(from+size, len(l.files)), paths, want, limit, &own)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		found, total = append(found, own.files...), total+matched
+		all, total = append(all, own...), total+matched
 	}
 	for range min(workers, (len(l.files)+size-1)/size) - 1 {
 		wg.Go(work)
 	}
 	work()
 	wg.Wait()
-	slices.SortFunc(found, newestFirst)
+	slices.SortFunc(all, aged.compare)
 	if limit > 0 {
-		found = found[:min(len(found), limit)]
+		all = all[:min(len(all), limit)]
+	}
+	found = make([]file, len(all))
+	for i, a := range all {
+		found[i] = l.files[a.number]
 	}
 	return found, total
 }
 
-// newest gathers the newest of many files, or all of them if limit is 0.
-type newest struct {
-	limit int
-	files []dated // sorted if limited
-}
-
-// add takes a file. Files come in path order, so of two of the same time the first
-// stays.
-func (n *newest) add(f dated) {
-	if n.limit == 0 {
-		n.files = append(n.files, f)
-		return
-	}
-	if k := len(n.files); k == n.limit {
-		if !f.mtime.After(n.files[k-1].mtime) {
-			return
-		}
-		n.files = n.files[:k-1]
-	}
-	i, _ := slices.BinarySearchFunc(n.files, f, newestFirst)
-	n.files = slices.Insert(n.files, i, f)
-}
-
-func newestFirst(a, b dated) int {
-	return cmp.Or(b.mtime.Compare(a.mtime), cmp.Compare(a.number, b.number))
-}
-
-// date adds those of the files from one number to another that match, and returns
-// how many do.
-func (l *listing) date(from, to int, paths *paths, want *wanted, into *newest) (n int) {
+// date adds those of the files from one number to another that match, or the newest of
+// them up to a limit, and returns how many match.
+func (l *listing) date(from, to int, paths *paths, want *wanted, limit int, into *agedHeap) (n int) {
 	for i := from; i < to; i++ {
-		if paths != nil && !want.names.has(paths.names[i]) {
+		if !want.has(l, paths, i) {
 			continue
 		}
-		f := l.files[i]
-		if !want.match(paths.at(l, i)) {
-			continue
-		}
-		mtime, err := l.dateOf(i, f)
+		date, err := l.dateOf(i)
 		switch {
 		case err != nil && !walk.IsGone(err):
-			l.troubles.add(l.printed(f), err)
+			l.troubles.add(l.printed(l.files[i]), err)
 		case err == nil:
-			into.add(dated{f, mtime})
+			into.add(aged{date, int32(i)}, limit)
 			n++
 		}
 	}
@@ -232,18 +200,26 @@ type dates struct {
 	at      []atomic.Int64
 }
 
-// dateOf is modified for the file with that number.
-func (l *listing) dateOf(i int, f file) (time.Time, error) {
-	if l.dates == nil {
-		return l.modified(f)
+// dateOf is when the file with that number was changed, in nanoseconds since 1970; the
+// error is walk.ErrNotRegular if it is no file.
+func (l *listing) dateOf(i int) (int64, error) {
+	if l.dates != nil {
+		if at := l.dates.at[i].Load(); at != 0 {
+			return at, nil
+		}
 	}
-	if at := l.dates.at[i].Load(); at != 0 {
-		return time.Unix(0, at), nil
-	}
+	f := l.files[i]
 	if k := l.sure(f); k != nil {
-		l.dates.at[i].Store(k.stamp.Change)
+		if l.dates != nil {
+			l.dates.at[i].Store(k.stamp.Change)
+		}
+		return k.stamp.Change, nil
 	}
-	return l.modified(f)
+	info, err := l.root.Stat(f.rel())
+	if err == nil && info.Kind != walk.File {
+		err = walk.ErrNotRegular
+	}
+	return info.Stamp.Change, err
 }
 
 // sure returns what is known of a file, if it surely holds.
@@ -256,19 +232,6 @@ func (l *listing) sure(f file) *known {
 		return nil
 	}
 	return k
-}
-
-// modified is when a file was changed; the error is walk.ErrNotRegular if it is
-// no file.
-func (l *listing) modified(f file) (time.Time, error) {
-	if k := l.sure(f); k != nil {
-		return k.modified()
-	}
-	info, err := l.root.Stat(f.rel())
-	if err == nil && info.Kind != walk.File {
-		err = walk.ErrNotRegular
-	}
-	return info.MTime, err
 }
 
 // comparePaths orders by path elements: a directory's files stand where its

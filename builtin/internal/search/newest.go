@@ -71,11 +71,9 @@ func (r *narrowed) takeNewest(most int) []uint64 {
 			case r.taken(i):
 			case r.dates[i] == 0:
 				set[w] |= word & -word
-			case len(newest) < most:
-				newest.push(aged{r.dates[i], i})
 			default:
-				more = true
-				newest.replace(aged{r.dates[i], i})
+				more = more || len(newest) == most
+				newest.add(aged{r.dates[i], i}, most)
 			}
 		}
 	}
@@ -91,6 +89,18 @@ func (r *narrowed) takeNewest(most int) []uint64 {
 
 // agedHeap holds the newest of many files, the oldest of them first.
 type agedHeap []aged
+
+// add takes a file, if it is among so many of the newest; 0: in any case, and in no order.
+func (h *agedHeap) add(a aged, most int) {
+	switch {
+	case most == 0:
+		*h = append(*h, a)
+	case len(*h) < most:
+		h.push(a)
+	default:
+		h.replace(a)
+	}
+}
 
 func (h *agedHeap) push(a aged) {
 	*h = append(*h, a)

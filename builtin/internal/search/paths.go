@@ -12,6 +12,25 @@ import (
 type wanted struct {
 	match func(rel string) bool
 	names nameSet // the names of all that matches are in it
+	named bool    // and of nothing else
+}
+
+// newWanted returns what a pattern asks for, of paths that are made relative to where it starts.
+func newWanted(p *fileName, relative func(rel string) string) *wanted {
+	ends := p.NameEnds()
+	whole := func(e glob.NameEnds) bool { return len(e.First) <= endBytes && len(e.Last) <= endBytes }
+	return &wanted{
+		match: func(rel string) bool { return p.Match(relative(rel)) },
+		names: newNameSet(ends), named: p.EndsDecide() && whole(ends[0]),
+	}
+}
+
+// has reports whether a file of a listing is wanted, of which paths may be nil.
+func (w *wanted) has(l *listing, paths *paths, i int) bool {
+	if paths == nil {
+		return w.match(l.files[i].rel())
+	}
+	return w.names.has(paths.names[i]) && (w.named || w.match(paths.at(i)))
 }
 
 // paths are the paths of a listing's files from the root, one after the other in memory,
@@ -23,11 +42,8 @@ type paths struct {
 	names []nameEnds
 }
 
-// at returns the path of the file with that number. Nil paths ask the file.
-func (p *paths) at(l *listing, i int) string {
-	if p == nil {
-		return l.files[i].rel()
-	}
+// at returns the path of the file with that number.
+func (p *paths) at(i int) string {
 	start := uint32(0)
 	if i > 0 {
 		start = p.ends[i-1]
@@ -55,12 +71,15 @@ func (l *listing) paths() *paths {
 	return l.snapshot.packed
 }
 
-// nameEnds are the first and the last eight bytes of a name, as numbers that compare at
-// once. Where the name is shorter there are zeros, which no name holds.
+// endBytes is how many bytes of an end are compared at once.
+const endBytes = 8
+
+// nameEnds are the first and the last bytes of a name, as numbers. Where the name is
+// shorter there are zeros, which no name holds.
 type nameEnds struct{ first, last uint64 }
 
 func endsOf(name string) (e nameEnds) {
-	var b [8]byte
+	var b [endBytes]byte
 	copy(b[:], name)
 	e.first = binary.LittleEndian.Uint64(b[:])
 	clear(b[:])
@@ -77,8 +96,8 @@ type nameSet []struct{ ends, mask nameEnds }
 func newNameSet(ends []glob.NameEnds) nameSet {
 	s := make(nameSet, len(ends))
 	for i, e := range ends {
-		first, last := e.First[:min(len(e.First), 8)], e.Last[max(0, len(e.Last)-8):]
-		ones := strings.Repeat("\xff", 8)
+		first, last := e.First[:min(len(e.First), endBytes)], e.Last[max(0, len(e.Last)-endBytes):]
+		ones := strings.Repeat("\xff", endBytes)
 		s[i].ends = nameEnds{endsOf(first).first, endsOf(last).last}
 		s[i].mask = nameEnds{endsOf(ones[:len(first)]).first, endsOf(ones[:len(last)]).last}
 	}

@@ -33,10 +33,14 @@ func TestNameSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := newNameSet(p.NameEnds())
+		named := newWanted(&fileName{p, text}, func(rel string) string { return rel }).named
 		for _, name := range []string{"a" + first, first + last, first + "a" + last, first + "bb", "b" + last, random(20) + "b"} {
 			in := set.has(endsOf(name))
 			if (p.Match(name) || p.Match("b/"+name)) && !in {
 				t.Errorf("%q matches %q, whose ends are not in %+v", text, name, p.NameEnds())
+			}
+			if named && name != "" && in != p.Match("b/"+name) {
+				t.Errorf("the ends of %q alone do not decide of %q", name, text)
 			}
 			if in && p.Simple() && len(first)+len(last) < 8 && len(name) > 8 && !p.Match("b/"+name) {
 				t.Errorf("%q does not match %q, whose ends are in %+v", text, name, p.NameEnds())

@@ -156,6 +156,9 @@ func (p *Pattern) NameEnds() []NameEnds {
 	return out
 }
 
+// EndsDecide reports whether every path whose last element has those ends matches.
+func (p *Pattern) EndsDecide() bool { return p.kind == baseSuffix || p.kind == basePrefix }
+
 // Dir returns the literal directory, without a slash at its end, in which
 // every match lies; "" when there is none.
 func (p *Pattern) Dir() string {
