@@ -40,6 +40,7 @@ type File struct {
 	home  *home
 	path  string // below the home
 	mark  string
+	moves bool // the file is its own mark until it is finished
 	shelf string
 	usage *usage // of the shelf
 
@@ -68,7 +69,7 @@ func (sh *Shelf) Create(name string) (*File, error) {
 // unknownSize makes room for the longest result there may be.
 const unknownSize = -1
 
-// create is Create for a result whose size, in bytes, may be known.
+// create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it is closed.
 func (sh *Shelf) create(name string, size int64) (*File, error) {
 	h, err := sh.store.open()
 	if err != nil {
@@ -91,18 +92,20 @@ func (sh *Shelf) create(name string, size int64) (*File, error) {
 
 func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 	cfg := sh.store.cfg
+	moves := size != unknownSize
 	if size == unknownSize || size > cfg.MaxOne {
 		size = cfg.MaxOne
 	}
 	shelf := h.shelfName(sh.principal)
 	u := sh.store.usageOf(shelf)
-	if err := h.makeRoom(shelf, u, cfg, size); err != nil {
-		return nil, err
+	if !u.hasRoom(size, cfg.Quota) {
+		if err := h.makeRoom(shelf, u, cfg, size); err != nil {
+			return nil, err
+		}
 	}
-	if u.take(1, cfg.Quota) == 0 {
+	if !u.enter(cfg.Quota) {
 		return nil, ErrQuota
 	}
-	u.give(1)
 	if err := h.root.MkdirAll(shelf, 0o700); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,7 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 		home:  h,
 		path:  filepath.Join(shelf, base),
 		mark:  filepath.Join(openName, h.owner, shelf+"."+base),
+		moves: moves,
 		shelf: shelf,
 		usage: u,
 	}
@@ -122,16 +126,20 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 // makeRoom has the oldest results of a shelf go until size bytes are free, as far as that goes, and measures what remains.
 func (h *home) makeRoom(shelf string, u *usage, cfg Config, size int64) error {
 	return h.locked(func() error {
-		return u.measure(func() (int64, error) { return h.evict(shelf, cfg.MaxAge, cfg.Quota-size) })
+		return u.measure(func() (remains, error) { return h.evict(shelf, cfg.MaxAge, cfg.Quota-size) })
 	})
 }
 
-// create makes the mark, then the file.
+// create makes the mark, then the file, unless they are one.
 func (f *File) create() error {
 	const exclusive = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	mark, err := f.home.root.OpenFile(f.mark, exclusive, 0o600)
 	if err != nil {
 		return err
+	}
+	if f.moves {
+		f.file = mark
+		return nil
 	}
 	if err := mark.Close(); err != nil {
 		return errors.Join(err, f.home.removeIfThere(f.mark))
@@ -242,7 +250,13 @@ func (f *File) Close() error {
 		return errors.Join(err, f.remove(err))
 	}
 	f.untrack()
-	return f.home.removeIfThere(f.mark)
+	if !f.moves {
+		return f.home.removeIfThere(f.mark)
+	}
+	if err := f.home.root.Rename(f.mark, f.path); err != nil {
+		return errors.Join(err, f.remove(err))
+	}
+	return nil
 }
 
 // Discard removes the file, finished or not: the result turned out not to be needed.

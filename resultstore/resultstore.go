@@ -77,7 +77,36 @@ type Store struct {
 type usage struct {
 	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
 	mu      sync.Mutex
-	bytes   int64
+	remains
+	measured time.Time
+}
+
+// remains is what is on a shelf.
+type remains struct {
+	bytes int64
+	files int
+}
+
+// measuredFor is how long a shelf with room is not measured again. What other processes put on it meanwhile is not counted: looking at
+// each of a thousand results takes longer than keeping one.
+const measuredFor = time.Second
+
+// hasRoom reports whether a shelf that was measured just now has room for one more result of so many bytes.
+func (u *usage) hasRoom(size, quota int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.bytes+size <= quota && u.files < maxResults && time.Since(u.measured) <= measuredFor
+}
+
+// enter counts one more result, unless the quota is used up.
+func (u *usage) enter(quota int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bytes >= quota {
+		return false
+	}
+	u.files++
+	return true
 }
 
 // take returns how many of n bytes, at most, may still be written within quota, and counts them.
@@ -97,13 +126,16 @@ func (u *usage) give(n int64) {
 }
 
 // measure takes over what find finds on disk.
-func (u *usage) measure(find func() (int64, error)) error {
+func (u *usage) measure(find func() (remains, error)) error {
 	u.writing.Lock()
 	defer u.writing.Unlock()
-	n, err := find()
+	found, err := find()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.bytes = n
+	u.remains = found
+	if u.measured = time.Now(); err != nil {
+		u.measured = time.Time{}
+	}
 	return err
 }
 
@@ -203,7 +235,8 @@ func (s *Store) reopen(lost *home) (*home, error) {
 //	SHELF/NAME             a result
 //
 // A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
-// the end, because the path of a task's output is told before the task ends.
+// the end, because the path of a task's output is told before the task ends. A result that is at hand as a whole is written where its
+// mark would stand, and renamed.
 type home struct {
 	dir   string // real path
 	root  *os.Root

@@ -94,35 +94,40 @@ func (h *home) removeIfThere(path string) error {
 }
 
 // evict removes from a shelf what is over its age and then the oldest until at most quota bytes and fewer than maxResults files remain;
-// a negative quota lifts both bounds. What is young, unfinished or cannot be removed stays, so more may remain: the bytes that do are
+// a negative quota lifts both bounds. What is young, unfinished or cannot be removed stays, so more may remain: what does is
 // returned. Callers hold the lock.
-func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (remaining int64, err error) {
+func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (left remains, err error) {
 	// Files first, marks second: a file that is listed and bears no mark then was finished before.
 	results, err := h.list(shelf)
 	if err != nil {
-		return 0, err
+		return remains{}, err
 	}
 	unfinished, err := h.unfinished()
 	if err != nil {
-		return 0, err
+		return remains{}, err
 	}
 	for _, r := range results {
-		remaining += r.size
+		left.bytes += r.size
 	}
-	files := len(results)
+	for path, size := range unfinished {
+		if strings.HasPrefix(path, shelf+"/") {
+			left.bytes += size // not 0 if the file is its own mark
+		}
+	}
+	left.files = len(results)
 	slices.SortFunc(results, func(a, b result) int { return a.time.Compare(b.time) })
 	for _, r := range results {
 		age := time.Since(r.time)
-		over := age > maxAge || quota >= 0 && (remaining > quota || files >= maxResults)
-		if !over || age < youngest || unfinished[filepath.ToSlash(r.path)] {
+		over := age > maxAge || quota >= 0 && (left.bytes > quota || left.files >= maxResults)
+		if !over || age < youngest {
 			continue
 		}
-		if h.removeIfThere(r.path) == nil {
-			remaining -= r.size
-			files--
+		if _, marked := unfinished[filepath.ToSlash(r.path)]; !marked && h.removeIfThere(r.path) == nil {
+			left.bytes -= r.size
+			left.files--
 		}
 	}
-	return remaining, nil
+	return left, nil
 }
 
 // list returns the files of a shelf, none when there is no such shelf.
@@ -143,9 +148,9 @@ func (h *home) list(shelf string) ([]result, error) {
 	return results, err
 }
 
-// unfinished returns the paths, with slashes, of the files that bear a mark of any owner.
-func (h *home) unfinished() (map[string]bool, error) {
-	marked := make(map[string]bool)
+// unfinished returns the paths, with slashes, of the files that bear a mark of any owner, and the sizes of the marks.
+func (h *home) unfinished() (map[string]int64, error) {
+	marked := make(map[string]int64)
 	owners, err := fs.ReadDir(h.root.FS(), openName)
 	for _, o := range owners {
 		if !o.IsDir() {
@@ -156,7 +161,9 @@ func (h *home) unfinished() (map[string]bool, error) {
 			return nil, err
 		}
 		for _, m := range marks {
-			marked[strings.Replace(m.Name(), ".", "/", 1)] = true
+			if info, err := m.Info(); err == nil { // an error: removed meanwhile
+				marked[strings.Replace(m.Name(), ".", "/", 1)] = info.Size()
+			}
 		}
 	}
 	return marked, err
