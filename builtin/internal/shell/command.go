@@ -122,7 +122,7 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 		return nil, err
 	}
 	run := &running{
-		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out, lastWord: s.lastWord,
+		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out,
 		timeout: orDefault(c.Timeout, r.cfg.Timeout),
 	}
 	run.progress(c.Output)

@@ -6,4 +6,13 @@ import "os"
 
 // unwatchedPipe returns a pipe. That its read end need not be watched saves
 // something on Linux only.
-func unwatchedPipe() (r, w *os.File, err error) { return os.Pipe() }
+func unwatchedPipe() (r, w *os.File, err error) {
+	if r, w, err = os.Pipe(); err != nil {
+		return nil, nil, err
+	}
+	if err := setBlocking(w); err != nil {
+		closeAll(r, w)
+		return nil, nil, err
+	}
+	return r, w, nil
+}

@@ -157,9 +157,6 @@ func (j *job) Kill() (int, error) {
 	return 0, err
 }
 
-// growPipe does nothing: Windows pipes have a fixed size.
-func growPipe(*os.File) {}
-
 // readNow reads what a pipe holds. Nobody has its other end here.
 func readNow(f *os.File, buf []byte) int {
 	n, _ := f.Read(buf)

@@ -39,8 +39,7 @@ type running struct {
 	out     *collector
 	stop    func() // ends the progress reports; may be called again
 
-	lastWord  <-chan struct{} // of the shell; nil: it has been heard
-	concluded bool            // the shell was ended then, for nothing else was left
+	concluded bool // the shell was ended then, for nothing else was left
 }
 
 // progress reports the last lines of the output to report when they changed.
@@ -74,18 +73,18 @@ func (run *running) progress(report func(string)) {
 // caller goes away (ctx) or the runner closes. If patience comes first, which may
 // be nil, the command goes on.
 func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending {
+	if run.shell.attend(run.timeout) && run.conclude() {
+		return returned
+	}
+	run.shell.listen(false)
 	timer := time.NewTimer(run.timeout - time.Since(run.begun))
 	defer timer.Stop()
 	why := goesOn
 	for why == goesOn {
 		select {
-		case <-run.lastWord:
-			run.lastWord = nil
-			var open bool
-			if open, run.concluded = run.shell.conclude(); open {
-				run.runner.part(run.shell.proc)
-			}
-			if run.concluded {
+		case <-run.shell.lastWord:
+			run.shell.lastWord = nil
+			if run.conclude() {
 				return returned
 			}
 		case <-run.shell.proc.Done():
@@ -102,6 +101,16 @@ func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending 
 	}
 	run.ask()
 	return why
+}
+
+// conclude ends the shell, which has said its last word, if nothing else is left of
+// the command, and reports whether that is so.
+func (run *running) conclude() bool {
+	var open bool
+	if open, run.concluded = run.shell.conclude(); open {
+		run.runner.part(run.shell.proc)
+	}
+	return run.concluded
 }
 
 // ask asks the command to end and gives it the grace time to do so. Bash itself
@@ -169,6 +178,10 @@ func (run *running) finish(why ending) (*Result, error) {
 // clear ends what is left of the command, takes the rest of its output, and returns
 // how many processes had to be ended.
 func (run *running) clear(why ending) (ended int, problem error) {
+	if run.concluded && run.shell.quiet != nil {
+		run.shell.takeRest()
+		return 0, nil
+	}
 	if run.concluded {
 		run.shell.pipe.SetReadDeadline(time.Now()) // nobody is left who could write more
 		<-run.shell.eof

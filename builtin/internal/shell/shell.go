@@ -30,13 +30,17 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc   Process
+	quiet  *quiet   // as long as it is set, nobody watches what follows, and both are nil
 	script *os.File // our end, over which the last word comes back
 	pipe   *os.File // read end of standard output and error
 	dir    *os.File // read end of the report
 
 	out      *collector
+	buf      []byte        // takes output
 	eof      chan struct{} // closed when no more output is read
 	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
+
+	listening bool // what it writes is taken as it comes
 
 	said []byte // what has been read of the report
 }
@@ -49,19 +53,15 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: newCollector(cfg, cfg.Spill), eof: make(chan struct{})}
-	var script, out, dir *os.File
-	defer func() { closeAll(script, out, dir) }()
-	var errs [3]error
-	s.script, script, errs[0] = scriptPipe()
-	s.pipe, out, errs[1] = os.Pipe()
-	s.dir, dir, errs[2] = unwatchedPipe()
-	if err := errors.Join(errs[:]...); err != nil {
+	s := &shell{out: newCollector(cfg, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{})}
+	script, out, err := s.open()
+	if err != nil {
 		s.close()
 		return nil, err
 	}
-	growPipe(s.pipe)
-	if err := setBlocking(script, out, dir); err != nil {
+	var dir *os.File
+	defer func() { closeAll(script, out, dir) }()
+	if s.dir, dir, err = unwatchedPipe(); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -75,18 +75,29 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
-	s.listen()
+	if _, ok := s.proc.(Concluder); !ok {
+		s.listen(false)
+	}
 	return s, nil
 }
 
-// listen takes what the shell will write, until it is closed. It begins before there
-// is a command: nobody waits then.
-func (s *shell) listen() {
+// listen takes what the shell will write, until it is closed, and waits for its last
+// word unless that has been heard. Only the first call does anything.
+func (s *shell) listen(heard bool) {
+	if s.listening {
+		return
+	}
+	s.listening = true
+	if s.quiet != nil {
+		s.script, s.pipe = s.quiet.watched()
+		s.quiet = nil
+	}
 	go s.collect()
-	if _, ok := s.proc.(Concluder); ok {
-		s.lastWord = make(chan struct{})
+	if _, ok := s.proc.(Concluder); ok && !heard {
+		said := make(chan struct{})
+		s.lastWord = said
 		go func() {
-			defer close(s.lastWord)
+			defer close(said)
 			s.script.Read(make([]byte, 1))
 		}()
 	}
@@ -96,28 +107,29 @@ func (s *shell) listen() {
 // then what is there.
 func (s *shell) collect() {
 	defer close(s.eof)
-	buf := make([]byte, readMin)
-	take := func(n int) {
-		s.out.Write(buf[:n])
-		if n == len(buf) && n < readMax {
-			buf = make([]byte, 4*n)
-		}
-	}
 	for {
-		n, err := s.pipe.Read(buf)
-		take(n)
+		n, err := s.pipe.Read(s.buf)
+		s.take(n)
 		if err == nil {
 			continue
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			for rest := restMax; rest > 0; rest -= n {
-				if n = readNow(s.pipe, buf); n == 0 {
+				if n = readNow(s.pipe, s.buf); n == 0 {
 					return
 				}
-				take(n)
+				s.take(n)
 			}
 		}
 		return
+	}
+}
+
+// take takes output that was read into the buffer, which grows with what comes.
+func (s *shell) take(n int) {
+	s.out.Write(s.buf[:n])
+	if n == len(s.buf) && n < readMax {
+		s.buf = make([]byte, 4*n)
 	}
 }
 
@@ -143,8 +155,16 @@ func (s *shell) waiting() bool {
 // send hands the shell its directory and script. The shell runs nothing before it
 // has read all of it.
 func (s *shell) send(dir, text string) error {
+	rest := message(dir, text)
+	if s.quiet != nil {
+		n, err := s.quiet.write(rest)
+		if rest = rest[n:]; err != nil || rest == "" {
+			return err
+		}
+		s.listen(false)
+	}
 	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
-	_, err := s.script.WriteString(message(dir, text))
+	_, err := s.script.WriteString(rest)
 	if _, ok := s.proc.(Concluder); !ok {
 		err = errors.Join(err, endOfScript(s.script))
 	}
@@ -160,6 +180,7 @@ func (s *shell) conclude() (open, ok bool) {
 			return files != plainFiles, true
 		}
 	}
+	s.listen(true)
 	s.goOn()
 	return false, false
 }
@@ -200,4 +221,10 @@ func (s *shell) discard() error {
 }
 
 // close closes the runner's ends of the pipes.
-func (s *shell) close() { closeAll(s.script, s.pipe, s.dir) }
+func (s *shell) close() {
+	closeAll(s.script, s.pipe, s.dir)
+	if s.quiet != nil {
+		s.quiet.close()
+		s.quiet = nil
+	}
+}

@@ -20,9 +20,6 @@ func becomeReaper() error { return nil }
 
 func leaderAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// growPipe does nothing: macOS sizes pipes by itself.
-func growPipe(*os.File) {}
-
 // zombie is SZOMB of <sys/proc.h>.
 const zombie = 5
 

@@ -41,13 +41,6 @@ func leaderAttr() *syscall.SysProcAttr {
 // takes twice as long.
 const pipeSize = 1 << 20
 
-// growPipe enlarges a pipe. Above the user's limit it stays as it is.
-func growPipe(f *os.File) {
-	if conn, err := f.SyscallConn(); err == nil {
-		conn.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
-	}
-}
-
 // processes reads the process table.
 func processes() ([]process, error) {
 	dir, err := os.Open("/proc")
