@@ -19,8 +19,8 @@
 // nothing is, and nothing descends from the shell, a sandbox ends it there and then
 // ([Concluder]), and the result goes out while the system still takes the shell
 // apart. If its command left anything open in it, the next one waits for that. For
-the first milliseconds the thread that handed over the command waits itself: to
-wake others would take longer than most commands run.
+// the first milliseconds the thread that handed over the command waits itself: to
+// wake others would take longer than most commands run.
 //
 // # Nothing survives
 //
