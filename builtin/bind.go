@@ -217,10 +217,12 @@ func whole(raw json.RawMessage) error {
 
 // coerce turns a string that spells a number, a boolean or a list into that value, where the schema wants one.
 func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, error) {
-	var text string
-	isText := json.Unmarshal(raw, &text) == nil && !isNull(raw)
-	value := raw
+	value, isText := raw, raw[0] == '"' // it was decoded as a member: nothing stands before it
 	if isText && want.Type != "string" {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return nil, err
+		}
 		value = json.RawMessage(strings.TrimSpace(text))
 	}
 	ok := false

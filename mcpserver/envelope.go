@@ -24,6 +24,10 @@ type envelope struct {
 	// Of a response to a request of ours.
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
+
+	// rest is the message without the arguments of a call, which are in arguments; the whole message if nothing was cut.
+	rest      []byte
+	arguments json.RawMessage
 }
 
 // modern reports whether a message is one of the era without sessions: its header or its _meta says so. That
@@ -56,7 +60,7 @@ func (f *fault) response() mcp.JSONRPCError {
 
 // openEnvelope reads the envelope of a message; the fault tells what is wrong with one that has none.
 func openEnvelope(message []byte) (m envelope, f *fault) {
-	err := json.Unmarshal(message, &m)
+	m, err := decodeEnvelope(message)
 	switch trimmed := bytes.TrimSpace(message); {
 	case !utf8.Valid(message): // decoding it would put other characters in their place
 		return m, &fault{id: usable(m.ID), code: mcp.PARSE_ERROR, text: "the message is not valid UTF-8"}
@@ -81,6 +85,20 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 		id: usable(loose.ID), code: mcp.INVALID_REQUEST,
 		text: "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects",
 	}
+}
+
+// decodeEnvelope decodes a message, but not the arguments of a call.
+func decodeEnvelope(message []byte) (m envelope, err error) {
+	if rest, arguments, ok := cutArguments(message); ok {
+		if json.Unmarshal(rest, &m) == nil && m.Method == methodCall {
+			m.rest, m.arguments = rest, arguments
+			return m, nil
+		}
+		m = envelope{}
+	}
+	err = json.Unmarshal(message, &m)
+	m.rest = message
+	return m, err
 }
 
 // largestID is the largest number that an id may be. Larger ones would come back changed, since the library and most clients

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,8 @@ func instructions(roots []string) string {
 type client struct {
 	who     auth.Identity
 	arrival *Arrival
+	// arguments are those of a call that the library was not shown; nil if it was.
+	arguments json.RawMessage
 	// notify sends a notification that belongs to the request, in order before its response.
 	notify func(ctx context.Context, method string, params map[string]any)
 	// acknowledged waits until the acknowledgement of the subscription with this id has been written.
@@ -98,10 +101,14 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if !ok || c.arrival == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
+	arguments := req.Params.RawArguments
+	if c.arguments != nil {
+		arguments = c.arguments
+	}
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
 	call := Request{
-		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, req.Params.RawArguments), Progress: progress(ctx, c, req.Params.Meta),
+		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c.arrival, req),
 	}

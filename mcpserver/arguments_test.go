@@ -1,0 +1,121 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// oddArguments are messages around the question what the arguments of a call are. cut is what is taken out; "" is nothing.
+var oddArguments = []struct{ message, cut string }{
+	{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`, `{"file_path":"a.txt"}`},
+	{" {\t\"params\" : { \"arguments\" : {\"file_path\" : \"a.txt\" } ,\"name\":\"Read\"},\"method\":\"tools/call\",\"id\":1,\"jsonrpc\":\"2.0\"}\r\n", `{"file_path" : "a.txt" }`},
+	{call(`"name":"Read","arguments":{}`), `{}`},
+	{call(`"name":"Read","arguments":{"file_path":"a\\\"}.txt","limit":1}`), `{"file_path":"a\\\"}.txt","limit":1}`},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt","file_path":"b.txt"}`), `{"file_path":"a.txt","file_path":"b.txt"}`},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt","limit":9007199254740993}`), `{"file_path":"a.txt","limit":9007199254740993}`},
+	{call(`"name":"Read","arguments":{"file_path":"\ud800"}`), `{"file_path":"\ud800"}`},
+	{call(`"name":"Read","arguments":{"file_path":{"arguments":[{"params":"]}"},null,true,-1.5]}}`), `{"file_path":{"arguments":[{"params":"]}"},null,true,-1.5]}}`},
+	{call(`"name":"Read","_meta":{"arguments":{"file_path":"b.txt"}},"arguments":{"file_path":"a.txt"}`), `{"file_path":"a.txt"}`},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"},"_meta":5`), ""}, // no envelope
+	{call(`"name":"Read","arguments":null`), ""},
+	{call(`"name":"Read"`), ""},
+	{call(`"name":"Read","arguments":[]`), ""},
+	{call(`"name":"Read","arguments":"{\"file_path\":\"a.txt\"}"`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"},"arguments":{"file_path":"b.txt"}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"},"Arguments":{"file_path":"b.txt"}`), ""},
+	{call(`"name":"Read","argument\u0073":{"file_path":"b.txt"},"arguments":{"file_path":"a.txt"}`), ""},
+	{call(`"name":"Read","argumentſ":{"file_path":"b.txt"},"arguments":{"file_path":"a.txt"}`), ""},
+	{call(`"name":"Read","ARGUMENTS":{"file_path":"a.txt"}`), ""},
+	{call(`"name":"Read","arguments":{"limit":1e400}`), ""},
+	{call(`"name":"Read","arguments":{"limit":` + strings.Repeat("9", 400) + `}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt",}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":[}}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"}}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a` + "\n" + `.txt"}`), ""},
+	{call(`"name":"Read","arguments":,{"file_path":"a.txt"}`), ""},
+	{call(`"name":"Read","arguments":{"file_path":"a.txt"}`) + "x", ""},
+	{`[` + call(`"name":"Read","arguments":{"file_path":"a.txt"}`) + `]`, ""},
+	{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{}},"params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`, ""},
+	{`{"jsonrpc":"2.0","id":1,"method":"tools/call","Params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`, ""},
+	{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, ""},
+	{`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`, ""},
+	{`{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"}}}`, `{"file_path":"a.txt"}`},
+	{``, ""}, {`{`, ""}, {`{}`, ""}, {`{"params":{"arguments":`, ""}, {`{"a"`, ""}, {`"params"`, ""},
+}
+
+func call(params string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`
+}
+
+func TestCutArguments(t *testing.T) {
+	same := sameAnswers(t)
+	for _, c := range oddArguments {
+		m, _ := decodeEnvelope([]byte(c.message))
+		if string(m.arguments) != c.cut {
+			t.Errorf("%.120q: cut %q, want %q", c.message, m.arguments, c.cut)
+		}
+		same(t, c.message)
+	}
+}
+
+// Whatever message comes, what is told of it and what it is answered with does not depend on whether its arguments were cut out.
+func FuzzArguments(f *testing.F) {
+	for _, c := range oddArguments {
+		f.Add(c.message)
+	}
+	same := sameAnswers(f)
+	f.Fuzz(func(t *testing.T, message string) { same(t, message) })
+}
+
+// sameAnswers returns a comparison of the two ways of a message: whole, and without its arguments.
+func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
+	h, _ := openHost(tb, map[string]string{"a.txt": "a\n", "b.txt": "b\n"}, harmless)
+	s, err := NewServer(h)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	answer := func(t *testing.T, m envelope, message []byte, arguments json.RawMessage) string {
+		cl := &client{who: Local(), arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
+		defer cl.arrival.Leave()
+		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	return func(t *testing.T, message string) {
+		var whole envelope
+		wholeErr := json.Unmarshal([]byte(message), &whole)
+		m, err := decodeEnvelope([]byte(message))
+		if (err == nil) != (wholeErr == nil) {
+			t.Fatalf("%.200q: %v, and whole %v", message, err, wholeErr)
+		}
+		if m.arguments == nil {
+			if string(m.rest) != message {
+				t.Fatalf("%.200q: nothing was cut, %.200q is left", message, m.rest)
+			}
+			return
+		}
+		rest, arguments := m.rest, m.arguments
+		m.rest, m.arguments = nil, nil
+		if !reflect.DeepEqual(m, whole) {
+			t.Errorf("%.200q: %+v, whole %+v", message, m, whole)
+		}
+		var seen mcp.CallToolRequest
+		if err := json.Unmarshal([]byte(message), &seen); err != nil || string(seen.Params.RawArguments) != string(arguments) {
+			t.Errorf("%.200q: %.200q was cut, the library sees %.200q: %v", message, arguments, seen.Params.RawArguments, err)
+		}
+		if _, f := openEnvelope([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
+			return // the library does not get it, or it is Glob or Grep, which may take long
+		}
+		if cut, want := answer(t, m, rest, arguments), answer(t, whole, []byte(message), nil); cut != want {
+			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
+		}
+	}
+}
