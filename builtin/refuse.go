@@ -29,10 +29,11 @@ var kernelStreams = regexp.MustCompile(`^/proc/(kcore|kmsg|vmcore|kpage[^/]*)$|^
 // refuseSpecial refuses before anything is opened: opening a device can already do something. It is a look
 // by name; what is opened then is looked at again.
 func refuseSpecial(path guard.Path) error {
-	if processSecrets.MatchString(path.Real()) {
+	inProc := strings.HasPrefix(path.Real(), "/proc/")
+	if inProc && processSecrets.MatchString(path.Real()) {
 		return fmt.Errorf("%s belongs to a running process and is not shown", path)
 	}
-	if kernelStreams.MatchString(path.Real()) {
+	if (inProc || strings.HasPrefix(path.Real(), "/sys/kernel/")) && kernelStreams.MatchString(path.Real()) {
 		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
 	}
 	info, err := os.Lstat(path.Real())

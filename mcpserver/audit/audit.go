@@ -94,9 +94,10 @@ type Log struct {
 	looked   uint64 // how many of them the last look came after
 	unready  error  // what it found
 	file     *os.File
-	regular  bool  // it is a file with a size, which can be locked and rotated
-	size     int64 // when last looked at
-	reserved int64 // bytes of reserved room not used yet
+	opened   os.FileInfo // of file, when it was opened
+	regular  bool        // it is a file with a size, which can be locked and rotated
+	size     int64       // when last looked at
+	reserved int64       // bytes of reserved room not used yet
 	failures uint64
 	closed   bool   // for good
 	torn     bool   // the last line was cut short: the next one begins anew
@@ -150,7 +151,7 @@ func (l *Log) open() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("audit log: %w", err), f.Close())
 	}
-	l.file, l.regular, l.size, l.reserved = f, info.Mode().IsRegular(), info.Size(), 0
+	l.file, l.opened, l.regular, l.size, l.reserved = f, info, info.Mode().IsRegular(), info.Size(), 0
 	return nil
 }
 
@@ -175,6 +176,9 @@ func (l *Log) Ready() error {
 }
 
 func (l *Log) ready() error {
+	if l.file != nil && l.regular && !l.closed && !l.moved() && l.reserved >= enough && !l.full(enough) {
+		return nil // without the lock: this says nothing of the moment of the record, for which it is taken, in either case
+	}
 	if err := l.enter(enough); err != nil {
 		return err
 	}
@@ -273,16 +277,15 @@ func (l *Log) leave() {
 // moved reports whether the path no longer names the open file, as after a rotation. It notes the file's size:
 // one that has shrunk was truncated by a program outside, which gave the reserved room back.
 func (l *Log) moved() bool {
-	open, err := l.file.Stat()
-	if err != nil {
+	named, err := os.Stat(l.cfg.Path)
+	if err != nil || !os.SameFile(l.opened, named) {
 		return true
 	}
-	if open.Size() < l.size {
+	if named.Size() < l.size {
 		l.reserved = 0
 	}
-	l.size = open.Size()
-	named, err := os.Stat(l.cfg.Path)
-	return err != nil || !os.SameFile(open, named)
+	l.size = named.Size()
+	return false
 }
 
 // full reports whether the file would grow beyond its bound.
