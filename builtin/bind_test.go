@@ -119,9 +119,12 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemasArePortable holds every tool's schema against what strict clients take.
+// TestSchemasArePortable holds every tool's schema against what strict clients take, and against the schema of schemas.
 func TestSchemasArePortable(t *testing.T) {
 	for _, d := range All() {
+		if _, err := d.Schema.CloneSchemas().Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+		}
 		raw, err := json.Marshal(d.Schema)
 		if err != nil {
 			t.Fatal(err)

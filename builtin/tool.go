@@ -149,9 +149,6 @@ func define[In any](t Tool[In]) (*Def, error) {
 	if t.Refine != nil {
 		t.Refine(schema)
 	}
-	if _, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
-		return nil, err
-	}
 	for name, slip := range t.Slips {
 		if schema.Properties[name] != nil || slip.Field != "" && schema.Properties[slip.Field] == nil {
 			return nil, fmt.Errorf("the slip %s is no slip, or for no field", name)
