@@ -17,6 +17,7 @@ type compiler struct {
 	bounds   []place // the same for deny and ask: additional directories too
 	home     place
 	real     map[string]string // resolved directories, to ask for each once
+	lost     map[string]bool   // of these, the ones that could not be resolved
 	warnings []string
 }
 
@@ -290,14 +291,20 @@ func (c *compiler) resolved(name string) string {
 	if real, ok := c.real[name]; ok {
 		return real
 	}
-	real := name
-	parent := c.resolved(parentDir(name))
-	joined := parent + "/" + path.Base(name)
-	if at, _, err := followLinks(unslashed(joined)); err == nil {
-		real = slashed(at)
+	parent, base := c.resolved(parentDir(name)), path.Base(name)
+	var at string
+	var err error
+	if parent == "" || c.lost[parentDir(name)] { // there may be links in it
+		at, _, err = followLinks(unslashed(parent + "/" + base))
+	} else {
+		at, _, err = followFrom(unslashed(parent), base)
 	}
-	c.real[name] = real
-	return real
+	if err != nil {
+		c.real[name], c.lost[name] = name, true
+		return name
+	}
+	c.real[name] = slashed(at)
+	return c.real[name]
 }
 
 func parentDir(name string) string { return name[:strings.LastIndexByte(name, '/')] }

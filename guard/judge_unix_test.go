@@ -417,7 +417,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 
 func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
-	c := &compiler{home: place{ws, ws}, roots: []place{{ws, ws}}, bounds: []place{{ws, ws}}, real: map[string]string{}}
+	c := &compiler{home: place{ws, ws}, roots: []place{{ws, ws}}, bounds: []place{{ws, ws}}, real: map[string]string{}, lost: map[string]bool{}}
 	l := c.compile(Deny, rules(ws, "deny Read(Secrets/**)\ndeny Read(*.PEM)\ndeny Read(stra\u00dfe)").Deny, folded)
 	for _, name := range []string{"secrets/x", "SECRETS/X", "\u017fecrets/x", "a.pem", "a.PEM", "STRASSE", "sec\u200crets/x"} {
 		path := filepath.Join(ws, name)

@@ -96,7 +96,7 @@ func New(cfg Config) (*Policy, error) {
 			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
 		}
 	}
-	c := &compiler{real: map[string]string{}}
+	c := &compiler{real: map[string]string{}, lost: map[string]bool{}}
 	if cfg.Home != "" {
 		c.home = c.place(cfg.Home)
 	}
