@@ -224,10 +224,14 @@ func (c *commandRules) allows(s command.Simple) *rule {
 		}
 		return c.naming(s.Text)
 	}
-	if r := c.text(s.Text); r != nil {
-		return r
+	r := c.text(s.Text)
+	if r == nil {
+		r = c.text(s.Source)
 	}
-	return c.text(s.Source)
+	if r != nil && s.Deletes() && !strings.Contains(r.spec, "-delete") {
+		return nil // find * is meant for looking
+	}
+	return r
 }
 
 // An operand is a word that is no option.

@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An Analysis is what a command text may run, read and write.
 type Analysis struct {
@@ -136,6 +139,11 @@ func (c Simple) Forms() []string {
 		forms = append(forms, c.Source)
 	}
 	return forms
+}
+
+// Deletes reports whether the command is a find that removes what it finds.
+func (c Simple) Deletes() bool {
+	return oneOf(c.Name, "find gfind bfs") && slices.ContainsFunc(c.Args, func(w Word) bool { return w.Text == "-delete" })
 }
 
 // Interprets reports whether all that is undecidable about the command is that

@@ -27,9 +27,19 @@ func launcherOf(name string) launcher {
 	case "rsync":
 		return launcher{spec{permute: true, open: true}, "e rsh rsync-path", ""}
 	case "npx", "bunx", "pnpx", "npm", "pnpm", "yarn":
-		return launcher{spec{permute: true, open: true}, "c call script-shell node-options shell-mode", ""}
-	case "cargo", "hg":
+		return launcher{spec{permute: true, open: true}, "c call script-shell node-options shell-mode", "--userconfig --globalconfig --viewer --editor --git="}
+	case "cargo":
+		return launcher{spec{permute: true, open: true}, "config", rustLinkers}
+	case "hg":
 		return launcher{spec{permute: true, open: true}, "config", ""}
+	case "ssh":
+		return launcher{spec{short: "B:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:", permute: true, open: true}, "F I", ""}
+	case "scp", "sftp":
+		return launcher{spec{short: "c:D:F:i:J:l:o:P:S:X:b:B:R:s:", permute: true, open: true}, "F S D", ""}
+	case "man":
+		return launcher{spec{permute: true, open: true}, "P pager H html C config-file preprocessor t troff p", ""}
+	case "pandoc":
+		return launcher{spec{short: "f:t:r:w:o:F:L:V:M:d:H:B:A:T:c:", permute: true, open: true}, "F filter L lua-filter pdf-engine d defaults", ""}
 	case "wget":
 		return launcher{spec{short: "O:o:P:", permute: true, open: true}, "e execute use-askpass config", ""}
 	case "curl":
@@ -77,7 +87,17 @@ func launcherOf(name string) launcher {
 	case "pdflatex", "xelatex", "lualatex", "latexmk", "tex", "latex", "pdftex", "xetex", "luatex", "lualatex-dev":
 		return launcher{words: "-sh --sh -enable-write18 --enable-write18 -e -lua --lua"}
 	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc", "lxc", "incus":
-		return launcher{words: "run exec create debug attach"}
+		return launcher{words: "run exec create debug attach --kubeconfig --host -H --context --config"}
+	case "helm":
+		return launcher{words: "plugin --kubeconfig --post-renderer"}
+	case "rustc":
+		return launcher{words: rustLinkers}
+	case "java":
+		return launcher{words: "-XX:OnError= -XX:OnOutOfMemoryError= -agentpath: -agentlib:"}
+	case "gpg", "gpg2":
+		return launcher{words: "--photo-viewer --exec-path --agent-program --dirmngr-program --pinentry-program --options --homedir"}
+	case "mypy", "pip", "pip3":
+		return launcher{words: "--python --editor"}
 	case "nix":
 		return launcher{words: "run shell develop -c --command"}
 	case "ip":
@@ -86,11 +106,31 @@ func launcherOf(name string) launcher {
 	return launcher{}
 }
 
+// rustLinkers are the options of the Rust compiler that name the linker.
+const rustLinkers = "-Clinker= linker= --codegen=linker="
+
+// setsUp reports whether a word of the command sets what it, or its next call, runs.
+func (c Simple) setsUp(i int) bool {
+	text := c.Args[i].Text
+	switch c.Name {
+	case "go":
+		return strings.Contains(text, "-extld") || text == "-w" && i > 1 && c.Args[1].Text == "env"
+	case "gh":
+		return i == 1 && oneOf(text, "alias extension extensions ext codespace cs") || i == 2 && text == "set" && c.Args[1].Text == "config"
+	case "aws":
+		return strings.Contains(text, "credential_process")
+	case "ssh", "scp", "sftp": // -o ProxyCommand=x, in any case of letters
+		text = strings.ToLower(text)
+		return (strings.HasPrefix(text, "-o") || c.Args[i-1].Text == "-o") && (strings.Contains(text, "command") || strings.Contains(text, "include") || strings.Contains(text, "provider"))
+	}
+	return false
+}
+
 // launches makes a command undecidable that is told to start another program,
 // in a way this package does not look through.
 func (w *walker) launches(c Simple) {
 	l := launcherOf(c.Name)
-	if l.launch == "" && l.words == "" {
+	if l.launch == "" && l.words == "" && !oneOf(c.Name, "gh aws") {
 		return
 	}
 	for i, word := range c.Args[1:] {
@@ -99,7 +139,7 @@ func (w *walker) launches(c Simple) {
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
 		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && word.Text != "" && word.Text[0] != '-' && strings.ContainsAny(word.Text, "IF"),
-			namesLaunch(word.Text, l.words),
+			namesLaunch(word.Text, l.words), c.setsUp(i + 1),
 			l.words != "" && strings.ContainsAny(word.Text, "`$") && oneOf(c.Name, "make gmake"):
 			w.undecided(true, c.Name+" starts a program that its words name: "+word.Text)
 			return

@@ -35,6 +35,8 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		w.sed(c)
 	case "awk", "gawk", "mawk", "nawk", "original-awk":
 		w.awk(c)
+	case "watch":
+		w.watch(c)
 	case "tee":
 		_, writes := c.Paths()
 		w.out.Writes = append(w.out.Writes, writes...)
@@ -62,6 +64,7 @@ func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
 		return
 	case startsCommands(c.Name):
 		w.undecided(true, c.Name+" "+startsOthers)
+		w.launches(c)
 		return
 	}
 	if starts := runner(c); len(starts) > 0 {
@@ -90,7 +93,7 @@ func isInterpreter(name string) bool {
 // in a way that this package does not look through, or to let a person do so.
 func startsCommands(name string) bool {
 	switch name {
-	case "ssh", "scp", "sftp", "mosh", "su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "systemd-run", "script", "watch", "at", "batch", "crontab",
+	case "ssh", "scp", "sftp", "mosh", "su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "systemd-run", "script", "at", "batch", "crontab",
 		"parallel", "entr", "screen", "tmux", "strace", "ltrace", "perf", "valgrind", "proot", "fakeroot", "catchsegv", "torify", "torsocks", "proxychains", "proxychains4",
 		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "less", "more", "most", "man", "info", "ld.so",
 		"nix-shell", "firejail", "bwrap", "setpriv", "start-stop-daemon", "daemonize", "socat", "ncat", "nc", "watchexec", "nodemon", "concurrently",

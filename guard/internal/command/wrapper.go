@@ -173,6 +173,31 @@ func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 	return true
 }
 
+// watchSpec lists the options of procps 4.
+var watchSpec = spec{short: "bcCd::eEfgn:pq:rs:tvwx", long: "beep color no-color differences:: errexit chgexit follow interval: precise equexit: no-rerun shotsdir: no-title no-wrap exec help version"}
+
+// watch runs its words as the text of a shell, time and again.
+func (w *walker) watch(c Simple) {
+	p := watchSpec.parse(c.Args)
+	if p.unsure != "" {
+		w.undecided(true, c.Name+": "+p.unsure)
+		return
+	}
+	if len(p.operands) == 0 {
+		return
+	}
+	w.out.Commands[w.current].transparent = true
+	script := Word{Text: join(p.operands), Static: true}
+	for _, word := range p.operands {
+		script.Static = script.Static && word.Static && !word.Home
+	}
+	if p.has("x exec") {
+		w.inner(c.Name, p.operands, nil, nil)
+		return
+	}
+	w.textOf(c.Name, script, true, nil)
+}
+
 // flock runs `flock FILE -c SCRIPT` by a shell; any other form is a plain
 // wrapper.
 func (w *walker) flock(p parsed, inner []Word) bool {
