@@ -24,14 +24,16 @@ type session struct {
 	fixed   []source // all but the managed files, whose number varies
 	managed []source // the managed files, as listed last
 	files   map[string]*file
-	order   []*file // highest precedence first
-	asked   int     // how many of them are listed; the others have vanished
+	dirs    map[string]*directory // that sources lie in
+	order   []*file               // highest precedence first
+	asked   int                   // how many of them are listed; the others have vanished
 	trust   *trustStore
 	store   stamp     // of the trust store
 	notice  []Warning // about the trust store
 	remarks []Warning // about the session itself
 	errs    []error   // what is wrong with cfg
 	begun   bool      // the first reading is done: the server runs
+	reading uint64    // counts the readings
 	// due is when the passage of time alone will change the settings; zero: never.
 	due time.Time
 	now func() time.Time
@@ -48,6 +50,7 @@ type session struct {
 // file is one source and what the readings so far have found in it.
 type file struct {
 	source
+	dir   *directory
 	stamp stamp
 	text  []byte
 	// layer is what is in force of the file; nil while err is set.
@@ -61,7 +64,7 @@ type file struct {
 }
 
 func newSession(cfg Config) *session {
-	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, now: time.Now, trust: &trustStore{},
+	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
 		listed: map[string][]string{}, dropIns: dropIns, regular: readRegular}
 	if err := cfg.check(); err != nil {
 		s.errs = []error{err}
@@ -104,6 +107,7 @@ func (cfg Config) check() error {
 // nothing has changed since the last time.
 func (s *session) read() *Settings {
 	now := s.now()
+	s.reading++
 	s.due, s.hit = time.Time{}, false
 	defer func() { s.short = s.hit }()
 	changed := s.arrange() || !s.begun
@@ -134,7 +138,7 @@ func (s *session) arrange() (changed bool) {
 	for _, src := range listed {
 		f := s.files[src.file]
 		if f == nil {
-			f = &file{source: src}
+			f = &file{source: src, dir: s.directory(filepath.Dir(src.file))}
 			s.files[src.file] = f
 		}
 		order = append(order, f)
@@ -157,6 +161,10 @@ func (s *session) arrange() (changed bool) {
 
 // list is dropIns that answers a shortage with what was there the last time.
 func (s *session) list(dir string) ([]string, error) {
+	if s.directory(filepath.Dir(dir)).stillAbsent(s.reading) {
+		s.listed[dir] = nil
+		return nil, fs.ErrNotExist
+	}
 	names, err := s.dropIns(dir)
 	if last, known := s.listed[dir]; known && isShortage(err) {
 		s.wants(dir, err)
@@ -179,10 +187,19 @@ func (s *session) wants(path string, err error) {
 // look reads one file if it may have changed, and reports whether what is in
 // force of it has.
 func (s *session) look(f *file, now time.Time) bool {
-	seen, err := takeStamp(f.file, now)
+	var seen stamp
+	var err error
+	if f.dir.stillAbsent(s.reading) {
+		seen, err = absentStamp(now), fs.ErrNotExist
+	} else {
+		seen, err = takeStamp(f.file, now)
+	}
 	waiting := !f.gone.IsZero()
 	if f.stamp.proves(seen) && !waiting {
 		return false
+	}
+	if absent(err) {
+		f.dir.look(s.reading)
 	}
 	first := f.stamp.at.IsZero()
 	f.stamp = seen

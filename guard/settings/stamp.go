@@ -26,11 +26,48 @@ func takeStamp(file string, now time.Time) (stamp, error) {
 	s := stamp{info: info, at: now}
 	switch {
 	case absent(err):
-		s.info, s.err = nil, "absent" // most files are, before every call: no text is made of it
+		s = absentStamp(now)
 	case err != nil:
 		s.info, s.err = nil, err.Error()
 	}
 	return s, err
+}
+
+// absentStamp is the stamp of a file that is not there. Most are not, before every call: no text is made of the error.
+func absentStamp(now time.Time) stamp { return stamp{err: "absent", at: now} }
+
+// A directory is one that sources lie in. While it is absent so are they, and one look at it does for all of them.
+type directory struct {
+	path   string
+	absent bool
+	looked uint64 // the reading in which that was seen
+}
+
+// directory returns the one entry of a directory.
+func (s *session) directory(path string) *directory {
+	d := s.dirs[path]
+	if d == nil {
+		d = &directory{path: path}
+		s.dirs[path] = d
+	}
+	return d
+}
+
+// look sees once in a reading whether the directory is absent.
+func (d *directory) look(reading uint64) {
+	if d.looked != reading {
+		_, err := os.Stat(d.path)
+		d.absent, d.looked = absent(err), reading
+	}
+}
+
+// stillAbsent reports whether a directory that was absent is so in this reading. Of one that was there it says nothing, and looks at
+// nothing: its files may be.
+func (d *directory) stillAbsent(reading uint64) bool {
+	if d.absent {
+		d.look(reading)
+	}
+	return d.absent
 }
 
 // proves reports whether a file with stamp now must hold what it held at s.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,43 @@ func TestReloadSeesEachEdit(t *testing.T) {
 	}
 	if w.Reload() != w.Current() {
 		t.Error("nothing changed, yet the settings are new")
+	}
+}
+
+// A directory of sources that was absent is not looked into; the first Reload after it has come, by one rename, sees what is in it.
+func TestReloadSeesNewDirectories(t *testing.T) {
+	denied := func(s *Settings, want string) bool { // beside what a file in the workspace said before, which stays in force
+		return strings.HasPrefix(texts(s.Deny)+",", want+",")
+	}
+	for _, file := range allSources {
+		p := newPlace(t)
+		top := filepath.Dir(file)
+		if file == dropInA || file == dropInB {
+			top = filepath.Dir(top)
+		}
+		w, err := Watch(p.cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			w.Reload()
+			want := fmt.Sprint("deny", i)
+			p.write(file, rules("", want))
+			if now := w.Reload(); !denied(now, want) {
+				t.Errorf("%s, made %d times: deny %q, want %q", file, i+1, texts(now.Deny), want)
+			}
+			if err := os.Rename(p.path(top), p.path(fmt.Sprint("away", i))); err != nil {
+				t.Fatal(err)
+			}
+			w.Reload()
+			if err := os.Rename(p.path(fmt.Sprint("away", i)), p.path(top)); err != nil {
+				t.Fatal(err)
+			}
+			if now := w.Reload(); !denied(now, want) {
+				t.Errorf("%s, back again: deny %q, want %q", file, texts(now.Deny), want)
+			}
+			p.remove(top)
+		}
 	}
 }
 
