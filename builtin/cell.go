@@ -246,7 +246,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 		}
 	}
 	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: slices.Concat(os.Environ(), env, c.box.Env()),
+		Start: c.spawn, Env: append(os.Environ(), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.box.Close())
@@ -294,7 +294,8 @@ func (c *cell) current(policy *guard.Policy) bool {
 	}
 	now := policy.SandboxPaths()
 	c.looked = time.Now()
-	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) {
+	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) ||
+		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {
 		return false
 	}
 	var fresh []string

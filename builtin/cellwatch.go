@@ -71,7 +71,7 @@ func (cs *cells) survey(c *cell, dir string) {
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
-			case c.policy.Hidden(path, e.IsDir()):
+			case c.policy.Withheld(path, e.IsDir()):
 				cs.cover(c, path, false)
 			case e.IsDir() && e.Name() != ".git": // what git keeps is called as git wants
 				dirs = append(dirs, path)
@@ -93,7 +93,7 @@ func (cs *cells) appeared(c *cell, path string, deep bool) {
 	if err != nil {
 		return
 	}
-	if cs.knows(c, path, info) || c.policy.Hidden(path, info.IsDir()) {
+	if cs.knows(c, path, info) || c.policy.Withheld(path, info.IsDir()) {
 		cs.cover(c, path, true)
 	} else if deep && info.IsDir() && filepath.Base(path) != ".git" {
 		cs.survey(c, path)

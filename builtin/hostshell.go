@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"errors"
+	"strings"
 	"sync"
 
 	"toolhost/builtin/internal/shell"
@@ -9,32 +11,42 @@ import (
 // A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where
 // nothing contains any: what it keeps ready would else be some processes that nobody needs.
 type hostShell struct {
-	mu     sync.Mutex
-	runner *shell.Runner
-	closed bool
+	mu      sync.Mutex
+	runners map[string]*shell.Runner // by the environment that the settings ask for, which few sessions change
+	closed  bool
 }
 
-func (h *hostShell) get() (*shell.Runner, error) {
+// get returns what runs commands with an environment of the settings.
+func (h *hostShell) get(env []string) (*shell.Runner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, shell.ErrClosed
 	}
-	var err error
-	if h.runner == nil {
-		h.runner, err = shell.New(shell.Config{})
+	key := strings.Join(env, "\x00")
+	if r := h.runners[key]; r != nil {
+		return r, nil
 	}
-	return h.runner, err
+	r, err := shell.New(shell.Config{Set: env})
+	if err != nil {
+		return nil, err
+	}
+	if h.runners == nil {
+		h.runners = map[string]*shell.Runner{}
+	}
+	h.runners[key] = r
+	return r, nil
 }
 
 func (h *hostShell) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	if h.runner == nil {
-		return nil
+	var errs []error
+	for _, r := range h.runners {
+		errs = append(errs, r.Close())
 	}
-	return h.runner.Close()
+	return errors.Join(errs...)
 }
 
 // work is what must end before something closes, and must not begin after.

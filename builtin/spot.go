@@ -25,11 +25,11 @@ type spot struct {
 func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 	switch {
 	case !env.Policy.Containment().Writes:
-		return onHost(env.Box, "")
+		return onHost(env, "")
 	case in.Unsandboxed:
-		return onHost(env.Box, "The command ran outside the sandbox, as it was allowed to.")
+		return onHost(env, "The command ran outside the sandbox, as it was allowed to.")
 	case env.Policy.Excluded(in.Command):
-		return onHost(env.Box, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
+		return onHost(env, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
 	}
 	c, err := env.Box.cells.enter(ctx, env.Principal, env.Policy)
 	if err != nil {
@@ -47,9 +47,9 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 }
 
 // onHost is the place of a command that nothing contains; the excuse tells why, where it could be contained.
-func onHost(box *Toolbox, excuse string) (spot, error) {
-	runner, err := box.shell.get()
-	return spot{runner: runner, box: box, excuse: excuse, leave: func() {}}, err
+func onHost(env *Env, excuse string) (spot, error) {
+	runner, err := env.Box.shell.get(env.Policy.Environment())
+	return spot{runner: runner, box: env.Box, excuse: excuse, leave: func() {}}, err
 }
 
 // settler notes what a command must not leave behind, and returns what takes it away again and says so: a

@@ -143,7 +143,7 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 		}
 	}
 	if !policy.Containment().Writes {
-		_, err := b.shell.get()
+		_, err := b.shell.get(policy.Environment())
 		return err
 	}
 	if b.cells.has(principal) {

@@ -232,7 +232,9 @@ func (l *line) containable() {
 		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
-	if k.containment().Denies && !l.excluded || !k.deny.hasPaths() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+	// What the settings of the sandbox deny, they deny to what runs in it.
+	denies := k.deny.hasPaths() || k.files.any() && !l.excluded
+	if k.containment().Denies && !l.excluded || !denies || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
 	why := k.containment().Why

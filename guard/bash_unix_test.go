@@ -296,6 +296,11 @@ func TestJudgeBash(t *testing.T) {
 	}
 }
 
+func withholding(s *settings.Sandbox) {
+	s.OnUnavailable = settings.OnFailureDeny
+	s.Filesystem.DenyRead = []settings.Entry{{Text: "~/notes"}}
+}
+
 // excluding takes a command out of the sandbox.
 func excluding(text string) func(*settings.Sandbox) {
 	return func(s *settings.Sandbox) {
@@ -359,6 +364,8 @@ func TestContainment(t *testing.T) {
 		{why: "nothing, deny and allow", rules: "deny Read(.env)\nallow Bash", command: "make", hold: uncontained, want: Deny, rule: RuleContainment},
 		{why: "nothing, deny, asked by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAsk }, want: Ask, rule: RuleContainment},
 		{why: "nothing, deny, allowed by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAllow }, want: Allow},
+		{why: "nothing, denyRead", command: "make", hold: uncontained, change: withholding, want: Deny, rule: RuleContainment},
+		{why: "contained, denyRead", command: "make", hold: contained, change: withholding, want: Allow},
 		{why: "nothing, but needed", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.FailIfUnavailable = true }, want: Deny, rule: RuleContainment},
 		{why: "excluded", command: "docker ps", hold: contained, change: excluding("docker"), want: Ask, rule: "mode acceptEdits"},
 		{why: "excluded, allowed", rules: "allow Bash", command: "docker ps", hold: contained, change: excluding("docker *"), want: Allow, rule: "Bash"},

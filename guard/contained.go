@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"toolhost/guard/internal/command"
@@ -53,8 +54,18 @@ func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core
 // is none.
 func (p *Policy) Scratch() string { return p.core.scratch }
 
-// DeniesFiles reports whether any rule denies reading or writing files.
-func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() }
+// DeniesFiles reports whether any rule denies reading or writing files, or the
+// settings of the sandbox deny commands some.
+func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() || p.core.files.any() }
+
+// Withheld reports whether commands must not see the file or directory at real:
+// [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
+func (p *Policy) Withheld(real string, dir bool) bool {
+	return p.Hidden(real, dir) || p.core.files.withholds(real, dir)
+}
+
+// Environment returns the variables, as NAME=value, that the settings give commands.
+func (p *Policy) Environment() []string { return p.core.environment }
 
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
@@ -74,9 +85,25 @@ func (p *Policy) Network() Network {
 	if n.PublishPorts != nil {
 		publish = *n.PublishPorts
 	}
-	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.domains...), Sockets: texts(n.AllowUnixSockets), Publish: publish,
+	sockets := texts(n.AllowUnixSockets)
+	if n.AllowAllUnixSockets {
+		sockets = topDirectories()
 	}
+	return Network{
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.domains...), Sockets: sockets, Publish: publish,
+	}
+}
+
+// topDirectories returns the directories that all Unix sockets with a name lie in.
+func topDirectories() []string {
+	var out []string
+	entries, _ := os.ReadDir("/") // where there are none, no socket is opened
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, "/"+e.Name())
+		}
+	}
+	return out
 }
 
 func texts(entries []settings.Entry) []string {

@@ -75,6 +75,8 @@ type core struct {
 	excluded         *commandRules // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
+	files            commandFiles
+	environment      []string // of commands: env of the settings
 	containment      func() Containment
 	broken           []error
 	warnings         []string
@@ -121,6 +123,11 @@ func New(cfg Config) (*Policy, error) {
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
 	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
+	k.files = c.commandFiles(set.Sandbox.Filesystem, tight)
+	for name, value := range set.Env {
+		k.environment = append(k.environment, name+"="+value)
+	}
+	slices.Sort(k.environment)
 	k.mask(c, cfg, tight)
 	k.blind = k.deny.tools["Read"] != nil
 	for _, w := range set.Warnings {

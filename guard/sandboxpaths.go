@@ -12,18 +12,20 @@ import (
 // sandbox can hold. Patterns hold for what exists; [Policy.Hidden] tells of a
 // file that appears later.
 type SandboxPaths struct {
-	// Writable are the directories of the boundary.
+	// Writable are the directories of the boundary, and what sandbox.filesystem.allowWrite names.
 	Writable []string
 	// ReadOnly are files and directories in them that stay as they are: what
-	// Edit rules deny, protected paths, settings files. Settings files are listed
+	// Edit rules and sandbox.filesystem.denyWrite deny, protected paths, settings files. Settings files are listed
 	// even if absent.
 	ReadOnly []string
-	// Denied are the files and directories that Read rules deny. Those a rule
-	// names without a wildcard are listed even if absent.
+	// Denied are the files and directories that Read rules and
+	// sandbox.filesystem.denyRead deny. Those that are
+	// named without a wildcard are listed even if absent.
 	Denied []string
-	// Masked are the host's state and the home directory's secrets.
+	// Masked are the host's state, the home directory's secrets, and what denyRead
+	// denies but for a part.
 	Masked []string
-	// Shown are what this caller may read in Masked.
+	// Shown are what this caller, or any command, may read in Masked.
 	Shown []string
 }
 
@@ -33,7 +35,9 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	k := p.core
 	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
 	c.Denied = k.others()
-	for _, dir := range c.Writable {
+	bounds := c.Writable
+	k.files.widen(&c)
+	for _, dir := range bounds {
 		if dir == k.scratch {
 			continue // large, and all of it the caller's own
 		}
@@ -55,7 +59,8 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 			c.Shown = append(c.Shown, unslashed(name))
 		}
 	}
-	for _, list := range []*[]string{&c.ReadOnly, &c.Denied, &c.Masked, &c.Shown} {
+	k.files.withhold(&c, k.scratch)
+	for _, list := range []*[]string{&c.Writable, &c.ReadOnly, &c.Denied, &c.Masked, &c.Shown} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -86,8 +91,12 @@ func (c *SandboxPaths) walk(k *core, root string) {
 			return nil
 		}
 		name, dir := slashed(path), d.IsDir()
-		if k.deny.read.matchLeaf(name, dir) != nil || dir && k.deny.read.takesAll(name) {
+		if k.deny.read.holds(name, dir) {
 			c.Denied = append(c.Denied, path)
+			return skip(dir)
+		}
+		if k.files.unread.holds(name, dir) {
+			k.files.hide(c, path, k.scratch)
 			return skip(dir)
 		}
 		switch {
@@ -96,13 +105,19 @@ func (c *SandboxPaths) walk(k *core, root string) {
 			// its configuration is looked at afterwards.
 			c.ReadOnly = append(c.ReadOnly, hooksIn(path)...)
 			return fs.SkipDir
-		case k.deny.edit.matchLeaf(name, dir) != nil, dir && k.deny.edit.takesAll(name):
+		case k.deny.edit.holds(name, dir), k.files.unwritten.holds(name, dir):
 			c.ReadOnly = append(c.ReadOnly, path)
 		case k.shielded[folded.of(d.Name())] && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil
 	})
+}
+
+// holds reports whether a path is meant, none of whose directories is, or all that is
+// in it.
+func (m *matcher) holds(path string, dir bool) bool {
+	return m.matchLeaf(path, dir) != nil || dir && m.takesAll(path)
 }
 
 // takesAll reports whether all that is in a directory is meant, whatever its name: then

@@ -34,7 +34,7 @@ func Schema() *jsonschema.Schema {
 	for _, event := range hookEvents() {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
-	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands.",
+	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like).",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(top, "$schema", &jsonschema.Schema{Type: "string"})
 	return top
@@ -122,7 +122,7 @@ func listExample(name string) string {
 	case "sandbox.filesystem.allowWrite":
 		return "/var/tmp/build"
 	case "sandbox.filesystem.denyWrite":
-		return "/dist"
+		return "dist"
 	case "sandbox.filesystem.denyRead", keyAllowRead:
 		return "~/notes"
 	case keyDomains:

@@ -60,9 +60,10 @@ const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 // strip. Set are an editor and a pager that do not wait, a terminal that can do
 // nothing, and PATH and HOME if they are missing; relative entries of PATH are
 // dropped, because an agent can write there. Names that match a pattern in
-// keep are left as they are in base. Other secrets of the user stay: commands are
+// keep are left as they are in base. What is in set comes on top, as far as it would not
+// be taken away. Other secrets of the user stay: commands are
 // expected to work with the user's credentials, and the sandbox guards files.
-func Environ(base, keep, strip []string) []string {
+func Environ(base, set, keep, strip []string) []string {
 	var env []string
 	for _, entry := range base {
 		name, _, ok := strings.Cut(entry, "=")
@@ -76,6 +77,11 @@ func Environ(base, keep, strip []string) []string {
 	for _, entry := range forced {
 		name, _, _ := strings.Cut(entry, "=")
 		if !matchAny(keep, name) {
+			env = setVar(env, entry)
+		}
+	}
+	for _, entry := range set {
+		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.Contains(entry, "\x00") && !matchAny(stripped, name) {
 			env = setVar(env, entry)
 		}
 	}

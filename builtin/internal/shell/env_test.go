@@ -19,7 +19,7 @@ func TestEnviron(t *testing.T) {
 		"PROMPT_COMMAND=id", "CDPATH=/", "GLOBIGNORE=*", "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/lib", "TOOLHOST_TOKEN=secret",
 		"FORCE_COLOR=1", "EDITOR=vi", "TERM=xterm", "SECRET_A=1", "SECRET_B=1", "nonsense", "=x", "N=a\x00b", "GIT_ASKPASS=/ask",
 	}
-	got := Environ(base, []string{"EDITOR", "SECRET_B", "PS4"}, []string{"SECRET_*"})
+	got := Environ(base, nil, []string{"EDITOR", "SECRET_B", "PS4"}, []string{"SECRET_*"})
 	for _, want := range []string{
 		"PATH=/usr/bin:/bin", "HOME=/home/x", "LANG=C", "MINE=1", "EMPTY=", "LD_LIBRARY_PATH=/lib", "SECRET_B=1",
 		"EDITOR=vi", "VISUAL=false", "TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_TERMINAL_PROMPT=0", "PS4=$(id)", "GIT_ASKPASS=/ask",
@@ -34,10 +34,16 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%s came through", e)
 		}
 	}
-	if path := lookup(Environ(nil, nil, nil), "PATH"); path != fallbackPath {
+	got = Environ(base, []string{"PAGER=less", "MINE=2", "NEW=1", "BASH_ENV=/x", "PS4=x", "LD_PRELOAD=/x", "N=a\x00b", "=x", "PATH=/opt:."}, nil, nil)
+	for name, want := range map[string]string{"PAGER": "less", "MINE": "2", "NEW": "1", "BASH_ENV": "", "PS4": "", "LD_PRELOAD": "", "N": "", "PATH": "/opt"} {
+		if is := lookup(got, name); is != want {
+			t.Errorf("%s=%s was set, want %q", name, is, want)
+		}
+	}
+	if path := lookup(Environ(nil, nil, nil, nil), "PATH"); path != fallbackPath {
 		t.Errorf("PATH of an empty environment: %q", path)
 	}
-	if lookup(Environ(nil, nil, nil), "HOME") == "" {
+	if lookup(Environ(nil, nil, nil, nil), "HOME") == "" {
 		t.Error("no HOME in an empty environment")
 	}
 }

@@ -48,6 +48,10 @@ type Config struct {
 	// os.Environ(). See [Environ] for what is taken away and added.
 	Env []string
 
+	// Set is variables, as NAME=value, that every command gets, in place of those of
+	// Env and of the runner; those that change how bash reads a command are left out.
+	Set []string
+
 	// KeepVars names variables (as path.Match patterns) that are passed on
 	// although the runner would take them away or set them itself. StripVars
 	// names more variables to take away. KeepVars wins.
@@ -125,7 +129,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	r := &Runner{cfg: cfg.withDefaults()}
 	r.bash, r.bashErr = findBash(r.cfg.Bash, r.cfg.Env)
-	r.env = Environ(r.cfg.Env, r.cfg.KeepVars, r.cfg.StripVars)
+	r.env = Environ(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.path = newLoginPath(r.cfg)
 	if r.bashErr != nil {
