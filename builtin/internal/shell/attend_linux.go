@@ -25,7 +25,8 @@ var attended atomic.Bool
 type quiet struct{ script, pipe int }
 
 // open makes what a shell gets its script over and what takes its output, and
-// returns the shell's ends of them.
+// returns the shell's ends of them. The script comes over a socket, so that no other
+// command can open it and put one of its own into a shell that waits.
 func (s *shell) open() (script, out *os.File, err error) {
 	ours, theirs, err := plainPair()
 	if err != nil {

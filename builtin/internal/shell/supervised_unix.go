@@ -114,10 +114,6 @@ func socketpair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "server"), nil
 }
 
-// scriptPipe returns what a shell gets its script over: a socket, so that no other
-// command can open it and put one of its own into a shell that waits.
-func scriptPipe() (ours, theirs *os.File, err error) { return socketpair() }
-
 // endOfScript tells a shell that no more follows. It can still be heard.
 func endOfScript(ours *os.File) error {
 	conn, err := ours.SyscallConn()
