@@ -28,13 +28,13 @@ const (
 		`{ exec >&4; echo "the limit of open files (ulimit -H -n) leaves a shell too few; 32 are enough` + refusal + `"; exit 1; }; exec 4>&- 17<&3 3<&-; `
 	endScript  = ""
 	hideScript = " 17<&-"
-	lastWord   = "builtin echo >&17 && builtin read -r -u 17 || :; "
+	lastWord   = "{ builtin echo && builtin read -r -u 17; } >&17 || :; "
 )
 
 // plainFiles is how many descriptors a shell has at its last word if its command
-// has opened none and closed none: three, our two, and what keeps standard error.
-// It has one more for a moment, and is then waited for without need.
-const plainFiles = 6
+// has opened none and closed none: three, our two, and what keeps standard output and
+// error. The last word is said in braces so that it has as many whenever it is asked.
+const plainFiles = 7
 
 // childFiles puts the files of a shell in order.
 func childFiles(null, out, script, report *os.File) []*os.File {

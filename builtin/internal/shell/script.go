@@ -18,7 +18,6 @@ import (
 //     LC_ALL=C makes the length one of bytes; changing the locale takes longer
 //     than all the rest, so that is only done where it matters.
 //   - What can be done before the message comes is done before: nobody waits then.
-//     Bash asks the system for the state of every signal when it first shows traps.
 //   - The report's descriptor is closed while the command runs. Both the normal
 //     end and the EXIT trap report, because a command may set an EXIT trap of its
 //     own or call exit; the first to report says so in the second parameter. A
@@ -29,14 +28,20 @@ import (
 //     says that it has come so far.
 //   - eval is not part of an && or || list or an if: set -e would not count there.
 const wrapper = openReport +
-	`trap '` + exitTrap + `' EXIT; builtin trap -p EXIT >/dev/null; ` +
+	`trap '` + exitTrap + `' EXIT; ` + rehearsal +
 	`if ((BASH_VERSINFO > 3)); then read -r -N ` + headSize + ` -u ` + scriptFD + `; ` +
 	`if [[ $REPLY == ` + plainText + `* ]]; then read -r -N "${REPLY:1}" -u ` + scriptFD + `; else LC_ALL=C read -r -N "${REPLY:1}" -u ` + scriptFD + `; fi; ` +
 	`else read -r -d "" -u ` + scriptFD + `; REPLY=${REPLY:` + headSize + `}; fi; ` + endScript +
 	`set -- "${REPLY%%` + separator + `*}"; REPLY=${REPLY#*` + separator + `}; ` +
-	`cd -P -- "$1" 2>&` + reportFD + ` || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; set --; unset OLDPWD; ` +
+	`cd -P -- "$1" || { echo "` + refusal + `" >&` + reportFD + `; trap - EXIT; exit 1; }; exec 2>&1; set --; unset OLDPWD; ` +
 	`eval "$REPLY" ` + reportFD + `>&-` + hideScript + `; ` +
 	`{ set -- "$?" "` + reported + `"; set +x; { ` + reportEnd + `builtin trap -p EXIT DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null; builtin exit "$1"`
+
+// rehearsal does once what will be done with the message. Bash asks the system for
+// the state of every signal when it first shows traps, and for memory as it goes.
+// What is wrong with the directory of the message goes into the report.
+const rehearsal = `builtin trap -p EXIT >/dev/null; exec 2>&` + reportFD + `; cd -P /; ` +
+	`eval "{ builtin pwd -P; builtin trap -p DEBUG; } >/dev/null` + hideScript + `"; set -- x; set --; `
 
 // exitTrap is the EXIT trap of a shell whose command sets none.
 const exitTrap = `{ set -- "$?" "${2-}"; set +x; [[ $2 == "` + reported + `" ]] || ` +
