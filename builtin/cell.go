@@ -247,6 +247,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	}
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(os.Environ(), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
+		Unset: policy.SecretVariables(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.box.Close())

@@ -12,18 +12,19 @@ import (
 )
 
 // commandFiles is what the settings say, beyond the rules, of the files that
-// contained commands may touch: sandbox.filesystem. It is the kernel's to hold.
+// contained commands may touch: sandbox.filesystem and sandbox.credentials.files. It is the kernel's to hold.
 type commandFiles struct {
-	// unread and unwritten are denyRead and denyWrite.
+	// unread and unwritten are what they must not read and write.
 	unread, unwritten *matcher
 	// readable and writable are allowRead and allowWrite.
 	readable, writable []string
 }
 
-func (c *compiler) commandFiles(set settings.SandboxFilesystem, s spelling) commandFiles {
+func (c *compiler) commandFiles(set settings.Sandbox, s spelling) commandFiles {
+	f := set.Filesystem
 	return commandFiles{
-		unread: c.withheld("denyRead", set.DenyRead, s), unwritten: c.withheld("denyWrite", set.DenyWrite, s),
-		readable: c.opened("allowRead", set.AllowRead), writable: c.opened("allowWrite", set.AllowWrite),
+		unread: c.withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.withheld(f.DenyWrite, s),
+		readable: c.opened(f.AllowRead), writable: c.opened(f.AllowWrite),
 	}
 }
 
@@ -32,13 +33,13 @@ func (f commandFiles) any() bool { return !f.unread.empty() || !f.unwritten.empt
 
 // withheld compiles the paths that commands are denied, in which wildcards mean
 // what they mean in rules.
-func (c *compiler) withheld(key string, entries []settings.Entry, s spelling) *matcher {
+func (c *compiler) withheld(entries []settings.Entry, s spelling) *matcher {
 	m := newMatcher(s)
 	for _, e := range entries {
 		r := &rule{text: e.Text, source: e.Where()}
 		p, err := compilePattern(c.absolute(e), "")
 		if err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem.%s: %q: %v; it guards the literal path", e.Where(), key, e.Text, err))
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox: %q: %v; it guards the literal path", e.Where(), e.Text, err))
 			p = literalPattern(c.absolute(e), "")
 		}
 		p.rule, p.bare = r, false
@@ -51,12 +52,12 @@ func (c *compiler) withheld(key string, entries []settings.Entry, s spelling) *m
 }
 
 // opened returns the paths that are opened to commands, by their real names.
-func (c *compiler) opened(key string, entries []settings.Entry) []string {
+func (c *compiler) opened(entries []settings.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(c.absolute(e), "/**")
 		if hasMeta(name) {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem.%s: %q opens nothing: name the directory, without wildcards", e.Where(), key, e.Text))
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
 			continue
 		}
 		out = append(out, c.place(unslashed(name)).real)

@@ -67,6 +67,9 @@ func (p *Policy) Withheld(real string, dir bool) bool {
 // Environment returns the variables, as NAME=value, that the settings give commands.
 func (p *Policy) Environment() []string { return p.core.environment }
 
+// SecretVariables returns the names of variables that contained commands do not get.
+func (p *Policy) SecretVariables() []string { return texts(p.core.sandbox.Credentials.EnvVars) }
+
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
 	// Allowed and Denied are domains; "*.example.com" stands for those below one. What a

@@ -123,7 +123,7 @@ func New(cfg Config) (*Policy, error) {
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
 	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
-	k.files = c.commandFiles(set.Sandbox.Filesystem, tight)
+	k.files = c.commandFiles(set.Sandbox, tight)
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)
 	}

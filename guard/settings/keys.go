@@ -37,9 +37,13 @@ type key struct {
 	from reach
 	// tightens is for lists: their entries forbid.
 	tightens bool
+	// member is for lists of objects: the member that holds the entry.
+	member string
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
+	// alias is another word for the choice that follows.
+	alias, aliased string
 	// unknown is what a misspelt choice stands for. Empty: it is skipped.
 	unknown string
 	def     string
@@ -136,7 +140,7 @@ func permissionKeys() []key {
 			doc: "Forbids the mode bypassPermissions. One source is enough.", set: disable},
 		{name: "disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
 			doc: "The same as permissions.disableBypassPermissionsMode.", set: disable},
-		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault,
+		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault, alias: "manual", aliased: ModeDefault,
 			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass},
 			doc:   "The permission mode a session starts in.",
 			set:   func(s *Settings, e Entry) { s.DefaultMode, s.DefaultModeFrom = e.Text, e }},
@@ -187,6 +191,12 @@ func sandboxKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.DenyRead }),
 		list("filesystem.allowRead", "Paths below denyRead that commands may read all the same. Without wildcards.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Filesystem.AllowRead }),
+		{name: "sandbox.credentials.files", form: formList, tightens: true, member: "path",
+			doc:  "Files and directories commands in the sandbox must not read. The mode \"mask\" denies them as well.",
+			list: func(s *Settings) *[]Entry { return &s.Sandbox.Credentials.Files }},
+		{name: "sandbox.credentials.envVars", form: formList, tightens: true, member: "name",
+			doc:  "Variables commands in the sandbox do not get. The mode \"mask\" denies them as well.",
+			list: func(s *Settings) *[]Entry { return &s.Sandbox.Credentials.EnvVars }},
 		{name: keyManagedReads, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowRead of managed files counts."},
 	}
@@ -279,7 +289,8 @@ const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled au
 const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProxyPort
 	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
 	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep
-	sandbox.credentials sandbox.enabledPlatforms sandbox.bwrapPath sandbox.socatPath
+	sandbox.credentials.allowPlaintextInject sandbox.credentials.awsPairs sandbox.credentials.sigv4
+	sandbox.enabledPlatforms sandbox.bwrapPath sandbox.socatPath
 	sandbox.network.tlsTerminate`
 
 // vocabulary is the key table, indexed for parsing.

@@ -267,7 +267,11 @@ func drawFile(t *rapid.T, label string, words *vocabulary) string {
 		value := ""
 		switch k.form {
 		case formList:
-			value = `["` + rapid.SampledFrom([]string{"a", "b", "c", "Read(!d)"}).Draw(t, "entry") + `"]`
+			value = `"` + rapid.SampledFrom([]string{"a", "b", "c", "Read(!d)"}).Draw(t, "entry") + `"`
+			if k.member != "" {
+				value = fmt.Sprintf(`{"%s": %s, "mode": "deny"}`, k.member, value)
+			}
+			value = "[" + value + "]"
 		case formSwitch:
 			value = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "switch")
 		case formChoice:

@@ -234,15 +234,51 @@ func (p *parser) list(k *key, v hujson.Value) {
 		array = &hujson.Array{Elements: []hujson.Value{v}}
 	}
 	for _, el := range array.Elements {
+		if k.member != "" {
+			el = p.credential(k, el)
+		}
 		switch text := literal(el); {
 		case !isString(el):
-			p.wrongType("an entry of "+k.name, el, "a string")
+			p.wrongType("an entry of "+k.name, el, k.entry())
 		case strings.TrimSpace(text) == "":
 			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
 		default:
 			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text))
 		}
 	}
+}
+
+// credential returns the member of an object that an entry is made of. Whatever is
+// wrong with the rest of the object, the entry forbids.
+func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		if isString(v) {
+			p.warn(v, "an entry of %s is a string; %s is expected. It is denied", k.name, k.entry())
+		}
+		return v
+	}
+	entry, mode := v, ""
+	for _, m := range object.Members {
+		switch literal(m.Name) {
+		case k.member:
+			entry = m.Value
+		case "mode":
+			mode = literal(m.Value)
+		}
+	}
+	if mode != "deny" {
+		p.warn(v, "an entry of %s has the mode %q; only \"deny\" is known here. It is denied", k.name, mode)
+	}
+	return entry
+}
+
+// entry says what an entry of a list is.
+func (k *key) entry() string {
+	if k.member == "" {
+		return "a string"
+	}
+	return fmt.Sprintf(`an object such as {"%s": …, "mode": "deny"}`, k.member)
 }
 
 func (p *parser) scalar(k *key, v hujson.Value) {
@@ -272,6 +308,9 @@ func (k *key) read(v hujson.Value) (text, want string) {
 			return "", "true or false"
 		}
 	case formChoice:
+		if isString(v) && k.alias != "" && text == k.alias {
+			return k.aliased, ""
+		}
 		if !isString(v) || k.rank(text) < 0 {
 			return "", oneOf(k.order)
 		}

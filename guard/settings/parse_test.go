@@ -103,6 +103,10 @@ func TestParseWarnings(t *testing.T) {
 		{"managed key", `{"allowManagedHooksOnly": true}`, "1:27", `counts in managed settings only`},
 		{"twice", `{"env": {}, "env": {}}`, "1:13", `"env" stands here twice`},
 		{"unsupported", `{"sandbox": {"network": {"httpProxyPort": 1}}}`, "1:26", `does not apply`},
+		{"credential without mode", `{"sandbox": {"credentials": {"files": [{"path": "x"}]}}}`, "1:40", `has the mode ""; only "deny" is known here. It is denied`},
+		{"masked credential", `{"sandbox": {"credentials": {"envVars": [{"name": "x", "mode": "mask", "extract": "y"}]}}}`, "1:42", `the mode "mask"`},
+		{"credential as string", `{"sandbox": {"credentials": {"files": ["x"]}}}`, "1:40", `an object such as {"path": …, "mode": "deny"} is expected. It is denied`},
+		{"credential without path", `{"sandbox": {"credentials": {"files": [{"mode": "deny"}]}}}`, "1:40", `is an object; an object such as`},
 		{"env list", `{"env": []}`, "1:9", `an object of strings`},
 		{"env number", `{"env": {"A": 1}}`, "1:15", `env.A is the number 1`},
 		{"env name", `{"env": {"A=B": "1"}}`, "1:10", `cannot be an environment variable`},
@@ -261,4 +265,12 @@ func FuzzParse(f *testing.F) {
 		}
 		merge(words, []view{{layer: l, free: true}})
 	})
+}
+
+// Claude Code calls its default mode "manual" too.
+func TestModeAlias(t *testing.T) {
+	l, err := parseText(t, User, `{"permissions": {"defaultMode": "manual"}}`)
+	if err != nil || len(l.warnings) > 0 || l.scalars[keyMode].Text != ModeDefault {
+		t.Errorf("got %+v, %v", l, err)
+	}
 }

@@ -59,6 +59,12 @@ func (k *key) schema() *jsonschema.Schema {
 	switch k.form {
 	case formList:
 		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
+		if k.member != "" {
+			entry := &jsonschema.Schema{Type: "object", Required: []string{k.member, "mode"}}
+			property(entry, k.member, s.Items)
+			property(entry, "mode", &jsonschema.Schema{Type: "string", Enum: []any{"deny", "mask"}})
+			s.Items = entry
+		}
 	case formSwitch:
 		s.Type = "boolean"
 	case formChoice:
@@ -95,6 +101,9 @@ func (k *key) example() any {
 		i := slices.IndexFunc(k.order, func(v string) bool { return v != k.def })
 		return k.order[i]
 	}
+	if k.member != "" {
+		return []any{map[string]any{k.member: listExample(k.name), "mode": "deny"}}
+	}
 	return strings.Fields(listExample(k.name))
 }
 
@@ -125,6 +134,10 @@ func listExample(name string) string {
 		return "dist"
 	case "sandbox.filesystem.denyRead", keyAllowRead:
 		return "~/notes"
+	case "sandbox.credentials.files":
+		return "~/.npmrc"
+	case "sandbox.credentials.envVars":
+		return "NPM_TOKEN"
 	case keyDomains:
 		return "proxy.golang.org *.npmjs.org"
 	case "sandbox.network.deniedDomains":

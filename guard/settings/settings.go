@@ -186,6 +186,7 @@ type Sandbox struct {
 	// ExcludedCommands run outside the sandbox, after the usual questions.
 	ExcludedCommands []Entry
 	Filesystem       SandboxFilesystem
+	Credentials      SandboxCredentials
 	Network          SandboxNetwork
 }
 
@@ -195,6 +196,12 @@ type SandboxFilesystem struct {
 	AllowWrite, DenyWrite, DenyRead []Entry
 	// AllowRead opens paths again below DenyRead.
 	AllowRead []Entry
+}
+
+// SandboxCredentials is what contained commands must not know (sandbox.credentials.*).
+type SandboxCredentials struct {
+	// Files are paths, as in SandboxFilesystem; EnvVars are names of variables.
+	Files, EnvVars []Entry
 }
 
 // SandboxNetwork is what contained commands may reach (sandbox.network.*).

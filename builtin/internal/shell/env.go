@@ -98,6 +98,14 @@ func Environ(base, set, keep, strip []string) []string {
 	return env
 }
 
+// without returns env without the named variables.
+func without(env, names []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // checkPatterns refuses patterns that path.Match cannot read.
 func checkPatterns(lists ...[]string) error {
 	for _, list := range lists {

@@ -52,6 +52,9 @@ type Config struct {
 	// Env and of the runner; those that change how bash reads a command are left out.
 	Set []string
 
+	// Unset names variables that no command gets.
+	Unset []string
+
 	// KeepVars names variables (as path.Match patterns) that are passed on
 	// although the runner would take them away or set them itself. StripVars
 	// names more variables to take away. KeepVars wins.
@@ -129,7 +132,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	r := &Runner{cfg: cfg.withDefaults()}
 	r.bash, r.bashErr = findBash(r.cfg.Bash, r.cfg.Env)
-	r.env = Environ(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars)
+	r.env = without(Environ(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.path = newLoginPath(r.cfg)
 	if r.bashErr != nil {
