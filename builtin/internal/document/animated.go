@@ -13,20 +13,13 @@ import (
 // animatedPNG reports whether a chunk acTL before the first IDAT announces more
 // than one frame (PNG specification, third edition, 11.3.6).
 func animatedPNG(raw []byte) bool {
-	const header = 8 // length, type
-	for i := len("\x89PNG\r\n\x1a\n"); i+header+4 <= len(raw); {
-		size, kind := int64(binary.BigEndian.Uint32(raw[i:])), string(raw[i+4:i+header])
+	for kind, content := range pngChunks(raw) {
 		switch kind {
 		case "acTL":
-			return binary.BigEndian.Uint32(raw[i+header:]) > 1
+			return len(content) >= 4 && binary.BigEndian.Uint32(content) > 1
 		case "IDAT":
 			return false
 		}
-		next := int64(i) + header + size + 4
-		if next > int64(len(raw)) {
-			return false
-		}
-		i = int(next)
 	}
 	return false
 }

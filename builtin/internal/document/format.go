@@ -9,7 +9,6 @@ import (
 	"image/png"
 	"io"
 
-	"github.com/bep/imagemeta"
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
@@ -29,25 +28,25 @@ type format struct {
 	scratch func(raw []byte) int64
 	// animated reports whether there is a second frame. Nil: there never is.
 	animated func(raw []byte) bool
-	// exif is where orientation is looked for. Zero: nowhere.
-	exif imagemeta.ImageFormat
+	// exif returns the metadata in which orientation is looked for. Nil: there never are any.
+	exif func(raw []byte) []byte
 }
 
 // The formats. They are constants in all but name.
 
 var (
 	pngFormat = &format{words: "PNG image", mime: "image/png", passed: true,
-		config: png.DecodeConfig, decode: png.Decode, animated: animatedPNG, exif: imagemeta.PNG}
+		config: png.DecodeConfig, decode: png.Decode, animated: animatedPNG, exif: exifInPNG}
 	jpegFormat = &format{words: "JPEG image", mime: "image/jpeg", passed: true, photo: true,
-		config: jpeg.DecodeConfig, decode: jpeg.Decode, scratch: jpegScratch, exif: imagemeta.JPEG}
+		config: jpeg.DecodeConfig, decode: jpeg.Decode, scratch: jpegScratch, exif: exifInJPEG}
 	gifFormat = &format{words: "GIF image", mime: "image/gif", passed: true,
 		config: gif.DecodeConfig, decode: gif.Decode, animated: animatedGIF}
 	webpFormat = &format{words: "WebP image", mime: "image/webp", passed: true, photo: true,
-		config: webp.DecodeConfig, decode: decodeWebP, scratch: webpScratch, animated: animatedWebP, exif: imagemeta.WebP}
+		config: webp.DecodeConfig, decode: decodeWebP, scratch: webpScratch, animated: animatedWebP, exif: exifInWebP}
 	bmpFormat = &format{words: "BMP image", mime: "image/bmp",
 		config: bmp.DecodeConfig, decode: bmp.Decode}
 	tiffFormat = &format{words: "TIFF image", mime: "image/tiff",
-		config: tiff.DecodeConfig, decode: tiff.Decode, exif: imagemeta.TIFF}
+		config: tiff.DecodeConfig, decode: tiff.Decode, exif: exifInTIFF}
 )
 
 // formatOf tells the format of an image by the mark at its start, or nil.

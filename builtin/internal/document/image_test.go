@@ -274,6 +274,48 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
+// TestOrientationPlaces looks where each format keeps its metadata, and into metadata that are damaged.
+func TestOrientationPlaces(t *testing.T) {
+	meta := exif(turnedLeft, binary.BigEndian)
+	changed := func(at int, b ...byte) []byte { c := bytes.Clone(meta); copy(c[at:], b); return c }
+	webp := func(flags byte, kind string) []byte {
+		raw := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00"), flags, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		return append(binary.LittleEndian.AppendUint32(append(raw, kind...), uint32(len(meta))), meta...)
+	}
+	jpeg := encodeJPEG(t, corners(2, 2))
+	tests := []struct {
+		name string
+		raw  []byte
+		f    *format
+		want orientation
+	}{
+		{"WebP", webp(1<<3, "EXIF"), webpFormat, turnedLeft},
+		{"WebP that announces none", webp(0, "EXIF"), webpFormat, upright},
+		{"WebP without", webp(1<<3, "XMP "), webpFormat, upright},
+		{"WebP cut short", webp(1<<3, "EXIF")[:40], webpFormat, upright},
+		{"JPEG whose first metadata are empty", withEXIF(append(withEXIF(jpeg[:2:2], nil), withEXIF(jpeg, meta)[2:]...), nil), jpegFormat, upright},
+		{"JPEG behind a comment", append([]byte("\xff\xd8\xff\xfe\x00\x04hi"), withEXIF(jpeg, meta)[2:]...), jpegFormat, turnedLeft},
+		{"JPEG behind bytes that fill", append([]byte("\xff\xd8\xff\xff"), withEXIF(jpeg, meta)[2:]...), jpegFormat, turnedLeft},
+		{"JPEG cut short", withEXIF(jpeg, meta)[:20], jpegFormat, upright},
+		{"JPEG with a segment of no size", append([]byte("\xff\xd8\xff\xfe\x00\x00"), withEXIF(jpeg, meta)[2:]...), jpegFormat, upright},
+		{"PNG, last", append(encodePNG(t, corners(2, 2)), withChunk(make([]byte, 33), "eXIf", meta)[33:]...), pngFormat, turnedLeft},
+		{"TIFF", meta, tiffFormat, turnedLeft},
+		{"another mark", changed(2, 0, 43), tiffFormat, upright},
+		{"a directory behind the end", changed(4, 0xff, 0xff, 0xff, 0xff), tiffFormat, upright},
+		{"no entries", changed(8, 0, 0), tiffFormat, upright},
+		{"more entries than there are", changed(8, 0xff, 0xff), tiffFormat, turnedLeft},
+		{"another type", changed(12, 0, 4), tiffFormat, upright},
+		{"two values", changed(17, 2), tiffFormat, upright},
+		{"nothing", nil, tiffFormat, upright},
+		{"GIF", meta, gifFormat, upright},
+	}
+	for _, tt := range tests {
+		if got := orientationOf(tt.raw, tt.f); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 // noise is an image that hardly compresses.
 func noise(w, h int, alpha bool) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))

@@ -1,11 +1,6 @@
 package document
 
-import (
-	"bytes"
-	"image"
-
-	"github.com/bep/imagemeta"
-)
+import "image"
 
 // An orientation says how the stored image must be turned to stand upright, as
 // tag 274 of EXIF does (Exif 2.32, 4.6.4 A).
@@ -25,24 +20,10 @@ const (
 // orientationOf reads the orientation from the metadata of an image. Metadata
 // that cannot be read say nothing.
 func orientationOf(raw []byte, f *format) orientation {
-	found := upright
-	if f.exif == imagemeta.ImageFormatAuto {
-		return found
+	if f.exif == nil {
+		return upright
 	}
-	imagemeta.Decode(imagemeta.Options{
-		R: bytes.NewReader(raw), ImageFormat: f.exif, Sources: imagemeta.EXIF,
-		Warnf: func(string, ...any) {},
-		ShouldHandleTag: func(t imagemeta.TagInfo) bool {
-			return t.Tag == "Orientation" && t.Namespace == "IFD0"
-		},
-		HandleTag: func(t imagemeta.TagInfo) error {
-			if v, ok := t.Value.(uint16); ok && v >= uint16(upright) && v <= uint16(turnedRight) {
-				found = orientation(v)
-			}
-			return imagemeta.ErrStopWalking
-		},
-	})
-	return found
+	return orientationIn(f.exif(raw))
 }
 
 // size returns the size that an image of that size has when it stands upright.
