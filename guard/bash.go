@@ -195,28 +195,11 @@ func (l *line) hiding() {
 	l.add(part)
 }
 
-// hides reports whether the line could run a program that it does not name. An
-// interpreter that runs a file is no more hidden than make.
+// hides reports whether the line could run a program that it does not name. A file
+// that a shell or an interpreter runs is no more hidden than make.
 func (l *line) hides() bool {
-	if !l.analysis.Hiding {
-		return false
-	}
-	return l.undecidedElsewhere() || slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool {
-		return len(s.Undecidable) > 0 && !interpretsFile(s)
-	})
-}
-
-// interpretsFile reports whether nothing is undecidable about a command but that
-// it is an interpreter, and that runs a file or module, not text of the line.
-func interpretsFile(s command.Simple) bool {
-	if len(s.Undecidable) != 1 || !strings.HasSuffix(s.Undecidable[0], "is an interpreter") || len(s.Args) < 2 || !s.Args[1].Static {
-		return false
-	}
-	first := s.Args[1].Text
-	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
-		return false // its input, by another name
-	}
-	return !isOption(first) && strings.ContainsAny(first, "./") || first == "-m" && strings.HasPrefix(s.Name, "python")
+	hidden := func(reason string) bool { return !command.SteersModules(reason) }
+	return l.analysis.Hiding && (slices.ContainsFunc(l.elsewhere(), hidden) || slices.ContainsFunc(l.analysis.Commands, l.hidesIn))
 }
 
 // contained reports whether what rules deny is out of the command's reach.
@@ -306,7 +289,7 @@ func (l *line) allowedByRules() bool {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 || l.undecidedElsewhere() {
+	if len(parts) == 0 || len(l.elsewhere()) > 0 {
 		return false
 	}
 	l.parts = append(l.parts, parts...)
@@ -323,9 +306,9 @@ func (l *line) allowedCommand(s command.Simple) (Part, bool) {
 	return Part{}, false
 }
 
-// undecidedElsewhere reports whether the line is undecidable for a reason that
-// comes from no single command.
-func (l *line) undecidedElsewhere() bool {
+// elsewhere returns the reasons why the line is undecidable that come from no single
+// command.
+func (l *line) elsewhere() (reasons []string) {
 	own := map[string]bool{}
 	for _, s := range l.analysis.Commands {
 		for _, reason := range s.Undecidable {
@@ -334,10 +317,10 @@ func (l *line) undecidedElsewhere() bool {
 	}
 	for _, reason := range l.analysis.Undecidable {
 		if !own[reason] {
-			return true
+			reasons = append(reasons, reason)
 		}
 	}
-	return false
+	return reasons
 }
 
 // autoAllowed reports whether commands run unasked: contained, or on a machine

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,7 +104,7 @@ func TestJudgeBash(t *testing.T) {
 		{"a shell and its input", "allow Bash(bash *)", "echo make | bash", Ask, ""},
 		{"a shell and the text in it", "allow Bash(bash *)", "bash -c 'make'", Ask, ""},
 		{"an interpreter with an unsafe assignment", "allow Bash(python3 *)", "PYTHONPATH=x python3 x.py", Ask, ""},
-		{"an interpreter's text where rules deny", "allow Bash(python3 *)\ndeny Bash(rm *)", "python3 -c 'x'", Ask, RuleUndecidable},
+		{"an interpreter's text where rules deny", "allow Bash(python3 *)\ndeny Bash(rm *)", "python3 -c 'import os; os.system(x)'", Ask, RuleUndecidable},
 		{"an option that runs things is not its purpose", "allow Bash(tar *)", "tar xf a --to-command=make", Ask, ""},
 		{"dynamic name", "allow Bash(npm *)", "$CMD test", Ask, ""},
 		{"very long", "allow Bash(npm *)", "npm " + strings.Repeat("x", 10_001), Ask, ""},
@@ -153,7 +154,26 @@ func TestJudgeBash(t *testing.T) {
 		{"ask for every command", "allow Bash(npm *)\nask Bash", "npm test", Ask, "Bash"},
 		{"a dynamic name could hide the denied program", "allow Bash\ndeny Bash(rm *)", "$X y", Ask, RuleUndecidable},
 		{"an indirect shell could", "allow Bash\ndeny Bash(rm *)", "echo x | sh", Ask, RuleUndecidable},
-		{"an interpreter's text could", "allow Bash\ndeny Bash(rm *)", "python3 -c 'x'", Ask, RuleUndecidable},
+		{"an interpreter's text could", "allow Bash\ndeny Bash(rm *)", "python3 -c 'import os; os.system(x)'", Ask, RuleUndecidable},
+		{"an interpreter's text that starts nothing", "allow Bash\ndeny Bash(rm *)", "python3 -c 'print(1)'", Allow, ""},
+		{"the same in a heredoc", "allow Bash\ndeny Bash(rm *)", "python3 - <<'E'\nimport json\nprint(1)\nE", Allow, ""},
+		{"the same in a heredoc that the shell expands", "allow Bash\ndeny Bash(rm *)", "python3 - <<E\nprint($X)\nE", Ask, RuleUndecidable},
+		{"an interpreter's text from a pipe", "allow Bash\ndeny Bash(rm *)", "echo 'print(1)' | python3", Ask, RuleUndecidable},
+		{"a script that is there", "allow Bash\ndeny Bash(rm *)", "bash script.sh x", Allow, ""},
+		{"a script that is sourced", "allow Bash\ndeny Bash(rm *)", ". ./script.sh && make", Allow, ""},
+		{"a script that names what is denied", "allow Bash\ndeny Bash(chmod *)", "bash script.sh", Ask, RuleUndecidable},
+		{"a script that the line makes by a program", "allow Bash\ndeny Bash(rm *)", "python3 -m venv .venv && . .venv/bin/activate && make", Allow, ""},
+		{"a script that the line writes", "allow Bash\ndeny Bash(rm *)", "echo rm x > s.sh; bash s.sh", Ask, RuleUndecidable},
+		{"a script that the line copies", "allow Bash\ndeny Bash(rm *)", "cp README.md script.sh; bash script.sh", Ask, RuleUndecidable},
+		{"a script that the line moves", "allow Bash\ndeny Bash(rm *)", "mv src/x .; sh ./x", Ask, RuleUndecidable},
+		{"a script of an unknown name", "allow Bash\ndeny Bash(rm *)", "bash $X", Ask, RuleUndecidable},
+		{"a script at a descriptor", "allow Bash\ndeny Bash(rm *)", "source /dev/stdin", Ask, RuleUndecidable},
+		{"a shell that reads start-up files", "allow Bash\ndeny Bash(rm *)", "bash --rcfile x -i script.sh", Ask, RuleUndecidable},
+		{"a directory added to PATH", "allow Bash\ndeny Bash(rm *)", "export PATH=\"$HOME/go/bin:$PATH\" && make", Allow, ""},
+		{"a directory of the workspace in front of PATH", "allow Bash\ndeny Bash(rm *)", "PATH=x:$PATH make", Ask, RuleUndecidable},
+		{"options of node", "allow Bash\ndeny Bash(rm *)", "NODE_OPTIONS=--max-old-space-size=4096 npm test", Allow, ""},
+		{"a module for node", "allow Bash\ndeny Bash(rm *)", "NODE_OPTIONS='--require ./x' npm test", Ask, RuleUndecidable},
+		{"where Python finds modules", "allow Bash\ndeny Bash(rm *)", "PYTHONPATH=src python3 -m pytest", Allow, ""},
 		{"an interpreter's input could", "allow Bash\ndeny Bash(rm *)", "echo x | python3 -", Ask, RuleUndecidable},
 		{"an interpreter's input by name could", "allow Bash\ndeny Bash(rm *)", "echo x | python3 /dev/stdin", Ask, RuleUndecidable},
 		{"a file for an interpreter is as open as make", "allow Bash\ndeny Bash(rm *)", "python3 x.py && node lib/x && python3 -m pytest", Allow, "Bash"},
@@ -281,6 +301,9 @@ func TestJudgeBash(t *testing.T) {
 		{"benign: rm of a variable's part", "allow Bash", `rm -rf "$V"/build`, Allow, "Bash"},
 	}
 	top, ws := workspace(t)
+	if err := os.WriteFile(filepath.Join(ws, "script.sh"), []byte("make build\nchmod +x \"$1\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			set := rules(ws, "mode default\n"+strings.ReplaceAll(tt.rules, "$TOP", top))

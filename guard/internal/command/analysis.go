@@ -123,6 +123,7 @@ type Simple struct {
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
 	input       string   // the source of the heredocs and here-strings it is given
+	harmless    bool     // a program given as text that starts no other
 	unsafeEnv   bool     // an assignment that no allow rule passes
 }
 
@@ -158,6 +159,62 @@ func (c Simple) Interprets() bool {
 	}
 	return len(c.Undecidable) > 0
 }
+
+// Runs returns the files that the command's shell reads commands from, and reports
+// whether these, and files that interpreters run, are all that is undecidable about
+// it: then it is no more hidden than make what it runs.
+func (c Simple) Runs() (files []Word, ok bool) {
+	for _, reason := range c.Undecidable {
+		switch what, own := strings.CutPrefix(reason, c.Name+" "); {
+		case own && what == interprets && (c.harmless || c.interpretsFile()):
+		case own && strings.HasPrefix(what, runsFile):
+			files = append(files, c.argument(what[len(runsFile):]))
+		case reason == sourcesFile && len(c.Args) > 1:
+			files = append(files, c.Args[1])
+		case SteersModules(reason):
+		default:
+			return nil, false
+		}
+	}
+	return files, true
+}
+
+// SteersModules reports whether a reason says no more than where programs, or the
+// modules of an interpreter, are looked for beside the usual places.
+func SteersModules(reason string) bool {
+	name, sets := strings.CutPrefix(reason, setsPrefix)
+	return reason == growsPath || sets && oneOf(name, "PYTHONPATH NODE_PATH RUBYLIB PERL5LIB")
+}
+
+// argument returns the word with that text.
+func (c Simple) argument(text string) Word {
+	for _, word := range c.Args {
+		if word.Text == text {
+			return word
+		}
+	}
+	return Word{Text: text}
+}
+
+// interpretsFile reports whether an interpreter is given a file or module, not text of
+// the line.
+func (c Simple) interpretsFile() bool {
+	if len(c.Args) < 2 || !c.Args[1].Static {
+		return false
+	}
+	first := c.Args[1].Text
+	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
+		return false // its input, by another name
+	}
+	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python")
+}
+
+// The reasons that are told apart from others.
+const (
+	sourcesFile = "source runs a file in this shell"
+	growsPath   = "adds a directory to PATH"
+	setsPrefix  = "sets "
+)
 
 // The reasons, after the name of the program, that lie in what it is for.
 const (

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +30,9 @@ func steers(name string) bool {
 	for _, prefix := range [...]string{"LD_", "DYLD_", "GIT_", "BASH_", "PYTHON", "NODE_", "NPM_CONFIG_", "npm_config_", "PIP_", "UV_", "YARN_",
 		"CARGO_TARGET_", "CARGO_BUILD_", "DOTNET_"} {
 		if strings.HasPrefix(name, prefix) {
-			return !oneOf(name, "NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONIOENCODING PYTHONUTF8")
+			return !oneOf(name, "NODE_ENV NODE_NO_WARNINGS PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONIOENCODING PYTHONUTF8 PYTHONFAULTHANDLER "+
+				"GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE "+
+				"CARGO_TARGET_DIR CARGO_BUILD_JOBS PIP_NO_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK DOTNET_CLI_TELEMETRY_OPTOUT DOTNET_NOLOGO")
 		}
 	}
 	return false
@@ -48,7 +51,22 @@ func harmlessValue(name, value string) bool {
 	case "SHELL":
 		return value == "/bin/bash" || value == "/bin/sh"
 	}
-	return false
+	plain, ok := harmlessOptions[name]
+	return ok && plain.MatchString(value)
+}
+
+// harmlessOptions are what variables that hold options are given as a rule: none of
+// these names a program or a file.
+var harmlessOptions = map[string]*regexp.Regexp{
+	"NODE_OPTIONS": regexp.MustCompile(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|openssl-legacy-provider|trace-\w+)\b ?)*$`),
+	"GOFLAGS":      regexp.MustCompile(`^(-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|buildvcs=(true|false|auto)|p=\d+|race|v|trimpath)\b ?)*$`),
+	"MAKEFLAGS":    regexp.MustCompile(`^-?(j ?\d*|s|k)$`),
+	"RUSTFLAGS":    regexp.MustCompile(`^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$`),
+	"CC":           regexp.MustCompile(`^(gcc|clang|cc|tcc)(-\d+)?$`),
+	"CXX":          regexp.MustCompile(`^(g\+\+|clang\+\+|c\+\+)(-\d+)?$`),
+	"MAVEN_OPTS":   regexp.MustCompile(`^(-Xm[sx]\d+[kmg]? ?)*$`),
+	"GOPROXY":      regexp.MustCompile(`^(direct|off|https://proxy\.golang\.org(,direct)?)$`),
+	"GOTOOLCHAIN":  regexp.MustCompile(`^(local|auto)$`),
 }
 
 // evaluates reports whether bash takes a value given to the variable for an
@@ -72,12 +90,18 @@ func safeLead(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
+// addsToPath matches a PATH that keeps what it has, with directories after it or, from
+// the home directory or the system, before it.
+var addsToPath = regexp.MustCompile(`^"?(((\$HOME|~|/usr|/opt)/[\w./-]+):)*\$(PATH|\{PATH\})(:[\w./$~-]+)*"?$`)
+
 // setsVariable judges an assignment that lasts: value is its text, or "$" where
 // that is not known.
 func (w *walker) setsVariable(name, value string) {
 	switch {
+	case name == "PATH" && addsToPath.MatchString(value):
+		w.undecided(false, growsPath)
 	case steers(name) && !harmlessValue(name, value):
-		w.undecided(true, "sets "+name)
+		w.undecided(true, setsPrefix+name)
 	case evaluates(name) && strings.Trim(value, "0123456789") != "":
 		w.undecided(true, "sets "+name+", which bash evaluates")
 	}
@@ -92,6 +116,9 @@ func (w *walker) leads(c *Simple, a *syntax.Assign) {
 		return
 	}
 	value := w.value(a)
+	if name == "PATH" && value == "$" && a.Value != nil && !a.Append {
+		value = w.source(a.Value)
+	}
 	w.setsVariable(name, value)
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
@@ -247,7 +274,7 @@ func (w *walker) declares(c Simple) {
 			continue
 		}
 		w.valueOf(name, value, word, isArray)
-		if !word.Static {
+		if !word.Static && !(name == "PATH" && addsToPath.MatchString(value)) {
 			value = "$"
 		}
 		w.setsVariable(name, value)

@@ -169,7 +169,7 @@ func (w *walker) gitSub(sub string, rest []Word) {
 	}
 	switch {
 	case sub == "bisect" && (first == "run" || len(rest) > 0 && !rest[0].Static),
-		sub == "submodule" && !oneOf(first, "status summary init sync") && first != "",
+		sub == "submodule" && !oneOf(first, "status summary init sync update add deinit set-url set-branch absorbgitdirs") && first != "",
 		sub == "help" || sub == "maintenance" && first != "run":
 		w.undecided(true, "git "+sub+" "+first+" runs commands")
 	case sub == "config":

@@ -171,7 +171,7 @@ func (w *walker) builtin(c Simple) {
 		if len(operands) > 0 {
 			w.out.Reads = append(w.out.Reads, operands[0])
 		}
-		w.undecided(true, "source runs a file in this shell")
+		w.undecided(true, sourcesFile)
 	case "set", "shopt":
 		w.shellOption(c)
 	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc":

@@ -59,8 +59,12 @@ func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
 	switch {
 	case isInterpreter(c.Name):
 		if !asksVersion(c) {
-			w.undecided(true, c.Name+" "+interprets)
+			harmless := w.harmlessText(c, stdin)
+			w.out.Commands[w.current].harmless = harmless
+			w.undecided(!harmless, c.Name+" "+interprets)
 		}
+		return
+	case startsCommands(c.Name) && (asksVersion(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l"):
 		return
 	case startsCommands(c.Name):
 		w.undecided(true, c.Name+" "+startsOthers)

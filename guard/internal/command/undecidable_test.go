@@ -66,7 +66,7 @@ var quotedRows = []row{
 }
 
 var programRows = []row{
-	{"rules: interpreters", "python3.12 -c 'x'", "", true},
+	{"rules: interpreters", "python3.12 -c 'import subprocess'", "", true},
 	{"rules: interpreters", "perl -e 'x'", "", true},
 	{"rules: interpreters", "node -e x", "", true},
 	{"rules: interpreters", "uv run python x.py", "", true},

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// pythonModules are modules of Python that start no program, but by the functions
+// that pythonStarts names.
+const pythonModules = "json sys os re math datetime time collections itertools functools string random statistics hashlib base64 textwrap csv decimal fractions " +
+	"struct uuid pathlib glob shutil tempfile io copy heapq bisect calendar html urllib xml tomllib configparser argparse enum pprint difflib fnmatch gzip zipfile " +
+	"tarfile secrets unicodedata numbers contextlib ast binascii zlib bz2 lzma socket ipaddress"
+
+var (
+	// pythonStarts are parts of the names of what starts a program, runs text as a
+	// program, or reaches a function by a name that is made up.
+	pythonStarts = regexp.MustCompile(`system|popen|spawn|exec|fork|subprocess|startfile|posix|\bpty\b|ctypes|multiprocessing|asyncio|runpy|eval|compile|` +
+		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|[^\t\n -~]`)
+	pythonImport = regexp.MustCompile(`\b(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+[\w. \t,]*))`)
+	pythonWord   = regexp.MustCompile(`\b(?:import|from)\b`)
+)
+
+// startsNothing reports whether a program in Python can start no other. It is
+// searched as text, strings and comments included, and what is in doubt starts one.
+func startsNothing(program string) bool {
+	program = strings.NewReplacer("literal_eval", "", "re.compile", "").Replace(program)
+	if pythonStarts.MatchString(program) || strings.Contains(program, "\\\n") {
+		return false
+	}
+	words := len(pythonWord.FindAllString(program, -1))
+	for _, found := range pythonImport.FindAllStringSubmatch(program, -1) {
+		if words--; found[1] != "" {
+			words-- // it has both words
+		}
+		for name := range strings.SplitSeq(found[1]+found[2], ",") {
+			first := strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '.' })
+			if len(first) == 0 || !oneOf(first[0], pythonModules) {
+				return false
+			}
+		}
+	}
+	return words == 0
+}
+
+// harmlessPython reports whether the command is Python with a program in its words or
+// its heredoc that starts no other.
+func (w *walker) harmlessPython(c Simple, stdin []*syntax.Redirect) bool {
+	if !strings.HasPrefix(c.Name, "python") {
+		return false
+	}
+	for i, word := range c.Args[1:] {
+		switch {
+		case !word.Static:
+			return false
+		case oneOf(word.Text, "-u -B -I -E -s"):
+		case word.Text == "-c" && i+2 < len(c.Args):
+			program := c.Args[i+2]
+			return program.Static && startsNothing(program.Text)
+		case word.Text == "-":
+			program, ok := w.here(stdin)
+			return ok && startsNothing(program)
+		default:
+			return false
+		}
+	}
+	program, ok := w.here(stdin)
+	return ok && startsNothing(program)
+}
+
+var (
+	// perlReplaces matches a program that only replaces text; a replacement may hold
+	// what the pattern caught.
+	perlReplaces = regexp.MustCompile("^(\\s*s(/([^/@`$]|\\$[0-9&])*/([^/@`$]|\\$[0-9&])*/|\\|([^|@`$]|\\$[0-9&])*\\|([^|@`$]|\\$[0-9&])*\\||#([^#@`$]|\\$[0-9&])*#([^#@`$]|\\$[0-9&])*#)[gimsx]*\\s*;?)+$")
+	perlDoubt    = regexp.MustCompile(`\(\?|\\[/|#]`) // code in a pattern, and delimiters that are none
+	perlOption   = regexp.MustCompile(`^-[0-7pnlwi]*(\.\w+)?e?$`)
+	// nodeShows matches a program that shows a value of a JSON file or of node.
+	nodeShows = regexp.MustCompile(`^\s*(console\.log\()?(JSON\.stringify\()?(require\(['"]\.{1,2}/[\w./-]+\.json['"]\)(\.\w+|\[['"][\w./@-]+['"]\])*|process\.(version|versions\.\w+|arch|platform))(, ?null, ?\d)?\)*\s*;?\s*$`)
+)
+
+// harmlessText reports whether a command is an interpreter with a program as text that
+// starts no other.
+func (w *walker) harmlessText(c Simple, stdin []*syntax.Redirect) bool {
+	for _, word := range c.Args {
+		if !word.Static && !word.Glob {
+			return false
+		}
+	}
+	switch c.Name {
+	case "node", "nodejs":
+		return len(c.Args) == 3 && oneOf(c.Args[1].Text, "-e -p -pe --eval --print") && nodeShows.MatchString(c.Args[2].Text)
+	case "perl":
+		return harmlessPerl(c.Args[1:])
+	}
+	return w.harmlessPython(c, stdin)
+}
+
+// harmlessPerl reports whether perl -pe 's/a/b/' FILE is all that the words are. Perl
+// takes a file name with a | or > at an end for a program.
+func harmlessPerl(words []Word) bool {
+	for i, word := range words {
+		switch {
+		case !word.Static || !perlOption.MatchString(word.Text):
+			return false
+		case strings.HasSuffix(word.Text, "e"):
+			if i+1 == len(words) || !words[i+1].Static || perlDoubt.MatchString(words[i+1].Text) || !perlReplaces.MatchString(words[i+1].Text) {
+				return false
+			}
+			for _, file := range words[i+2:] {
+				if strings.ContainsAny(file.Text, "|<>") || strings.HasPrefix(file.Text, "-") || file.Glob && strings.HasPrefix(file.Text, "*") {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
+}

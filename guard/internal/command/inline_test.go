@@ -1,0 +1,43 @@
+package command
+
+import "testing"
+
+func TestHarmlessText(t *testing.T) {
+	for text, want := range map[string]bool{
+		"perl -pe 's/a/b/g' x": true, "perl -i -pe 's/foo/bar/' a.txt b.txt": true, "perl -pi.bak -e 's|a|$1|;s#x#y#' src/*.go": true, "perl -0777 -pe 's/a\\nb//' x": true,
+		"perl -pe 's/a/`id`/' x": false, "perl -pe 's/a/id/e' x": false, "perl -pe 's/a/@{[x]}/' x": false, "perl -pe 's/(?{x})//' x": false, "perl -pe 's/a/b/' 'rm x|'": false,
+		"perl -pe 's/a/b/' *": false, "perl -pe 's/a/b/; x()' y": false, `perl -pe 's/a\/b/;s/e/x/' y`: false, "perl -Mx -pe 's/a/b/'": false, "perl -pe \"s/a/$X/\" x": false, "perl -pe 's/a/b/' -e x": false, "perl -ne 1 x": false,
+		"node -e 'console.log(process.version)'": true, "node -p \"require('./package.json').version\"": true, "node -p 'require(\"./a.json\")[\"x-y\"].z'": true,
+		"node -p \"require('child_process')\"": false, "node -p \"require('./a.js')\"": false, "node -p \"require('./a.json').x('y')\"": false, "node -p 'process.exit()'": false,
+		"node -r ./x -p process.version": false, "python3 -c 'print(1)'": true, "python3 -c \"print($X)\"": false, "python3 -W x -c 'print(1)'": false, "python3 -ic 'print(1)'": false,
+		"ruby -e 1": false, "python3 -c 'print(1)' < x": true, "python3 < x": false, "python3 -u - <<< 'print(1)'": true,
+	} {
+		if got := Analyze(text).Commands[0].harmless; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestStartsNothing(t *testing.T) {
+	for _, text := range []string{
+		"print(40 + 2)", "import json; print(json.load(open('a.json'))['x'])", "import sys, re\nprint(re.compile(r'a+').findall(sys.stdin.read()))",
+		"from pathlib import Path\nprint([p.name for p in Path('.').glob('*.go')])",
+		"import os\nprint(os.environ.get('HOME'), os.listdir('.'))", "import ast; print(ast.literal_eval('[1]'))",
+	} {
+		if !startsNothing(text) {
+			t.Errorf("%q is taken to start something", text)
+		}
+	}
+	for _, text := range []string{
+		"import os; os.system('rm x')", "import os; os.popen('rm x')", "from os import execvp as e; e('rm', ['rm', 'x'])", "import subprocess as s; s.run('x')",
+		"__import__('o' + 's')", "getattr(sys, 'mod' + 'ules')", "import sys; sys.modules['o' + 's']", "eval('1')", "exec('1')", "import pty; pty.spawn('x')",
+		"import os as o, subprocess", "import(\nos)", "import yaml; yaml.load(x)", "import x", "import json, x", "from .x import y", "import json\\\n, x",
+		"from json import decoder as d; import x.y", "import json as j, ctypes as c", "\uff45val('1')", "import json.x, timeit", "import string; string.Formatter().get_field('0', [x], {})",
+		"().__class__", "import posix", "import os; os.fork()", "import os; os.posix_spawn('x', [], {})", "import json;import x", "import\tx", "import json\fimport x", "if 1:import x",
+		"import operator; operator.attrgetter('a')(x)", "import asyncio", "import os; os.startfile('x')", "from importlib import reload", "yield from x",
+	} {
+		if startsNothing(text) {
+			t.Errorf("%q is taken to start nothing", text)
+		}
+	}
+}
