@@ -166,7 +166,7 @@ func TestAttackArguments(t *testing.T) {
 		{"Read", `{"file_path":"src/main.go","offset":9223372036854775807}`, true},
 		{"Read", `{"file_path":"src/main.go","offset":9223372036854775808}`, false},
 		{"Read", `{"file_path":"src/main.go","offset":-1}`, false},
-		{"Read", `{"file_path":"src/main.go","offset":0}`, false},
+		{"Read", `{"file_path":"src/main.go","offset":0}`, true},
 		{"Read", `{"file_path":"src/main.go","offset":1.5}`, false},
 		{"Read", `{"file_path":"src/main.go","offset":"1e400"}`, false},
 		{"Read", `{"file_path":"src/main.go","offset":"NaN"}`, false},
