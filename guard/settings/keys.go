@@ -271,10 +271,10 @@ func searchKeys() []key {
 // warning for each would hide the one about a misspelt "permissions".
 const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled autoUpdatesChannel
 	availableModels awsAuthRefresh awsCredentialExport cleanupPeriodDays companyAnnouncements
-	allowManagedMcpServersOnly allowedHttpHookUrls allowedMcpServers blockedMarketplaces channelsEnabled
+	allowManagedMcpServersOnly allowedMcpServers blockedMarketplaces channelsEnabled
 	deniedMcpServers disableAutoMode disabledMcpjsonServers effortLevel enableAllProjectMcpServers
 	enabledMcpjsonServers enabledPlugins extraKnownMarketplaces fastMode feedbackSurveyRate fileSuggestion
-	forceLoginMethod forceLoginOrgUUID forceRemoteSettingsRefresh httpHookAllowedEnvVars
+	forceLoginMethod forceLoginOrgUUID forceRemoteSettingsRefresh
 	includeCoAuthoredBy includeGitInstructions language mcpServers model modelOverrides
 	otelHeadersHelper outputStyle plansDirectory pluginConfigs pluginTrustMessage prefersReducedMotion
 	respectGitignore showThinkingSummaries showTurnDuration skipDangerousModePermissionPrompt
@@ -284,14 +284,15 @@ const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled au
 	workspace worktree alwaysThinkingEnabled autoMode permissions.skipDangerousModePermissionPrompt
 	permissions.disableAutoMode`
 
-// unsupportedKeys are keys of Claude Code that do concern containment and that
-// we do not apply. Each is said, because its author expects an effect.
+// unsupportedKeys are keys of Claude Code that do concern what tools and hooks may do and
+// that we do not apply. Each is said, because its author expects an effect.
 const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProxyPort
 	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
 	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep
 	sandbox.credentials.allowPlaintextInject sandbox.credentials.awsPairs sandbox.credentials.sigv4
 	sandbox.enabledPlatforms sandbox.bwrapPath sandbox.socatPath
-	sandbox.network.tlsTerminate`
+	sandbox.network.tlsTerminate allowedHttpHookUrls httpHookAllowedEnvVars
+	permissions.blockReadsOutsideWorkingDirectories permissions.blockWritesOutsideWorkingDirectories`
 
 // vocabulary is the key table, indexed for parsing.
 type vocabulary struct {
