@@ -25,9 +25,9 @@ type cell struct {
 	policy  *guard.Policy
 	paths   guard.SandboxPaths
 	looked  time.Time
-	covered map[string]os.FileInfo // denied files as they were when they were covered
-	absent  []string               // protected paths that did not exist, which no mount holds
-	torn    bool                   // a denied file could not be covered again
+	covered map[string]*coveredFile // denied files as they were when they were covered
+	absent  []string                // protected paths that did not exist, which no mount holds
+	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
 
@@ -235,7 +235,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	for _, other := range cs.open { // before anything is in it
 		other.coverNew(scratch)
 	}
-	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]os.FileInfo{},
+	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
 		return nil, err
@@ -301,8 +301,8 @@ func (c *cell) current(policy *guard.Policy) bool {
 	}
 	var fresh []string
 	for _, path := range now.Denied {
-		info, err := os.Lstat(path)
-		if old := c.covered[path]; err == nil && (old == nil || !os.SameFile(old, info)) {
+		file, err := lookAt(path)
+		if old := c.covered[path]; err == nil && (old == nil || !old.same(file)) {
 			fresh = append(fresh, path)
 		}
 	}

@@ -89,26 +89,26 @@ func (cs *cells) watch(c *cell, dir string) bool {
 
 // appeared covers a path if it is denied; in a directory that is not, it looks for what is if it is to look deep.
 func (cs *cells) appeared(c *cell, path string, deep bool) {
-	info, err := os.Lstat(path)
+	file, err := lookAt(path)
 	if err != nil {
 		return
 	}
-	if cs.knows(c, path, info) || c.policy.Withheld(path, info.IsDir()) {
+	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
 		cs.cover(c, path, true)
-	} else if deep && info.IsDir() && filepath.Base(path) != ".git" {
+	} else if deep && dir && filepath.Base(path) != ".git" {
 		cs.survey(c, path)
 	}
 }
 
 // knows reports whether a path was covered before, or is a new name of a file that is.
-func (cs *cells) knows(c *cell, path string, info os.FileInfo) bool {
+func (cs *cells) knows(c *cell, path string, file *coveredFile) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.covered[path] != nil {
 		return true
 	}
 	for _, known := range c.covered {
-		if os.SameFile(known, info) {
+		if known.same(file) {
 			return true
 		}
 	}
@@ -122,16 +122,16 @@ func (cs *cells) gone(c *cell, path string) {
 	delete(c.watched, path)
 }
 
-// cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: a new file can have
-// the number of the one whose place it took, and nothing else tells them apart.
+// cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: where the file
+// system tells no time of birth, a new file with the number of the one whose place it took is not told from it.
 func (cs *cells) cover(c *cell, path string, appeared bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	info, err := os.Lstat(path)
+	file, err := lookAt(path)
 	if err != nil || c.life.Err() != nil {
 		return
 	}
-	if old := c.covered[path]; !appeared && old != nil && os.SameFile(old, info) {
+	if old := c.covered[path]; !appeared && old != nil && old.same(file) {
 		return
 	}
 	if err := c.box.Deny(path); err != nil {
@@ -140,7 +140,7 @@ func (cs *cells) cover(c *cell, path string, appeared bool) {
 		return
 	}
 	// What was there before: if another has taken its place meanwhile, that is not covered, and its event is still to come.
-	c.covered[path] = info
+	c.covered[path] = file
 	c.watchFor(filepath.Dir(path))
 }
 
@@ -156,11 +156,11 @@ func (cs *cells) lookAll(c *cell) {
 // note remembers which files are covered, and watches for others in their place.
 func (c *cell) note(paths []string) {
 	for _, path := range paths {
-		info, err := os.Lstat(path)
+		file, err := lookAt(path)
 		if err != nil {
 			continue
 		}
-		c.covered[path] = info
+		c.covered[path] = file
 		c.watchFor(filepath.Dir(path))
 	}
 }

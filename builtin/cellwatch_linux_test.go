@@ -167,11 +167,11 @@ func TestAppears(t *testing.T) {
 			}
 			path := appear(t, ws)
 			await(t, "the cover", func() bool {
-				info, err := os.Lstat(filepath.Join(ws, path))
+				file, err := lookAt(filepath.Join(ws, path))
 				cs.mu.Lock()
 				defer cs.mu.Unlock()
 				known := c.covered[filepath.Join(ws, path)]
-				return err == nil && known != nil && os.SameFile(known, info)
+				return err == nil && known != nil && known.same(file)
 			})
 			put(t, filepath.Join(ws, "going"), path)
 			if err := os.Rename(filepath.Join(ws, "going"), filepath.Join(ws, "go")); err != nil {
