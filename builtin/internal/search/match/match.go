@@ -6,6 +6,7 @@ package match
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"toolhost/builtin/internal/search/pattern"
@@ -48,7 +49,7 @@ const (
 // New returns a matcher for the pattern. When stop becomes true, what is under
 // way ends within microseconds and finds nothing more.
 func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
-	m := &Matcher{p: p, stop: stop, finder: newFinder(p), beyond: FoldsBeyond(p)}
+	m := &Matcher{p: p, stop: stop, finder: newFinder(p), beyond: !ScansAll(p) && foldsBeyond(p.Literals)}
 	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == pattern.AnyEdge && l.After == pattern.AnyEdge {
 		m.isText = true
 	}
@@ -93,10 +94,12 @@ func ScansAll(p *pattern.Pattern) bool {
 	return p.Literals == nil || len(p.Literals.Texts) > maxNeedles
 }
 
-// FoldsBeyond reports whether a letter of a literal of the pattern has another case
-// outside of ASCII: then texts with such a letter (see Partners) need not hold the
-// literal as it is spelt.
-func FoldsBeyond(p *pattern.Pattern) bool { return !ScansAll(p) && foldsBeyond(p.Literals) }
+// FoldsBeyond reports whether a letter of something that the pattern requires has another
+// case outside of ASCII: then texts with such a letter (see Partners) need not hold that
+// as it is spelt.
+func FoldsBeyond(p *pattern.Pattern) bool {
+	return slices.ContainsFunc(p.Required, func(l pattern.Literals) bool { return foldsBeyond(&l) })
+}
 
 // Partners reports whether a text holds a letter outside of ASCII whose other
 // case is an ASCII letter.
