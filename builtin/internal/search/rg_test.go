@@ -320,8 +320,8 @@ func TestOnlyAsRipgrep(t *testing.T) {
 	makeTree(t, root, 12)
 	for i, p := range slices.Concat(patterns, oddPatterns, multilinePatterns) {
 		for m, q := range []GrepQuery{{}, {Multiline: true}, {Before: 1, After: 2, Globs: noLateBinary}} {
-			if !long() && i%3 != m {
-				continue
+			if !long() && i%3 != m || !q.Multiline && slices.Contains(multilinePatterns, p) {
+				continue // ripgrep refuses \n then, and takes \z for the end of what it holds
 			}
 			q.Pattern, q.Mode, q.LineNumbers, q.Only = p, Content, true, true
 			if strings.Contains(p, "$") { // of an empty match at the end of a file ripgrep prints the line
