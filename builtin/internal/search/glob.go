@@ -114,6 +114,9 @@ func (n *fileName) Match(path string) bool {
 // with; one without a path when there is nothing.
 func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	scope := q.Scope
+	if want.Dir() == "" {
+		return scope, nil
+	}
 	info, err := os.Lstat(scope.Path)
 	if err != nil || !info.IsDir() {
 		return scope, nil // list tells what is wrong

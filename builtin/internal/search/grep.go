@@ -211,15 +211,16 @@ func validText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// entry is one entry of a result: where its text ends in its chunk's.
+// entry is one entry of a result.
 type entry struct {
-	end   int
+	end   int  // where its text ends in its chunk's
 	first bool // the first of its file
 	apart bool // not the line after the entry before it
 	count int  // matches it stands for
-	mtime time.Time
-	// number is that of its file.
-	number int32
+	// path is all there is to print where the newest files come first: there is no text
+	// then, nor the above.
+	path string
+	aged aged
 }
 
 // chunk is what a worker found in one chunk of files.
@@ -245,16 +246,11 @@ type page struct {
 	over    bool
 
 	text                  strings.Builder
-	found                 []entryText // byTime: all of them
+	found                 []entry // byTime: all of them
 	seen                  int
 	shown, files, matches int
 	more                  bool
 	uncounted             bool // byTime: there are more files than that
-}
-
-type entryText struct {
-	entry
-	text string
 }
 
 // add takes the chunk number i, and all chunks after it that are waiting. It
@@ -297,13 +293,12 @@ func (p *page) abandon() {
 
 // take appends the entries of a chunk.
 func (p *page) take(c *chunk) {
+	if p.byTime {
+		p.found = append(p.found, c.entries...)
+		return
+	}
 	start, from := 0, 0 // of what is shown and not yet copied, and of the next entry
 	for _, e := range c.entries {
-		if p.byTime {
-			p.found = append(p.found, entryText{e, string(c.text[from:e.end])})
-			from = e.end
-			continue
-		}
 		if p.limit > 0 && p.shown == p.limit || p.text.Len()+from-start > p.maxText {
 			p.more, p.over = true, true
 			break
@@ -320,9 +315,7 @@ func (p *page) take(c *chunk) {
 		p.shown++
 		from = e.end
 	}
-	if !p.byTime {
-		p.write(c.text[start:from])
-	}
+	p.write(c.text[start:from])
 }
 
 var apart = []byte("--\n")

@@ -152,20 +152,16 @@ func (p *page) newestFound(last aged) bool {
 	}
 	n := 0
 	for _, e := range p.found {
-		if e.aged().compare(last) <= 0 {
+		if e.aged.compare(last) <= 0 {
 			n++
 		}
 	}
 	return n >= p.offset+p.limit
 }
 
-func (e *entry) aged() aged { return aged{e.mtime.UnixNano(), e.number} }
-
 // finishByTime fills the page with the newest files; equal times go by path.
 func (p *page) finishByTime() {
-	slices.SortFunc(p.found, func(a, b entryText) int {
-		return cmp.Or(b.mtime.Compare(a.mtime), cmp.Compare(a.number, b.number))
-	})
+	slices.SortFunc(p.found, func(a, b entry) int { return a.aged.compare(b.aged) })
 	p.files = len(p.found)
 	for _, e := range p.found[min(p.offset, len(p.found)):] {
 		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
@@ -173,7 +169,8 @@ func (p *page) finishByTime() {
 			break
 		}
 		p.shown++
-		p.text.WriteString(e.text)
+		p.text.WriteString(e.path)
+		p.text.WriteByte('\n')
 	}
 	if p.limit > 0 && p.files > p.most() {
 		p.files, p.uncounted = p.most(), true

@@ -20,7 +20,7 @@ type output struct {
 	// whole says that the text is known to hold no NUL byte, plain is as the
 	// matcher takes it.
 	whole, plain bool
-	path         []byte
+	path         string // see name
 
 	matches int
 	at      int // position up to which lines are counted, the start of a line
@@ -259,22 +259,15 @@ func (o *output) emit(line, part match.Span, sep byte, matches int) {
 
 var newline, carriageReturn = []byte{'\n'}, []byte{'\r'}
 
-// emitPath prints an entry of the modes that print one a file.
-func (o *output) emitPath(e entry, more string) {
-	o.chunk.text = append(append(append(o.chunk.text, o.name()...), more...), '\n')
-	e.first = true
-	o.add(e)
-}
-
 func (o *output) add(e entry) {
 	o.entries++
 	e.end = len(o.chunk.text)
 	o.chunk.entries = append(o.chunk.entries, e)
 }
 
-func (o *output) name() []byte {
-	if o.path == nil {
-		o.path = []byte(printable(o.search.list.printed(o.file)))
+func (o *output) name() string {
+	if o.path == "" {
+		o.path = printable(o.search.list.printed(o.file))
 	}
 	return o.path
 }

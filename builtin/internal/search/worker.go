@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"toolhost/builtin/internal/search/match"
 	"toolhost/builtin/internal/search/walk"
@@ -121,7 +120,7 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if k != nil {
 		s.list.remember(f.kept, k, raw)
 	}
-	modified := func() (time.Time, error) { info, err := h.Stat(); return info.MTime, err }
+	modified := func() (int64, error) { info, err := h.Stat(); return info.Change, err }
 	w.text(&output{file: f, text: text, chunk: c}, modified)
 }
 
@@ -226,8 +225,9 @@ func isBinary(b []byte) bool {
 	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
 }
 
-// text searches the decoded text of a file that was changed at the time told.
-func (w *worker) text(o *output, modified func() (time.Time, error)) {
+// text searches the decoded text of a file that was changed at the time told, in
+// nanoseconds since 1970.
+func (w *worker) text(o *output, modified func() (int64, error)) {
 	o.worker, o.line, o.printed = w, 1, -1
 	w.matcher.Reset(o.text, o.plain)
 	if !w.search.pattern.Lines {
@@ -240,13 +240,15 @@ func (w *worker) text(o *output, modified func() (time.Time, error)) {
 	}
 	switch w.search.query.Mode {
 	case FilesWithMatches:
-		mtime, err := modified()
+		date, err := modified()
 		if err != nil {
 			w.search.list.troubles.add(w.search.list.printed(o.file), err)
 			return
 		}
-		o.emitPath(entry{mtime: mtime, count: 1, number: o.file.number}, "")
+		o.add(entry{path: o.name(), aged: aged{date, o.file.number}})
 	case Count:
-		o.emitPath(entry{count: o.matches}, ":"+strconv.Itoa(o.matches))
+		o.chunk.text = append(append(o.chunk.text, o.name()...), ':')
+		o.chunk.text = append(strconv.AppendInt(o.chunk.text, int64(o.matches), 10), '\n')
+		o.add(entry{first: true, count: o.matches})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -240,7 +239,6 @@ func Lstat(path string) (Info, error) {
 
 func infoOf(st *unix.Stat_t) Info {
 	i := Info{
-		MTime: time.Unix(st.Mtim.Unix()),
 		Stamp: Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)},
 	}
 	switch st.Mode & unix.S_IFMT {

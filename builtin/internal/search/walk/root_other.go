@@ -149,6 +149,5 @@ func infoOf(info fs.FileInfo, err error) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	m := info.ModTime()
-	return Info{kindOf(info.Mode()), m, Stamp{Size: info.Size(), Change: m.UnixNano()}}, nil
+	return Info{kindOf(info.Mode()), Stamp{Size: info.Size(), Change: info.ModTime().UnixNano()}}, nil
 }

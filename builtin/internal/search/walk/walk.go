@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Kind is what a directory entry is. Everything that is neither a regular
@@ -31,8 +30,7 @@ type Entry struct {
 
 // Info is what the search needs to know of a file.
 type Info struct {
-	Kind  Kind
-	MTime time.Time
+	Kind Kind
 	Stamp
 }
 
