@@ -199,7 +199,16 @@ func (l *line) hiding() {
 // that a shell or an interpreter runs is no more hidden than make.
 func (l *line) hides() bool {
 	hidden := func(reason string) bool { return !command.SteersModules(reason) }
-	return l.analysis.Hiding && (slices.ContainsFunc(l.elsewhere(), hidden) || slices.ContainsFunc(l.analysis.Commands, l.hidesIn))
+	if !l.analysis.Hiding {
+		return false
+	}
+	all := l.analysis.Commands
+	for i, s := range all {
+		if l.hidesIn(s, all[:i]) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.elsewhere(), hidden)
 }
 
 // contained reports whether what rules deny is out of the command's reach.

@@ -4,34 +4,40 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"toolhost/guard/internal/command"
 )
 
-// hidesIn reports whether one command could run a program that the line does not
-// name. A script that lies there already is looked into: one that names what rules
-// deny hides it.
-func (l *line) hidesIn(s command.Simple) bool {
+// hidesIn reports whether one command, of those before which others stand, could run a
+// program that the line does not name. A script that lies there already is looked
+// into: one that names what rules deny hides it.
+func (l *line) hidesIn(s command.Simple, before []command.Simple) bool {
 	files, ok := s.Runs()
 	if !ok {
 		return true
 	}
+	if len(files) > 0 && slices.ContainsFunc(before, command.Simple.RunsText) {
+		return true // it may have written the script
+	}
 	dirs := l.standsIn(s.Places)
 	return slices.ContainsFunc(files, func(file command.Word) bool {
 		targets := l.targets([]command.Word{file}, dirs, reading)
-		return len(targets) == 0 || slices.ContainsFunc(targets, l.hidesFile)
+		return len(targets) == 0 || slices.ContainsFunc(targets, func(t target) bool { return l.hidesFile(t, before) })
 	})
 }
 
 // hidesFile reports whether a script could run what the line does not name: the line
 // itself may write it, or it names what rules deny.
-func (l *line) hidesFile(t target) bool {
+func (l *line) hidesFile(t target, before []command.Simple) bool {
 	if within(t.real, "/dev") || within(t.real, "/proc") || l.writesTo(t) {
 		return true
 	}
 	f, err := openFile(t.path.real, os.O_RDONLY)
 	if err != nil {
-		return false // it does not run either, or something in the line makes it: a virtual environment
+		// It does not run either, or something before it makes it, of which only a
+		// virtual environment is known to hold nothing else.
+		return len(before) > 0 && !strings.HasSuffix(t.real, "/bin/activate")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {

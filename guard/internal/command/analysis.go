@@ -160,6 +160,10 @@ func (c Simple) Interprets() bool {
 	return len(c.Undecidable) > 0
 }
 
+// RunsText reports whether the command is an interpreter with a program in the line,
+// one that starts no other. It may write files.
+func (c Simple) RunsText() bool { return c.harmless }
+
 // Runs returns the files that the command's shell reads commands from, and reports
 // whether these, and files that interpreters run, are all that is undecidable about
 // it: then it is no more hidden than make what it runs.
