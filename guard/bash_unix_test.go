@@ -197,6 +197,9 @@ func TestJudgeBash(t *testing.T) {
 
 		// The read-only set and its paths.
 		{"read-only", "", "ls -la && cat README.md | head -3", Allow, RuleReadOnly},
+		{"read-only with a wildcard inside", "mode plan", "echo src/*", Allow, RuleReadOnly},
+		{"names outside by a wildcard", "mode plan", "echo $TOP/out/*", Deny, "mode plan"},
+		{"hashes of what a file lists", "mode plan", "md5sum -c sums", Deny, "mode plan"},
 		{"read-only in plan mode", "mode plan", "git status && git log --oneline", Allow, RuleReadOnly},
 		{"read-only in dontAsk mode", "mode dontAsk", "find . -name '*.go' | wc -l", Allow, RuleReadOnly},
 		{"not read-only in plan mode", "mode plan\nallow Bash", "touch x", Deny, "mode plan"},

@@ -29,6 +29,11 @@ func (l *line) reads(s command.Simple) bool {
 		return false
 	}
 	files, writes := s.Paths()
+	for _, w := range s.Args[1:] { // echo /root/* tells names too
+		if w.Glob {
+			files = append(files, w)
+		}
+	}
 	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w, dirs) })
 }
 

@@ -50,8 +50,8 @@ var programs = map[string]program{
 	"expand": {role: reads, readOnly: true, short: "t:"}, "unexpand": {role: reads, readOnly: true, short: "t:"}, "rev": {role: reads, readOnly: true}, "column": {role: reads, readOnly: true, short: "c:s:o:N:O:R:T:H:t"},
 	"sort": {role: reads, readOnly: true, short: "k:o:S:t:T:", long: "key: output: files0-from: temporary-directory: field-separator:", reads: "files0-from", writes: "o output T temporary-directory", danger: "o output compress-program T temporary-directory files0-from"},
 	"uniq": {role: inOut, readOnly: true, short: "f:s:w:"}, "shuf": {role: reads, readOnly: true, short: "i:n:o:", long: "output: random-source:", writes: "o output", danger: "o output"},
-	"md5sum": {role: reads, readOnly: true}, "sha1sum": {role: reads, readOnly: true}, "sha224sum": {role: reads, readOnly: true}, "sha256sum": {role: reads, readOnly: true}, "sha384sum": {role: reads, readOnly: true},
-	"sha512sum": {role: reads, readOnly: true}, "shasum": {role: reads, readOnly: true, short: "a:"}, "md5": {role: reads, readOnly: true}, "b2sum": {role: reads, readOnly: true, short: "l:"}, "cksum": {role: reads, readOnly: true, short: "a:l:"}, "sum": {role: reads, readOnly: true},
+	"md5sum": hashLike, "sha1sum": hashLike, "sha224sum": hashLike, "sha256sum": hashLike, "sha384sum": hashLike,
+	"sha512sum": hashLike, "shasum": {role: reads, readOnly: true, short: "a:", danger: "c check"}, "md5": {role: reads, readOnly: true}, "b2sum": {role: reads, readOnly: true, short: "l:", danger: "c check"}, "cksum": {role: reads, readOnly: true, short: "a:l:", danger: "c check"}, "sum": {role: reads, readOnly: true},
 	"od": {role: reads, readOnly: true, short: "A:j:N:S:t:w:"}, "hexdump": {role: reads, readOnly: true, short: "e:f:n:s:", reads: "f"}, "xxd": {role: inOut, readOnly: true, short: "c:g:l:o:s:n:"}, "strings": {role: reads, readOnly: true, short: "n:t:e:T:"},
 	"base64": {role: reads, readOnly: true, short: "w:o:i:", reads: "i", writes: "o output", danger: "o output"}, "base32": {role: reads, readOnly: true, short: "w:"},
 	"grep": grepLike, "egrep": grepLike, "fgrep": grepLike, "ggrep": grepLike,
@@ -87,6 +87,8 @@ var (
 		reads: "f file exclude-from", instead: "e f regexp file"}
 	fdLike = program{role: pattern, readOnly: true, short: "d:t:e:E:S:c:j:o:x:X:", long: "max-depth: min-depth: exact-depth: type: extension: exclude: size: changed-within: changed-before: owner: color: threads: base-directory: search-path: ignore-file: exec: exec-batch: format:",
 		reads: "base-directory search-path ignore-file", danger: "x X exec exec-batch l list-details"}
+	// hashLike reads with -c what another file lists.
+	hashLike = program{role: reads, readOnly: true, danger: "c check"}
 	copyLike = program{role: copies, short: "S:t:", long: "suffix: target-directory:", writes: "t target-directory"}
 )
 
