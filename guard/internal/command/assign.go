@@ -52,21 +52,21 @@ func harmlessValue(name, value string) bool {
 		return value == "/bin/bash" || value == "/bin/sh"
 	}
 	plain, ok := harmlessOptions[name]
-	return ok && plain.MatchString(value)
+	return ok && plain().MatchString(value)
 }
 
 // harmlessOptions are what variables that hold options are given as a rule: none of
 // these names a program or a file.
-var harmlessOptions = map[string]*regexp.Regexp{
-	"NODE_OPTIONS": regexp.MustCompile(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|openssl-legacy-provider|trace-\w+)\b ?)*$`),
-	"GOFLAGS":      regexp.MustCompile(`^(-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|buildvcs=(true|false|auto)|p=\d+|race|v|trimpath)\b ?)*$`),
-	"MAKEFLAGS":    regexp.MustCompile(`^-?(j ?\d*|s|k)$`),
-	"RUSTFLAGS":    regexp.MustCompile(`^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$`),
-	"CC":           regexp.MustCompile(`^(gcc|clang|cc|tcc)(-\d+)?$`),
-	"CXX":          regexp.MustCompile(`^(g\+\+|clang\+\+|c\+\+)(-\d+)?$`),
-	"MAVEN_OPTS":   regexp.MustCompile(`^(-Xm[sx]\d+[kmg]? ?)*$`),
-	"GOPROXY":      regexp.MustCompile(`^(direct|off|https://proxy\.golang\.org(,direct)?)$`),
-	"GOTOOLCHAIN":  regexp.MustCompile(`^(local|auto)$`),
+var harmlessOptions = map[string]func() *regexp.Regexp{
+	"NODE_OPTIONS": regular(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|openssl-legacy-provider|trace-\w+)\b ?)*$`),
+	"GOFLAGS":      regular(`^(-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|buildvcs=(true|false|auto)|p=\d+|race|v|trimpath)\b ?)*$`),
+	"MAKEFLAGS":    regular(`^-?(j ?\d*|s|k)$`),
+	"RUSTFLAGS":    regular(`^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$`),
+	"CC":           regular(`^(gcc|clang|cc|tcc)(-\d+)?$`),
+	"CXX":          regular(`^(g\+\+|clang\+\+|c\+\+)(-\d+)?$`),
+	"MAVEN_OPTS":   regular(`^(-Xm[sx]\d+[kmg]? ?)*$`),
+	"GOPROXY":      regular(`^(direct|off|https://proxy\.golang\.org(,direct)?)$`),
+	"GOTOOLCHAIN":  regular(`^(local|auto)$`),
 }
 
 // evaluates reports whether bash takes a value given to the variable for an
@@ -92,13 +92,13 @@ func safeLead(name string) bool {
 
 // addsToPath matches a PATH that keeps what it has, with directories after it or, from
 // the home directory or the system, before it.
-var addsToPath = regexp.MustCompile(`^"?(((\$HOME|~|/usr|/opt)/[\w./-]+):)*\$(PATH|\{PATH\})(:[\w./$~-]+)*"?$`)
+var addsToPath = regular(`^"?(((\$HOME|~|/usr|/opt)/[\w./-]+):)*\$(PATH|\{PATH\})(:[\w./$~-]+)*"?$`)
 
 // setsVariable judges an assignment that lasts: value is its text, or "$" where
 // that is not known.
 func (w *walker) setsVariable(name, value string) {
 	switch {
-	case name == "PATH" && addsToPath.MatchString(value):
+	case name == "PATH" && addsToPath().MatchString(value):
 		w.undecided(false, growsPath)
 	case steers(name) && !harmlessValue(name, value):
 		w.undecided(true, setsPrefix+name)
@@ -274,7 +274,7 @@ func (w *walker) declares(c Simple) {
 			continue
 		}
 		w.valueOf(name, value, word, isArray)
-		if !word.Static && !(name == "PATH" && addsToPath.MatchString(value)) {
+		if !word.Static && !(name == "PATH" && addsToPath().MatchString(value)) {
 			value = "$"
 		}
 		w.setsVariable(name, value)

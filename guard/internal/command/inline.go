@@ -1,7 +1,6 @@
 package command
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,21 +15,21 @@ const pythonModules = "json sys os re math datetime time collections itertools f
 var (
 	// pythonStarts are parts of the names of what starts a program, runs text as a
 	// program, or reaches a function by a name that is made up.
-	pythonStarts = regexp.MustCompile(`system|popen|spawn|exec|fork|subprocess|startfile|posix|\bpty\b|ctypes|multiprocessing|asyncio|runpy|eval|compile|` +
+	pythonStarts = regular(`system|popen|spawn|exec|fork|subprocess|startfile|posix|\bpty\b|ctypes|multiprocessing|asyncio|runpy|eval|compile|` +
 		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|[^\t\n -~]`)
-	pythonImport = regexp.MustCompile(`\b(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+[\w. \t,]*))`)
-	pythonWord   = regexp.MustCompile(`\b(?:import|from)\b`)
+	pythonImport = regular(`\b(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+[\w. \t,]*))`)
+	pythonWord   = regular(`\b(?:import|from)\b`)
 )
 
 // startsNothing reports whether a program in Python can start no other. It is
 // searched as text, strings and comments included, and what is in doubt starts one.
 func startsNothing(program string) bool {
 	program = strings.NewReplacer("literal_eval", "", "re.compile", "").Replace(program)
-	if pythonStarts.MatchString(program) || strings.Contains(program, "\\\n") {
+	if pythonStarts().MatchString(program) || strings.Contains(program, "\\\n") {
 		return false
 	}
-	words := len(pythonWord.FindAllString(program, -1))
-	for _, found := range pythonImport.FindAllStringSubmatch(program, -1) {
+	words := len(pythonWord().FindAllString(program, -1))
+	for _, found := range pythonImport().FindAllStringSubmatch(program, -1) {
 		if words--; found[1] != "" {
 			words-- // it has both words
 		}
@@ -72,11 +71,11 @@ func (w *walker) harmlessPython(c Simple, stdin []*syntax.Redirect) bool {
 var (
 	// perlReplaces matches a program that only replaces text; a replacement may hold
 	// what the pattern caught.
-	perlReplaces = regexp.MustCompile("^(\\s*s(/([^/@`$]|\\$[0-9&])*/([^/@`$]|\\$[0-9&])*/|\\|([^|@`$]|\\$[0-9&])*\\|([^|@`$]|\\$[0-9&])*\\||#([^#@`$]|\\$[0-9&])*#([^#@`$]|\\$[0-9&])*#)[gimsx]*\\s*;?)+$")
-	perlDoubt    = regexp.MustCompile(`\(\?|\\[/|#]`) // code in a pattern, and delimiters that are none
-	perlOption   = regexp.MustCompile(`^-[0-7pnlwi]*(\.\w+)?e?$`)
+	perlReplaces = regular("^(\\s*s(/([^/@`$]|\\$[0-9&])*/([^/@`$]|\\$[0-9&])*/|\\|([^|@`$]|\\$[0-9&])*\\|([^|@`$]|\\$[0-9&])*\\||#([^#@`$]|\\$[0-9&])*#([^#@`$]|\\$[0-9&])*#)[gimsx]*\\s*;?)+$")
+	perlDoubt    = regular(`\(\?|\\[/|#]`) // code in a pattern, and delimiters that are none
+	perlOption   = regular(`^-[0-7pnlwi]*(\.\w+)?e?$`)
 	// nodeShows matches a program that shows a value of a JSON file or of node.
-	nodeShows = regexp.MustCompile(`^\s*(console\.log\()?(JSON\.stringify\()?(require\(['"]\.{1,2}/[\w./-]+\.json['"]\)(\.\w+|\[['"][\w./@-]+['"]\])*|process\.(version|versions\.\w+|arch|platform))(, ?null, ?\d)?\)*\s*;?\s*$`)
+	nodeShows = regular(`^\s*(console\.log\()?(JSON\.stringify\()?(require\(['"]\.{1,2}/[\w./-]+\.json['"]\)(\.\w+|\[['"][\w./@-]+['"]\])*|process\.(version|versions\.\w+|arch|platform))(, ?null, ?\d)?\)*\s*;?\s*$`)
 )
 
 // harmlessText reports whether a command is an interpreter with a program as text that
@@ -89,7 +88,7 @@ func (w *walker) harmlessText(c Simple, stdin []*syntax.Redirect) bool {
 	}
 	switch c.Name {
 	case "node", "nodejs":
-		return len(c.Args) == 3 && oneOf(c.Args[1].Text, "-e -p -pe --eval --print") && nodeShows.MatchString(c.Args[2].Text)
+		return len(c.Args) == 3 && oneOf(c.Args[1].Text, "-e -p -pe --eval --print") && nodeShows().MatchString(c.Args[2].Text)
 	case "perl":
 		return harmlessPerl(c.Args[1:])
 	}
@@ -101,10 +100,10 @@ func (w *walker) harmlessText(c Simple, stdin []*syntax.Redirect) bool {
 func harmlessPerl(words []Word) bool {
 	for i, word := range words {
 		switch {
-		case !word.Static || !perlOption.MatchString(word.Text):
+		case !word.Static || !perlOption().MatchString(word.Text):
 			return false
 		case strings.HasSuffix(word.Text, "e"):
-			if i+1 == len(words) || !words[i+1].Static || perlDoubt.MatchString(words[i+1].Text) || !perlReplaces.MatchString(words[i+1].Text) {
+			if i+1 == len(words) || !words[i+1].Static || perlDoubt().MatchString(words[i+1].Text) || !perlReplaces().MatchString(words[i+1].Text) {
 				return false
 			}
 			for _, file := range words[i+2:] {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -36,7 +35,7 @@ func parse(text string) ([]*syntax.Stmt, error) {
 }
 
 // splitOperator finds an operator that a continued line splits.
-var splitOperator = regexp.MustCompile(`[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
+var splitOperator = regular(`[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
 
 // unreadable names what bash and the parser would not read alike. A carriage
 // return is part of a word to bash; the parser drops it, which would join
@@ -57,7 +56,7 @@ func unreadable(text string) string {
 		// Bash joins the lines first; the parser (3.14) takes what follows for plain
 		// text, so that "$\<LF>(rm x)" would hide rm.
 		return "a line ends between a dollar sign and what it expands"
-	case strings.Contains(text, "\\\n") && splitOperator.MatchString(text):
+	case strings.Contains(text, "\\\n") && splitOperator().MatchString(text):
 		// Bash runs `rm x &\<LF>>o y` as rm x y; to the parser (3.14) y is a program.
 		return "a line ends within an operator"
 	}
