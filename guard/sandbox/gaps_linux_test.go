@@ -114,6 +114,43 @@ func TestNesting(t *testing.T) {
 	}
 }
 
+// A writable directory as a whole may be kept as it is, and what lies around one may
+// be hidden.
+func TestAroundWritable(t *testing.T) {
+	f := newFixture(t)
+	write(t, f.base+"/beside", secret)
+	write(t, f.out+"/beside", secret)
+	closed, around := f.policy(), f.policy()
+	closed.ReadOnly = append(closed.ReadOnly, f.ws)
+	around.Masked = append(around.Masked, f.base)
+	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+		for what, c := range map[string]struct {
+			policy Policy
+			script string
+		}{
+			"read-only":   {closed, `echo x > new; echo x >> go.mod; rm -f go.mod; mkdir -p src/d; mv src s; cat go.mod > /dev/null && echo x > "$TMPDIR/new" && cat "$TMPDIR/new" && ls`},
+			"mask around": {around, `cat ../beside ../out/beside 2> /dev/null; echo x > made && cat made`},
+		} {
+			s, err := Start(context.Background(), c.policy, Options{Backends: []Backend{backend}})
+			if errors.Is(err, ErrUnavailable) {
+				t.Logf("skipping: %v", err)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := runIn(t, s, f.ws, append(f.env, "TMPDIR="+f.tmp), "/bin/bash", "-c", c.script)
+			if !strings.Contains(r.output, "x\n") || strings.Contains(r.output, "new\n") || strings.Contains(r.output, secret) {
+				t.Errorf("%s: %s: %s", backend, what, r.output)
+			}
+			s.Close()
+		}
+		if _, err := os.Stat(f.ws + "/new"); err == nil {
+			t.Errorf("%s: a file was made", backend)
+		}
+	}
+}
+
 // probeArg makes the test binary print what it finds out about the machine.
 const probeArg = "__probe"
 
