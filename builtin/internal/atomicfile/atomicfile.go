@@ -312,6 +312,8 @@ func advice(err error) string {
 		return "; the disk quota is used up: free some space and try again"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only"
+	case errors.Is(err, syscall.EPERM):
+		return "; no permission lets this user write it: it may be immutable (lsattr shows an i, which a person takes away with chattr -i), or another's in a directory where only owners may replace files"
 	case errors.Is(err, fs.ErrPermission):
 		return "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
 	}
