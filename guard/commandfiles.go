@@ -24,8 +24,18 @@ func (c *compiler) commandFiles(set settings.Sandbox, s spelling) commandFiles {
 	f := set.Filesystem
 	return commandFiles{
 		unread: c.withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.withheld(f.DenyWrite, s),
-		readable: c.opened(f.AllowRead), writable: c.opened(f.AllowWrite),
+		readable: c.opened(f.AllowRead), writable: slices.DeleteFunc(c.opened(f.AllowWrite), c.neverWritable),
 	}
+}
+
+// neverWritable reports whether no sandbox can open a directory: it is all there is, or
+// every sandbox has one of its own in its place.
+func (c *compiler) neverWritable(dir string) bool {
+	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return within(slashed(dir), own) })
+	if never {
+		c.warnings = append(c.warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
+	}
+	return never
 }
 
 // any reports whether commands are denied a file.
@@ -112,6 +122,9 @@ func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 // hide takes a path out of the sight of commands, but for what is opened again below
 // it, and for the directory of their temporary files.
 func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real // as all others are given
+	}
 	if withinAny(name, f.readable) {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestCommandFiles(t *testing.T) {
 	top, ws := workspace(t)
-	tree(t, top, "ws/sec[")
+	tree(t, top, "ws/sec[", "here -> "+top)
 	entries := func(texts string) (out []settings.Entry) {
 		for text := range strings.FieldsSeq(texts) {
 			out = append(out, settings.Entry{Text: strings.ReplaceAll(text, "$TOP", top), File: "settings.json", Line: 1, Root: ws})
@@ -34,6 +34,7 @@ func TestCommandFiles(t *testing.T) {
 		{why: "a part of what a wildcard means is open", denyRead: "**/secrets", allowRead: "secrets/public", want: "Masked:ws/secrets Shown:ws/secrets/public", wantNot: "Denied:ws/secrets"},
 		{why: "all is open again", denyRead: "secrets/key", allowRead: "secrets", wantNot: "Denied:ws/secrets/key Masked:ws/secrets/key"},
 		{why: "around the workspace", denyRead: "$TOP", allowRead: ".", want: "Masked:", wantNot: "Denied:ws Shown:ws"},
+		{why: "around the workspace, by another name", denyRead: "$TOP/here", allowRead: "$TOP/here/ws", want: "Masked:", wantNot: "Denied:here Denied: Denied:ws"},
 		{why: "the workspace as well", denyRead: "$TOP", allowRead: "$TOP/out", want: "Masked: Shown:out Denied:ws"},
 		{why: "with everything in it", denyRead: "$TOP/out/**", denyWrite: "src/**", want: "Denied:out ReadOnly:ws/src"},
 		{why: "by another name", denyRead: "secretdir", want: "Denied:ws/secrets"},
@@ -41,6 +42,7 @@ func TestCommandFiles(t *testing.T) {
 		{why: "around a root", allowWrite: "$TOP", want: "Writable: ReadOnly:ws/.git/hooks", wantNot: "Writable:ws"},
 		{why: "hooks in what is open", allowWrite: "$TOP/ws/.git/..", want: "Writable:ws ReadOnly:ws/.git/hooks"},
 		{why: "wildcards open nothing", allowRead: "sec*", allowWrite: "$TOP/mo*", wantNot: "Writable:more", warns: "without wildcards"},
+		{why: "what no sandbox can open", allowWrite: "/ /dev/shm $TOP/more", want: "Writable:more Writable:ws", warns: "/dev/shm cannot be opened"},
 		{why: "an unusable pattern", denyRead: "sec[", want: "Denied:ws/sec[", warns: "literal path"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
