@@ -113,10 +113,39 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 // The end of a child is not to be told by a signal, which would wake a thread
 // that has nothing to do with it: the kernel has one wait for that already. Go
 // has a handler for every signal, so the default is put back behind its back.
+//
+// Go leaves some signals without a handler, for the C library. The kernel drops such a
+// signal to process 1 but for one case: while the main thread is in the handler of
+// another, in which all are blocked, another thread takes it, and process 1 is killed.
+// So these are ignored but while a command is started.
 func ignoreSignals() {
 	signal.Notify(make(chan os.Signal, 1))
-	var byDefault [4]uint64 // struct kernel_sigaction: handler, flags, restorer, mask
-	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&byDefault)), 0, unsafe.Sizeof(byDefault[3]), 0, 0)
+	sigaction(uintptr(unix.SIGCHLD), &kernelAction{handler: sigDefault}, nil)
+	for _, sig := range [...]uintptr{32, 33, 34} { // SIGCANCEL, SIGSETXID, musl's SIGSYNCCALL
+		var is kernelAction
+		if sigaction(sig, nil, &is); is.handler == sigDefault {
+			unhandled = append(unhandled, sig)
+		}
+	}
+	setUnhandled(sigIgnore)
+}
+
+// unhandled are the signals that Go has no handler for.
+var unhandled []uintptr
+
+func setUnhandled(handler uint64) {
+	for _, sig := range unhandled {
+		sigaction(sig, &kernelAction{handler: handler}, nil)
+	}
+}
+
+// kernelAction is struct kernel_sigaction.
+type kernelAction struct{ handler, flags, restorer, mask uint64 }
+
+const sigDefault, sigIgnore = 0, 1
+
+func sigaction(sig uintptr, set, old *kernelAction) {
+	unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), unsafe.Sizeof(kernelAction{}.mask), 0, 0)
 }
 
 func controlConn() (*net.UnixConn, error) {
