@@ -4,9 +4,15 @@ import "strings"
 
 // A launcher is a program that starts another one only if an option says so.
 type launcher struct {
-	options spec   // those whose values must be told from options
-	launch  string // options, or starts of them, that start a program
-	words   string // words, or starts of options, for programs without getopt
+	names       string // that the program goes by
+	short, long string // options with values, which must be told from options
+	launch      string // options, or starts of them, that start a program
+	words       string // words, or starts of options, for programs without getopt
+}
+
+// options returns the syntax of the program's options.
+func (l launcher) options() spec {
+	return spec{short: l.short, long: l.long, permute: true, open: true}
 }
 
 // launcherOf returns the options of a program that start other programs.
@@ -14,100 +20,63 @@ func launcherOf(name string) launcher {
 	if tool, version, ok := strings.Cut(name, "-"); ok && strings.Trim(version, "0123456789.") == "" {
 		name = tool // gcc-13
 	}
-	switch name {
-	case "tar", "gtar", "bsdtar":
-		return launcher{spec{short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude: transform:", permute: true, open: true},
-			"I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command", ""}
-	case "rg":
-		return launcher{spec{short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", permute: true, open: true}, "z pre hostname-bin search-zip", ""}
-	case "sort", "gsort":
-		return launcher{spec{short: "k:o:S:t:T:", permute: true, open: true}, "compress-program", ""}
-	case "zip":
-		return launcher{spec{permute: true, open: true}, "T unzip-command", ""}
-	case "rsync":
-		return launcher{spec{permute: true, open: true}, "e rsh rsync-path", ""}
-	case "npx", "bunx", "pnpx", "npm", "pnpm", "yarn":
-		return launcher{spec{permute: true, open: true}, "c call script-shell node-options shell-mode", "--userconfig --globalconfig --viewer --editor --git="}
-	case "cargo":
-		return launcher{spec{permute: true, open: true}, "config", rustLinkers}
-	case "hg":
-		return launcher{spec{permute: true, open: true}, "config", ""}
-	case "ssh":
-		return launcher{spec{short: "B:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:", permute: true, open: true}, "F I", ""}
-	case "scp", "sftp":
-		return launcher{spec{short: "c:D:F:i:J:l:o:P:S:X:b:B:R:s:", permute: true, open: true}, "F S D", ""}
-	case "man":
-		return launcher{spec{permute: true, open: true}, "P pager H html C config-file preprocessor t troff p", ""}
-	case "pandoc":
-		return launcher{spec{short: "f:t:r:w:o:F:L:V:M:d:H:B:A:T:c:", permute: true, open: true}, "F filter L lua-filter pdf-engine d defaults", ""}
-	case "wget":
-		return launcher{spec{short: "O:o:P:", permute: true, open: true}, "e execute use-askpass config", ""}
-	case "curl":
-		return launcher{spec{short: "o:H:d:X:u:A:e:b:c:F:T:x:w:", permute: true, open: true}, "K config", ""}
-	case "install", "ginstall":
-		return launcher{spec{short: "g:m:o:t:S:", permute: true, open: true}, "s strip strip-program", ""}
-	case "split":
-		return launcher{spec{short: "a:b:C:l:n:t:", permute: true, open: true}, "filter", ""}
-	case "patch":
-		return launcher{spec{short: "i:p:d:o:r:B:D:F:V:x:Y:z:", permute: true, open: true}, "e ed", ""}
-	case "diff":
-		return launcher{spec{short: "C:U:I:W:x:X:S:F:D:", permute: true, open: true}, "l paginate", ""}
-	case "tcpdump":
-		return launcher{spec{short: "i:w:r:c:C:G:W:s:F:", permute: true, open: true}, "z", ""}
-	case "fzf":
-		return launcher{spec{short: "q:f:d:n:m:", permute: true, open: true}, "preview bind", ""}
-	case "ag", "ack", "bat", "batcat", "delta":
-		return launcher{spec{permute: true, open: true}, "pager", ""}
-	case "cpio":
-		return launcher{spec{permute: true, open: true}, "rsh-command", ""}
-	case "svn":
-		return launcher{spec{permute: true, open: true}, "diff-cmd diff3-cmd editor-cmd config-option config-dir", ""}
-	case "cmake":
-		return launcher{launch: "E P", options: spec{short: "S:B:G:D:", permute: true, open: true}}
-	case "apt", "apt-get", "dpkg":
-		return launcher{spec{permute: true, open: true}, "o option c config-file pre-invoke post-invoke", ""}
-	case "make", "gmake":
-		return launcher{spec{short: "C:f:I:j::l::o:W:", long: "directory: file: makefile:", permute: true, open: true}, "E eval", "SHELL= .SHELLFLAGS= MAKEFLAGS="}
-	case "go":
-		return launcher{words: "-exec -toolexec -vettool --exec --toolexec --vettool -ldflags=-extld --ldflags=-extld GOFLAGS="}
-	case "gcc", "g++", "cc", "c++", "c99", "clang", "clang++", "gfortran", "tcc":
-		return launcher{words: "-wrapper -fplugin= -fpass-plugin= -iplugindir= -B -specs= --specs= -fuse-ld=/ -fuse-ld=. --ld-path= -Xclang -Xlinker -Wl,-plugin -Wl,--plugin -run @="}
-	case "ld", "ld.bfd", "ld.gold", "ld.lld", "gold":
-		return launcher{words: "-plugin --plugin @="}
-	case "ghc":
-		return launcher{words: "-e -F -pgm -fplugin= --interactive --run"}
-	case "openssl":
-		return launcher{words: "-engine -provider"}
-	case "exiftool":
-		return launcher{words: "-if -config -p -@"}
-	case "nmap":
-		return launcher{words: "--script --datadir"}
-	case "gs":
-		return launcher{words: "-dNOSAFER"}
-	case "pdflatex", "xelatex", "lualatex", "latexmk", "tex", "latex", "pdftex", "xetex", "luatex", "lualatex-dev":
-		return launcher{words: "-sh --sh -enable-write18 --enable-write18 -e -lua --lua"}
-	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc", "lxc", "incus":
-		return launcher{words: "run exec create debug attach --kubeconfig --host -H --context --config"}
-	case "helm":
-		return launcher{words: "plugin --kubeconfig --post-renderer"}
-	case "rustc":
-		return launcher{words: rustLinkers}
-	case "java":
-		return launcher{words: "-XX:OnError= -XX:OnOutOfMemoryError= -agentpath: -agentlib:"}
-	case "gpg", "gpg2":
-		return launcher{words: "--photo-viewer --exec-path --agent-program --dirmngr-program --pinentry-program --options --homedir"}
-	case "mypy", "pip", "pip3":
-		return launcher{words: "--python --editor"}
-	case "nix":
-		return launcher{words: "run shell develop -c --command"}
-	case "ip":
-		return launcher{words: "exec -b -batch"}
+	for _, l := range launchers {
+		if oneOf(name, l.names) {
+			return l
+		}
 	}
 	return launcher{}
 }
 
 // rustLinkers are the options of the Rust compiler that name the linker.
 const rustLinkers = "-Clinker= linker= --codegen=linker="
+
+// launchers are looked at one after the other: a map of them would be built at each start.
+var launchers = [...]launcher{
+	{names: "tar gtar bsdtar", short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude: transform:", launch: "I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command"},
+	{names: "rg", short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", launch: "z pre hostname-bin search-zip"},
+	{names: "sort gsort", short: "k:o:S:t:T:", launch: "compress-program"},
+	{names: "zip", launch: "T unzip-command"},
+	{names: "rsync", launch: "e rsh rsync-path"},
+	{names: "npx bunx pnpx npm pnpm yarn", launch: "c call script-shell node-options shell-mode", words: "--userconfig --globalconfig --viewer --editor --git="},
+	{names: "cargo", launch: "config", words: rustLinkers},
+	{names: "hg", launch: "config"},
+	{names: "ssh", short: "B:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:", launch: "F I"},
+	{names: "scp sftp", short: "c:D:F:i:J:l:o:P:S:X:b:B:R:s:", launch: "F S D"},
+	{names: "man", launch: "P pager H html C config-file preprocessor t troff p"},
+	{names: "pandoc", short: "f:t:r:w:o:F:L:V:M:d:H:B:A:T:c:", launch: "F filter L lua-filter pdf-engine d defaults"},
+	{names: "wget", short: "O:o:P:", launch: "e execute use-askpass config"},
+	{names: "curl", short: "o:H:d:X:u:A:e:b:c:F:T:x:w:", launch: "K config"},
+	{names: "install ginstall", short: "g:m:o:t:S:", launch: "s strip strip-program"},
+	{names: "split", short: "a:b:C:l:n:t:", launch: "filter"},
+	{names: "patch", short: "i:p:d:o:r:B:D:F:V:x:Y:z:", launch: "e ed"},
+	{names: "diff", short: "C:U:I:W:x:X:S:F:D:", launch: "l paginate"},
+	{names: "tcpdump", short: "i:w:r:c:C:G:W:s:F:", launch: "z"},
+	{names: "fzf", short: "q:f:d:n:m:", launch: "preview bind"},
+	{names: "ag ack bat batcat delta", launch: "pager"},
+	{names: "cpio", launch: "rsh-command"},
+	{names: "svn", launch: "diff-cmd diff3-cmd editor-cmd config-option config-dir"},
+	{names: "cmake", short: "S:B:G:D:", launch: "E P"},
+	{names: "apt apt-get dpkg", launch: "o option c config-file pre-invoke post-invoke"},
+	{names: "make gmake", short: "C:f:I:j::l::o:W:", long: "directory: file: makefile:", launch: "E eval", words: "SHELL= .SHELLFLAGS= MAKEFLAGS="},
+	{names: "go", words: "-exec -toolexec -vettool --exec --toolexec --vettool -ldflags=-extld --ldflags=-extld GOFLAGS="},
+	{names: "gcc g++ cc c++ c99 clang clang++ gfortran tcc", words: "-wrapper -fplugin= -fpass-plugin= -iplugindir= -B -specs= --specs= -fuse-ld=/ -fuse-ld=. --ld-path= -Xclang -Xlinker -Wl,-plugin -Wl,--plugin -run @="},
+	{names: "ld ld.bfd ld.gold ld.lld gold", words: "-plugin --plugin @="},
+	{names: "ghc", words: "-e -F -pgm -fplugin= --interactive --run"},
+	{names: "openssl", words: "-engine -provider"},
+	{names: "exiftool", words: "-if -config -p -@"},
+	{names: "nmap", words: "--script --datadir"},
+	{names: "gs", words: "-dNOSAFER"},
+	{names: "pdflatex xelatex lualatex latexmk tex latex pdftex xetex luatex lualatex-dev", words: "-sh --sh -enable-write18 --enable-write18 -e -lua --lua"},
+	{names: "docker docker-compose podman podman-compose nerdctl kubectl oc lxc incus", words: "run exec create debug attach --kubeconfig --host -H --context --config"},
+	{names: "helm", words: "plugin --kubeconfig --post-renderer"},
+	{names: "rustc", words: rustLinkers},
+	{names: "java", words: "-XX:OnError= -XX:OnOutOfMemoryError= -agentpath: -agentlib:"},
+	{names: "gpg gpg2", words: "--photo-viewer --exec-path --agent-program --dirmngr-program --pinentry-program --options --homedir"},
+	{names: "mypy pip pip3", words: "--python --editor"},
+	{names: "nix", words: "run shell develop -c --command"},
+	{names: "ip", words: "exec -b -batch"},
+}
 
 // setsUp reports whether a word of the command sets what it, or its next call, runs.
 func (c Simple) setsUp(i int) bool {
@@ -148,7 +117,7 @@ func (w *walker) launches(c Simple) {
 	if l.launch == "" {
 		return
 	}
-	p := l.options.parse(c.Args)
+	p := l.options().parse(c.Args)
 	if oneOf(c.Name, "npm pnpm yarn") && len(p.operands) > 1 && (p.operands[0].Text == "set" || oneOf(p.operands[0].Text, "config c") && oneOf(p.operands[1].Text, "set edit")) {
 		w.undecided(true, c.Name+" config can set what runs its scripts")
 	}
@@ -177,7 +146,7 @@ func (l launcher) hiddenOption(c Simple, p parsed) (Word, bool) {
 	if oneOf(c.Name, "tar gtar bsdtar") && len(operands) > 0 && len(p.options) == 0 && operands[0].Static {
 		values := 0 // of the letters in `tar cf A`
 		for _, letter := range []byte(operands[0].Text) {
-			if l.options.shortTakes(letter) == 1 {
+			if l.options().shortTakes(letter) == 1 {
 				values++
 			}
 		}
