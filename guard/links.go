@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"toolhost/guard/internal/ctime"
 )
 
 const (
@@ -169,5 +171,9 @@ func (p *Policy) scanFor(path Path) *linkScan {
 	if err != nil {
 		return k.links.scan(k, time.Now())
 	}
-	return k.links.scan(k, changed(info).Add(linkGrain))
+	since, ok := ctime.Of(info)
+	if !ok {
+		since = time.Now() // every question is a new one
+	}
+	return k.links.scan(k, since.Add(linkGrain))
 }

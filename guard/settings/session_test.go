@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toolhost/guard/internal/ctime"
 )
 
 func rules(allow, deny string) string {
@@ -316,6 +318,31 @@ func TestSameStamp(t *testing.T) {
 	}
 }
 
+// Nor does a modification time that was set back hide an edit, however old the stamp is.
+func TestTimeSetBack(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, rules("", "x"))
+	before, err := os.Stat(p.path(userFile))
+	if _, told := ctime.Of(before); err != nil || !told {
+		t.Skipf("this system does not tell when a file was changed (%v)", err)
+	}
+	s := newSession(p.cfg)
+	s.now = func() time.Time { return time.Now().Add(time.Hour) }
+	s.read()
+	for now := before; changedAt(now).Equal(changedAt(before)); now, err = os.Stat(p.path(userFile)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.write(userFile, rules("", "y")) // until the kernel's clock has gone on
+		if err := os.Chtimes(p.path(userFile), before.ModTime(), before.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.read(); got == nil || texts(got.Deny) != "y" {
+		t.Errorf("the edit was not seen: %+v", got)
+	}
+}
+
 // The user's own file is not a project's because the home directory is a root.
 func TestHomeIsARoot(t *testing.T) {
 	p := newPlace(t)
@@ -356,15 +383,13 @@ func BenchmarkLoad(b *testing.B) {
 
 func BenchmarkReload(b *testing.B) {
 	p := usual(b)
-	for _, name := range allSources { // so old that stamps prove content
-		old := time.Now().Add(-time.Hour)
-		_ = os.Chtimes(p.path(name), old, old) // absent ones are no matter
-	}
 	w, err := Watch(p.cfg, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer w.Close()
+	w.session.now = func() time.Time { return time.Now().Add(time.Hour) } // so late that stamps prove content
+	w.Reload()
 	for b.Loop() {
 		w.Reload()
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"toolhost/guard/internal/ctime"
 )
 
 // racyWindow is how close to its reading a file's time stamp may lie before
@@ -79,7 +81,16 @@ func (s stamp) proves(now stamp) bool {
 		return true
 	}
 	return os.SameFile(s.info, now.info) && s.info.Size() == now.info.Size() && s.info.Mode() == now.info.Mode() &&
-		s.info.ModTime().Equal(now.info.ModTime()) && s.at.Sub(s.info.ModTime()) > racyWindow
+		s.info.ModTime().Equal(now.info.ModTime()) && changedAt(s.info).Equal(changedAt(now.info)) && s.at.Sub(changedAt(s.info)) > racyWindow
+}
+
+// changedAt returns when a file last changed, as far as the system tells: cp -p and tar set
+// the modification time back to one that was there before.
+func changedAt(info os.FileInfo) time.Time {
+	if t, ok := ctime.Of(info); ok {
+		return t
+	}
+	return info.ModTime()
 }
 
 // absent reports whether err says that there is no such file.
