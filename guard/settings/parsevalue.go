@@ -1,0 +1,134 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+)
+
+func (p *parser) list(k *key, v hujson.Value) {
+	array, ok := v.Value.(*hujson.Array)
+	if !ok {
+		// One string where a list belongs can only mean one thing, and
+		// skipping a deny would loosen.
+		if !k.tightens || !isString(v) {
+			p.wrongType(k.name, v, "an array of strings")
+			return
+		}
+		p.warn(v, "%s is a string; an array of strings is expected. It is taken as the only entry", k.name)
+		array = &hujson.Array{Elements: []hujson.Value{v}}
+	}
+	for _, el := range array.Elements {
+		if k.member != "" {
+			el = p.credential(k, el)
+		}
+		switch text := literal(el); {
+		case !isString(el):
+			p.wrongType("an entry of "+k.name, el, k.entry())
+		case strings.TrimSpace(text) == "":
+			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
+		default:
+			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text))
+		}
+	}
+}
+
+// credential returns the member of an object that an entry is made of. Whatever is
+// wrong with the rest of the object, the entry forbids.
+func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		if isString(v) {
+			p.warn(v, "an entry of %s is a string; %s is expected. It is denied", k.name, k.entry())
+		}
+		return v
+	}
+	entry, mode := v, ""
+	for _, m := range object.Members {
+		switch literal(m.Name) {
+		case k.member:
+			entry = m.Value
+		case "mode":
+			mode = literal(m.Value)
+		}
+	}
+	if mode != "deny" {
+		p.warn(v, "an entry of %s has the mode %q; only \"deny\" is known here. It is denied", k.name, mode)
+	}
+	return entry
+}
+
+// entry says what an entry of a list is.
+func (k *key) entry() string {
+	if k.member == "" {
+		return "a string"
+	}
+	return fmt.Sprintf(`an object such as {"%s": …, "mode": "deny"}`, k.member)
+}
+
+func (p *parser) scalar(k *key, v hujson.Value) {
+	if k.from == onlyManaged && !k.countsFrom(p.source.kind) {
+		p.warn(v, "%s counts in managed settings only. It is skipped", k.name)
+		return
+	}
+	text, want := k.read(v)
+	if want == "" {
+		p.scalars[k.name] = p.entry(v, text)
+		return
+	}
+	if k.unknown == "" || !isString(v) {
+		p.wrongType(k.name, v, want)
+		return
+	}
+	p.warn(v, "%s is %s%s; %s is expected. %q is used instead", k.name, describe(v), suggest(literal(v), k.order), want, k.unknown)
+	p.scalars[k.name] = p.entry(v, k.unknown)
+}
+
+// read returns the value in canonical text, or what the key expects instead.
+func (k *key) read(v hujson.Value) (text, want string) {
+	text = literal(v)
+	switch k.form {
+	case formSwitch:
+		if kind := v.Value.Kind(); kind != 't' && kind != 'f' {
+			return "", "true or false"
+		}
+	case formChoice:
+		if isString(v) && k.alias != "" && text == k.alias {
+			return k.aliased, ""
+		}
+		if !isString(v) || k.rank(text) < 0 {
+			return "", oneOf(k.order)
+		}
+	case formNumber:
+		if n, err := strconv.Atoi(text); err != nil || n < 1 || isString(v) {
+			return "", "a whole number above 0"
+		}
+	case formDuration:
+		if d, err := time.ParseDuration(text); err != nil || d <= 0 || !isString(v) {
+			return "", `a duration such as "50s" or "2m"`
+		}
+	}
+	return text, ""
+}
+
+func (p *parser) environment(v hujson.Value) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		p.wrongType("env", v, "an object of strings")
+		return
+	}
+	for _, m := range object.Members {
+		name, text := literal(m.Name), literal(m.Value)
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(text, "\x00"):
+			p.warn(m.Name, "env: %q cannot be an environment variable. It is skipped", name)
+		case isString(m.Value):
+			p.env[name] = p.entry(m.Value, text)
+		default:
+			p.wrongType("env."+name, m.Value, "a string")
+		}
+	}
+}
