@@ -69,7 +69,7 @@ func single(name string, enc encoding.Encoding) *charset {
 }
 
 // legacy returns the charsets to try, in order, for a name given by chardet.
-// Names that are left out are there on purpose: chardet proposes macintosh
+// Names that are left out are left out on purpose: chardet proposes macintosh
 // and the Cyrillic code pages for short texts in other charsets.
 func legacy(name string) []*charset {
 	switch strings.ToLower(name) {
@@ -139,14 +139,34 @@ func detect(raw []byte) *charset {
 	if mostlyUTF8(raw) {
 		return utf8Charset()
 	}
-	for _, guess := range chardet.DetectAll(highLines(raw)) {
-		for _, cs := range legacy(guess.Charset) {
+	lines := highLines(raw)
+	for _, guess := range chardet.DetectAll(lines) {
+		name := guess.Charset
+		if name == "x-mac-cyrillic" && cyrillicWords(lines) {
+			name = "windows-1251" // the small letters are the same, and old Macs are rare
+		}
+		for _, cs := range legacy(name) {
 			if decodesWhole(cs, raw) {
 				return western(cs, raw)
 			}
 		}
 	}
 	return latin1()
+}
+
+// cyrillicWords reports whether the bytes that are letters in windows-1251 make
+// words. In a Latin script they stand alone among others.
+func cyrillicWords(text []byte) bool {
+	letters, joined := 0, 0
+	for i, b := range text {
+		if b >= 0xc0 {
+			letters++
+			if i > 0 && text[i-1] >= 0xc0 || i+1 < len(text) && text[i+1] >= 0xc0 {
+				joined++
+			}
+		}
+	}
+	return letters > 0 && joined*4 >= letters*3
 }
 
 // western settles what chardet often confuses: windows-1252 and windows-1254 differ

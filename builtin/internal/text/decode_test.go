@@ -49,6 +49,7 @@ const (
 	japaneseText = "// 二つの数値の合計を計算して、結果を返します。引数が空の場合はゼロです。\nfunc add() {}\n"
 	koreanText   = "// 두 숫자의 합을 계산하여 결과를 반환합니다. 인수가 비어 있으면 영을 반환합니다.\nfunc add() {}\n"
 	russian      = "// Вычисляет сумму двух чисел и возвращает результат вызывающему.\nfunc add() {}\n"
+	mixedRussian = "Это русский текст. token=beta\nВторая строка, съешь ещё этих мягких французских булок.\n"
 	german       = "// Gibt die Summe zurück, außer für größere Zahlen: dafür gäbe es Überläufe.\nfunc add() {}\n"
 )
 
@@ -79,6 +80,7 @@ func TestDecode(t *testing.T) {
 		{"EUC-JP", encoded(t, "euc-jp", japaneseText), "euc-jp", false, japaneseText},
 		{"EUC-KR", encoded(t, "euc-kr", koreanText), "euc-kr", false, koreanText},
 		{"windows-1251", encoded(t, "windows-1251", russian), "windows-1251", false, russian},
+		{"Russian between Latin words", encoded(t, "windows-1251", mixedRussian), "windows-1251", false, mixedRussian}, // for chardet that of old Macs
 		{"KOI8-R", encoded(t, "koi8-r", russian), "koi8-r", false, russian},
 		{"one accent", []byte("caf\xe9\n"), "windows-1252", false, "café\n"},
 		{"German", encoded(t, "windows-1252", "Grüße aus München, schöne Straße\nÄÖÜ\n"), "windows-1252", false, "Grüße aus München, schöne Straße\nÄÖÜ\n"},
