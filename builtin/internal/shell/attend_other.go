@@ -16,7 +16,7 @@ func (s *shell) open() (script, out *os.File, err error) {
 	if s.script, script, err = scriptPipe(); err != nil {
 		return nil, nil, err
 	}
-	if s.pipe, out, err = os.Pipe(); err != nil {
+	if s.pipe.file, out, err = os.Pipe(); err != nil {
 		closeAll(script)
 		return nil, nil, err
 	}

@@ -183,7 +183,7 @@ func (run *running) clear(why ending) (ended int, problem error) {
 		return 0, nil
 	}
 	if run.concluded {
-		run.shell.pipe.SetReadDeadline(time.Now()) // nobody is left who could write more
+		run.shell.pipe.until(time.Now()) // nobody is left who could write more
 		<-run.shell.eof
 		return 0, nil
 	}
@@ -193,7 +193,7 @@ func (run *running) clear(why ending) (ended int, problem error) {
 	ended, problem = run.shell.proc.Kill()
 	// No writer is left, so the pipe holds the rest and then its end: nothing is
 	// lost by the deadline, which is for a process that could not be killed.
-	run.shell.pipe.SetReadDeadline(time.Now().Add(afterKill))
+	run.shell.pipe.until(time.Now().Add(afterKill))
 	<-run.shell.eof
 	if problem == nil {
 		<-run.shell.proc.Done()

@@ -32,7 +32,7 @@ type shell struct {
 	proc   Process
 	quiet  *quiet   // as long as it is set, nobody watches what follows, and both are nil
 	script *os.File // our end, over which the last word comes back
-	pipe   *os.File // read end of standard output and error
+	pipe   *outlet  // read end of standard output and error
 	dir    *os.File // read end of the report
 
 	out      *collector
@@ -41,6 +41,9 @@ type shell struct {
 	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
 
 	listening bool // what it writes is taken as it comes
+
+	fast      int       // bytes of output
+	fastSince time.Time // since then
 
 	said []byte // what has been read of the report
 }
@@ -53,7 +56,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: newCollector(cfg, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{})}
+	s := &shell{out: newCollector(cfg, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outlet{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()
@@ -89,7 +92,7 @@ func (s *shell) listen(heard bool) {
 	}
 	s.listening = true
 	if s.quiet != nil {
-		s.script, s.pipe = s.quiet.watched()
+		s.script, s.pipe.file = s.quiet.watched()
 		s.quiet = nil
 	}
 	go s.collect()
@@ -108,14 +111,17 @@ func (s *shell) listen(heard bool) {
 func (s *shell) collect() {
 	defer close(s.eof)
 	for {
-		n, err := s.pipe.Read(s.buf)
+		n, err := s.pipe.read(s.buf)
 		s.take(n)
 		if err == nil {
+			if s.floods(n) {
+				s.swallow()
+			}
 			continue
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			for rest := restMax; rest > 0; rest -= n {
-				if n = readNow(s.pipe, s.buf); n == 0 {
+				if n = s.pipe.readNow(s.buf); n == 0 {
 					return
 				}
 				s.take(n)
@@ -123,6 +129,23 @@ func (s *shell) collect() {
 		}
 		return
 	}
+}
+
+// floodSize in floodTime is a flood, in bytes.
+const (
+	floodSize = 1 << 20
+	floodTime = 10 * time.Millisecond
+)
+
+// floods reports whether output comes that fast, with the n bytes that came just now.
+func (s *shell) floods(n int) bool {
+	if s.fast += n; s.fast < floodSize {
+		return false
+	}
+	now := time.Now()
+	took := now.Sub(s.fastSince)
+	s.fast, s.fastSince = 0, now
+	return took < floodTime
 }
 
 // take takes output that was read into the buffer, which grows with what comes.
@@ -222,7 +245,8 @@ func (s *shell) discard() error {
 
 // close closes the runner's ends of the pipes.
 func (s *shell) close() {
-	closeAll(s.script, s.pipe, s.dir)
+	closeAll(s.script, s.dir)
+	s.pipe.close()
 	if s.quiet != nil {
 		s.quiet.close()
 		s.quiet = nil
