@@ -129,9 +129,26 @@ func gitRuns(sub string, word Word) bool {
 	case sub == "rebase" && len(text) > 1 && text[0] == '-' && strings.IndexByte("XsSC", text[1]) < 0:
 		return strings.ContainsAny(text, "xi") // alone or in a cluster: -kix
 	case sub == "grep":
-		return strings.HasPrefix(text, "-O")
+		return clustered(text, "O", "eABCmf")
 	case sub == "clone":
-		return strings.HasPrefix(text, "-u") || strings.HasPrefix(text, "-c")
+		return clustered(text, "uc", "objr")
+	}
+	return false
+}
+
+// clustered reports whether one of the letters is an option in a word such as -nO; those
+// of takes end the cluster, because the rest is their value.
+func clustered(text, letters, takes string) bool {
+	if len(text) < 2 || text[0] != '-' || text[1] == '-' {
+		return false
+	}
+	for _, c := range text[1:] {
+		switch {
+		case strings.ContainsRune(letters, c):
+			return true
+		case strings.ContainsRune(takes, c):
+			return false
+		}
 	}
 	return false
 }
@@ -233,13 +250,13 @@ func gitLooks(c Simple) bool {
 	for _, word := range rest {
 		text, _, _ := strings.Cut(word.Text, "=")
 		switch {
-		case oneOf(sub, "blame annotate") && strings.HasPrefix(text, "-S"): // a file of revisions
+		case oneOf(sub, "blame annotate") && clustered(word.Text, "S", "LMC"): // a file of revisions
 			return false
 		case word.Static && text == "--":
 			return oneOf(sub, gitReadOnly)
 		case !word.Static && word.mayBeOption(),
 			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
-			sub == "grep" && (strings.HasPrefix(text, "-f") || strings.HasPrefix(text, "-O")):
+			sub == "grep" && clustered(text, "fO", "eABCm"):
 			return false
 		}
 	}

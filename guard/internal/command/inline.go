@@ -72,8 +72,10 @@ var (
 	// perlReplaces matches a program that only replaces text; a replacement may hold
 	// what the pattern caught.
 	perlReplaces = regular("^(\\s*s(/([^/@`$]|\\$[0-9&])*/([^/@`$]|\\$[0-9&])*/|\\|([^|@`$]|\\$[0-9&])*\\|([^|@`$]|\\$[0-9&])*\\||#([^#@`$]|\\$[0-9&])*#([^#@`$]|\\$[0-9&])*#)[gimsx]*\\s*;?)+$")
-	perlDoubt    = regular(`\(\?|\\[/|#]`) // code in a pattern, and delimiters that are none
-	perlOption   = regular(`^-[0-7pnlwi]*(\.\w+)?e?$`)
+	// perlDoubt is code in a pattern, code that chooses an element ($1[…] is one of the
+	// array @1), and delimiters that are none.
+	perlDoubt  = regular(`\([?*]|\$[0-9&]\s*(\[|\{|->)|\\[/|#]`)
+	perlOption = regular(`^-[0-7pnlwi]*(\.\w+)?e?$`)
 	// nodeShows matches a program that shows a value of a JSON file or of node.
 	nodeShows = regular(`^\s*(console\.log\()?(JSON\.stringify\()?(require\(['"]\.{1,2}/[\w./-]+\.json['"]\)(\.\w+|\[['"][\w./@-]+['"]\])*|process\.(version|versions\.\w+|arch|platform))(, ?null, ?\d)?\)*\s*;?\s*$`)
 )

@@ -10,6 +10,7 @@ func TestHarmlessText(t *testing.T) {
 		"node -e 'console.log(process.version)'": true, "node -p \"require('./package.json').version\"": true, "node -p 'require(\"./a.json\")[\"x-y\"].z'": true,
 		"node -p \"require('child_process')\"": false, "node -p \"require('./a.js')\"": false, "node -p \"require('./a.json').x('y')\"": false, "node -p 'process.exit()'": false,
 		"node -r ./x -p process.version": false, "python3 -c 'print(1)'": true, "python3 -c \"print($X)\"": false, "python3 -W x -c 'print(1)'": false, "python3 -ic 'print(1)'": false,
+		"perl -pe 's/(a)/$1b/;s/c/$&$&/' x": true, "perl -pe 's/a/$1{system 1}/' x": false, "perl -pe 's/a/$1 [system 1]/' x": false, "perl -pe 's/$&->{system 1}//' x": false, "perl -pe 's/(*{x})//' x": false,
 		"ruby -e 1": false, "python3 -c 'print(1)' < x": true, "python3 < x": false, "python3 -u - <<< 'print(1)'": true,
 	} {
 		if got := Analyze(text).Commands[0].harmless; got != want {

@@ -75,6 +75,12 @@ var launchers = [...]launcher{
 	{names: "gpg gpg2", words: "--photo-viewer --exec-path --agent-program --dirmngr-program --pinentry-program --options --homedir"},
 	{names: "mypy pip pip3", words: "--python --editor"},
 	{names: "nix", words: "run shell develop -c --command"},
+	{names: "op infisical teller", words: "run plugin"},
+	{names: "sops", words: "exec-env exec-file"},
+	{names: "guix", words: "shell environment time-machine repl"},
+	{names: "flatpak", words: "--command"},
+	{names: "vagrant", words: "ssh -c --command"},
+	{names: "just", words: "-c --command --shell --shell-arg --shell-command --chooser -e --edit"},
 	{names: "ip", words: "exec -b -batch"},
 }
 

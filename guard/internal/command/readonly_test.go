@@ -24,7 +24,7 @@ func TestReadOnly(t *testing.T) {
 		"timeout 5 ls", "nice ls", "env LC_ALL=C ls", "ls | xargs cat", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
 		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "jq .a f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi", "for f in *.go; do wc -l \"$f\"; done",
 		"f() { ls; }; f", "find . -type f | head", "find \"./$x\" -name '*.c'", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls", "while read -r l; do echo \"$l\"; done < f",
-		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT",
+		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT", "git grep -ine fOo", "git grep -neFOO", "git grep -nC2 fO", "git blame -wL1,3 f", "git log -S f",
 	} {
 		if a := Analyze(text); !looks(a) {
 			t.Errorf("%q is not read-only: %q", text, a.Undecidable)
@@ -45,6 +45,7 @@ func TestNotReadOnly(t *testing.T) {
 		"sort --files0-from=f", "sort --files0=f", "find -files0-from f", "strings @f", "strings -n 5 @f", "file -f f", "file --magic-file=f g",
 		"jq -n 'import \"a\" as $d {search:\"/b\"}; $d'", "jq -n 'include \"a\"; .'", "jq -rf f", "jq -L d .",
 		"git diff /dev/null /etc/x", "git diff -- ../x y", "git diff ~/x y", "git diff $x", "git blame --ignore-revs-file=/etc/x f", "git blame -S f g", "git blame --ignore-revs /etc/x f",
+		"git grep -nOx y", "git grep -iO'x y' z", "git grep -nff y", "git blame -wSf g", "bash -n +n f", "bash -n +o noexec f",
 		"echo $(touch x)", "ls() { :; }; ls", "if x; then f() { ls; }; fi; f",
 	} {
 		if looks(Analyze(text)) {

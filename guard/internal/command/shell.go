@@ -22,6 +22,9 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 		return
 	case strings.Contains(flags, "n"):
 		w.out.Commands[w.current].transparent = true
+		if i < len(c.Args) && !strings.Contains(flags, "c") {
+			w.out.Reads = append(w.out.Reads, c.Args[i]) // with -v it is shown, without it what it gets wrong
+		}
 	case strings.Contains(flags, "c"):
 		if i < len(c.Args) {
 			w.out.Commands[w.current].transparent = c.Args[i].Static
@@ -76,8 +79,8 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 		case len(text) > 1 && (text[0] == '-' || text[0] == '+'):
 			if text[0] == '-' {
 				flags += text[1:]
-			} else if strings.Contains(text, "n") {
-				flags = strings.ReplaceAll(flags, "n", "") // -n +n
+			} else if strings.ContainsAny(text, "no") {
+				flags = strings.ReplaceAll(flags, "n", "") // -n +n, -n +o noexec
 			}
 			if strings.ContainsAny(text, "ik") {
 				w.undecided(true, c.Name+" "+text+" reads start-up files, or takes assignments anywhere")

@@ -108,6 +108,8 @@ func startsCommands(name string) bool {
 		"eatmydata", "sem", "run-one", "run-this-one", "keep-one-running", "timelimit", "retry", "trickle", "nocache", "schedtool",
 		"chronic", "ifne", "lckdo", "mispipe", "pee", "zrun", "vipe", "vidir", "vipw", "visudo", "sudoedit", "logrotate", "mutt", "neomutt", "git-shell",
 		"openvt", "dtach", "abduco", "toolbox", "distrobox", "distrobox-enter", "flatpak-spawn", "rr", "bpftrace",
+		"gpg-agent", "tsp", "nsjail", "with-lock-ex", "dotlockfile", "wsl",
+		"s6-setsid", "s6-setlock", "s6-background", "s6-foreground", "s6-cd", "s6-fdredir", "execlineb", "winpty", "qemu-x86_64", "qemu-aarch64", "box64", "wine",
 		"aws-vault", "chamber", "doppler", "envchain", "foreman", "honcho", "start-server-and-test", "cross-env-shell":
 		return true
 	}

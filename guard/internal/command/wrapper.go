@@ -201,6 +201,9 @@ func (w *walker) watch(c Simple) {
 // flock runs `flock FILE -c SCRIPT` by a shell; any other form is a plain
 // wrapper.
 func (w *walker) flock(p parsed, inner []Word) bool {
+	if len(inner) > 1 {
+		w.out.Writes = append(w.out.Writes, inner[0]) // made if it is not there
+	}
 	if len(inner) > 2 && inner[1].Static && oneOf(inner[1].Text, "-c --command") {
 		w.textOf("flock -c", inner[2], true, nil)
 		return false
