@@ -1,15 +1,10 @@
 package guard
 
 import (
-	"path/filepath"
 	"slices"
 
 	"toolhost/guard/internal/command"
 )
-
-// maxGlob bounds how many files a wildcard of a read-only command may name
-// before the command counts as any other.
-const maxGlob = 1000
 
 // onlyReads reports whether every command of the line belongs to the read-only
 // set and reads nothing that Read would have to ask for. Such a line needs no
@@ -33,14 +28,42 @@ func (l *line) reads(s command.Simple) bool {
 		if w.Glob {
 			files = append(files, w)
 		}
+		if w.Wild {
+			return false
+		}
 	}
-	return len(writes) == 0 && !slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w, dirs) })
+	if len(writes) > 0 || slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w, dirs) }) {
+		return false
+	}
+	return !s.FollowsLinks() || !l.leadOut(files, dirs)
+}
+
+// readableGlobs reports whether the files that wildcards mean outside of commands are
+// open to Read: for f in /root/*.
+func (l *line) readableGlobs() bool {
+	for _, w := range l.analysis.Globs {
+		if w.Wild {
+			return false
+		}
+		for _, dir := range l.dirs {
+			names, err := l.expand(w, dir)
+			if err != nil || slices.ContainsFunc(names, func(name string) bool { return !l.readableName(w, name, dir) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (l *line) readableName(w command.Word, name string, dir Path) bool {
+	p, err := l.resolve(w, name, dir)
+	return err == nil && l.readable(p)
 }
 
 // inReadable reports whether the line stays in directories that Read may look
 // into: many commands read the one they are in without naming it.
 func (l *line) inReadable() bool {
-	return !l.lost && !slices.ContainsFunc(l.dirs, func(dir Path) bool { return !l.readable(dir) })
+	return !l.lost && l.readableGlobs() && !slices.ContainsFunc(l.dirs, func(dir Path) bool { return !l.readable(dir) })
 }
 
 func (l *line) readableWord(w command.Word, dirs []Path) bool {
@@ -69,28 +92,16 @@ func (l *line) readableGlob(w command.Word, dirs []Path) bool {
 			base = "."
 		}
 		names, err := l.expand(w, dir)
-		if err != nil || len(names) > maxGlob {
+		if err != nil {
 			return false
 		}
 		for _, name := range append(names, base) {
-			if p, err := l.resolve(w, name, dir); err != nil || !l.readable(p) {
+			if !l.readableName(w, name, dir) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// expand returns the files a wildcard means, by absolute names.
-func (l *line) expand(w command.Word, dir Path) ([]string, error) {
-	pattern := w.Text
-	switch {
-	case w.Home:
-		pattern = l.k.home.given + pattern[1:]
-	case !filepath.IsAbs(pattern):
-		pattern = quoteGlob(dir.given) + "/" + pattern
-	}
-	return filepath.Glob(pattern)
 }
 
 func (l *line) readable(p Path) bool { return l.decide(newTarget(p, reading, "read ")).Action == Allow }

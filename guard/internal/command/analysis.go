@@ -18,6 +18,11 @@ type Analysis struct {
 	// redirections, and the operands of tee.
 	Writes []Word
 
+	// Globs holds the words with wildcards that are no words of a command: what a
+	// loop goes over, the elements of an array, what a variable is given. The shell
+	// may put file names in their place, here or where the variable is used.
+	Globs []Word
+
 	// Undecidable holds the reasons why Commands may be incomplete, or why a
 	// listed command may do something else than its words say. Each is a phrase
 	// for a person, and no phrase appears twice. Empty means decided.
@@ -56,6 +61,10 @@ type Word struct {
 	// Glob reports that the word is not static only because it is a pattern
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
+
+	// Wild reports that the shell replaces a pattern by file names which cannot be
+	// told, because the word holds something unknown too: "$d"/*.
+	Wild bool
 
 	array  bool   // name=(…) in a declaration
 	single bool   // exactly one word when it runs
@@ -210,7 +219,17 @@ func (c Simple) interpretsFile() bool {
 	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
 		return false // its input, by another name
 	}
-	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python")
+	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python") && !c.takesText()
+}
+
+// takesText reports whether python -m starts a module that runs what its words or its
+// input say, as -c does.
+func (c Simple) takesText() bool {
+	if len(c.Args) < 3 || !c.Args[2].Static {
+		return true
+	}
+	module, _, _ := strings.Cut(c.Args[2].Text, ".")
+	return oneOf(module, "timeit code pdb bdb asyncio idlelib IPython ptpython bpython xonsh ptipython jupyter_console")
 }
 
 // The reasons that are told apart from others.

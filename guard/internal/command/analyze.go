@@ -177,10 +177,13 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.Assign:
 		w.arithmetic(n.Index)
 		w.array(n)
+		w.globs(n.Value)
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
+		w.globs(n.Value)
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "$")
+		w.globs(n.Items...)
 	case *syntax.Word:
 		w.hash(n)
 	case *syntax.DblQuoted:

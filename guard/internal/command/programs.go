@@ -2,6 +2,7 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -85,8 +86,8 @@ var programs = map[string]program{
 var (
 	grepLike = program{role: pattern, readOnly: true, short: "A:B:C:D:d:e:f:m:", long: "after-context: before-context: context: regexp: file: max-count: include: exclude: exclude-from: exclude-dir: color:: colour:: label: binary-files: directories: devices:",
 		reads: "f file exclude-from", instead: "e f regexp file"}
-	fdLike = program{role: pattern, readOnly: true, short: "d:t:e:E:S:c:j:o:x:X:", long: "max-depth: min-depth: exact-depth: type: extension: exclude: size: changed-within: changed-before: owner: color: threads: base-directory: search-path: ignore-file: exec: exec-batch: format:",
-		reads: "base-directory search-path ignore-file", danger: "x X exec exec-batch l list-details"}
+	fdLike = program{role: pattern, readOnly: true, short: "C:d:t:e:E:S:c:j:o:x:X:", long: "max-depth: min-depth: exact-depth: type: extension: exclude: size: changed-within: changed-before: owner: color: threads: base-directory: search-path: ignore-file: exec: exec-batch: format:",
+		reads: "C base-directory search-path ignore-file", danger: "x X exec exec-batch l list-details"}
 	// hashLike reads with -c what another file lists.
 	hashLike = program{role: reads, readOnly: true, danger: "c check"}
 	copyLike = program{role: copies, short: "S:t:", long: "suffix: target-directory:", writes: "t target-directory"}
@@ -148,6 +149,31 @@ func (c Simple) ReadOnly() bool {
 		return len(p.parse(c).operands) < 2 && !c.manyWords()
 	}
 	return !c.hasDanger(p)
+}
+
+// FollowsLinks reports whether a read-only command goes through the symbolic links
+// that it meets below the directories it is given.
+func (c Simple) FollowsLinks() bool {
+	p, ok := programs[c.Name]
+	if !ok {
+		return false
+	}
+	has := p.parse(c).hasStartOf
+	switch c.Name {
+	case "grep", "egrep", "fgrep", "ggrep":
+		return has("R dereference-recursive")
+	case "rg", "fd", "fdfind", "du":
+		return has("L follow dereference")
+	case "ls", "dir":
+		return has("R recursive") && has("L dereference")
+	case "tree":
+		return has("l")
+	case "diff":
+		return has("r recursive") && !has("no-dereference")
+	case "find", "gfind":
+		return slices.ContainsFunc(c.Args[1:], func(w Word) bool { return oneOf(w.Text, "-L -follow") })
+	}
+	return false
 }
 
 // readsByItself reports whether a word makes jq or strings read files that are not

@@ -33,6 +33,23 @@ func (w *walker) words(args []*syntax.Word) []Word {
 	return out
 }
 
+// globs notes words that may become file names.
+func (w *walker) globs(args ...*syntax.Word) {
+	for _, arg := range args {
+		if arg == nil || !strings.ContainsAny(w.source(arg), "*?[") {
+			continue
+		}
+		for _, word := range w.words([]*syntax.Word{arg}) {
+			if word.Static && strings.ContainsAny(word.Text, "*?[") {
+				word.Static, word.Glob = false, true // quoted, but the variable may not be
+			}
+			if word.Glob || word.Wild {
+				w.out.Globs = append(w.out.Globs, word)
+			}
+		}
+	}
+}
+
 // openBraces counts what may start a brace expression in a word.
 func openBraces(arg *syntax.Word) int {
 	n := 0
@@ -137,7 +154,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	word := Word{Home: e.home, single: e.single, prefix: e.prefix()}
 	switch {
 	case !e.known:
-		word.Text, word.single = w.source(arg), e.single && !e.glob
+		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
 		word.guesses = w.guess(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
