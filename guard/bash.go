@@ -186,11 +186,17 @@ func clip(text string) string {
 // hiding asks where a deny or ask rule on commands exists that a form of the
 // line could get around.
 func (l *line) hiding() {
-	if l.k.deny.commands.count+l.k.ask.commands.count == 0 || !l.hides() {
+	if l.k.deny.commands.count+l.k.ask.commands.count == 0 {
 		return
 	}
-	part := l.part(Ask, RuleUndecidable, fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.",
-		strings.Join(l.analysis.Undecidable, "; ")), "Write the program's name out and run it directly.")
+	why := strings.Join(l.analysis.Undecidable, "; ")
+	if i := slices.IndexFunc(l.analysis.Commands, l.hidesOwn); i >= 0 {
+		why = "it runs the script " + l.analysis.Commands[i].Args[0].Text
+	} else if !l.hides() {
+		return
+	}
+	part := l.part(Ask, RuleUndecidable, fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", why),
+		"Write the program's name out and run it directly.")
 	part.Firm = true
 	l.add(part)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/settings"
 )
 
 // words judges the files that the arguments name, so that a refusal says why;
@@ -24,8 +25,17 @@ func (l *line) words() {
 		for _, t := range seen {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
+		leaving := l.leavingBy(s)
 		for _, t := range l.targets(writes, dirs, writing) {
-			l.through(t, l.denied, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leaving)
+			l.through(t, l.denied, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, leaving)
+			if t.path.dir || l.makesDir(t) {
+				l.copied(s, reads, t, dirs)
+			}
+		}
+		if s.Name == "ln" { // what is written through the link
+			for _, t := range l.targets(reads, dirs, writing) {
+				l.through(t, l.exposed)
+			}
 		}
 		l.likely(reads, dirs, reading)
 		l.likely(writes, dirs, writing)
@@ -110,15 +120,8 @@ func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target 
 		if !w.Glob {
 			continue
 		}
-		names, err := l.expand(w, dir)
-		if err != nil {
-			continue
-		}
+		names, _ := l.expand(w, dir) // of too many the first
 		for _, name := range names {
-			// The shell has a wildcard mean hidden files only if it begins with a dot.
-			if strings.HasPrefix(filepath.Base(name), ".") && !strings.HasPrefix(filepath.Base(w.Text), ".") {
-				continue
-			}
 			add(name, dir)
 		}
 	}
@@ -177,6 +180,23 @@ func (l *line) leaving(t target) (Part, bool) {
 		return Part{}, false
 	}
 	return l.bounded(t)
+}
+
+// leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
+// program, not every place on the disk. One without wildcards allows what it says, and
+// one for git the worktrees beside the repository.
+func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
+	k := l.k
+	r := k.allow.commands.allows(s)
+	if r == nil || s.Name == "git" || k.mode == settings.ModeBypass || l.held() || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil || !strings.HasSuffix(r.spec, "*") {
+		return l.leaving
+	}
+	return func(t target) (Part, bool) {
+		if _, ok := l.ruledIn(t); ok {
+			return Part{}, false
+		}
+		return l.bounded(t)
+	}
 }
 
 // targets resolves words in each directory the line may be in when it comes to

@@ -3,6 +3,7 @@ package guard
 import (
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -43,16 +44,90 @@ func (l *line) hidesFile(t target, before []command.Simple) bool {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return true
 	}
-	text, err := io.ReadAll(io.LimitReader(f, command.MaxLength))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(f, maxScript+1))
+	return err != nil || l.namesRuled(string(text))
+}
+
+// maxScript is the size of the largest script that is looked into, in bytes.
+const maxScript = 1 << 20
+
+// namesRuled reports whether a script names a command that rules deny or ask for, or
+// is too large to tell.
+func (l *line) namesRuled(script string) bool {
+	switch {
+	case len(script) > maxScript:
 		return true
+	case len(script) <= command.MaxLength:
+		return l.ruled(command.Analyze(script))
 	}
-	for _, s := range command.Analyze(string(text)).Commands {
-		if l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil {
+	// Larger ones are taken line by line, each without what it is the middle of.
+	script = strings.ReplaceAll(script, "\\\n", "")
+	for text := range strings.Lines(script) {
+		text = strings.TrimSpace(text)
+		for {
+			word, rest, more := strings.Cut(text, " ")
+			if !more || !strings.Contains(" if then else elif while until do ! { ( ", " "+word+" ") {
+				break
+			}
+			text = strings.TrimSpace(rest)
+		}
+		if text != "" && text[0] != '#' && l.ruled(command.Analyze(text)) {
 			return true
 		}
 	}
 	return false
+}
+
+func (l *line) ruled(a *command.Analysis) bool {
+	return slices.ContainsFunc(a.Commands, func(s command.Simple) bool {
+		return l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil
+	})
+}
+
+// hidesOwn reports whether a command is a shell script, started by its path as
+// ./build.sh, that hides a program as one given to a shell does. A program of another
+// kind is no more hidden than make.
+func (l *line) hidesOwn(s command.Simple) bool {
+	name := s.Args[0]
+	if !name.Static && !name.Home || !strings.Contains(name.Text, "/") {
+		return false
+	}
+	for _, t := range l.targets([]command.Word{name}, l.standsIn(s.Places), reading) {
+		if l.writesTo(t) {
+			return true
+		}
+		f, err := openFile(t.path.real, os.O_RDONLY)
+		if err != nil {
+			continue // it does not run, or a compiler before it makes it
+		}
+		head := make([]byte, 256)
+		n, _ := io.ReadFull(f, head)
+		f.Close()
+		if isShellScript(string(head[:n])) && l.hidesFile(t, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// isShellScript reports whether a shell runs a file that begins so.
+func isShellScript(head string) bool {
+	if strings.ContainsRune(head, 0) {
+		return false
+	}
+	first, _, _ := strings.Cut(head, "\n")
+	first, ok := strings.CutPrefix(first, "#!")
+	if !ok {
+		return true // the shell that starts it runs it itself
+	}
+	for word := range strings.FieldsSeq(first) {
+		switch word = path.Base(word); {
+		case word == "env" || strings.HasPrefix(word, "-") || strings.Contains(word, "="):
+		default:
+			return slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "busybox"}, word)
+		}
+	}
+	return true
 }
 
 // writesTo reports whether the line may write the file: a word says so, or it is not
@@ -60,6 +135,10 @@ func (l *line) hidesFile(t target, before []command.Simple) bool {
 func (l *line) writesTo(t target) bool {
 	writes := slices.Clone(l.analysis.Writes)
 	for _, s := range l.analysis.Commands {
+		switch s.Name {
+		case "chmod", "chown", "chgrp", "touch", "mkdir": // what it holds stays
+			continue
+		}
 		_, own := s.Paths()
 		writes = append(writes, own...)
 	}

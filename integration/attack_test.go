@@ -125,6 +125,10 @@ func profileFlags(w *world, profile string) []string {
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "uncontained.json"))
 	case "late": // rules on files that do not exist yet
 		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
+	case "plan": // only what reads is run, and nothing holds it
+		return append(flags, "--settings", filepath.Join(w.root, "plan.json"))
+	case "allowed": // only what rules allow is run, and nothing holds it
+		return append(flags, "--settings", filepath.Join(w.root, "allowed.json"))
 	case "flags":
 		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)")
 	case "broken":
@@ -159,6 +163,9 @@ func TestAttacks(t *testing.T) {
 				w := newWorld(t)
 				if user != 0 {
 					w.giveTo(t, user)
+				}
+				if g.profile == "plan" {
+					w.forms[canaryOutside] = "a file outside of the root"
 				}
 				h := w.host(t, setting{"stdio", client.Modern}, profileFlags(w, g.profile)...)
 				for _, a := range groups[g] {

@@ -65,5 +65,8 @@ var threats = []threat{
 	{class: "arguments", tests: []func(*testing.T){TestAttackArguments}},
 	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},
+	{class: "what a script calls"},
+	{class: "only reading"},
+	{class: "what a rule allows"},
 	{class: "benign"},
 }

@@ -86,6 +86,9 @@ func (w *world) files(t *testing.T) {
 		"home/.claude/settings.json": `{}`,
 		"uncontained.json":           `{"sandbox":{"enabled":false}}`,
 		"broken.json":                `{"permissions": [ }`,
+		"plan.json":                  `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"plan"}}`,
+		"allowed.json": `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"default",
+			"allow":["Bash(git:*)","Bash(cp:*)","Bash(mv:*)","Bash(ln:*)","Bash(mkdir:*)","Bash(install:*)","Bash(dd:*)"]}}`,
 	} {
 		path := filepath.Join(w.root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

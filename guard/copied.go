@@ -1,0 +1,66 @@
+package guard
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toolhost/guard/internal/command"
+)
+
+// copied judges what a command puts into a directory that is there, under the names of
+// what it copies: cp x/.envrc . and cp -r x/. .
+func (l *line) copied(s command.Simple, from []command.Word, into target, dirs []Path) {
+	switch s.Name {
+	case "cp", "mv", "ln", "install", "rsync":
+	default:
+		return
+	}
+	if !l.inside(into) {
+		return
+	}
+	for _, name := range l.copiedNames(from, dirs) {
+		p, err := l.k.resolve(Path{given: into.path.given, real: into.path.real}, name)
+		if err != nil {
+			continue
+		}
+		t := newTarget(p, writing, "write ")
+		l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
+	}
+}
+
+// makesDir reports whether the line makes a directory of that name.
+func (l *line) makesDir(t target) bool {
+	return slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool {
+		if s.Name != "mkdir" {
+			return false
+		}
+		_, made := s.Paths()
+		return slices.ContainsFunc(l.targets(made, l.standsIn(s.Places), writing), func(dir target) bool { return dir.real == t.real })
+	})
+}
+
+// copiedNames returns the names that files keep which are copied: of "x/." those in x.
+func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
+	for _, w := range from {
+		if w.Static || w.Home {
+			if base := filepath.Base(w.Text); base != "." && !strings.HasSuffix(w.Text, "/.") && base != ".." && base != "/" && base != "~" {
+				names = append(names, base)
+				continue
+			}
+		}
+		for _, dir := range dirs {
+			if w.Glob {
+				found, _ := l.expand(w, dir)
+				for _, file := range found {
+					names = append(names, filepath.Base(file))
+				}
+			} else if p, err := l.resolve(w, w.Text, dir); err == nil && (w.Static || w.Home) {
+				g := globbing{left: maxGlob}
+				found, _ := g.list(p.real)
+				names = append(names, found...)
+			}
+		}
+	}
+	return names
+}
