@@ -25,7 +25,7 @@ func attacker(name string, args []string) {
 		"clone": attackClone, "unshare": attackUnshare, "caps": attackCaps, "detach": attackDetach,
 		"leaderless": attackLeaderless, "x32": attackX32, "tiocsti": attackTiocsti, "mount": attackMount,
 		"readmem": attackReadMem, "mknod": attackMknod, "swap": attackSwap,
-		"sibling": attackSibling,
+		"sibling": attackSibling, "deafen": attackDeafen,
 	}
 	f, ok := attacks[name]
 	if !ok {
@@ -268,6 +268,24 @@ func attackLeaderless([]string) error {
 	}
 	time.Sleep(time.Hour)
 	return nil
+}
+
+// attackDeafen occupies a process with signals.
+func attackDeafen(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	for range 4 {
+		go func() {
+			for {
+				for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
+					unix.Kill(pid, sig)
+				}
+			}
+		}()
+	}
+	select {}
 }
 
 func attackX32([]string) error {

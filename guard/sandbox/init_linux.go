@@ -83,7 +83,6 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
-	ignoreSignals()
 	conn, err := controlConn()
 	if err != nil {
 		return err
@@ -107,45 +106,51 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 	return g.serve()
 }
 
-// ignoreSignals keeps a command from ending process 1 with a signal. Ignoring
+// init keeps process 1 of a sandbox on its first thread, see [becomeDeaf].
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == initArg {
+		runtime.LockOSThread()
+	}
+}
+
+// becomeDeaf keeps commands from ending process 1 of a namespace with a signal, and
+// from occupying it with signals. To a process 1 the kernel drops every signal from
+// inside for which it has no handler, so all those of Go are taken away, behind Go's
+// back. A handler that did nothing would not do: a few commands can send signals
+// faster than it returns, and nothing else would ever run here again, not even the
+// end that follows that of the host.
+//
+// The kernel makes one exception: a signal that the main thread blocks is not dropped
+// but queued, and if another thread does not block it, process 1 is killed. Go blocks
+// signals in a handler, of which there are none any more, and in a thread that starts
+// a thread or a process, which the main one does not: it is locked since [init], and
+// others do that in its place.
+func becomeDeaf() {
+	for sig := uintptr(1); sig <= lastSignal; sig++ {
+		sigaction(sig, &kernelAction{handler: sigDefault})
+	}
+}
+
+// ignoreSignals keeps a signal to the group of a supervisor from ending it. Ignoring
 // them for good would be inherited by commands; a channel nobody reads is not.
 //
 // The end of a child is not to be told by a signal, which would wake a thread
-// that has nothing to do with it: the kernel has one wait for that already. Go
-// has a handler for every signal, so the default is put back behind its back.
-//
-// Go leaves some signals without a handler, for the C library. The kernel drops such a
-// signal to process 1 but for one case: while the main thread is in the handler of
-// another, in which all are blocked, another thread takes it, and process 1 is killed.
-// So these are ignored but while a command is started.
+// that has nothing to do with it: the kernel has one wait for that already.
 func ignoreSignals() {
 	signal.Notify(make(chan os.Signal, 1))
-	sigaction(uintptr(unix.SIGCHLD), &kernelAction{handler: sigDefault}, nil)
-	for _, sig := range [...]uintptr{32, 33, 34} { // SIGCANCEL, SIGSETXID, musl's SIGSYNCCALL
-		var is kernelAction
-		if sigaction(sig, nil, &is); is.handler == sigDefault {
-			unhandled = append(unhandled, sig)
-		}
-	}
-	setUnhandled(sigIgnore)
-}
-
-// unhandled are the signals that Go has no handler for.
-var unhandled []uintptr
-
-func setUnhandled(handler uint64) {
-	for _, sig := range unhandled {
-		sigaction(sig, &kernelAction{handler: handler}, nil)
-	}
+	sigaction(uintptr(unix.SIGCHLD), &kernelAction{handler: sigDefault})
 }
 
 // kernelAction is struct kernel_sigaction.
 type kernelAction struct{ handler, flags, restorer, mask uint64 }
 
-const sigDefault, sigIgnore = 0, 1
+const (
+	sigDefault = 0
+	lastSignal = 64
+)
 
-func sigaction(sig uintptr, set, old *kernelAction) {
-	unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), unsafe.Sizeof(kernelAction{}.mask), 0, 0)
+func sigaction(sig uintptr, set *kernelAction) {
+	unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(set)), 0, unsafe.Sizeof(kernelAction{}.mask), 0, 0)
 }
 
 func controlConn() (*net.UnixConn, error) {
@@ -165,6 +170,7 @@ func controlConn() (*net.UnixConn, error) {
 // setUp builds everything commands will see, and returns the descriptor of the
 // proxy's listener, for the host.
 func (g *guardian) setUp() ([]int, error) {
+	becomeDeaf()
 	pl, err := readPlan(initPlan)
 	if err != nil {
 		return nil, err

@@ -173,6 +173,7 @@ func (l *landlocked) close() error {
 
 // setUpLandlock prepares the guardian of one command.
 func (g *guardian) setUpLandlock() ([]int, error) {
+	ignoreSignals()
 	pl, err := readPlan(initPlan)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func host(ws, duration string) {
 		return
 	}
 	_, err = s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", "sleep " + duration + " & setsid sleep " + duration + " & trap '' TERM HUP INT; " +
-		os.Args[0] + " " + attackArg + " detach " + duration + "; touch up; sleep " + duration}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}})
+		os.Args[0] + " " + attackArg + " detach " + duration + "; " + os.Args[0] + " " + attackArg + " deafen 1 & touch up; sleep " + duration}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -269,6 +269,34 @@ func TestProcessOneIsDeaf(t *testing.T) {
 	}
 	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo alive; trap"); r.output != "alive\n" {
 		t.Errorf("afterwards: %q", r.output)
+	}
+}
+
+// Nor do more signals than can be handled, at any moment, keep it from starting and
+// ending commands, which do not inherit what it does about signals.
+func TestProcessOneIsNotOccupied(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, "deafen", "1"}, Env: f.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		r, err := tryIn(s, f.ws, f.env, "/bin/cat", "/proc/self/status")
+		if err != nil {
+			t.Fatalf("command %d: %v", i, err)
+		}
+		for _, set := range []string{"SigBlk", "SigIgn", "SigCgt"} {
+			if !strings.Contains(r.output, set+":\t0000000000000000\n") {
+				t.Fatalf("command %d does not begin with an empty %s:\n%s", i, set, r.output)
+			}
+		}
+	}
+	if n, err := p.Kill(); n != 1 || err != nil {
+		t.Errorf("Kill() = %d, %v", n, err)
 	}
 }
 

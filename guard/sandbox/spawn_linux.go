@@ -172,8 +172,6 @@ func (s *spawner) fork(c command) (forked, error) {
 	if dir == "" {
 		dir = "/"
 	}
-	setUnhandled(sigDefault) // or the command would ignore them too
-	defer setUnhandled(sigIgnore)
 	p.pid, err = syscall.ForkExec(program, c.argv, &syscall.ProcAttr{
 		Dir: dir, Env: c.env, Files: files, Sys: attr,
 	})
