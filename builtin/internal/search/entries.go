@@ -12,8 +12,9 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	before, id := n.watch.Load(), n.id
 	listed, was := t.enumerate(root, n, buf)
 	moved := n.id != id
-	fresh := !n.listed || moved || n.watch.Load() == 0
-	if n.listed {
+	first := !n.listed
+	fresh := first || moved || n.watch.Load() == 0
+	if !first {
 		n.entries = t.merge(n, listed, moved, n.watch.Load() != before)
 	} else {
 		n.entries = t.addAll(n, listed, was)
@@ -23,7 +24,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	if fresh && t.sees && t.ready.Load() {
 		t.linksOf(root, n)
 	}
-	t.rule(root, n)
+	t.rule(root, n, first)
 	t.shared.Lock()
 	if n.watch.Load() == 0 {
 		t.blind[n] = true
@@ -41,11 +42,13 @@ func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed
 		t.watch(n, fd)
 	}
 	if e := t.earlier; e != nil && !n.listed {
-		buf.Listed = func(dir *walk.Root, listed []walk.Entry) { was = e.compare(dir, n, listed) }
+		f := e.folder(n)
+		buf.Recall = func(to []walk.Entry) ([]walk.Entry, bool) { return f.recall(to, buf.Look) }
+		buf.Listed = func(dir *walk.Root, listed []walk.Entry) { was = f.compare(dir, listed) }
 	}
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
-	buf.Opened, buf.Listed = nil, nil
-	if n.err = nil; err != nil {
+	buf.Opened, buf.Recall, buf.Listed = nil, nil, nil
+	if n.err, n.look = nil, buf.Look; err != nil {
 		n.fail(t, err)
 	}
 	return listed, was
@@ -108,10 +111,9 @@ func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 			files++
 		}
 		if was != nil && was[i] != nil {
-			k := was[i].known
-			k.age = t.age
+			was[i].known.age = t.age
 			out[i].id = was[i].id
-			out[i].known.Store(&k)
+			out[i].known.Store(&was[i].known)
 		}
 	}
 	t.shared.Lock()

@@ -89,7 +89,7 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 		return false
 	}
 	if h.saved {
-		k.await(ctx, h)
+		h.await(ctx)
 	}
 	if !h.tree.ready.Load() {
 		h.asked.Store(&l.scope) // before it is looked at again: it is asked for after ready is set
@@ -98,14 +98,7 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 }
 
 // await lets a query wait until the saved index is loaded.
-func (k *keeper) await(ctx context.Context, h *holding) {
-	select {
-	case <-h.loaded:
-		return
-	default:
-	}
-	k.gate.leave() // what is waited for waits for queries
-	defer k.gate.enter()
+func (h *holding) await(ctx context.Context) {
 	select {
 	case <-h.loaded:
 	case <-ctx.Done():
@@ -188,6 +181,7 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	h.tree.progress.set(Indexing)
 	h.tree.load(ctx)
 	close(h.loaded)
+	h.tree.fetch(ctx, g)
 	if s := h.asked.Load(); s != nil {
 		h.tree.foresee(s)
 	}
@@ -203,7 +197,7 @@ func (t *keptTree) foresee(s *Scope) {
 }
 
 // build lists what a query without globs asks for, while no query runs; with what an
-// earlier process has saved of the tree.
+// earlier process has saved of the tree: that a query may wait for, so it is not put off.
 func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) bool {
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
@@ -218,14 +212,13 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 		t.earlier = t.recall()
 	}
 	t.around()
-	l := &listing{root: root, path: t.path, scope: Scope{Base: t.path, Path: t.path}, top: withSlash(filepath.ToSlash(t.path))}
-	top := &dir{kept: t.top}
 	buffers := make([]walk.Buffer, workers)
-	walk.Parallel(ctx, workers, top, func(w int, d *dir) []*dir {
-		if g.pause(ctx) != nil || t.overfull() {
+	walk.Parallel(ctx, workers, t.top, func(w int, n *node) []*node {
+		if !saved && g.pause(ctx) != nil || t.overfull() {
 			return nil
 		}
-		return t.visit(l, d, &selection{}, &buffers[w])
+		t.read(root, n, &buffers[w])
+		return n.below()
 	})
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
@@ -234,6 +227,16 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 	}
 	t.ready.Store(true)
 	return true
+}
+
+// below lists the directories in one that are not ignored.
+func (n *node) below() (subs []*node) {
+	for _, e := range n.entries {
+		if e.sub != nil && !e.ignored && e.name != ".git" {
+			subs = append(subs, e.sub)
+		}
+	}
+	return subs
 }
 
 // overfull reports whether there are more files than may be kept.
@@ -337,7 +340,10 @@ func (t *keptTree) stats(s *Stats) {
 	defer t.mu.Unlock()
 	s.Files, s.Watches = t.files, len(t.watched)
 	s.Directories = s.Watches + len(t.blind)
-	s.Index, s.Indexed, s.Unsaved = t.size, t.corpus, t.saved.err
+	for _, of := range t.segments {
+		s.Index += int64(of.Size())
+	}
+	s.Indexed, s.Unsaved = t.corpus, t.saved.err
 }
 
 // Warm begins to keep the list of a root and its saved index before its first

@@ -14,15 +14,15 @@ import (
 )
 
 // An index outlives the process in one file for each root. Of a file that has
-// been indexed it says what the file system said of it then. That is believed
-// again only where the file system says the same, to the nanosecond and the
-// inode, and only if it was said long enough after the file's last change for a
-// later one to show (known.racy). What is hidden from whoever searched last, and
-// what is no longer there, is not written.
+// been indexed it says what the file system said of it then, and of a directory
+// with it what names it had. That is believed again only where the file system says
+// the same, to the nanosecond and the inode, and only if it was said long enough
+// after the last change for a later one to show (racy). What is hidden from
+// whoever searched last, and what is no longer there, is not written.
 
 // diskFormat changes whenever what is written, or what it means, does: also what
 // counts as binary or as text.
-const diskFormat = 2<<16 | index.Format
+const diskFormat = 4<<16 | index.Format
 
 const (
 	// saveDelay is how long after the index was last changed it is saved.
@@ -44,17 +44,29 @@ type saved struct {
 	err  error
 }
 
-// row is what is written of a file.
+// row is what is written of an entry.
 type row struct {
 	name string
+	kind walk.Kind
 	known
 	id uint32
 }
 
-// folder is what is written of the files in one directory.
+// some reports whether something is known of what is in a file.
+func (r *row) some() bool { return r.content != contentUnread }
+
+// folder is what is written of one directory: all its entries as they were when
+// the file system said that of it, or without that only files of which something is known.
 type folder struct {
 	rel  string
-	rows []row
+	look walk.Look
+	rows []row // by name
+}
+
+// partly leaves only what needs no look.
+func (f *folder) partly() {
+	f.look = walk.Look{}
+	f.rows = slices.DeleteFunc(f.rows, func(r row) bool { return !r.some() })
 }
 
 // save writes the index, if enough in it is new.
@@ -69,7 +81,7 @@ func (t *keptTree) save(ctx context.Context) {
 	var segments []*index.Segment
 	t.mu.Lock()
 	fresh := t.adds - t.saved.adds
-	dirty := t.sees && t.segments != nil && !t.dead.Load() && len(t.views) > 0 &&
+	dirty := t.sees && t.segments != nil && t.elsewhere == nil && !t.dead.Load() && len(t.views) > 0 &&
 		(t.saved.age != t.age || fresh > max(maxStale, t.files/changedPart))
 	if dirty {
 		o = outline{t.engine.config.MaxFile, t.id.Inode, t.adds, t.corpus, t.ids}
@@ -92,15 +104,17 @@ func (t *keptTree) save(ctx context.Context) {
 
 // folders lists what is known of the files below a directory. It needs mu.
 func (t *keptTree) folders(out []folder, n *node) []folder {
-	f := folder{rel: n.rel}
+	f := folder{rel: n.rel, look: n.look}
 	for _, e := range n.entries {
-		if e.sub != nil {
-			continue
-		}
+		r := row{name: e.name, kind: e.kind}
 		k := e.known.Load()
 		if k != nil && n.local && k.age == t.age && (k.indexed || k.content > contentText) && k.stamp.Device == t.id.Device && !k.racy() {
-			f.rows = append(f.rows, row{e.name, *k, e.id})
+			r.known, r.id = *k, e.id
 		}
+		f.rows = append(f.rows, r)
+	}
+	if !n.listed || !n.local || n.err != nil || n.look.Device != t.id.Device || racy(n.look.Stamp, n.look.At) {
+		f.partly()
 	}
 	out = append(out, f)
 	for _, e := range n.entries {
@@ -126,13 +140,11 @@ func visible(folders []folder, root string, hidden func(string, bool) bool) []fo
 			shut = f.rel
 			continue
 		}
-		rows := f.rows[:0]
-		for _, r := range f.rows {
-			if !hidden(real(f.rel+r.name), false) {
-				rows = append(rows, r)
-			}
+		all := len(f.rows)
+		f.rows = slices.DeleteFunc(f.rows, func(r row) bool { return hidden(real(f.rel+r.name), r.kind == walk.Dir) })
+		if len(f.rows) < all {
+			f.partly()
 		}
-		f.rows = rows
 		out = append(out, f)
 	}
 	return out
@@ -144,7 +156,9 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 	var there index.Set
 	for _, f := range folders {
 		for _, r := range f.rows {
-			there.Add(r.id)
+			if r.id > 0 {
+				there.Add(r.id)
+			}
 		}
 	}
 	out := [][]byte{encodeTable(o, folders)}
@@ -160,12 +174,13 @@ type earlier struct {
 	outline
 	folders map[string][]byte // see decodeTable
 	device  uint64            // of the root, now
-	index   chan loaded       // gets the index when that is read, once
+	index   chan loaded       // gets the index when that is open, once
 }
 
+// loaded is an index whose postings are in a file, which its owner closes.
 type loaded struct {
 	segments []*index.Segment
-	size     int64
+	file     *disk.File
 	err      error
 }
 
@@ -189,10 +204,7 @@ func (t *keptTree) recall() *earlier {
 		f.Close()
 		return nil
 	}
-	go func() {
-		defer f.Close()
-		was.index <- was.read(f)
-	}()
+	go func() { was.index <- was.read(f) }()
 	return was
 }
 
@@ -203,36 +215,53 @@ func (was *earlier) table(f *disk.File) ([]byte, error) {
 	return f.Section(0)
 }
 
-func (was *earlier) read(f *disk.File) (l loaded) {
+// read opens the segments: their postings stay where they are.
+func (was *earlier) read(f *disk.File) loaded {
+	l := loaded{file: f}
 	for i := 1; i < f.Len(); i += 2 {
 		arrays, err := f.Section(i)
 		if err != nil {
-			return loaded{err: err}
+			return loaded{file: f, err: err}
 		}
-		postings, err := f.Section(i + 1)
+		part := func(from, to int64) ([]byte, error) { return f.Part(i+1, from, to) }
+		s, err := index.Open(arrays, f.Size(i+1), was.ids, part)
 		if err != nil {
-			return loaded{err: err}
-		}
-		s, err := index.Load(arrays, postings, was.ids)
-		if err != nil {
-			return loaded{err: err}
+			return loaded{file: f, err: err}
 		}
 		l.segments = append(l.segments, s)
-		l.size += int64(s.Size())
 	}
 	return l
 }
 
-// compare looks which of the files in a directory are what they were, and returns
-// what was known of them, nil for the others. Whoever calls it is told of changes
-// from before on.
-func (was *earlier) compare(dir *walk.Root, n *node, listed []walk.Entry) []*row {
+// folder returns what was known of a directory. Its watch, if it has one, is from before
+// that is compared.
+func (was *earlier) folder(n *node) *folder {
 	blob := was.folders[n.rel]
-	if !n.local || len(blob) == 0 {
+	if len(blob) == 0 {
 		return nil
 	}
-	rows := decodeRows(blob, was.ids)
-	if len(rows) == 0 {
+	f := decodeFolder(blob, was.ids)
+	if f != nil {
+		f.look.Device = was.device
+	}
+	return f
+}
+
+// recall appends the entries of a directory, if it still is what it was.
+func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
+	if f == nil || f.look.At == 0 || f.look.Stamp != now.Stamp || racy(f.look.Stamp, f.look.At) {
+		return to, false
+	}
+	for _, r := range f.rows {
+		to = append(to, walk.Entry{Name: r.name, Kind: r.kind})
+	}
+	return to, true
+}
+
+// compare looks which of the files in a directory are what they were, and returns
+// what was known of them, nil for the others.
+func (f *folder) compare(dir *walk.Root, listed []walk.Entry) []*row {
+	if f == nil {
 		return nil
 	}
 	out := make([]*row, len(listed))
@@ -240,12 +269,11 @@ func (was *earlier) compare(dir *walk.Root, n *node, listed []walk.Entry) []*row
 		if e.Kind != walk.File {
 			continue
 		}
-		at, ok := slices.BinarySearchFunc(rows, e.Name, func(r row, name string) int { return strings.Compare(r.name, name) })
-		if !ok {
+		r := f.find(i, e.Name)
+		if r == nil || !r.some() {
 			continue
 		}
-		r := &rows[at]
-		r.stamp.Device = was.device
+		r.stamp.Device = f.look.Device
 		if r.racy() {
 			continue
 		}
@@ -256,8 +284,20 @@ func (was *earlier) compare(dir *walk.Root, n *node, listed []walk.Entry) []*row
 	return out
 }
 
+// find returns what was known of an entry, which may be the row of that number.
+func (f *folder) find(i int, name string) *row {
+	if i < len(f.rows) && f.rows[i].name == name {
+		return &f.rows[i]
+	}
+	i, ok := slices.BinarySearchFunc(f.rows, name, func(r row, name string) int { return strings.Compare(r.name, name) })
+	if !ok {
+		return nil
+	}
+	return &f.rows[i]
+}
+
 // load takes over the index that an earlier process has saved: what it says of the
-// files is known since they were listed. It waits until the index is read.
+// files is known since they were listed. It waits until the index is open.
 func (t *keptTree) load(ctx context.Context) {
 	t.mu.Lock()
 	was := t.earlier
@@ -269,10 +309,54 @@ func (t *keptTree) load(ctx context.Context) {
 	l := <-was.index
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.err != nil || ctx.Err() != nil || t.dead.Load() || t.segments != nil || !t.engine.kept.grow(l.size) {
+	t.elsewhere = l.file
+	if l.err != nil || ctx.Err() != nil || t.dead.Load() || t.segments != nil {
 		t.empty() // files count as known that are in no index
 		return
 	}
-	t.segments, t.size, t.corpus, t.adds, t.ids = l.segments, l.size, was.corpus, was.adds, was.ids
+	t.segments, t.corpus, t.adds, t.ids = l.segments, was.corpus, was.adds, was.ids
 	t.saved = saved{age: t.age, adds: t.adds}
+}
+
+// fetch reads the postings of an index that was loaded, while no query runs: one that came
+// first has read those that it needed.
+func (t *keptTree) fetch(ctx context.Context, g *gate) {
+	t.mu.Lock()
+	f, segments := t.elsewhere, slices.Clone(t.segments)
+	t.mu.Unlock()
+	if f == nil {
+		return
+	}
+	size := int64(0)
+	var err error
+	for i, s := range segments {
+		if g.pause(ctx) != nil {
+			return
+		}
+		var postings []byte
+		if postings, err = f.Section(2 + 2*i); err != nil {
+			break
+		}
+		segments[i] = s.With(postings)
+		size += int64(s.Size())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.elsewhere != f {
+		return
+	}
+	if err != nil || !t.engine.kept.grow(size) {
+		t.empty()
+		return
+	}
+	t.segments, t.size = segments, size
+	t.letGo()
+}
+
+// letGo closes the file that postings were in.
+func (t *keptTree) letGo() {
+	if t.elsewhere != nil {
+		t.elsewhere.Close()
+		t.elsewhere = nil
+	}
 }

@@ -122,12 +122,12 @@ func (t *keptTree) lookAtRules(root *walk.Root, n *node) (looks []ruleLook, sett
 		if name == ".git" {
 			name = ignore.Exclude
 		}
+		at := time.Now().UnixNano()
 		info, err := root.Stat(n.rel + name)
 		if errors.Is(err, fs.ErrNotExist) {
 			looks = append(looks, ruleLook{name: name})
 			continue
 		}
-		at := time.Now().UnixNano()
 		looks = append(looks, ruleLook{name, info.Stamp})
 		settled = settled && err == nil && info.Kind == walk.File && n.local && info.Device == t.id.Device && !racy(info.Stamp, at)
 	}
@@ -236,7 +236,7 @@ func (t *keptTree) look(root *walk.Root, n *node) bool {
 	}
 	n.entries = entries
 	if rules {
-		t.rule(root, n)
+		t.rule(root, n, false)
 	}
 	return true
 }
@@ -317,14 +317,14 @@ func (t *keptTree) watch(n *node, fd int) {
 	t.watched[w] = n
 }
 
-// rule reads the ignore files of a directory.
-func (t *keptTree) rule(root *walk.Root, n *node) {
+// rule reads the ignore files of a directory; first says that nothing below it has been
+// listed.
+func (t *keptTree) rule(root *walk.Root, n *node, first bool) {
 	rules, silent := readRules(root, n.rel, n.ruleEntries())
 	n.looks = nil
 	same := rules.equal(n.rules)
 	n.rules = rules
-	first := n.chain == nil // nothing below is listed, and what is above has its chain
-	if first {
+	if first { // what is above has its chain
 		n.chain = n.up.chainOr(t).Push(rules.level(len(n.rel), ""))
 		for _, e := range n.entries {
 			e.ignored = n.ignores(e)

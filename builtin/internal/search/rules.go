@@ -118,8 +118,8 @@ func (a *ancestor) read() bool {
 		return false
 	}
 	defer root.Close()
-	info, err := root.Stat(".")
 	at := time.Now().UnixNano()
+	info, err := root.Stat(".")
 	rules, some := askRules(root, "")
 	a.rules, a.stamp = rules, info.Stamp
 	a.bare = !some && err == nil && root.Local() && !racy(info.Stamp, at)

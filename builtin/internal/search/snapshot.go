@@ -99,7 +99,7 @@ func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, wor
 	if ctx.Err() != nil || t.dead.Load() {
 		return nil
 	}
-	s := &snapshot{key: key, gen: t.gen, files: flatten(nil, top), pruned: w.pruned, omitted: w.omitted}
+	s := &snapshot{key: key, gen: t.gen, files: flatten(make([]file, 0, top.files()), top), pruned: w.pruned, omitted: w.omitted}
 	s.troubles = failures(nil, w, top)
 	if keyed {
 		t.snapshots = slices.Insert(t.snapshots, 0, s)

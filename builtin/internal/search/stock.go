@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"toolhost/builtin/internal/search/disk"
 	"toolhost/builtin/internal/search/index"
 	"toolhost/builtin/internal/search/match"
 	"toolhost/builtin/internal/search/walk"
@@ -29,6 +30,9 @@ type stock struct {
 	wake     chan struct{} // told when a view becomes due
 	progress *progress
 	saved    saved
+	// elsewhere is the file that the postings of the segments are in, and not yet in
+	// memory; nil: there is none.
+	elsewhere *disk.File
 }
 
 // view is the tree as rules about what is hidden leave it.
@@ -120,6 +124,7 @@ func (t *keptTree) wakeUp() {
 // empty drops all contents.
 func (t *keptTree) empty() {
 	t.engine.kept.grow(-t.size)
+	t.letGo()
 	t.age++
 	t.segments, t.size, t.corpus, t.ids, t.adds, t.full = nil, 0, 0, 0, 0, false
 	t.clear(t.top)
@@ -226,11 +231,12 @@ const maxStale = 200
 
 // look notes the state of an open file that is about to be read.
 func (k *known) look(h walk.Handle) bool {
+	k.at = time.Now().UnixNano() // before: the file may change in between
 	info, err := h.Stat()
 	if err != nil || info.Kind != walk.File {
 		return false
 	}
-	k.stamp, k.at = info.Stamp, time.Now().UnixNano()
+	k.stamp = info.Stamp
 	return true
 }
 

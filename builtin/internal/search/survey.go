@@ -93,7 +93,10 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed
 		selects: q.Selects(), dates: v.dates,
 	}
 	for _, s := range t.segments {
-		q.Select(s, &r.may)
+		if q.Select(s, &r.may); s.Broken() {
+			t.empty()
+			return nil
+		}
 	}
 	r.choose(v)
 	return r

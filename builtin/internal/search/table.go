@@ -31,15 +31,31 @@ func encodeTable(o outline, folders []folder) []byte {
 	for _, n := range []uint64{uint64(o.maxFile), o.inode, uint64(o.adds), uint64(o.corpus), uint64(o.ids), uint64(len(folders))} {
 		number(n)
 	}
-	var rows []byte
+	var blob []byte
 	for _, f := range folders {
+		blob = appendFolder(blob[:0], f)
 		text(f.rel)
-		rows = binary.AppendUvarint(rows[:0], uint64(len(f.rows)))
-		for _, r := range f.rows {
-			rows = appendRow(rows, r)
-		}
-		number(uint64(len(rows)))
-		b = append(b, rows...)
+		number(uint64(len(blob)))
+		b = append(b, blob...)
+	}
+	return b
+}
+
+func appendFolder(b []byte, f folder) []byte {
+	b = appendStamp(b, f.look.Stamp, f.look.At)
+	b = binary.AppendUvarint(b, uint64(len(f.rows)))
+	for _, r := range f.rows {
+		b = appendRow(b, r)
+	}
+	return b
+}
+
+func appendStamp(b []byte, s walk.Stamp, at int64) []byte {
+	for _, n := range []uint64{uint64(s.Size), s.Inode, s.Links} {
+		b = binary.AppendUvarint(b, n)
+	}
+	for _, n := range []int64{s.Change, s.Status, at} { // the lower bits of times are as good as random
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	return b
 }
@@ -53,26 +69,27 @@ func appendRow(b []byte, r row) []byte {
 			flags |= 1 << i
 		}
 	}
-	s := r.stamp
-	for _, n := range []uint64{uint64(r.content), flags, uint64(r.id), uint64(s.Size), s.Inode, s.Links} {
+	for _, n := range []uint64{uint64(r.kind), uint64(r.content)} {
 		b = binary.AppendUvarint(b, n)
 	}
-	for _, at := range []int64{s.Change, s.Status, r.at} { // the lower bits of times are as good as random
-		b = binary.LittleEndian.AppendUint64(b, uint64(at))
+	if !r.some() {
+		return b
 	}
-	return b
+	b = binary.AppendUvarint(b, flags)
+	b = binary.AppendUvarint(b, uint64(r.id))
+	return appendStamp(b, r.stamp, r.at)
 }
 
 var errTable = errors.New("not a table of files")
 
-// decodeTable reads what encodeTable has written, but for the rows: those of each
-// directory, by its path, are for decodeRows, so that several workers can read them.
+// decodeTable reads what encodeTable has written, but for the folders: each, by its path,
+// is for decodeFolder, so that several workers can read them.
 func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 	d := &decoder{b: b}
 	o = outline{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
 	folders = map[string][]byte{}
 	for n := d.number(); n > 0 && !d.bad; n-- {
-		rel := d.text()
+		rel := string(d.bytes())
 		folders[rel] = d.bytes()
 	}
 	if d.bad || len(d.b) > 0 {
@@ -81,40 +98,52 @@ func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 	return o, folders, nil
 }
 
-// decodeRows reads the rows of one directory, which are in the order of their names;
-// nil if they are not rows. No id is greater than the one given.
-func decodeRows(b []byte, ids uint32) []row {
-	d := &decoder{b: b}
-	rows := make([]row, d.below(uint64(len(b)/minRow)))
-	for i := range rows {
-		rows[i] = d.row(ids)
+// decodeFolder reads one directory, but for its path; nil if it is none. No id is greater
+// than the one given.
+func decodeFolder(b []byte, ids uint32) *folder {
+	d := &decoder{b: b, text: string(b)} // of which the names are parts
+	f := new(folder)
+	f.look.Stamp, f.look.At = d.stamp()
+	f.rows = make([]row, d.below(uint64(len(b)/minRow)))
+	for i := range f.rows {
+		d.row(&f.rows[i], ids)
 	}
 	if d.bad || len(d.b) > 0 {
 		return nil
 	}
-	return rows
+	return f
 }
 
 // minRow is how many bytes a row has at least: a number each for the length of the
-// name, the name, and six more, and three times.
-const minRow = 1 + 1 + 6 + 3*8
+// name, the kind and the content, and the name.
+const minRow = 4
 
 // decoder reads a table. After something bad it reads zeros.
 type decoder struct {
-	b   []byte
-	bad bool
+	b    []byte
+	text string // ends in b; "": there is none
+	bad  bool
 }
 
-func (d *decoder) row(ids uint32) (r row) {
-	r.name = d.text()
+func (d *decoder) row(r *row, ids uint32) {
+	r.name = d.name()
+	r.kind = walk.Kind(d.below(uint64(walk.Dir)))
 	r.content = content(d.below(uint64(contentTooLarge)))
+	d.bad = d.bad || r.name == "" || r.some() && r.kind != walk.File
+	if !r.some() {
+		return
+	}
 	flags := d.below(rowNul | rowLetters | rowIndexed)
 	r.nul, r.letters, r.indexed = flags&rowNul != 0, flags&rowLetters != 0, flags&rowIndexed != 0
 	r.id = uint32(d.below(uint64(ids)))
-	r.stamp = walk.Stamp{Size: int64(d.below(math.MaxInt64)), Inode: d.number(), Links: d.number()}
-	r.stamp.Change, r.stamp.Status, r.at = d.time(), d.time(), d.time()
-	d.bad = d.bad || r.name == "" || r.indexed && (r.id == 0 || r.content != contentText)
-	return r
+	r.stamp, r.at = d.stamp()
+	d.bad = d.bad || r.indexed && (r.id == 0 || r.content != contentText)
+}
+
+func (d *decoder) stamp() (s walk.Stamp, at int64) {
+	s = walk.Stamp{Size: int64(d.below(math.MaxInt64)), Inode: d.number(), Links: d.number()}
+	s.Change, s.Status, at = d.time(), d.time(), d.time()
+	return s, at
 }
 
 func (d *decoder) number() uint64 {
@@ -137,7 +166,12 @@ func (d *decoder) below(most uint64) uint64 {
 	return n
 }
 
-func (d *decoder) text() string { return string(d.bytes()) }
+// name is bytes as a part of the text.
+func (d *decoder) name() string {
+	n := len(d.bytes())
+	end := len(d.text) - len(d.b)
+	return d.text[end-n : end]
+}
 
 // bytes reads a length and so many bytes.
 func (d *decoder) bytes() []byte {

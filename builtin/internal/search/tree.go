@@ -72,6 +72,7 @@ type node struct {
 	listed  bool
 	local   bool
 	id      walk.ID
+	look    walk.Look // when it was last listed as a whole
 	err     error
 	watch   atomic.Int32    // 0: none
 	again   map[string]bool // entries to look at again

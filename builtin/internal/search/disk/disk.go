@@ -2,9 +2,9 @@
 // processes use at once.
 //
 // A file is written anew as a whole and put in place by a rename, so that a reader
-// has one version or the other. It says by itself whether it is whole, and each section of
-// it: what was torn by a crash, or is not ours, is as good as none. The directory is bounded in
-// size and in number; what was used least recently goes.
+// has one version or the other. It says by itself whether it is whole, and each block of
+// it, so that a part can be read alone: what was torn by a crash, or is not ours, is as good as
+// none. The directory is bounded in size and in number; what was used least recently goes.
 package disk
 
 import (
@@ -54,12 +54,15 @@ const (
 	magic = "toolhost"
 	// head is the length of what stands first: magic, checksum of what stands before
 	// the sections, format, length of the name, number of sections (4 bytes each),
-	// length of the file (8). Then come the length (8) and the checksum (4) of each
-	// section, the name, and the sections. All numbers have the low byte first, on any
-	// machine.
+	// length of the file (8). Then come the length of each section (8), the name, the
+	// checksum of each block of each section (4), and the sections. All numbers have
+	// the low byte first, on any machine.
 	head = len(magic) + 4*4 + 8
-	// perSection is what the head tells of each section, in bytes.
-	perSection = 8 + 4
+	// perSection and perBlock are what is told of a section and a block, in bytes.
+	perSection, perBlock = 8, 4
+	// block is how many bytes have one checksum: who reads a part of a section reads
+	// whole blocks. The last one of a section is shorter.
+	block = 16 << 10
 	// maxSections bounds what a file may say of itself.
 	maxSections = 1 << 16
 
@@ -88,7 +91,7 @@ func (d *Dir) Size(name string) int64 {
 func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][]byte) (err error) {
 	size := int64(head + len(name) + perSection*len(sections))
 	for _, s := range sections {
-		size += int64(len(s))
+		size += perBlock*blocks(int64(len(s))) + int64(len(s))
 	}
 	if size > d.bytes || len(sections) > maxSections {
 		return ErrTooLarge
@@ -134,9 +137,13 @@ func write(ctx context.Context, path, name string, format uint32, size int64, se
 	rest = binary.LittleEndian.AppendUint64(rest, uint64(size))
 	for _, s := range sections {
 		rest = binary.LittleEndian.AppendUint64(rest, uint64(len(s)))
-		rest = binary.LittleEndian.AppendUint32(rest, crc32.Checksum(s, castagnoli))
 	}
 	rest = append(rest, name...)
+	for _, s := range sections {
+		for b := range slices.Chunk(s, block) {
+			rest = binary.LittleEndian.AppendUint32(rest, crc32.Checksum(b, castagnoli))
+		}
+	}
 	w := bufio.NewWriterSize(f, 1<<20)
 	begin := binary.LittleEndian.AppendUint32([]byte(magic), crc32.Checksum(rest, castagnoli))
 	for _, s := range append([][]byte{begin, rest}, sections...) {
@@ -160,8 +167,11 @@ type File struct {
 
 type section struct {
 	at, size int64
-	sum      uint32
+	sums     []byte // of its blocks, as they are written
 }
+
+// blocks is how many blocks a section of so many bytes has.
+func blocks(size int64) int64 { return (size + block - 1) / block }
 
 // Load opens a name's file, if it is of that format and at most so many bytes large,
 // and counts it as used. The file must be closed.
@@ -209,18 +219,33 @@ func (f *File) Close() error { return f.close() }
 // Len is the number of its sections.
 func (f *File) Len() int { return len(f.sections) }
 
+// Size is the length of one of them, in bytes.
+func (f *File) Size(i int) int64 { return f.sections[i].size }
+
 // Section reads one of them, into memory of its own. It may be called by several
 // goroutines at once.
-func (f *File) Section(i int) ([]byte, error) {
+func (f *File) Section(i int) ([]byte, error) { return f.Part(i, 0, f.sections[i].size) }
+
+// Part reads what lies between two positions in a section, as Section does.
+func (f *File) Part(i int, from, to int64) ([]byte, error) {
 	s := f.sections[i]
-	b := make([]byte, s.size)
-	if n, err := f.r.ReadAt(b, s.at); n < len(b) {
+	if from < 0 || to < from || to > s.size {
+		return nil, fmt.Errorf("%w: section %d has no part from %d to %d", ErrBroken, i, from, to)
+	}
+	first := from / block
+	start, end := first*block, min(blocks(to)*block, s.size)
+	b := make([]byte, end-start)
+	if n, err := f.r.ReadAt(b, s.at+start); n < len(b) {
 		return nil, fmt.Errorf("%w: section %d: %w", ErrBroken, i, err)
 	}
-	if crc32.Checksum(b, castagnoli) != s.sum {
-		return nil, fmt.Errorf("%w: section %d: its checksum is wrong", ErrBroken, i)
+	sums := s.sums[first*perBlock:]
+	for some := range slices.Chunk(b, block) {
+		if crc32.Checksum(some, castagnoli) != binary.LittleEndian.Uint32(sums) {
+			return nil, fmt.Errorf("%w: section %d: a checksum is wrong", ErrBroken, i)
+		}
+		sums = sums[perBlock:]
 	}
-	return b, nil
+	return b[from-start : to-start], nil
 }
 
 // parseHead finds the sections of a file of so many bytes.
@@ -245,27 +270,47 @@ func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section
 	if _, err := io.ReadFull(io.NewSectionReader(r, int64(head), size), table); err != nil {
 		return nil, err
 	}
-	if crc32.Update(crc32.Checksum(begin[len(magic)+4:], castagnoli), castagnoli, table) != word(0) {
+	sections, total, err := lengths(table[:perSection*count], size)
+	if err != nil {
+		return nil, err
+	}
+	at := int64(head + len(table))
+	sums := make([]byte, perBlock*total)
+	if _, err := io.ReadFull(io.NewSectionReader(r, at, size), sums); err != nil {
+		return nil, err
+	}
+	sum := crc32.Checksum(begin[len(magic)+4:], castagnoli)
+	if crc32.Update(crc32.Update(sum, castagnoli, table), castagnoli, sums) != word(0) {
 		return nil, errors.New("its checksum is wrong")
 	}
 	if string(table[perSection*count:]) != name {
 		return nil, errors.New("it is of something else")
 	}
-	at := int64(head + len(table))
-	sections := make([]section, count)
+	at += int64(len(sums))
 	for i := range sections {
-		row := table[perSection*i:]
-		n := binary.LittleEndian.Uint64(row)
-		if n > uint64(size-at) {
-			return nil, errors.New("its sections are longer than itself")
-		}
-		sections[i] = section{at, int64(n), binary.LittleEndian.Uint32(row[8:])}
-		at += int64(n)
+		n := perBlock * blocks(sections[i].size)
+		sections[i].at, sections[i].sums, sums = at, sums[:n:n], sums[n:]
+		at += sections[i].size
 	}
 	if at != size {
-		return nil, errors.New("there is more than its sections")
+		return nil, errors.New("its sections are not what is left of it")
 	}
 	return sections, nil
+}
+
+// lengths reads the lengths of the sections of a file of so many bytes, and counts their
+// blocks.
+func lengths(table []byte, size int64) (sections []section, total int64, err error) {
+	for row := range slices.Chunk(table, perSection) {
+		n := binary.LittleEndian.Uint64(row)
+		if n > uint64(size) {
+			return nil, 0, errors.New("its sections are longer than itself")
+		}
+		size -= int64(n)
+		sections = append(sections, section{size: int64(n)})
+		total += blocks(int64(n))
+	}
+	return sections, total, nil
 }
 
 // trim removes what was used least recently until the rest fits, but not the file

@@ -151,6 +151,59 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestPart reads parts of a section whose blocks differ, and finds what is wrong in one of
+// them where that is read.
+func TestPart(t *testing.T) {
+	d := newDir(t, 1<<20, 10)
+	text := make([]byte, 3*block+100)
+	for i := range text {
+		text[i] = byte(i / 7)
+	}
+	save(t, d, "name", []byte("before"), text, []byte("behind"))
+	ends := []int64{0, 1, block - 1, block, block + 1, 2 * block, 3 * block, 3*block + 99, 3*block + 100}
+	open := func() *File {
+		f, err := d.Load("name", testFormat, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	f := open()
+	for _, from := range ends {
+		for _, to := range ends {
+			got, err := f.Part(1, from, to)
+			if to < from {
+				if err == nil {
+					t.Errorf("from %d to %d: %d bytes", from, to, len(got))
+				}
+				continue
+			}
+			if err != nil || !bytes.Equal(got, text[from:to]) {
+				t.Errorf("from %d to %d: %d bytes, %v", from, to, len(got), err)
+			}
+		}
+	}
+	if _, err := f.Part(1, 0, f.Size(1)+1); err == nil {
+		t.Error("more than there is")
+	}
+	whole, err := os.ReadFile(d.file("name"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(whole, text[:block]) + block + 5
+	whole[at]++
+	if err := os.WriteFile(d.file("name"), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = open()
+	for from, broken := range map[int64]bool{0: false, block: true, 2 * block: false} {
+		if _, err := f.Part(1, from, from+block); errors.Is(err, ErrBroken) != broken {
+			t.Errorf("from %d: %v", from, err)
+		}
+	}
+}
+
 func TestTrim(t *testing.T) {
 	d := newDir(t, 10_000, 3)
 	names := func() (out string) {

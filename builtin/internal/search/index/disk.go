@@ -28,6 +28,17 @@ func (s *Segment) Append(b []byte) (arrays, postings []byte) {
 // Load reads a segment of texts numbered up to most. It keeps postings. What it
 // does not look at, the numbers in the postings, is bounded when they are read.
 func Load(arrays, postings []byte, most uint32) (*Segment, error) {
+	s, err := Open(arrays, int64(len(postings)), most, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.postings = postings
+	return s, nil
+}
+
+// Open is Load for postings that lie elsewhere, so many bytes of them: a query reads those
+// that it asks for, by a function that takes their bounds.
+func Open(arrays []byte, size int64, most uint32, read func(from, to int64) ([]byte, error)) (*Segment, error) {
 	const width = 4
 	if len(arrays) < width {
 		return nil, errSegment
@@ -40,17 +51,26 @@ func Load(arrays, postings []byte, most uint32) (*Segment, error) {
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(arrays[width*(i+1):])
 	}
-	s := &Segment{trigrams: words[:n:n], starts: words[n:], postings: postings, most: most}
+	s := &Segment{trigrams: words[:n:n], starts: words[n:], most: most, read: read}
 	for i, t := range s.trigrams {
 		if t >= trigrams || i > 0 && t <= s.trigrams[i-1] || s.starts[i] > s.starts[i+1] {
 			return nil, errSegment
 		}
 	}
-	if s.starts[0] != 0 || int64(s.starts[n]) != int64(len(postings)) {
+	if s.starts[0] != 0 || int64(s.starts[n]) != size {
 		return nil, errSegment
 	}
 	return s, nil
 }
+
+// With returns the segment with its postings, where Open left them elsewhere.
+func (s *Segment) With(postings []byte) *Segment {
+	return &Segment{trigrams: s.trigrams, starts: s.starts, postings: postings, most: s.most}
+}
+
+// Broken reports whether postings that a query asked for could not be read: what it
+// selected says nothing then.
+func (s *Segment) Broken() bool { return s.broken.Load() }
 
 // Only returns the index of those texts of the segment that are in the set.
 func (s *Segment) Only(keep *Set) *Segment {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 )
 
 // Trigrams of three bytes each are numbers below 1<<24.
@@ -17,16 +18,22 @@ const trigrams = 1 << 24
 // pack better, and need more memory while they are gathered, 16 bytes each.
 const MaxPairs = 2 << 20
 
-// Segment is the index of some texts. It is immutable.
+// Segment is the index of some texts. What it says is immutable.
 type Segment struct {
 	trigrams []uint32 // ascending
 	starts   []uint32 // of each trigram's postings, and the end of the last
 	postings []byte   // numbers of texts as varints, each less the one before
 	most     uint32   // the greatest number of a text
+
+	// read reads postings that lie elsewhere; nil: they are here.
+	read   func(from, to int64) ([]byte, error)
+	broken atomic.Bool // see Broken
 }
 
-// Size is the memory that the segment takes, in bytes.
-func (s *Segment) Size() int { return 4*len(s.trigrams) + 4*len(s.starts) + len(s.postings) }
+// Size is the memory that the segment takes with its postings, in bytes.
+func (s *Segment) Size() int {
+	return 4*len(s.trigrams) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
+}
 
 // Builder gathers texts for a segment. The zero value is ready.
 type Builder struct {
@@ -237,7 +244,7 @@ const notWorth = 8192
 // anything: what is no list of texts ends there.
 func (s *Segment) decode(i int, out []uint32) []uint32 {
 	id := uint32(0)
-	for b := s.postings[s.starts[i]:s.starts[i+1]]; len(b) > 0; {
+	for b := s.list(i); len(b) > 0; {
 		if b[0] < 0x80 {
 			id += uint32(b[0])
 			b = b[1:]
@@ -255,6 +262,18 @@ func (s *Segment) decode(i int, out []uint32) []uint32 {
 		out = append(out, id)
 	}
 	return out
+}
+
+// list is a trigram's postings.
+func (s *Segment) list(i int) []byte {
+	if s.read == nil {
+		return s.postings[s.starts[i]:s.starts[i+1]]
+	}
+	b, err := s.read(int64(s.starts[i]), int64(s.starts[i+1]))
+	if err != nil {
+		s.broken.Store(true)
+	}
+	return b
 }
 
 // Set is a set of texts. The zero value is empty.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -86,6 +87,12 @@ type Buffer struct {
 	// Listed, unless nil, is called with the directory and its entries while it is
 	// still open.
 	Listed func(dir *Root, listed []Entry)
+	// Recall, unless nil, is called after Opened, and may append the entries instead
+	// of List, if it knows by Look that they are the same.
+	Recall func(to []Entry) ([]Entry, bool)
+	// Look is what the file system says of the directory, after Opened and before its
+	// entries are read.
+	Look Look
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in
@@ -97,31 +104,53 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := buf.look(fd); err != nil {
 		return nil, err
 	}
-	buf.ID = ID{st.Dev, st.Ino}
-	buf.Local = r.local && st.Dev == r.id.Device
+	buf.ID = ID{buf.Look.Device, buf.Look.Inode}
+	buf.Local = r.local && buf.ID.Device == r.id.Device
 	if buf.Opened != nil {
 		buf.Opened(fd)
+		if err := buf.look(fd); err != nil { // what is watched is looked at from then on
+			return nil, err
+		}
 	}
+	if err := buf.read(fd); err != nil {
+		return buf.entries, err
+	}
+	if buf.Listed != nil {
+		buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
+	}
+	return buf.entries, nil
+}
+
+// look fills Look.
+func (buf *Buffer) look(fd int) error {
+	var st unix.Stat_t
+	at := time.Now().UnixNano()
+	err := unix.Fstat(fd, &st)
+	buf.Look = Look{infoOf(&st).Stamp, at}
+	return err
+}
+
+// read finds the entries of an open directory.
+func (buf *Buffer) read(fd int) error {
 	buf.entries = buf.entries[:0]
+	if buf.Recall != nil {
+		if entries, ok := buf.Recall(buf.entries); ok {
+			buf.entries = entries
+			return nil
+		}
+	}
 	for {
 		n, err := unix.Getdents(fd, buf.raw[:])
-		if err == unix.EINTR {
-			continue
+		switch {
+		case err == unix.EINTR:
+		case err != nil || n == 0:
+			return err
+		default:
+			buf.parse(fd, n)
 		}
-		if err != nil {
-			return buf.entries, err
-		}
-		if n == 0 {
-			if buf.Listed != nil {
-				buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
-			}
-			return buf.entries, nil
-		}
-		buf.parse(fd, n)
 	}
 }
 

@@ -60,6 +60,10 @@ type Buffer struct {
 	// Listed, unless nil, is called with the directory and its entries while it is
 	// still open: not here.
 	Listed func(dir *Root, listed []Entry)
+	// Recall, unless nil, may append the entries instead of List: not here.
+	Recall func(to []Entry) ([]Entry, bool)
+	// Look is what the file system says of the directory: not known here.
+	Look Look
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in

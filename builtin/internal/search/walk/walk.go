@@ -45,6 +45,12 @@ type Stamp struct {
 	Links  uint64 // names of the file
 }
 
+// Look is what the file system said of a file at some time.
+type Look struct {
+	Stamp
+	At int64 // in nanoseconds since 1970; not after it was said
+}
+
 // ID tells directories apart. The zero ID is of none.
 type ID struct{ Device, Inode uint64 }
 
