@@ -14,6 +14,7 @@ import (
 // small: texts and indexes hold no pointers for the collector to follow.
 var heap struct {
 	kept    atomic.Int64 // bytes, of all engines
+	loading atomic.Int64 // how many trees are being listed for the first time
 	steered atomic.Int64 // what kept was when GOGC was last set
 
 	mu   sync.Mutex
@@ -49,8 +50,28 @@ func steer() {
 	}
 	heap.steered.Store(kept)
 	if heap.base > 0 {
-		debug.SetGCPercent(percentFor(heap.base, kept))
+		percent := percentFor(heap.base, kept)
+		if heap.loading.Load() > 0 {
+			percent *= whileLoading
+		}
+		debug.SetGCPercent(percent)
 	}
+}
+
+// whileLoading is how many times as much memory may be asked for between two runs of the
+// collector while a tree is listed: nearly all of it will be kept, and marking it again
+// and again takes longer than the listing.
+const whileLoading = 4
+
+// loading notes that a tree is being listed for the first time, until the function is
+// called that it returns.
+func loading() (done func()) {
+	change := func(n int64) {
+		heap.loading.Add(n)
+		steer()
+	}
+	change(1)
+	return func() { change(-1) }
 }
 
 // percentFor is the GOGC with which as much garbage may gather as base allows

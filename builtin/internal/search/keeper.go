@@ -212,6 +212,7 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 		t.earlier = t.recall()
 	}
 	t.around()
+	defer loading()()
 	buffers := make([]walk.Buffer, workers)
 	walk.Parallel(ctx, workers, t.top, func(w int, n *node) []*node {
 		if !saved && g.pause(ctx) != nil || t.overfull() {
