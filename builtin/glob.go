@@ -66,7 +66,7 @@ func searchRoot(env *Env, path string) (guard.Path, error) {
 // searchScope is what a search may see.
 func searchScope(env *Env, path guard.Path) search.Scope {
 	hidden, tag := env.Policy.Hiding()
-	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: hidden, HiddenTag: tag}
+	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
 }
 
 func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput) (Result, error) {

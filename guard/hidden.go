@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // hiddenDir remembers what is known of one directory: searches go through the
@@ -42,6 +43,20 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q", p.core.tag, p.own.names, slices.Sorted(maps.Keys(aliases))))
 	return hidden, hex.EncodeToString(sum[:16])
+}
+
+// HidingLinks returns a function that tells of a file with several names, by its
+// device, inode and the time of its last change in nanoseconds since 1970, whether one
+// of them is hidden: what has been linked or renamed since [Policy.Hiding] looked for
+// names. It looks again where the file has changed since. Nil: no rule hides files.
+func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
+	k := p.core
+	if k.deny.read.empty() {
+		return nil
+	}
+	return func(device, inode uint64, status int64) bool {
+		return k.links.scan(k, time.Unix(0, status).Add(linkGrain)).reads[fileID{device, inode}] != nil
+	}
 }
 
 // hides is Hidden but for other names of denied files.

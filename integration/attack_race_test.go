@@ -140,6 +140,9 @@ func TestAttackRaces(t *testing.T) {
 				{"Read", `{"file_path":"race.txt"}`},
 				{"Edit", `{"file_path":"race.txt","old_string":"public","new_string":"x"}`},
 				{"Write", `{"file_path":"race.txt","content":"pwned\n"}`},
+				{"Grep", `{"pattern":".","path":"race.txt","output_mode":"content"}`},
+				{"Grep", `{"pattern":"CANARY","output_mode":"content"}`},
+				{"Grep", `{"pattern":"CANARY","glob":"race*","output_mode":"count","no_ignore":true}`},
 			},
 		},
 		{

@@ -28,6 +28,7 @@ import (
 
 	"toolhost/builtin/internal/search/disk"
 	"toolhost/builtin/internal/search/pattern"
+	"toolhost/builtin/internal/search/walk"
 )
 
 // Config holds the budgets of an Engine. The zero value of each field takes
@@ -144,6 +145,11 @@ type Scope struct {
 	// is called by several goroutines, and answers the same of a path each time.
 	// Nil: everything exists.
 	Hidden func(real string, dir bool) bool
+	// HiddenLink tells of a file with several names, by its device, its inode and the
+	// time of its last change of any kind in nanoseconds since 1970, whether it is
+	// hidden under one of them: what stands at a name may not be what stood there when
+	// Hidden learnt of the names. It is called by several goroutines. Nil: none is.
+	HiddenLink func(device, inode uint64, status int64) bool
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
 	// be others. Without one contents are neither kept nor used.
 	HiddenTag string
@@ -151,6 +157,11 @@ type Scope struct {
 
 func (s *Scope) hides(real string, dir bool) bool {
 	return s.Hidden != nil && s.Hidden(real, dir)
+}
+
+// hidesLink reports whether a file is hidden under another of its names.
+func (s *Scope) hidesLink(stamp walk.Stamp) bool {
+	return s.HiddenLink != nil && stamp.Links > 1 && s.HiddenLink(stamp.Device, stamp.Inode, stamp.Status)
 }
 
 // Mode is what Grep prints.

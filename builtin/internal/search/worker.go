@@ -46,6 +46,9 @@ func (w *worker) file(f file, c *chunk) {
 	s := w.search
 	if s.list.stocked != 0 {
 		k := s.list.kept.current(s.list.root, f.kept, s.list.stocked)
+		if k != nil && s.list.scope.hidesLink(k.stamp) {
+			return
+		}
 		if k == nil || !w.recall(f, k, c) {
 			w.open(f, k, c)
 		}
@@ -94,6 +97,9 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if k != nil && !k.look(h) {
 		k = nil
 	}
+	if w.hidesLink(h, k) {
+		return
+	}
 	if k != nil && old != nil && k.version == old.version && k.stamp == old.stamp {
 		k.indexed = old.indexed
 	}
@@ -122,6 +128,20 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	}
 	modified := func() (int64, error) { info, err := h.Stat(); return info.Change, err }
 	w.text(&output{file: f, text: text, chunk: c}, modified)
+}
+
+// hidesLink reports whether an open file is hidden under another name; k is what has
+// been seen of it, or nil.
+func (w *worker) hidesLink(h walk.Handle, k *known) bool {
+	scope := &w.search.list.scope
+	switch {
+	case scope.HiddenLink == nil:
+		return false
+	case k != nil:
+		return scope.hidesLink(k.stamp)
+	}
+	info, err := h.Stat()
+	return err == nil && scope.hidesLink(info.Stamp)
 }
 
 // openFile opens a file of the listing.
