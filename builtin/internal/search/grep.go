@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,6 +128,9 @@ func (s *search) runAll(ctx context.Context) {
 		if len(s.list.files) == 0 {
 			return
 		}
+		if s.page.byTime {
+			s.page.found = slices.Grow(s.page.found, len(s.list.files))
+		}
 		s.list.chosen = len(s.list.files) <= all/few
 		s.next.Store(0)
 		s.page.next = 0
@@ -167,7 +171,7 @@ func (s *search) run(ctx context.Context) {
 // work searches chunks, of which there are n, until there are no more.
 func (s *search) work(n int) {
 	w := newWorker(s)
-	defer w.leave()
+	defer w.end()
 	for !s.stop.Load() {
 		i := int(s.next.Add(1)) - 1
 		if i >= n {

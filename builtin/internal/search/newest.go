@@ -159,10 +159,23 @@ func (p *page) newestFound(last aged) bool {
 	return n >= p.offset+p.limit
 }
 
+// end is the number of the last file found that may be shown, and one.
+func (p *page) end() int {
+	if p.limit == 0 {
+		return len(p.found)
+	}
+	return min(p.offset+p.limit, len(p.found))
+}
+
 // finishByTime fills the page with the newest files; equal times go by path.
 func (p *page) finishByTime() {
 	slices.SortFunc(p.found, func(a, b entry) int { return a.aged.compare(b.aged) })
 	p.files = len(p.found)
+	size := 0
+	for _, e := range p.found[min(p.offset, len(p.found)):p.end()] {
+		size += len(e.path) + 1
+	}
+	p.text.Grow(min(size, p.maxText))
 	for _, e := range p.found[min(p.offset, len(p.found)):] {
 		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
 			p.more = true

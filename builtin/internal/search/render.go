@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/walk"
 )
 
 // output renders what is found in one file.
@@ -20,7 +21,11 @@ type output struct {
 	// whole says that the text is known to hold no NUL byte, plain is as the
 	// matcher takes it.
 	whole, plain bool
-	path         string // see name
+	// known is what is known of the file, handle the open file where that is nil.
+	known  *known
+	handle walk.Handle
+
+	path string // see name
 
 	matches int
 	at      int // position up to which lines are counted, the start of a line
@@ -28,6 +33,15 @@ type output struct {
 	after   int // lines of context still to print
 	printed int // end of the last printed line, -1: none
 	entries int
+}
+
+// modified is when the file was changed, in nanoseconds since 1970.
+func (o *output) modified() (int64, error) {
+	if o.known != nil {
+		return o.known.stamp.Change, nil
+	}
+	info, err := o.handle.Stat()
+	return info.Change, err
 }
 
 // lines searches line by line. Whether a file is binary is looked at when it

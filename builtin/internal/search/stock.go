@@ -240,9 +240,6 @@ func (k *known) look(h walk.Handle) bool {
 	return true
 }
 
-// modified is when the file was changed, in nanoseconds since 1970.
-func (k *known) modified() (int64, error) { return k.stamp.Change, nil }
-
 // remember keeps the content of a file that was read in a query. It takes the place
 // of what has been used less only if the index chose it, and not for the first time.
 func (l *listing) remember(e *dirent, k *known, raw []byte) {

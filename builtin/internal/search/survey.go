@@ -134,11 +134,19 @@ func (r *narrowed) next(most int) []file {
 		r.words = len(r.chosen)
 		return rest
 	}
-	var out []file
+	out := make([]file, 0, r.count(most))
 	for ; r.words < len(r.chosen) && (most == 0 || len(out) < most); r.words++ {
 		out = r.appendWord(out, r.words, r.chosen[r.words])
 	}
 	return out
+}
+
+// count is how many files next returns, or more.
+func (r *narrowed) count(most int) (n int) {
+	for i := r.words; i < len(r.chosen) && (most == 0 || n < most); i++ {
+		n += bits.OnesCount64(r.chosen[i])
+	}
+	return n
 }
 
 // appendWord appends the files in one word of a set of their numbers.

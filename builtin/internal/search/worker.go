@@ -22,6 +22,9 @@ type worker struct {
 	// file opens in two thirds of the time.
 	last *dir
 	in   *walk.Root
+	// buf is what files are read into; nil: none was.
+	buf *[]byte
+	out output // of the file that is being searched
 }
 
 // buffers are reused between queries: the page faults of fresh memory would
@@ -74,7 +77,8 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 		if s.list.chosen {
 			f.kept.use()
 		}
-		w.text(&output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul}, k.modified)
+		w.out = output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, known: k}
+		w.text()
 	default:
 		return false
 	}
@@ -103,13 +107,10 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if k != nil && old != nil && k.version == old.version && k.stamp == old.stamp {
 		k.indexed = old.indexed
 	}
-	buf := buffers.Get().(*[]byte)
-	defer func() {
-		if cap(*buf) <= maxKept {
-			buffers.Put(buf)
-		}
-	}()
-	raw, err := s.reader().read(h, buf, f.dir.local)
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
+	}
+	raw, err := s.reader().read(h, w.buf, f.dir.local)
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
@@ -126,8 +127,8 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if k != nil {
 		s.list.remember(f.kept, k, raw)
 	}
-	modified := func() (int64, error) { info, err := h.Stat(); return info.Change, err }
-	w.text(&output{file: f, text: text, chunk: c}, modified)
+	w.out = output{file: f, text: text, chunk: c, known: k, handle: h}
+	w.text()
 }
 
 // hidesLink reports whether an open file is hidden under another name; k is what has
@@ -168,6 +169,15 @@ func (w *worker) leave() {
 		w.in.Close()
 	}
 	w.in, w.last = nil, nil
+}
+
+// end gives back what the worker has used.
+func (w *worker) end() {
+	w.leave()
+	if w.buf != nil && cap(*w.buf) <= maxKept {
+		buffers.Put(w.buf)
+	}
+	w.buf = nil
 }
 
 // start begins a record of a file that is about to be read, if it may be kept.
@@ -245,9 +255,9 @@ func isBinary(b []byte) bool {
 	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
 }
 
-// text searches the decoded text of a file that was changed at the time told, in
-// nanoseconds since 1970.
-func (w *worker) text(o *output, modified func() (int64, error)) {
+// text searches the decoded text that the output is set to.
+func (w *worker) text() {
+	o := &w.out
 	o.worker, o.line, o.printed = w, 1, -1
 	w.matcher.Reset(o.text, o.plain)
 	if !w.search.pattern.Lines {
@@ -260,7 +270,7 @@ func (w *worker) text(o *output, modified func() (int64, error)) {
 	}
 	switch w.search.query.Mode {
 	case FilesWithMatches:
-		date, err := modified()
+		date, err := o.modified()
 		if err != nil {
 			w.search.list.troubles.add(w.search.list.printed(o.file), err)
 			return
