@@ -29,6 +29,9 @@ func attacker(name string, args []string) {
 	}
 	f, ok := attacks[name]
 	if !ok {
+		f, ok = kernelAttackers[name]
+	}
+	if !ok {
 		fmt.Println("no attack", name)
 		os.Exit(2)
 	}

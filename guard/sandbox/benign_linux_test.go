@@ -99,5 +99,6 @@ var knownLosses = map[Backend]map[string]string{Landlock: gaps(
 	"names in a masked directory stay visible", "own result").and(
 	"a denied file inside the workspace is open", "git add of a denied file").and(
 	"the host's /dev/shm is not writable", "python", "shared memory").and(
-	"no sockets", "fifo and socket", "local server",
+	"no sockets", "fifo and socket", "local server").and(
+	"the host's terminals cannot be told from new ones", "terminal",
 )}

@@ -55,7 +55,12 @@
 //   - What a command writes into the writable paths may be executed later by
 //     somebody outside: a build script, an edited package.json, the settings of
 //     a git repository that lies deeper than the root ([GitConfigGuard]).
-//   - Commands of one sandbox can see, signal and trace each other.
+//   - Commands of one sandbox can see, signal and trace each other, the shells that
+//     wait for the next command included.
+//   - Disk space and memory are not limited, nor is what the kernel counts for the
+//     user and not for a namespace, such as descriptors on their way through
+//     sockets and, with bubblewrap and Landlock, processes and watches. When memory
+//     runs out, commands are killed before others.
 //   - A Unix socket that a host program binds while the sandbox runs, at a
 //     place that is not masked, until the next look (see [Policy].Sockets).
 package sandbox

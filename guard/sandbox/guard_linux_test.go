@@ -214,6 +214,9 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
 		}
 	}
+	if got := interpret(t, commandFilter(families[:], sharedIPC[:]...), auditArch, unix.SYS_SHMAT, [2]uint32{}); got != retEPERM {
+		t.Errorf("attaching shared memory: %#x", got)
+	}
 	for _, nr := range refused {
 		if got := interpret(t, prog, auditArch, nr, [2]uint32{}); got != retEPERM {
 			t.Errorf("call %d: %#x", nr, got)

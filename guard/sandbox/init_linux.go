@@ -83,6 +83,7 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
+	bequeath()
 	conn, err := controlConn()
 	if err != nil {
 		return err

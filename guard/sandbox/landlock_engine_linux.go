@@ -66,6 +66,7 @@ func landlockReport(version int, pl *plan) Report {
 		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
 	}
 	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our own files outside the workspace can be changed.")
+	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be those of all your programs.")
 	if !pl.network {
 		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
 	}
@@ -205,7 +206,7 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0); err != nil {
 			return err
 		}
-		return confine(rules, allowed)
+		return confine(rules, commandFilter(allowed, sharedIPC[:]...))
 	})
 	return nil, err
 }
@@ -248,7 +249,7 @@ func (r *ruleset) allowAll(pl *plan) error {
 		}
 	}
 	const use = landlockRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	for _, name := range append([]string{"ptmx", "pts"}, devices[:]...) {
+	for _, name := range devices { // no terminals: what somebody types at one could be read
 		if err := r.allow("/dev/"+name, use); err != nil {
 			return err
 		}

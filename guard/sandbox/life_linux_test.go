@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // hostArg makes the test binary a host with one sandbox, that prints "ready"
@@ -298,6 +299,35 @@ func TestProcessOneIsNotOccupied(t *testing.T) {
 	if n, err := p.Kill(); n != 1 || err != nil {
 		t.Errorf("Kill() = %d, %v", n, err)
 	}
+}
+
+// A command that watches all it can leaves the host something to watch denied files
+// with.
+func TestWatchesAreLeft(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, "watch"}, Env: f.env, Files: []*os.File{nil, w, w}})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(r).ReadString('\n')
+	t.Log(line)
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Errorf("nothing can be watched any more: %v", err)
+	} else {
+		unix.Close(fd)
+	}
+	p.Kill()
 }
 
 func TestStatus(t *testing.T) {

@@ -248,6 +248,7 @@ func mountProc(processes int) error {
 	}
 	defer unix.Close(fd)
 	limitProcesses(fd, processes)
+	limitWatches(fd)
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrShut}); err != nil {
 		return fmt.Errorf("making /proc read-only: %w", err)
 	}
@@ -268,6 +269,30 @@ func limitProcesses(proc, processes int) {
 	}
 	defer unix.Close(fd)
 	unix.Write(fd, []byte(strconv.Itoa(processes)))
+}
+
+// limitWatches leaves the host half of what its user may watch: commands are that
+// user too, and the host has to see denied files appear.
+func limitWatches(proc int) {
+	for _, name := range []string{"instances", "watches"} {
+		from, err := unix.Openat(proc, "sys/fs/inotify/max_user_"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		text := make([]byte, 32)
+		n, _ := unix.Read(from, text)
+		unix.Close(from)
+		most, err := strconv.Atoi(strings.TrimSpace(string(text[:max(n, 0)])))
+		if err != nil {
+			continue
+		}
+		to, err := unix.Openat(proc, "sys/user/max_inotify_"+name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		unix.Write(to, []byte(strconv.Itoa(most/2)))
+		unix.Close(to)
+	}
 }
 
 // kernelAtLeast reports whether this is Linux major.minor or later.

@@ -154,6 +154,7 @@ func namespaceAttributes(hostNetwork bool) *syscall.SysProcAttr {
 			unix.CAP_NET_ADMIN,  // the loopback interface
 			unix.CAP_SYS_PTRACE, // seeing the namespaces of commands
 			unix.CAP_KILL,
+			unix.CAP_SYS_RESOURCE, // limits of the user namespace
 		},
 		Setsid: true,
 	}

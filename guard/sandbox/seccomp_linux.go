@@ -56,6 +56,16 @@ var refused = [...]uint32{
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_REBOOT, unix.SYS_QUOTACTL,
 }
 
+// sharedIPC are system calls that reach memory, messages and semaphores of all
+// programs of a user, by numbers and names that are no files. They are refused where
+// commands have no IPC namespace of their own.
+var sharedIPC = [...]uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
 // families are the socket families commands may use. Others are refused: a
 // network namespace does not contain all of them (AF_VSOCK reaches the
 // hypervisor), and most are rarely used kernel code.
@@ -107,8 +117,8 @@ func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 }
 
 // commandFilter is the filter of commands, who may use sockets of the given
-// families.
-func commandFilter(families []uint32) []unix.SockFilter {
+// families and are refused more calls than the usual.
+func commandFilter(families []uint32, more ...uint32) []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfJeq, auditArch, 1, 0)
@@ -116,7 +126,7 @@ func commandFilter(families []uint32) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	for _, nr := range refused {
+	for _, nr := range append(more, refused[:]...) {
 		f.on(nr, retEPERM)
 	}
 	// clone3 has its flags in memory, where no filter sees them; told that it

@@ -71,7 +71,7 @@ func restrictCommands(rules *ruleset) error {
 	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
 		return err
 	}
-	return confine(rules, families[:])
+	return confine(rules, commandFilter(families[:]))
 }
 
 // dropPowers makes sure that no program the calling thread executes will have a
@@ -94,9 +94,9 @@ func dropPowers() error {
 	return nil
 }
 
-// confine puts the calling thread under Landlock, unless rules is nil, and the
+// confine puts the calling thread under Landlock, unless rules is nil, and a
 // system call filter.
-func confine(rules *ruleset, families []uint32) error {
+func confine(rules *ruleset, filter []unix.SockFilter) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("refusing new privileges: %w", err)
 	}
@@ -106,7 +106,7 @@ func confine(rules *ruleset, families []uint32) error {
 		}
 		rules.close()
 	}
-	return installFilter(commandFilter(families))
+	return installFilter(filter)
 }
 
 // keepOnly leaves the calling thread the capabilities in set, of the first 32;
@@ -237,6 +237,7 @@ func enter(args []string) error {
 	if err := unix.CloseRange(uint(files), ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
+	bequeath()
 	pl, err := readPlan(uintptr(planFD))
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func enter(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := confine(rules, families[:]); err != nil {
+	if err := confine(rules, commandFilter(families[:])); err != nil {
 		return err
 	}
 	own := ownFiles(files)

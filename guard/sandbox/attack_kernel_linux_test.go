@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelAttacks go for what the kernel keeps for a user or for all, beside files.
+var kernelAttacks = []attack{
+	{"everything of the host in proc", `$ATTACK reach $HOST`, true},
+	{"everything of process 1 in proc", `$ATTACK reach 1 $PPID`, false},
+	{"descriptors by pidfd", `$ATTACK pidfd $PPID; $ATTACK pidfd 1; exec $ATTACK pidfd $HOST`, false},
+	{"refused calls", `$ATTACK refused`, false},
+	{"writable kernel files", `$ATTACK writable /proc/sys /proc/self /proc/fs /proc/irq /proc/bus /sys`, false},
+	{"System V shared memory", `$ATTACK shm $SHM`, true},
+	{"message queue", `$ATTACK mq $QUEUE`, true},
+	{"terminal of the host", `timeout 2 head -n 1 < $TERMINAL`, true},
+	{"typing for the host", `printf '` + breach + `\n' > $TERMINAL && echo ` + breach, true},
+	{"file capabilities", `cp /bin/cat x; $ATTACK capability x; rm -f x`, false},
+	{"out of a moved directory", `mkdir -p src/a/b; $ATTACK moveout src/a/b b ../../.env; $ATTACK moveout b src/b ../../.env; rm -rf b src/a src/b`, false},
+	{"descriptor in a socket", `python3 - <<'P'
+import socket, os
+a, b = socket.socketpair(socket.AF_UNIX)
+socket.send_fds(a, [b"x"], [os.open(".env", os.O_PATH), os.open("secrets", os.O_PATH)])
+for f in socket.recv_fds(b, 1, 2)[1]:
+    for name in ("/proc/self/fd/%d" % f, "/proc/self/fd/%d/k" % f):
+        try: print(open(name).read())
+        except OSError: pass
+P`, true},
+	{"process of everyone", `for p in /proc/[0-9]*; do [ "$(readlink $p/ns/pid)" = "$(readlink /proc/self/ns/pid)" ] || [ -z "$(readlink $p/ns/pid)" ] || echo ` + breach + ` $p; done`, false},
+	{"core dump", `grep -q 'Max core file size  *[01]  *[01] ' /proc/self/limits || echo ` + breach, false},
+	{"first to go", `[ "$(cat /proc/self/oom_score_adj)" -ge ` + strconv.Itoa(oomScore) + ` ] || echo ` + breach + `; echo -1000 > /proc/self/oom_score_adj && echo ` + breach, true},
+}
+
+func init() { attacks = append(attacks, kernelAttacks...) }
+
+// lend gives the host what a command is not to have: shared memory, a queue and a
+// terminal somebody types at.
+func (f *fixture) lend(t testing.TB) {
+	t.Helper()
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, os.Getpagesize(), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	memory, err := unix.SysvShmAttach(id, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(memory, secret)
+	unix.SysvShmDetach(memory)
+	queue := filepath.Base(f.base)
+	if fd, err := openQueue(queue, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC); err != nil {
+		t.Logf("no message queues here: %v", err)
+	} else {
+		unix.Close(fd)
+	}
+	t.Cleanup(func() { removeQueue(queue) })
+	f.env = append(f.env, "SHM="+strconv.Itoa(id), "QUEUE="+queue, "TERMINAL="+terminal(t))
+}
+
+// terminal opens a terminal at which a secret has been typed.
+func terminal(t testing.TB) string {
+	t.Helper()
+	ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Logf("no terminals here: %v", err)
+		return "/dev/null"
+	}
+	t.Cleanup(func() { ptmx.Close() })
+	n, err := unix.IoctlGetInt(int(ptmx.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(ptmx.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(ptmx, secret)
+	return "/dev/pts/" + strconv.Itoa(n)
+}

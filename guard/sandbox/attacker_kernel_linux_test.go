@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelAttackers reach for what is neither a file nor a process of the command's.
+var kernelAttackers = map[string]func([]string) error{
+	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
+	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
+	"watch": attackWatch,
+}
+
+// attackReach opens what /proc has of each of the processes.
+func attackReach(pids []string) error {
+	for _, pid := range pids {
+		dir := "/proc/" + pid
+		for _, name := range []string{"mem", "auxv", "environ", "maps", "stack", "syscall", "root/etc/passwd", "exe", "ns/mnt", "ns/user"} {
+			f, err := os.Open(dir + "/" + name)
+			if err == nil {
+				if n, _ := f.Read(make([]byte, 1)); n > 0 || name == "mem" || name[:2] == "ns" {
+					fmt.Println(breach, f.Name())
+				}
+				f.Close()
+			}
+		}
+		if to, err := os.Readlink(dir + "/cwd"); err == nil {
+			fmt.Println(breach, "works in", to)
+		}
+		for _, list := range []string{"fd", "map_files"} { // that there are some is no secret
+			entries, _ := os.ReadDir(dir + "/" + list)
+			for _, e := range entries {
+				if to, err := os.Readlink(dir + "/" + list + "/" + e.Name()); err == nil {
+					fmt.Println(breach, dir, list, e.Name(), to)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// attackPidfd takes a descriptor from another process and writes into its memory.
+func attackPidfd(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		for n := range 16 {
+			if got, err := unix.PidfdGetfd(fd, n, 0); err == nil {
+				fmt.Println(breach, "took descriptor", n, "as", got)
+			}
+		}
+		if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil && pid != 1 {
+			fmt.Println(breach, "sent a signal")
+		}
+		if err := unix.Setns(fd, unix.CLONE_NEWNS); err == nil {
+			fmt.Println(breach, "entered its namespaces")
+		}
+	}
+	buf := make([]byte, 8)
+	local := []unix.Iovec{{Base: &buf[0], Len: 8}}
+	remote := []unix.RemoteIovec{{Base: 0x400000, Len: 8}}
+	if _, err := unix.ProcessVMWritev(pid, local, remote, 0); !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ESRCH) {
+		fmt.Println(breach, "writes memory:", err)
+	}
+	return err
+}
+
+// attackRefused calls everything that is refused, and says what was not.
+func attackRefused([]string) error {
+	for _, nr := range refused {
+		if _, _, errno := unix.Syscall6(uintptr(nr), 0, 0, 0, 0, 0, 0); errno != unix.EPERM {
+			fmt.Println(breach, "call", nr, errno)
+		}
+	}
+	return nil
+}
+
+// attackWritable opens for writing what lies below the directories, and changes nothing.
+func attackWritable(dirs []string) error {
+	for _, dir := range dirs {
+		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil
+			}
+			fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err == nil {
+				unix.Close(fd)
+				fmt.Println(breach, path)
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// attackSharedMemory reads a segment of the host's.
+func attackSharedMemory(args []string) error {
+	id, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	memory, err := unix.SysvShmAttach(id, 0, unix.SHM_RDONLY)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n", memory[:len(secret)])
+	return nil
+}
+
+// attackMessageQueue opens a queue of the host's.
+func attackMessageQueue(args []string) error {
+	fd, err := openQueue(args[0], unix.O_RDONLY)
+	if err == nil {
+		fmt.Println(breach, "opened a queue", fd)
+	}
+	return err
+}
+
+// openQueue opens a POSIX message queue, which has no path.
+func openQueue(name string, flags int) (int, error) {
+	p, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return -1, err
+	}
+	fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(p)), uintptr(flags), 0o600, 0, 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+func removeQueue(name string) {
+	if p, err := unix.BytePtrFromString(name); err == nil {
+		unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(p)), 0, 0)
+	}
+}
+
+// attackCapability leaves a program with a capability for somebody else to run.
+func attackCapability(args []string) error {
+	// From vfs_cap_data of linux/capability.h: revision 2, effective, CAP_DAC_OVERRIDE.
+	capability := []byte{1, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	if err := unix.Setxattr(args[0], "security.capability", capability, 0); err != nil {
+		return err
+	}
+	fmt.Println(breach, "gave a capability to", args[0])
+	return nil
+}
+
+// attackWatch takes all watches there are, and keeps them.
+func attackWatch([]string) error {
+	n := 0
+	for {
+		if _, err := unix.InotifyInit(); err != nil {
+			fmt.Println("took", n, err)
+			select {}
+		}
+		n++
+	}
+}
+
+// attackMoveOut holds a directory open, moves it and goes up from there.
+func attackMoveOut(args []string) error {
+	fd, err := unix.Open(args[0], unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(args[0], args[1]); err != nil {
+		return err
+	}
+	file, err := unix.Openat(fd, args[2], unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return dump(file)
+}
