@@ -100,7 +100,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	page, err := text.ReadPage(&cancelled{ctx, src}, text.PageOptions{Offset: in.Offset, Limit: in.Limit})
+	page, err := pageOf(ctx, whole, src, in)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
@@ -108,6 +108,15 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	return showPage(path, page, in), nil
+}
+
+// pageOf is the page that was asked for, of a file that is in memory whole or is read on.
+func pageOf(ctx context.Context, whole []byte, src io.Reader, in ReadInput) (*text.Page, error) {
+	o := text.PageOptions{Offset: in.Offset, Limit: in.Limit}
+	if whole != nil && int64(len(whole)) <= wholeFile {
+		return text.PageOf(whole, o), context.Cause(ctx)
+	}
+	return text.ReadPage(&cancelled{ctx, src}, o)
 }
 
 // headOf is the beginning of a file, and leaves src at its start.

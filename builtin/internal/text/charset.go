@@ -123,6 +123,9 @@ func european(name string) []*charset {
 // fromBOM returns the charset whose byte order mark raw begins with. UTF-32
 // comes first: its little-endian mark begins with that of UTF-16.
 func fromBOM(raw []byte) *charset {
+	if len(raw) < 2 || raw[0] != 0 && raw[0] < 0xef {
+		return nil // as nearly every file begins: nothing is made to be compared with it
+	}
 	for _, cs := range []*charset{utf8Charset(), utf32Charset(false), utf32Charset(true), utf16Charset(false), utf16Charset(true)} {
 		if bytes.HasPrefix(raw, []byte(cs.bom)) {
 			return cs

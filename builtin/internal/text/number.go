@@ -37,13 +37,12 @@ const blanks = "      "
 // six columns, an arrow, the text. A line longer than clip characters is cut
 // there, with a note of how many are hidden; clip 0 cuts nothing.
 func Number(out *strings.Builder, lines []Line, first, clip int) {
-	var room [len("-9223372036854775808")]byte
+	var room [len(blanks) + len("-9223372036854775808") + len("→")]byte
 	for i, line := range lines {
 		shown, hidden := clipped(line, clip)
-		digits := strconv.AppendInt(room[:0], int64(first+i), 10)
-		out.WriteString(blanks[min(len(digits), len(blanks)):])
-		out.Write(digits)
-		out.WriteString("→")
+		number := strconv.AppendInt(append(room[:0], blanks...), int64(first+i), 10)
+		number = append(number, "→"...)
+		out.Write(number[min(len(number)-len(blanks)-len("→"), len(blanks)):])
 		out.WriteString(shown)
 		if hidden > 0 {
 			fmt.Fprintf(out, "… [%d more characters on this line]", hidden)

@@ -72,10 +72,20 @@ type Page struct {
 //
 // If Offset is behind the last line, the page has no lines and Total is exact.
 func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
-	o.setDefaults()
 	block := blocks.Get().(*[readLen]byte)
 	defer blocks.Put(block)
-	s := newLineScanner(r, block[:])
+	return readPage(newLineScanner(r, block[:]), o)
+}
+
+// PageOf is [ReadPage] of a file that is in memory. The page may share the
+// memory of content, which must not be written to as long as it is in use.
+func PageOf(content []byte, o PageOptions) *Page {
+	p, _ := readPage(scannerOf(content), o) // what is in memory can be read
+	return p
+}
+
+func readPage(s *lineScanner, o PageOptions) (*Page, error) {
+	o.setDefaults()
 	p := &Page{First: o.Offset, BOM: s.at > 0}
 	line := s.skip(o.Offset-1, math.MaxInt64)
 	raw := p.collect(s, o)
@@ -124,7 +134,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	}
 	size := 0
 	p.Start, p.End = s.at, s.at
-	s.held = make([]byte, 0, min(len(s.buf), o.MaxBytes)+1)
+	s.hold(o)
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
 		size += l.to - l.from
@@ -140,13 +150,15 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 // decode turns the bytes of the page into its lines.
 func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	cs := s.charset
-	if s.ascii && !isASCII(s.held) {
+	plain := s.ascii && isASCII(s.held)
+	if s.ascii && !plain {
 		cs = detect(s.held)
 	}
 	p.Charset = cs.name
 	var endings eolCount
 	all := shared(s.held) // nobody writes to it any more
-	valid := utf8.ValidString(all)
+	valid := plain || utf8.ValidString(all)
+	returns := strings.IndexByte(all, '\r') >= 0 // most files have none, and no line is searched then
 	p.Lines = slices.Grow(p.Lines, len(raw))
 	for _, l := range raw {
 		text := all[l.from:l.to]
@@ -163,9 +175,14 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 			_, n := countUTF8(s.held[l.from:l.to])
 			p.Invalid += n
 		}
-		endings.add(text, l.ended)
-		if l.ended {
-			text = strings.TrimSuffix(text, "\r")
+		switch {
+		case returns || cs.enc != nil:
+			endings.add(text, l.ended)
+			if l.ended {
+				text = strings.TrimSuffix(text, "\r")
+			}
+		case l.ended:
+			endings.lf++
 		}
 		p.Lines = append(p.Lines, Line{Text: text, Hidden: l.hidden})
 	}
@@ -209,6 +226,7 @@ type lineScanner struct {
 	ascii   bool   // nothing but ASCII so far: the charset is not known yet
 	newline []byte // one code unit
 	held    []byte // the first bytes of the lines read, each with "\n" behind it
+	inPlace bool   // held is memory of the file itself: no line was yet too long to be held whole, and each has its ending
 	open    bool   // the last line consumed has no ending
 	err     error
 }
@@ -227,15 +245,33 @@ var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
 func newLineScanner(r io.Reader, block []byte) *lineScanner {
 	s := &lineScanner{r: r, block: block}
 	s.fill()
-	head := s.buf
+	s.begin()
+	return s
+}
+
+// scannerOf scans what is in memory.
+func scannerOf(content []byte) *lineScanner {
+	s := &lineScanner{buf: content, err: io.EOF, inPlace: true}
+	s.begin()
+	return s
+}
+
+// begin finds the charset and passes over the byte order mark.
+func (s *lineScanner) begin() {
+	head := s.buf[:min(len(s.buf), readLen)]
 	if s.charset = fromBOM(head); s.charset != nil {
 		s.advance(len(s.charset.bom))
 	} else {
 		if len(head) == readLen { // more follows: do not judge half a character
 			head = head[:bytes.LastIndexByte(head, '\n')+1]
 		}
-		s.charset = detect(head)
-		s.ascii = s.charset.enc == nil && isASCII(head)
+		s.ascii = isASCII(head)
+		if s.ascii && bytes.IndexByte(head, 0) < 0 {
+			s.charset = utf8Charset() // without a closer look, most files are
+		} else {
+			s.charset = detect(head)
+			s.ascii = s.ascii && s.charset.enc == nil
+		}
 	}
 	s.newline = make([]byte, s.charset.unit)
 	if strings.HasSuffix(s.charset.name, "be") {
@@ -243,7 +279,7 @@ func newLineScanner(r io.Reader, block []byte) *lineScanner {
 	} else {
 		s.newline[0] = '\n'
 	}
-	return s
+	s.inPlace = s.inPlace && s.charset.unit == 1
 }
 
 // fill makes buf not empty, and returns false at the end of the file.
@@ -320,9 +356,28 @@ func (s *lineScanner) skip(n int, limit int64) (skipped int) {
 	return skipped
 }
 
+// hold makes room for the lines of a page.
+func (s *lineScanner) hold(o PageOptions) {
+	if s.inPlace {
+		s.held = s.buf[:0:len(s.buf)]
+		return
+	}
+	s.held = make([]byte, 0, min(len(s.buf), o.MaxBytes)+1)
+}
+
 // line reads one line and keeps its first limit bytes.
 func (s *lineScanner) line(limit int) rawLine {
 	l := rawLine{from: len(s.held)}
+	if s.inPlace {
+		if i := bytes.IndexByte(s.buf, '\n'); i >= 0 && i <= limit {
+			s.advance(i + 1)
+			s.open = false
+			s.held = s.held[:l.from+i+1]
+			l.to, l.ended = l.from+i, true
+			return l
+		}
+		s.inPlace, s.held = false, bytes.Clone(s.held)
+	}
 	for !l.ended && s.fill() {
 		part := s.buf
 		if i := s.index(part); i >= 0 {

@@ -50,6 +50,9 @@ func TestReadPage(t *testing.T) {
 			if d := cmp.Diff(&tt.want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
+			if d := cmp.Diff(&tt.want, PageOf([]byte(tt.raw), tt.opts), cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("in memory (-want +got)\n%s", d)
+			}
 		})
 	}
 }
@@ -74,6 +77,9 @@ func TestReadPageLegacyBehindTheHead(t *testing.T) {
 	if d := cmp.Diff([]Line{{Text: "café"}}, got.Lines); d != "" || got.Charset != "windows-1252" {
 		t.Errorf("%s %s", got.Charset, d)
 	}
+	if d := cmp.Diff(got, PageOf([]byte(raw), PageOptions{Offset: readLen/10 + 1})); d != "" {
+		t.Errorf("(-read +in memory)\n%s", d)
+	}
 }
 
 func TestReadPageError(t *testing.T) {
@@ -96,11 +102,16 @@ func TestNumber(t *testing.T) {
 func FuzzReadPage(f *testing.F) {
 	f.Add([]byte("a\nb\r\nc"), 2, 1, 10, 10)
 	f.Add([]byte("\xff\xfea\x00\n\x00b\x00"), 1, 5, 10, 10)
+	f.Add([]byte("a\nbb\nccccccccc\nd\n"), 2, 3, 100, 4)
+	f.Add([]byte("a\nb\n\x00c"), 1, 3, 3, 4)
 	f.Fuzz(func(t *testing.T, raw []byte, offset, limit, maxBytes, lineBytes int) {
 		o := PageOptions{Offset: offset, Limit: limit, MaxBytes: maxBytes, LineBytes: lineBytes}
 		got, err := ReadPage(bytes.NewReader(raw), o)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if d := cmp.Diff(got, PageOf(bytes.Clone(raw), o), cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("(-read +in memory)\n%s", d)
 		}
 		text := Decode(bytes.Clone(raw))
 		if text.charset.unit > 1 && len(raw)%text.charset.unit != 0 {
