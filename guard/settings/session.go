@@ -19,21 +19,23 @@ const vanishGrace = time.Second
 // session reads the sources once or again and again, and keeps what a reading
 // must know of the ones before.
 type session struct {
-	cfg     Config
-	words   *vocabulary
-	fixed   []source // all but the managed files, whose number varies
-	managed []source // the managed files, as listed last
-	files   map[string]*file
-	dirs    map[string]*directory // that sources lie in
-	order   []*file               // highest precedence first
-	asked   int                   // how many of them are listed; the others have vanished
-	trust   *trustStore
-	store   stamp     // of the trust store
-	notice  []Warning // about the trust store
-	remarks []Warning // about the session itself
-	errs    []error   // what is wrong with cfg
-	begun   bool      // the first reading is done: the server runs
-	reading uint64    // counts the readings
+	cfg       Config
+	words     *vocabulary
+	fixed     []source     // all but the managed files, whose number varies
+	managed   []source     // the managed files, as listed last
+	admin     []*directory // that managed files lie in
+	files     map[string]*file
+	dirs      map[string]*directory // that sources lie in
+	order     []*file               // highest precedence first
+	asked     int                   // how many of them are listed; the others have vanished
+	trust     *trustStore
+	trustPath string    // where the trust store is; "": nowhere
+	store     stamp     // of the trust store
+	notice    []Warning // about the trust store
+	remarks   []Warning // about the session itself
+	errs      []error   // what is wrong with cfg
+	begun     bool      // the first reading is done: the server runs
+	reading   uint64    // counts the readings
 	// due is when the passage of time alone will change the settings; zero: never.
 	due time.Time
 	now func() time.Time
@@ -74,6 +76,12 @@ func newSession(cfg Config) *session {
 			s.fixed = append(s.fixed, src)
 		}
 	}
+	for _, dir := range cfg.managedDirs() {
+		s.admin = append(s.admin, s.directory(filepath.Dir(dir[0])))
+	}
+	if cfg.StateDir != "" {
+		s.trustPath = filepath.Join(cfg.StateDir, trustFile)
+	}
 	return s
 }
 
@@ -87,8 +95,8 @@ func (s *session) names() []string {
 	for _, src := range s.fixed {
 		names = append(names, src.file)
 	}
-	if s.cfg.StateDir != "" {
-		names = append(names, filepath.Join(s.cfg.StateDir, trustFile))
+	if s.trustPath != "" {
+		names = append(names, s.trustPath)
 	}
 	return names
 }
@@ -127,9 +135,13 @@ func (s *session) read() *Settings {
 // the list until its grace is over. It reports whether something that could not
 // be read is no longer asked for.
 func (s *session) arrange() (changed bool) {
+	settled := s.order != nil && len(s.order) == s.asked
+	if settled && s.unmanaged() {
+		return false // as before nearly every call
+	}
 	managed := s.cfg.managedSources(s.list)
-	if s.order != nil && len(s.order) == s.asked && slices.Equal(managed, s.managed) {
-		return false // as before every call but a few
+	if settled && slices.Equal(managed, s.managed) {
+		return false
 	}
 	s.managed = managed
 	listed := append(dropTwins(slices.Clone(managed)), s.fixed...)
@@ -157,6 +169,12 @@ func (s *session) arrange() (changed bool) {
 	}
 	s.order = order
 	return changed
+}
+
+// unmanaged reports whether there were no drop-ins when the sources were put in order, and can be none now, because none of the
+// directories is there.
+func (s *session) unmanaged() bool {
+	return len(s.managed) == len(s.admin) && !slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.stillAbsent(s.reading) })
 }
 
 // list is dropIns that answers a shortage with what was there the last time.
@@ -327,10 +345,10 @@ func (s *session) accept(f *file, next *layer) {
 
 // lookTrust reads the trust store if it may have changed.
 func (s *session) lookTrust(now time.Time) bool {
-	if s.cfg.StateDir == "" {
+	path := s.trustPath
+	if path == "" {
 		return false
 	}
-	path := filepath.Join(s.cfg.StateDir, trustFile)
 	seen, _ := takeStamp(path, now)
 	if s.store.proves(seen) {
 		return false

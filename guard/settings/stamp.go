@@ -58,8 +58,7 @@ func (s *session) directory(path string) *directory {
 // look sees once in a reading whether the directory is absent.
 func (d *directory) look(reading uint64) {
 	if d.looked != reading {
-		_, err := os.Stat(d.path)
-		d.absent, d.looked = absent(err), reading
+		d.absent, d.looked = absent(exists(d.path)), reading
 	}
 }
 
