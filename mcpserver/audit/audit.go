@@ -9,7 +9,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -198,13 +197,10 @@ func (l *Log) Write(r Record) error {
 	if l == nil {
 		return nil
 	}
-	line, err := json.Marshal(r.clipped())
-	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
+	line := r.clipped().appendTo(make([]byte, 0, usualLine))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(append(visible(line), '\n')); err != nil {
+	if err := l.append(append(line, '\n')); err != nil {
 		l.failures++
 		return err
 	}

@@ -2,8 +2,10 @@ package audit
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
+	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -39,26 +41,75 @@ func Clip(s string) string {
 	return s[:end] + "…"
 }
 
-// visible escapes in a line of JSON what encoding/json leaves as it is, and a terminal that shows the log would obey:
-// control characters beyond ASCII, and marks that turn the direction of text or take no room.
-func visible(line []byte) []byte {
-	if !strings.ContainsFunc(string(line), hidden) {
-		return line
-	}
-	var b strings.Builder
-	for _, r := range string(line) {
-		switch {
-		case !hidden(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+// usualLine is room for most records, in bytes.
+const usualLine = 512
+
+// appendTo appends the record as a line of JSON, with the names that its fields are tagged with.
+func (r Record) appendTo(line []byte) []byte {
+	line = append(line, `{"time":"`...)
+	line = append(r.Time.AppendFormat(line, time.RFC3339Nano), '"')
+	line = appendText(appendName(line, "principal"), r.Principal)
+	line = appendText(appendName(line, "scope"), r.Scope)
+	line = appendText(appendName(line, "tool"), r.Tool)
+	line = appendTexts(line, "reads", r.Reads)
+	line = appendTexts(line, "writes", r.Writes)
+	for _, f := range [...]struct{ name, text string }{
+		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered},
+	} {
+		if f.text != "" {
+			line = appendText(appendName(line, f.name), f.text)
 		}
 	}
-	return []byte(b.String())
+	line = strconv.AppendFloat(appendName(line, "duration_ms"), r.Millis, 'f', -1, 64)
+	line = strconv.AppendInt(appendName(line, "result_bytes"), int64(r.Bytes), 10)
+	if r.Error != "" {
+		line = appendText(appendName(line, "error"), r.Error)
+	}
+	return append(line, '}')
 }
 
-// hidden reports whether a character has no look of its own. It never is one of the syntax of JSON.
+func appendName(line []byte, name string) []byte {
+	return append(append(append(line, `,"`...), name...), `":`...)
+}
+
+func appendTexts(line []byte, name string, all []string) []byte {
+	if len(all) == 0 {
+		return line
+	}
+	line = append(appendName(line, name), '[')
+	for i, text := range all {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = appendText(line, text)
+	}
+	return append(line, ']')
+}
+
+// appendText appends a text as a string of JSON. It escapes what JSON must have escaped, and what a terminal that shows the log
+// would obey: control characters, and marks that turn the direction of text or take no room. What is not valid UTF-8 becomes
+// U+FFFD.
+func appendText(line []byte, text string) []byte {
+	line = append(line, '"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			line = append(line, '\\', byte(r))
+		case r == '\n':
+			line = append(line, '\\', 'n')
+		case r == '\t':
+			line = append(line, '\\', 't')
+		case r >= ' ' && !hidden(r):
+			line = utf8.AppendRune(line, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			line = fmt.Appendf(line, `\u%04x\u%04x`, high, low)
+		default:
+			line = fmt.Appendf(line, `\u%04x`, r)
+		}
+	}
+	return append(line, '"')
+}
+
+// hidden reports whether a character has no look of its own.
 func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
