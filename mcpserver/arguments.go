@@ -14,18 +14,18 @@ import (
 func cutArguments(message []byte) (rest []byte, arguments json.RawMessage, ok bool) {
 	s := jsonScanner{text: message}
 	var from, to, params, given int
-	walked := s.object(func(name string) bool {
-		if !strings.EqualFold(name, "params") {
+	walked := s.object(func(name []byte) bool {
+		if !bytes.EqualFold(name, []byte("params")) {
 			return s.value()
 		}
 		params++
-		return name == "params" && s.object(func(name string) bool {
-			if !strings.EqualFold(name, "arguments") {
+		return string(name) == "params" && s.object(func(name []byte) bool {
+			if !bytes.EqualFold(name, []byte("arguments")) {
 				return s.value()
 			}
 			given++
 			from = s.at
-			done := name == "arguments" && s.value()
+			done := string(name) == "arguments" && s.value()
 			to = s.at
 			return done
 		})
@@ -55,7 +55,7 @@ const (
 )
 
 // object walks an object. member gets each name, stands at the value behind it, and goes over that.
-func (s *jsonScanner) object(member func(name string) bool) bool {
+func (s *jsonScanner) object(member func(name []byte) bool) bool {
 	if !s.take('{') {
 		return false
 	}
@@ -74,7 +74,7 @@ func (s *jsonScanner) object(member func(name string) bool) bool {
 			return false
 		}
 		s.space()
-		if !member(string(name)) {
+		if !member(name) {
 			return false
 		}
 		if s.take('}') {

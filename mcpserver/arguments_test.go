@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -53,6 +54,58 @@ func call(params string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`
 }
 
+// Calls that are answered past the library, and some that must not be.
+func TestPlainCall(t *testing.T) {
+	same := sameAnswers(t)
+	const read = `"name":"Read","arguments":{"file_path":"a.txt"}`
+	for _, c := range []struct {
+		message string
+		plain   bool
+	}{
+		{call(read), true},
+		{" {\t\"params\" : { \"arguments\" : {\"file_path\" : \"a.txt\" } ,\"name\":\"Read\"},\"method\":\"tools/call\",\"id\":1,\"jsonrpc\":\"2.0\"}\r\n", true},
+		{`{"jsonrpc":"2.0","id":"an id","method":"tools/call","params":{` + read + `}}`, true},
+		{`{"jsonrpc":"2.0","id":"<&>","method":"tools/call","params":{` + read + `}}`, true},
+		{call(read + `,"_meta":{"progressToken":7,"claudecode/toolUseId":"x"}`), true},
+		{call(read + `,"_meta":{"progressToken":"p","progressToken":"q"}`), true},
+		{call(read + `,"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`), true},
+		{call(`"name":"Read","arguments":{"file_path":"none.txt"}`), true},
+		{call(`"name":"Read","arguments":{"path":5}`), true},
+		{call(`"name":"Read","arguments":{}`), true},
+		{call(read + `,"_meta":{"` + mcp.MetaKeyProtocolVersion + `":"2026-07-28","` + mcp.MetaKeyClientCapabilities + `":{}}`), false},
+		{call(read + `,"_meta":{"` + mcp.MetaKeyProtocolVersion + `":"2025-11-25"}`), false},
+		{call(read + `,"_meta":null`), false},
+		{call(read + `,"_meta":{},"_meta":{"progressToken":1}`), false},
+		{call(read + `,"task":{"ttl":1}`), false},
+		{call(read + `,"requestState":"x"`), false},
+		{call(read + `,"name":"Write"`), false},
+		{call(`"name":"Re\u0061d","arguments":{"file_path":"a.txt"}`), false},
+		{call(`"name":5,"arguments":{"file_path":"a.txt"}`), false},
+		{call(`"name":"Read"`), false},
+		{call(`"name":"Read","arguments":[]`), false},
+		{call(`"name":"Read","arguments":{"file_path":"a.txt",}`), false},
+		{call(read) + "{}", false},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + read + `},"more":1}`, false},
+		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":1,"ID":2,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":-0,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":01,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":"\u0061","method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":"é","method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + read + `}}`, false},
+		{`{"id":1,"method":"tools/call","params":{` + read + `}}`, false},
+		{`{"jsonrpc":"2.0","method":"tools/call","params":{` + read + `}}`, false},
+	} {
+		if _, plain := plainCall([]byte(c.message)); plain != c.plain {
+			t.Errorf("%.200q: plain is %v", c.message, plain)
+		}
+		same(t, c.message)
+	}
+}
+
 func TestCutArguments(t *testing.T) {
 	same := sameAnswers(t)
 	for _, c := range oddArguments {
@@ -73,7 +126,17 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message string) { same(t, message) })
 }
 
-// sameAnswers returns a comparison of the two ways of a message: whole, and without its arguments.
+// sameJSON reports whether two texts are the same value.
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
+		t.Fatalf("%v: %.400s, %.400s", err, a, b)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// sameAnswers returns a comparison of the ways of a message: whole, without its arguments, and past the library.
 func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 	h, _ := openHost(tb, map[string]string{"a.txt": "a\n", "b.txt": "b\n"}, harmless)
 	s, err := NewServer(h)
@@ -84,6 +147,15 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		cl := &client{who: Local(), arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
 		defer cl.arrival.Leave()
 		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	past := func(t *testing.T, m envelope) string {
+		cl := &client{who: Local(), arguments: m.arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
+		defer cl.arrival.Leave()
+		encoded, err := encode(s.callPlain(withClient(t.Context(), cl), m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,8 +186,19 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		if _, f := openEnvelope([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
 			return // the library does not get it, or it is Glob or Grep, which may take long
 		}
-		if cut, want := answer(t, m, rest, arguments), answer(t, whole, []byte(message), nil); cut != want {
+		want := answer(t, whole, []byte(message), nil)
+		if cut := answer(t, m, rest, arguments); cut != want {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
+		}
+		p, ok := plainCall([]byte(message))
+		if !ok || !s.answersPlain(p) {
+			return
+		}
+		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name || !reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {
+			t.Errorf("%.200q: %+v past the library, %+v", message, p, m)
+		}
+		if got := past(t, p); !sameJSON(t, got, want) {
+			t.Errorf("%.200q\npast the library: %.400s\nthrough it:       %.400s", message, got, want)
 		}
 	}
 }

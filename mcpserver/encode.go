@@ -11,20 +11,26 @@ import (
 
 // encode is json.Marshal, which would scan and copy a long result once more only because it encodes itself.
 func encode(message any) ([]byte, error) {
-	r, ok := message.(mcp.JSONRPCResponse)
-	if !ok {
-		return json.Marshal(message)
+	switch m := message.(type) {
+	case plainAnswer:
+		return encodeResponse(m.id, m.result)
+	case mcp.JSONRPCResponse:
+		id, err := json.Marshal(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		return encodeResponse(id, m.Result)
 	}
-	result, text, err := encodeResult(r.Result)
-	if err != nil {
-		return nil, err
-	}
-	id, err := json.Marshal(r.ID)
+	return json.Marshal(message)
+}
+
+func encodeResponse(id []byte, of any) ([]byte, error) {
+	result, text, err := encodeResult(of)
 	if err != nil {
 		return nil, err
 	}
 	const head, mid = `{"jsonrpc":"2.0","id":`, `,"result":`
-	line := make([]byte, 0, len(head)+len(id)+len(mid)+len(result)+len(text)+len(text)/16+len("}\n"))
+	line := lineOf(len(head) + len(id) + len(mid) + len(result) + len(text) + len(text)/16 + len("}\n"))
 	line = append(append(append(line, head...), id...), mid...)
 	if text != "" {
 		line = appendEscaped(append(line, beforeText...), text)
@@ -45,6 +51,9 @@ func encodeResult(result any) (encoded []byte, text string, err error) {
 		return encoded, "", err
 	}
 	if r, ok := result.(*mcp.CallToolResult); ok && len(r.Content) > 0 {
+		if encoded, err = encodePlain(r); encoded != nil || err != nil {
+			return encoded, r.Content[0].(mcp.TextContent).Text, err
+		}
 		if content, ok := r.Content[0].(mcp.TextContent); ok {
 			text, content.Text = content.Text, ""
 			short := *r
@@ -56,6 +65,28 @@ func encodeResult(result any) (encoded []byte, text string, err error) {
 	}
 	encoded, err = m.MarshalJSON()
 	return encoded, "", err
+}
+
+// encodePlain is the result of [encodeResult] for what most results are, a text and perhaps a structure; nil for any other.
+func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
+	content, ok := r.Content[0].(mcp.TextContent)
+	if !ok || len(r.Content) > 1 || content.Annotations != nil || content.Meta != nil || content.Type != mcp.ContentTypeText ||
+		r.Meta != nil || r.ResultType != "" || len(r.InputRequests) > 0 || r.RequestState != "" || len(r.RawStructuredContent) > 0 {
+		return nil, nil
+	}
+	encoded := append(make([]byte, 0, 2*len(beforeText)), beforeText...)
+	encoded = append(encoded, `"}]`...)
+	if r.IsError {
+		encoded = append(encoded, `,"isError":true`...)
+	}
+	if r.StructuredContent != nil {
+		structured, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			return nil, err
+		}
+		encoded = append(append(encoded, `,"structuredContent":`...), structured...)
+	}
+	return append(encoded, '}'), nil
 }
 
 // appendEscaped appends a text as it stands between the quotes of a JSON string. What is not valid UTF-8 becomes U+FFFD, and

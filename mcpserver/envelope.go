@@ -28,6 +28,7 @@ type envelope struct {
 	// rest is the message without the arguments of a call, which are in arguments; the whole message if nothing was cut.
 	rest      []byte
 	arguments json.RawMessage
+	plain     bool // see [plainCall]; the arguments stand in rest as well
 }
 
 // modern reports whether a message is one of the era without sessions: its header or its _meta says so. That
@@ -60,7 +61,11 @@ func (f *fault) response() mcp.JSONRPCError {
 
 // openEnvelope reads the envelope of a message; the fault tells what is wrong with one that has none.
 func openEnvelope(message []byte) (m envelope, f *fault) {
-	m, err := decodeEnvelope(message)
+	var err error
+	m, plain := plainCall(message)
+	if !plain {
+		m, err = decodeEnvelope(message)
+	}
 	switch trimmed := bytes.TrimSpace(message); {
 	case !utf8.Valid(message): // decoding it would put other characters in their place
 		return m, &fault{id: usable(m.ID), code: mcp.PARSE_ERROR, text: "the message is not valid UTF-8"}

@@ -49,7 +49,7 @@ func (l *lineWriter) crowded() bool {
 	return l.size > maxUnread/2
 }
 
-// write may wait for the client. The reader of a transport must not call it itself.
+// write may wait for the client. The reader of a transport must not call it itself. The line is the writer's from then on.
 func (l *lineWriter) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,9 +101,30 @@ func (l *lineWriter) put(lines [][]byte) error {
 		if _, err := l.w.Write(chunk); err != nil {
 			return err
 		}
+		for _, line := range lines[:n] {
+			spareLine(line)
+		}
 		lines = lines[n:]
 	}
 	return nil
+}
+
+// spareLines are the storage of lines that were written. Made anew for each, it would be a quarter of what a Read allocates.
+var spareLines sync.Pool // of *[]byte
+
+// lineOf is an empty line with room for so many bytes.
+func lineOf(size int) []byte {
+	if spare, ok := spareLines.Get().(*[]byte); ok && cap(*spare) >= size {
+		return *spare
+	}
+	return make([]byte, 0, size)
+}
+
+// spareLine gives back a line that nobody uses any more.
+func spareLine(line []byte) {
+	if line = line[:0]; cap(line) <= joined {
+		spareLines.Put(&line)
+	}
 }
 
 // closeGrace is how long a closing host waits for its client to take the last lines.

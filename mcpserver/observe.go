@@ -144,12 +144,15 @@ func (o *observers) ended(ctx context.Context, c CallInfo, r audit.Record, resul
 // originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which
 // a proxy may have set.
 func originOf(ctx context.Context, a *Arrival, req mcp.CallToolRequest) Origin {
-	o := Origin{Transport: "http", Protocol: req.Header.Get(mcp.HeaderProtocolVersion)}
+	o := Origin{Transport: "http"}
 	session := server.ClientSessionFromContext(ctx)
 	if _, ok := session.(*stdioSession); ok {
 		o.Transport = "stdio"
 	}
-	o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
+	if len(req.Header) > 0 {
+		o.Protocol = req.Header.Get(mcp.HeaderProtocolVersion)
+		o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
+	}
 	if meta := req.Params.Meta; meta != nil {
 		if parent, ok := meta.AdditionalFields["traceparent"].(string); ok {
 			o.TraceParent = parent

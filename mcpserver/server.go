@@ -22,13 +22,14 @@ func Local() auth.Identity { return auth.Identity{Principal: LocalPrincipal, Rig
 
 // A Server speaks MCP for a [Host]. One server may serve several transports.
 type Server struct {
-	host *Host
-	mcp  *server.MCPServer
+	host  *Host
+	mcp   *server.MCPServer
+	tools map[string]bool // those of ours that it has
 }
 
 // NewServer makes the MCP face of a host.
 func NewServer(h *Host) (*Server, error) {
-	s := &Server{host: h}
+	s := &Server{host: h, tools: map[string]bool{}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.leaveOutDenied)
 	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
@@ -50,6 +51,7 @@ func NewServer(h *Host) (*Server, error) {
 			return nil, err
 		}
 		s.mcp.AddTool(tool, s.call)
+		s.tools[d.Name] = h.extra(d.Name) == nil
 	}
 	return s, nil
 }

@@ -144,6 +144,14 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	if m.Method == methodCall {
 		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
+		if c.server.answersPlain(m) {
+			return func() {
+				defer cancel(nil)
+				response := c.server.callPlain(withClient(ctx, cl), m)
+				cl.arrival.Leave()
+				c.answer(string(m.ID), call, response)
+			}
+		}
 		if c.server.host.cfg.Extension.Options == nil && c.server.host.extra(m.Params.Name) == nil {
 			line, cl.arguments = m.rest, m.arguments // nobody but us reads them
 		}
