@@ -111,6 +111,41 @@ func (cfg Config) check() error {
 	return nil
 }
 
+// unchanged reports that a reading now would find nothing new. It looks at what a reading looks at and notes nothing, so that
+// several may look at once; where that could matter, it leaves the answer to a reading.
+func (s *session) unchanged() bool {
+	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
+	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
+		return false // drop-ins must be listed
+	}
+	for _, d := range s.dirs {
+		if d.absent && !absent(exists(d.path)) {
+			return false
+		}
+	}
+	now := s.now()
+	for _, f := range s.order {
+		if !f.gone.IsZero() {
+			return false
+		}
+		seen := absentStamp(now)
+		if !f.dir.absent {
+			seen, _ = takeStamp(f.file, now)
+		}
+		if !f.stamp.proves(seen) {
+			return false
+		}
+	}
+	if s.trustPath == "" {
+		return true
+	}
+	seen, _ := takeStamp(s.trustPath, now)
+	return s.store.proves(seen)
+}
+
+// settled reports whether the sources were put in order, and none has vanished from it.
+func (s *session) settled() bool { return s.order != nil && len(s.order) == s.asked }
+
 // read looks at every source and returns what they say together; nil if
 // nothing has changed since the last time.
 func (s *session) read() *Settings {
@@ -135,12 +170,8 @@ func (s *session) read() *Settings {
 // the list until its grace is over. It reports whether something that could not
 // be read is no longer asked for.
 func (s *session) arrange() (changed bool) {
-	settled := s.order != nil && len(s.order) == s.asked
-	if settled && s.unmanaged() {
-		return false // as before nearly every call
-	}
 	managed := s.cfg.managedSources(s.list)
-	if settled && slices.Equal(managed, s.managed) {
+	if s.settled() && slices.Equal(managed, s.managed) {
 		return false
 	}
 	s.managed = managed
@@ -169,12 +200,6 @@ func (s *session) arrange() (changed bool) {
 	}
 	s.order = order
 	return changed
-}
-
-// unmanaged reports whether there were no drop-ins when the sources were put in order, and can be none now, because none of the
-// directories is there.
-func (s *session) unmanaged() bool {
-	return len(s.managed) == len(s.admin) && !slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.stillAbsent(s.reading) })
 }
 
 // list is dropIns that answers a shortage with what was there the last time.

@@ -22,7 +22,7 @@ type Watcher struct {
 	current  atomic.Pointer[Settings]
 
 	asked   atomic.Uint64 // how often Reload was called
-	mu      sync.Mutex    // guards session and looked
+	mu      sync.RWMutex  // guards session and looked
 	session *session
 	looked  uint64 // how many calls of Reload the last look came after
 
@@ -75,9 +75,13 @@ func (w *Watcher) Current() *Settings { return w.current.Load() }
 // Reload looks at every source, reads what may have changed, and returns the
 // settings now in force. It costs a stat for each source, so that it can stand
 // before every call: an edit made before the call is seen by the call. Calls
-// that come while one looks are served together by the next look.
+// look beside each other as long as nothing has changed. When something has,
+// those that come while one reads are served together by the next reading.
 func (w *Watcher) Reload() *Settings {
 	turn := w.asked.Add(1)
+	if w.unchanged() {
+		return w.current.Load()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.looked >= turn {
@@ -92,6 +96,13 @@ func (w *Watcher) Reload() *Settings {
 		}
 	}
 	return w.current.Load()
+}
+
+// unchanged looks at every source and reports whether none can have changed.
+func (w *Watcher) unchanged() bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.session.unchanged()
 }
 
 // Close ends the following. Current and Reload keep working.
@@ -157,8 +168,8 @@ func (w *Watcher) tell(told *Settings) *Settings {
 
 // untilDue returns the time until the settings change by themselves.
 func (w *Watcher) untilDue() (time.Duration, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
 	if w.session.due.IsZero() {
 		return 0, false
 	}

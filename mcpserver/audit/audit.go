@@ -162,6 +162,9 @@ func (l *Log) Ready() error {
 		return nil
 	}
 	turn := l.asked.Add(1)
+	if l.readyAsItIs() {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.looked < turn {
@@ -174,10 +177,24 @@ func (l *Log) Ready() error {
 	return l.unready
 }
 
-func (l *Log) ready() error {
-	if l.file != nil && l.regular && !l.closed && !l.moved() && l.reserved >= enough && !l.full(enough) {
-		return nil // without the lock: this says nothing of the moment of the record, for which it is taken, in either case
+// readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
+// beside each other, and without the file's lock: this says nothing of the moment of the record, for which it is taken.
+func (l *Log) readyAsItIs() bool {
+	l.mu.Lock()
+	opened, size := l.opened, l.size
+	usable := l.file != nil && l.regular && !l.closed && l.reserved >= enough
+	l.mu.Unlock()
+	if !usable {
+		return false
 	}
+	named, err := os.Stat(l.cfg.Path)
+	if err != nil || !os.SameFile(opened, named) || named.Size() < size {
+		return false
+	}
+	return l.cfg.MaxSize == 0 || named.Size() == 0 || named.Size()+enough <= l.cfg.MaxSize
+}
+
+func (l *Log) ready() error {
 	if err := l.enter(enough); err != nil {
 		return err
 	}
