@@ -13,6 +13,23 @@ const bareFlags = unix.O_PATH
 // dirFlags opens a directory to look names up in it.
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 
+// withoutLinks returns what stands at a path none of whose elements is a symbolic
+// link, as nearly every path is; ok is false for any other, and where the kernel
+// cannot tell in one step.
+func withoutLinks(path string) (there found, ok bool) {
+	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return found{}, false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return found{}, false
+	}
+	return found{st.Mode&unix.S_IFMT == unix.S_IFDIR, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
+}
+
 // openNoLinks opens an absolute path none of whose elements is a symbolic link.
 // The kernel refuses links in one step (openat2, Linux 5.6); where it cannot, or
 // a seccomp filter forbids the call, the path is walked element by element.

@@ -55,22 +55,35 @@ func (k *core) resolve(dir Path, name string) (Path, error) {
 		dir, name = Path{given: k.home.given, real: k.home.real}, "./"+name[1:]
 	}
 	p := Path{given: filepath.Clean(name)}
-	var info fs.FileInfo
+	var at found
 	var err error
 	if filepath.IsAbs(name) {
-		p.real, info, err = followLinks(name)
+		p.real, at, err = followLinks(name)
 	} else {
 		p.given = filepath.Join(dir.given, name)
-		p.real, info, err = followFrom(dir.real, name)
+		p.real, at, err = followFrom(dir.real, name)
 	}
 	if err != nil {
 		return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 	}
-	if info != nil {
-		p.dir = info.IsDir()
-		p.file, p.links = identify(info)
-	}
+	p.dir, p.file, p.links = at.dir, at.file, at.links
 	return p, nil
+}
+
+// found is what stands where a name leads, zero for nothing.
+type found struct {
+	dir   bool
+	file  fileID
+	links uint64 // names of it, 0 when unknown
+}
+
+// foundBy is what a description tells; info may be nil.
+func foundBy(info fs.FileInfo) found {
+	if info == nil {
+		return found{}
+	}
+	id, links := identify(info)
+	return found{info.IsDir(), id, links}
 }
 
 var errNoHome = errors.New("the path is in the home directory, which is not known; give an absolute path")

@@ -24,11 +24,23 @@ var (
 func checkSystemName(string) error { return nil }
 
 // followLinks walks an absolute name as the kernel does and returns where it
-// leads and what is there, nil for nothing.
-func followLinks(name string) (string, fs.FileInfo, error) { return followFrom("/", name) }
+// leads and what is there.
+func followLinks(name string) (string, found, error) { return followFrom("/", name) }
 
 // followFrom is followLinks for a name relative to at, which has no links.
-func followFrom(at, name string) (string, fs.FileInfo, error) {
+func followFrom(at, name string) (string, found, error) {
+	const few = 3                                                         // elements, of which each can be looked at as cheaply
+	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which behind a link leads elsewhere than its text says
+		whole := path.Join(at, name)
+		if there, ok := withoutLinks(whole); ok {
+			return whole, there, nil
+		}
+	}
+	return walk(at, name)
+}
+
+// walk is followFrom, element by element.
+func walk(at, name string) (string, found, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo
@@ -50,20 +62,20 @@ func followFrom(at, name string) (string, fs.FileInfo, error) {
 			at, info = next, nil
 			continue
 		case err != nil:
-			return "", nil, cause(err)
+			return "", found{}, cause(err)
 		case info.Mode()&fs.ModeSymlink == 0:
 			at = next
 			continue
 		}
 		if isDescriptor(at) {
-			return "", nil, errDescriptor
+			return "", found{}, errDescriptor
 		}
 		if links++; links > maxLinks {
-			return "", nil, errTooManyLinks
+			return "", found{}, errTooManyLinks
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return "", nil, cause(err)
+			return "", found{}, cause(err)
 		}
 		if strings.HasPrefix(target, "/") {
 			at = ""
@@ -76,7 +88,7 @@ func followFrom(at, name string) (string, fs.FileInfo, error) {
 	if info == nil {
 		info, _ = os.Lstat(at) // the walk ended in "..", or nothing is there
 	}
-	return at, info, nil
+	return at, foundBy(info), nil
 }
 
 func parentOf(at string) string {

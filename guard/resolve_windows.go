@@ -30,7 +30,7 @@ func checkSystemName(name string) error {
 
 // followLinks resolves the nearest existing ancestor, short names included, and
 // appends the rest.
-func followLinks(name string) (string, fs.FileInfo, error) {
+func followLinks(name string) (string, found, error) {
 	name = filepath.Clean(name)
 	existing, rest := name, ""
 	for {
@@ -41,20 +41,20 @@ func followLinks(name string) (string, fs.FileInfo, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				err = nil
 			}
-			return full, info, err
+			return full, foundBy(info), err
 		}
 		parent := filepath.Dir(existing)
 		if !errors.Is(err, fs.ErrNotExist) || parent == existing {
-			return "", nil, err
+			return "", found{}, err
 		}
 		if _, lerr := os.Lstat(existing); lerr == nil {
-			return "", nil, errors.New("it is a link that leads nowhere")
+			return "", found{}, errors.New("it is a link that leads nowhere")
 		}
 		rest, existing = filepath.Join(filepath.Base(existing), rest), parent
 	}
 }
 
 // followFrom is followLinks for a name relative to at, which has no links.
-func followFrom(at, name string) (string, fs.FileInfo, error) {
+func followFrom(at, name string) (string, found, error) {
 	return followLinks(at + `\` + name)
 }
