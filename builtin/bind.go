@@ -24,10 +24,11 @@ type binder struct {
 	schema *jsonschema.Schema
 	fields map[string]int // JSON name → index of the struct field
 	slips  map[string]Slip
+	wrong  []string // the names of slips, sorted
 }
 
 func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type, slips map[string]Slip) *binder {
-	b := &binder{tool: tool, schema: schema, fields: map[string]int{}, slips: slips}
+	b := &binder{tool: tool, schema: schema, fields: map[string]int{}, slips: slips, wrong: slices.Sorted(maps.Keys(slips))}
 	for i := range in.NumField() {
 		name, _, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
 		b.fields[name] = i
@@ -110,7 +111,7 @@ type Slip struct {
 
 // mend corrects slips, as far as nothing is given for the field that is meant.
 func (b *binder) mend(given map[string]json.RawMessage) {
-	for _, name := range slices.Sorted(maps.Keys(b.slips)) {
+	for _, name := range b.wrong {
 		slip := b.slips[name]
 		value, is := given[name]
 		if _, both := given[slip.Field]; !is || both {

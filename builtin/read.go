@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -75,6 +76,10 @@ var Read = declare(Tool[ReadInput]{
 	},
 })
 
+// contents holds the storage of files that were shown: made anew for each Read, it would displace more from the processor's caches
+// than all else.
+var contents = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result, error) {
 	f, info, err := openText(ctx, env, path)
 	if err != nil {
@@ -84,7 +89,10 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	src := io.ReadSeeker(f)
 	var whole []byte
 	if info.Size() <= wholeFile {
-		if whole, err = readAll(f, info.Size(), wholeFile+1); err != nil {
+		room := contents.Get().(*bytes.Buffer)
+		room.Reset()
+		defer contents.Put(room) // nothing that is shown or remembered shares it
+		if whole, err = readInto(room, f, info.Size(), wholeFile+1); err != nil {
 			return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 		}
 		src = bytes.NewReader(whole)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/bits"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -98,14 +99,23 @@ func appendEscaped(dst []byte, text string) []byte {
 		if text = text[n:]; text == "" {
 			return dst
 		}
-		c, size := utf8.DecodeRuneInString(text)
-		switch {
-		case c == utf8.RuneError && size == 1, c == '\u2028', c == '\u2029', c < ' ':
-			dst = appendRune(dst, c)
+		size := 1
+		switch c := text[0]; {
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
 		case c == '"' || c == '\\':
-			dst = append(dst, '\\', byte(c))
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = appendRune(dst, rune(c))
+		case strings.HasPrefix(text, "→"): // which Read puts behind the number of each line
+			dst, size = append(dst, "→"...), len("→")
 		default:
-			dst = append(dst, text[:size]...)
+			var r rune
+			if r, size = utf8.DecodeRuneInString(text); r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+				dst = appendRune(dst, r)
+			} else {
+				dst = append(dst, text[:size]...)
+			}
 		}
 		text = text[size:]
 	}
@@ -114,8 +124,6 @@ func appendEscaped(dst []byte, text string) []byte {
 // appendRune appends the escape of a character.
 func appendRune(dst []byte, c rune) []byte {
 	switch c {
-	case '\n':
-		return append(dst, '\\', 'n')
 	case '\r':
 		return append(dst, '\\', 'r')
 	case '\t':

@@ -90,6 +90,7 @@ func readPage(s *lineScanner, o PageOptions) (*Page, error) {
 	line := s.skip(o.Offset-1, math.MaxInt64)
 	raw := p.collect(s, o)
 	p.decode(raw, s)
+	rawLines.Put(&raw)
 	line += len(raw)
 	p.More = s.fill() || p.End < s.at
 	if p.More {
@@ -129,8 +130,11 @@ func (o *PageOptions) setDefaults() {
 // collect reads the lines of the page and sets its range.
 func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	var lines []rawLine
+	if spare, ok := rawLines.Get().(*[]rawLine); ok {
+		lines = (*spare)[:0]
+	}
 	if s.fill() {
-		lines = make([]rawLine, 0, min(o.Limit, s.count(s.buf[:min(len(s.buf), o.MaxBytes)])+1))
+		lines = slices.Grow(lines, min(o.Limit, s.count(s.buf[:min(len(s.buf), o.MaxBytes)])+1))
 	}
 	size := 0
 	p.Start, p.End = s.at, s.at
@@ -230,6 +234,9 @@ type lineScanner struct {
 	open    bool   // the last line consumed has no ending
 	err     error
 }
+
+// rawLines holds the storage of lines that were decoded.
+var rawLines sync.Pool // of *[]rawLine
 
 // rawLine is a line as it is in the file.
 type rawLine struct {
