@@ -35,6 +35,7 @@ type target struct {
 	missing bool
 	info    fs.FileInfo // nil when missing
 	content []byte
+	known   history.Blob // stands for content; zero if nobody has hashed it
 }
 
 // openTarget locks a file and reads it. Missing parents are made when create says so; the call has been
@@ -70,10 +71,8 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 
 // lockDir waits for its turn among the changes in a directory.
 func lockDir(ctx context.Context, env *Env, dir *os.Root) (unlock func(), err error) {
-	patient, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	unlock, err = env.Box.locks.Lock(patient, dir)
-	if err != nil && patient.Err() != nil && ctx.Err() == nil {
+	unlock, err = env.Box.locks.Lock(ctx, dir, lockWait)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, fmt.Errorf("another program has kept %s locked for %v, as flock does; end it (a background task with TaskStop), then repeat the call", dir.Name(), lockWait)
 	}
 	return unlock, err
@@ -110,9 +109,14 @@ func (t *target) load() error {
 // readAll reads a file of about size bytes in one piece, but no more than limit; it may have grown or shrunk
 // since its size was told.
 func readAll(f io.Reader, size, limit int64) ([]byte, error) {
-	content := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead)) // room to notice the end without growing
-	_, err := content.ReadFrom(io.LimitReader(f, limit))
-	return content.Bytes(), err
+	return readInto(new(bytes.Buffer), f, size, limit)
+}
+
+// readInto is readAll into storage that may have been used before. What it returns is not nil.
+func readInto(room *bytes.Buffer, f io.Reader, size, limit int64) ([]byte, error) {
+	room.Grow(int(size) + bytes.MinRead) // to notice the end without growing
+	_, err := room.ReadFrom(io.LimitReader(f, limit))
+	return room.Bytes(), err
 }
 
 // largeTarget is the size from which the memory that a change took is given back at once, in bytes: two such
@@ -137,6 +141,9 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 	standing := env.Seen.Check(t.path.Real(), t.info, t.content)
 	switch standing.State {
 	case readstate.Current:
+		if standing.Hashed {
+			t.known = history.BlobOfHash(standing.Hash, int64(len(t.content)))
+		}
 		return standing, nil
 	case readstate.Unread:
 		return standing, fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)

@@ -168,6 +168,6 @@ func (t *target) unlink() error {
 // change is what the journal knows of a change of this file.
 func (t *target) change(env *Env) history.Change {
 	return history.Change{
-		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf,
+		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf, Before: t.known,
 	}
 }

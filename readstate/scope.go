@@ -108,7 +108,7 @@ func (sc *Scope) compare(r record, content []byte) Standing {
 		st := Standing{State: Drifted, Whole: true, Old: old}
 		// Comparing with the kept bytes is the same answer as hashing, and faster.
 		if old != nil && bytes.Equal(old, content) || old == nil && r.version.Hash == HashOf(content) {
-			st.State = Current
+			st.State, st.Hash, st.Hashed = Current, r.version.Hash, true
 		}
 		return st
 	}

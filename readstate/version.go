@@ -88,6 +88,9 @@ type Standing struct {
 	State State
 	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
 	Whole bool
+	// Hash is [HashOf] what stands there, if Hashed: when it was seen whole by one read and has not changed.
+	Hash   [32]byte
+	Hashed bool
 	// Old is the whole content as last seen; nil when it was never seen whole or is no longer kept. It must not be written to.
 	Old []byte
 	// Parts are the pages that still stand in place, in the order they were shown, when the file was not read whole.

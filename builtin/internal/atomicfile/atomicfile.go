@@ -65,7 +65,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
 		return Outcome{}, fmt.Errorf("%q is not the name of a file in a directory", base)
 	}
-	handle, err := dir.Open(".")
+	handle, err := openHandle(dir)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("open the directory %s: %w", dir.Name(), err)
 	}
@@ -93,6 +93,11 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	}
 	return r.update()
 }
+
+// openHandle opens the directory of a root itself. The os package tries to have everything that it opens watched for readiness, and
+// for that changes its mode and back, which takes as long as the opening, unless it finds it in that mode. A directory, and a regular
+// file, cannot be watched, and is not changed by the mode.
+func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_RDONLY|openFlags, 0) }
 
 // maxClosing bounds how many files are closed while their caller goes on.
 const maxClosing = 4
@@ -278,7 +283,20 @@ func (r *replacement) syncDir() error {
 }
 
 // path names the file in errors.
-func (r *replacement) path() string { return filepath.Join(dirPath(r.handle), r.base) }
+func (r *replacement) path() string { return filepath.Join(r.dirPath(), r.base) }
+
+// dirPath is the path of the directory as it is now: that by which it was opened, unless it was moved since. The system would tell
+// as well, but takes longer for it than for the looks.
+func (r *replacement) dirPath() string {
+	if path := r.dir.Name(); filepath.IsAbs(path) {
+		named, err := os.Lstat(path)
+		opened, opErr := r.handle.Stat()
+		if err == nil && opErr == nil && os.SameFile(named, opened) {
+			return path
+		}
+	}
+	return dirPath(r.handle)
+}
 
 // failed explains an error to the one who asked for the write.
 func (r *replacement) failed(op string, err error) error {
@@ -359,7 +377,7 @@ func (r *replacement) newTemp() *temp {
 	if r.JournalDir == "" {
 		return t
 	}
-	t.temps, t.path = r.Temps, dirPath(r.handle)
+	t.temps, t.path = r.Temps, r.dirPath()
 	if kept, ok := r.Temps.take(t.path); ok {
 		if isAt(kept.intent.file, kept.intent.path) {
 			t.name, t.intent = kept.name, kept.intent
@@ -374,7 +392,7 @@ func (r *replacement) newTemp() *temp {
 // write creates the file. O_EXCL refuses whatever might be there in spite of
 // its name. If it cannot be created t.file stays nil.
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
-	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // somebody else's now; it is not used again
 	}

@@ -206,7 +206,7 @@ func TestLockManyGoroutines(t *testing.T) {
 
 // addLine is what an edit does: lock, read, change, replace.
 func addLine(t testing.TB, locks *Locks, dir *os.Root, journal, line string) {
-	unlock, err := locks.Lock(context.Background(), dir)
+	unlock, err := locks.Lock(context.Background(), dir, 0)
 	if err != nil {
 		t.Error(err)
 		return
@@ -224,7 +224,7 @@ func addLine(t testing.TB, locks *Locks, dir *os.Root, journal, line string) {
 func TestLockIsCancelled(t *testing.T) {
 	dir, _, _ := room(t)
 	var here, elsewhere Locks
-	unlock, err := here.Lock(context.Background(), dir)
+	unlock, err := here.Lock(context.Background(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestLockIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() {
-			unlock, err := l.Lock(ctx, dir)
+			unlock, err := l.Lock(ctx, dir, 0)
 			if err == nil {
 				unlock()
 			}
@@ -289,7 +289,7 @@ func BenchmarkReplace(b *testing.B) {
 	}
 	var locks Locks
 	run("Lock", func(dir *os.Root, _ string) error {
-		unlock, err := locks.Lock(b.Context(), dir)
+		unlock, err := locks.Lock(b.Context(), dir, 0)
 		if err == nil {
 			unlock()
 		}

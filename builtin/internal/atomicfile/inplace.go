@@ -70,7 +70,7 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 		return header{}, nil, err
 	}
 	old = old[:n]
-	h := header{Dir: dirPath(r.handle), Base: r.base, Mode: info.Mode()}
+	h := header{Dir: r.dirPath(), Base: r.base, Mode: info.Mode()}
 	h.Dev, h.Ino = identity(info)
 	return h, old, nil
 }

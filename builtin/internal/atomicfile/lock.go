@@ -43,10 +43,10 @@ const (
 	maxPause   = 25 * time.Millisecond
 )
 
-// Lock waits until it has the lock of dir, or ctx ends. unlock must be called
-// once.
-func (l *Locks) Lock(ctx context.Context, dir *os.Root) (unlock func(), err error) {
-	handle, err := dir.Open(".")
+// Lock waits until it has the lock of dir, or ctx ends, or for so long; 0 is for
+// ever. unlock must be called once.
+func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (unlock func(), err error) {
+	handle, err := openHandle(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock the directory %s: %w", dir.Name(), err)
 	}
@@ -55,9 +55,11 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root) (unlock func(), err erro
 		handle.Close()
 		return nil, fmt.Errorf("lock the directory %s: %w", dir.Name(), err)
 	}
-	release, err := l.acquire(ctx, key)
+	p := &patience{Context: ctx, limit: limit}
+	defer p.end()
+	release, err := l.acquire(p, key)
 	if err == nil {
-		if err = flockWait(ctx, handle); err != nil {
+		if err = flockWait(p, handle); err != nil {
 			release()
 		}
 	}
@@ -71,8 +73,30 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root) (unlock func(), err erro
 	}, nil
 }
 
+// patience is a context that ends some time after somebody has begun to wait for
+// it. Hardly anybody waits, and a clock that is set wakes a thread.
+type patience struct {
+	context.Context
+	limit  time.Duration
+	cancel context.CancelFunc // nil: nobody waits yet
+}
+
+// over is closed when there is no more waiting.
+func (p *patience) over() <-chan struct{} {
+	if p.cancel == nil && p.limit > 0 {
+		p.Context, p.cancel = context.WithTimeout(p.Context, p.limit)
+	}
+	return p.Done()
+}
+
+func (p *patience) end() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
 // acquire gets the lock within the process.
-func (l *Locks) acquire(ctx context.Context, key string) (release func(), err error) {
+func (l *Locks) acquire(p *patience, key string) (release func(), err error) {
 	l.mu.Lock()
 	if l.dirs == nil {
 		l.dirs = make(map[string]*dirLock)
@@ -92,21 +116,27 @@ func (l *Locks) acquire(ctx context.Context, key string) (release func(), err er
 			delete(l.dirs, key)
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	if err := p.Err(); err != nil {
 		leave()
 		return nil, err
 	}
+	release = func() { <-d.token; leave() }
 	select {
 	case d.token <- struct{}{}:
-		return func() { <-d.token; leave() }, nil
-	case <-ctx.Done():
+		return release, nil
+	default:
+	}
+	select {
+	case d.token <- struct{}{}:
+		return release, nil
+	case <-p.over():
 		leave()
-		return nil, ctx.Err()
+		return nil, p.Err()
 	}
 }
 
 // flockWait gets the lock among processes. It ends when handle is closed.
-func flockWait(ctx context.Context, handle *os.File) error {
+func flockWait(p *patience, handle *os.File) error {
 	pause := firstPause
 	for {
 		switch busy, err := tryLockDir(handle); {
@@ -116,8 +146,8 @@ func flockWait(ctx context.Context, handle *os.File) error {
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, maxPause)
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-p.over():
+			return p.Err()
 		}
 	}
 }

@@ -152,7 +152,7 @@ func childAppend(path, journal, name string) error {
 	}
 	var locks Locks
 	for i := range 50 {
-		unlock, err := locks.Lock(context.Background(), dir)
+		unlock, err := locks.Lock(context.Background(), dir, 0)
 		if err != nil {
 			return err
 		}

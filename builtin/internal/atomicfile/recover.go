@@ -133,7 +133,7 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 	}
 	defer dir.Close()
 	var locks Locks
-	unlock, err := locks.Lock(ctx, dir)
+	unlock, err := locks.Lock(ctx, dir, 0)
 	if err != nil {
 		return err
 	}

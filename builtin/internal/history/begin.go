@@ -30,7 +30,8 @@ type Entry struct {
 // Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
 // file from before it read it until the change has ended. before is what the file holds, nil if it does not exist; after is what it will
 // hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not looked at then.
-// Of c, Principal, Scope, Tool, Path and UndoOf are recorded; the rest is filled in.
+// Of c, Principal, Scope, Tool, Path and UndoOf are recorded, and Before, if the caller knows what stands for before; the rest is
+// filled in.
 //
 // After an error nothing is journalled, and nothing is left of the attempt. It is then up to the caller whether the change is made all
 // the same; who asked for it must learn that it cannot be undone.
@@ -93,7 +94,10 @@ func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) 
 		return nil, err
 	}
 	c.Created = before == nil
-	contents, err := j.stageBoth(before, after, c.Created, c.Deleted, s.cfg)
+	if c.Created || c.Before.Size != int64(len(before)) {
+		c.Before = Blob{}
+	}
+	contents, err := j.stageBoth(before, c.Before, after, c.Created, c.Deleted, s.cfg)
 	if err == nil {
 		c.Path = filepath.Clean(c.Path)
 		c.Before, c.After = contents[0].blob, contents[1].blob
@@ -112,9 +116,9 @@ func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) 
 
 // stageBoth prepares what there is of two contents. They are hashed beside each other if they are large; the old one goes to a pack
 // first, where the change before will have put it.
-func (j *journal) stageBoth(before []byte, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
+func (j *journal) stageBoth(before []byte, known Blob, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
 	if !created {
-		both[0].content = [][]byte{before}
+		both[0].content, both[0].blob = [][]byte{before}, known
 	}
 	if !deleted {
 		both[1].content = after

@@ -28,6 +28,11 @@ func BlobOf(content ...[]byte) Blob {
 	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: int64(size)}
 }
 
+// BlobOfHash returns what stands for a content whose SHA-256 is known.
+func BlobOfHash(sum [sha256.Size]byte, size int64) Blob {
+	return Blob{Sum: hex.EncodeToString(sum[:]), Size: size}
+}
+
 // Hash returns the SHA-256, which is missing if b stands for no file.
 func (b Blob) Hash() (sum [sha256.Size]byte, ok bool) {
 	if len(b.Sum) != hex.EncodedLen(len(sum)) {
@@ -139,7 +144,11 @@ type staged struct {
 	made    bool  // it was put there for this change
 }
 
-func (st *staged) name() { st.blob = BlobOf(st.content...) }
+func (st *staged) name() {
+	if st.blob.IsZero() {
+		st.blob = BlobOf(st.content...)
+	}
+}
 
 // put puts a staged content in a pack.
 func (j *journal) put(st *staged, sync bool) (err error) {

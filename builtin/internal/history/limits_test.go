@@ -146,7 +146,7 @@ func TestContentRemovedWhileItIsNeeded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "1")
 	j := s.journal(journalName("p"))
-	both, err := j.stageBoth([]byte("1"), nil, false, true, s.cfg)
+	both, err := j.stageBoth([]byte("1"), Blob{}, nil, false, true, s.cfg)
 	st := both[0]
 	if err != nil || st.made {
 		t.Fatalf("%+v, %v, want it there", st, err)

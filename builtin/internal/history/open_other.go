@@ -2,7 +2,10 @@
 
 package history
 
-const openFlags = 0
+const (
+	openFlags = 0
+	noWatch   = 0
+)
 
 // isNotDir is never true: Windows says that the path does not exist.
 func isNotDir(error) bool { return false }

@@ -40,12 +40,17 @@ func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 func locked(mu *sync.Mutex, path string, do func() error) error {
 	mu.Lock()
 	defer mu.Unlock()
-	lock := flock.New(path)
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|noWatch))
+	free, err := lock.TryLock()
+	if err == nil && !free { // only then: a clock that is set wakes a thread
+		ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+		defer cancel()
+		_, err = lock.TryLockContext(ctx, lockRetry)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("another process has held %s for %v", path, lockPatience)
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	return errors.Join(do(), lock.Unlock())
