@@ -10,7 +10,7 @@ import (
 // Judge decides whether the caller may do what in says. It looks at the disk
 // only where a file has several names, and changes nothing.
 func (p *Policy) Judge(in Intent) Verdict {
-	if v, broken := p.core.unreadable(); broken {
+	if v, broken := p.unreadable(); broken {
 		return v
 	}
 	j := &judge{Policy: p, k: p.core, in: in}
@@ -34,7 +34,7 @@ func (p *Policy) Judge(in Intent) Verdict {
 // ToolEnabled reports whether calls of the tool can be allowed at all: one that
 // is denied by name is not to be listed. The verdict is the refusal.
 func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
-	if v, broken := p.core.unreadable(); broken {
+	if v, broken := p.unreadable(); broken {
 		return false, v
 	}
 	j := &judge{Policy: p, k: p.core, in: Intent{Tool: name}}
@@ -47,13 +47,16 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 
 // unreadable refuses everything while a settings file does not parse: nobody
 // knows which deny rules are missing.
-func (k *core) unreadable() (Verdict, bool) {
-	if len(k.broken) == 0 {
+func (p *Policy) unreadable() (Verdict, bool) {
+	if len(p.core.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
 	}
-	texts := make([]string, len(k.broken))
-	for i, err := range k.broken {
-		texts[i] = err.Error()
+	var texts []string
+	for _, err := range p.core.broken {
+		texts = append(texts, err.Error())
+	}
+	if p.refused != nil {
+		texts = append(texts, p.refused.Error())
 	}
 	return Verdict{
 		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Firm: true,

@@ -50,6 +50,8 @@ type Policy struct {
 	core   *core
 	caller Caller
 	own    places
+	// refused is why everything is refused, nil if it is not.
+	refused error
 	// lastHidden is the directory that Hidden was asked about last.
 	lastHidden atomic.Pointer[hiddenDir]
 }
@@ -137,6 +139,9 @@ func New(cfg Config) (*Policy, error) {
 	k.tag = hiddenTag(k, set)
 	return &Policy{core: k}, nil
 }
+
+// Refusing returns a policy that refuses everything, because of err.
+func (p *Policy) Refusing(err error) *Policy { return &Policy{core: p.core, refused: err} }
 
 // containmentOf returns what holds commands, found out once.
 func containmentOf(cfg Config) func() Containment {

@@ -109,13 +109,16 @@ func (h *Host) open() error {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = newScopeTable(scopeConfig{seen: h.seen, gate: h.gateOptions, secret: key, keys: scopeKeys(h.cfg.ScopeKeys), strict: h.cfg.StrictScope})
-	// The rules are compiled again when it is known what contains commands; here it shows what cannot be served.
-	if _, err = guard.New(h.guardConfig(h.settings.Current(), nil)); err != nil {
+	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
+	now := h.settings.Current()
+	rules, err := h.compile(now, LocalPrincipal)
+	if err != nil {
 		return err
 	}
-	everything := settings.Settings{Broken: []error{errors.New("the rules could not be compiled; the log says why")}}
-	h.nothing, err = guard.New(h.guardConfig(&everything, nil))
-	return err
+	h.bound.Store(LocalPrincipal, bound{settings: now, policy: rules})
+	h.bounds++
+	h.nothing = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
+	return nil
 }
 
 // Warm starts ahead of the first command what a principal's commands run in. It may take a moment.
