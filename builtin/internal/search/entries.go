@@ -83,7 +83,7 @@ func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
 	e.fill(n, t.base+n.rel+name, len(t.base), kind)
 	t.shared.Lock()
 	defer t.shared.Unlock()
-	t.gen++
+	t.changed(n)
 	if kind != walk.Dir {
 		t.files++
 	}
@@ -118,7 +118,7 @@ func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 	}
 	t.shared.Lock()
 	defer t.shared.Unlock()
-	t.gen++
+	t.changed(n)
 	t.files += files
 	return out
 }
@@ -140,7 +140,7 @@ func (e *dirent) fill(n *node, real string, top int, kind walk.Kind) {
 func (t *keptTree) remove(e *dirent) {
 	t.shared.Lock()
 	defer t.shared.Unlock()
-	t.gen++
+	t.changed(e.node)
 	if e.sub != nil {
 		t.dropped = append(t.dropped, e.sub)
 	} else {

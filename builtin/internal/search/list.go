@@ -59,9 +59,13 @@ type listing struct {
 	displaced atomic.Int64
 
 	troubles troubles
-	mu       sync.Mutex
-	pruned   []*dir // ignored directories that were not entered
-	omitted  []file // ignored files
+	left     // what ignore files leave out
+}
+
+// left is what ignore files leave out of a directory, or of all in a listing.
+type left struct {
+	pruned  []*dir // ignored directories that were not entered
+	omitted []file // ignored files
 }
 
 // dir is a directory of a listing.
@@ -71,6 +75,8 @@ type dir struct {
 	children []child
 	local    bool // see walk.Buffer.Local
 	kept     *node
+	left     left
+	was      *dir // the same in an older listing, until this one is made
 }
 
 // child is an entry of a directory that is part of the listing.
@@ -161,7 +167,7 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 	walk.Parallel(ctx, e.config.Workers, top, func(worker int, d *dir) []*dir {
 		return l.visit(d, sel, &buffers[worker])
 	})
-	l.files = flatten(make([]file, 0, top.files()), top)
+	l.files = l.flatten(make([]file, 0, top.files()), top)
 	return l, nil
 }
 
@@ -284,7 +290,7 @@ func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ig
 		return false
 	}
 	if omitted {
-		l.omit(d, e, kept)
+		d.omit(e, kept)
 	}
 	return chosen
 }
@@ -311,13 +317,11 @@ func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.
 }
 
 // omit remembers an entry that ignore files leave out.
-func (l *listing) omit(d *dir, e walk.Entry, kept *dirent) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (d *dir) omit(e walk.Entry, kept *dirent) {
 	if e.Kind == walk.Dir {
-		l.pruned = append(l.pruned, &dir{rel: d.rel + e.Name + "/", kept: kept.dir()})
+		d.left.pruned = append(d.left.pruned, &dir{rel: d.rel + e.Name + "/", kept: kept.dir()})
 	} else {
-		l.omitted = append(l.omitted, file{dir: d, name: e.Name, kept: kept})
+		d.left.omitted = append(d.left.omitted, file{dir: d, name: e.Name, kept: kept})
 	}
 }
 
@@ -359,11 +363,12 @@ func (d *dir) files() int {
 	return n
 }
 
-// flatten appends the files below d in path order.
-func flatten(files []file, d *dir) []file {
+// flatten appends the files below d in path order, and gathers what was left out.
+func (l *left) flatten(files []file, d *dir) []file {
+	l.pruned, l.omitted = append(l.pruned, d.left.pruned...), append(l.omitted, d.left.omitted...)
 	for _, c := range d.children {
 		if c.dir != nil {
-			files = flatten(files, c.dir)
+			files = l.flatten(files, c.dir)
 		} else {
 			files = append(files, file{dir: d, name: c.name, kept: c.kept, number: int32(len(files))})
 		}

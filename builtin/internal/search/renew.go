@@ -74,7 +74,7 @@ func (t *keptTree) rechain(n *node) {
 			t.rechain(e.sub)
 		}
 	}
-	t.gen++
+	t.changed(n)
 }
 
 func (n *node) chainOr(t *keptTree) *ignore.Chain {

@@ -16,9 +16,9 @@ import (
 type snapshot struct {
 	key      string
 	gen      uint64
+	top      *dir
 	files    []file
-	pruned   []*dir
-	omitted  []file
+	left     left
 	troubles []trouble
 
 	packing sync.Once
@@ -59,7 +59,7 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	}
 	l.kept, l.gen = t, s.gen
 	l.stocked, l.learns = t.admit(&l.scope)
-	l.files, l.pruned, l.omitted = s.files, s.pruned, s.omitted
+	l.files, l.left = s.files, s.left
 	if l.stocked != 0 {
 		if s.dates == nil || s.dates.changes != t.changes {
 			s.dates = &dates{t.changes, make([]atomic.Int64, len(s.files))}
@@ -76,36 +76,74 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 // tree that is in sync.
 func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, workers int) *snapshot {
 	key, keyed := l.key(sel)
-	for i, s := range t.snapshots {
-		if keyed && s.key == key && s.gen == t.gen {
-			t.snapshots = slices.Insert(slices.Delete(t.snapshots, i, i+1), 0, s)
-			return s
-		}
+	was := &snapshot{}
+	if i := slices.IndexFunc(t.snapshots, func(s *snapshot) bool { return s.key == key }); keyed && i >= 0 {
+		was = t.snapshots[i]
+		t.snapshots = slices.Delete(t.snapshots, i, i+1)
 	}
+	s := was
+	if was.top == nil || was.gen != t.gen {
+		s = t.renewed(ctx, l, sel, workers, was)
+	}
+	if s != nil && keyed {
+		s.key = key
+		t.snapshots = slices.Insert(t.snapshots, 0, s)
+		t.snapshots = t.snapshots[:min(len(t.snapshots), maxSnapshots)]
+	}
+	return s
+}
+
+// renewed makes a snapshot, of directories in which nothing has changed from what they were.
+func (t *keptTree) renewed(ctx context.Context, l *listing, sel *selection, workers int, was *snapshot) *snapshot {
 	w := &listing{root: l.root, path: l.path, scope: l.scope, top: l.top, shown: l.shown, start: l.start}
 	n := t.node(l.root, l.start)
 	if n == nil {
 		return nil
 	}
-	top := &dir{rel: n.rel, kept: n}
+	top := &dir{rel: n.rel, kept: n, was: was.top}
 	buffers := make([]*walk.Buffer, workers)
 	walk.Parallel(ctx, workers, top, func(worker int, d *dir) []*dir {
 		if buffers[worker] == nil {
 			buffers[worker] = new(walk.Buffer)
 		}
-		return t.visit(w, d, sel, buffers[worker])
+		dirs := t.visit(w, d, sel, buffers[worker])
+		if d.was != nil {
+			dirs = d.reuse(was.gen)
+		}
+		return dirs
 	})
+	gen := t.gen
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
 		return nil
 	}
-	s := &snapshot{key: key, gen: t.gen, files: flatten(make([]file, 0, top.files()), top), pruned: w.pruned, omitted: w.omitted}
+	s := &snapshot{gen: gen, top: top}
+	s.files = s.left.flatten(make([]file, 0, top.files()), top)
 	s.troubles = failures(nil, w, top)
-	if keyed {
-		t.snapshots = slices.Insert(t.snapshots, 0, s)
-		t.snapshots = t.snapshots[:min(len(t.snapshots), maxSnapshots)]
-	}
 	return s
+}
+
+// reuse puts the directories in one that are as they were when the tree was of that gen, and
+// all below them, in the place of new ones, and returns the others.
+func (d *dir) reuse(gen uint64) (others []*dir) {
+	was := d.was
+	d.was = nil
+	for i := range d.children {
+		c := &d.children[i]
+		if c.dir == nil {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(was.children, c.name, func(c child, name string) int { return strings.Compare(c.name, name) })
+		if ok && was.children[at].dir != nil && was.children[at].dir.kept == c.dir.kept {
+			if c.dir.kept.gen <= gen {
+				c.dir = was.children[at].dir
+				continue
+			}
+			c.dir.was = was.children[at].dir
+		}
+		others = append(others, c.dir)
+	}
+	return others
 }
 
 // key tells snapshots apart. Rules about what is hidden that have no tag may

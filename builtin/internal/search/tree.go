@@ -78,6 +78,7 @@ type node struct {
 	again   map[string]bool // entries to look at again
 	doubted bool            // all entries are to be looked at again
 	gone    bool            // no longer part of the tree
+	gen     uint64          // the tree's when something in it or below last changed; see keptTree.gen
 }
 
 // dirent is a name in a directory.
@@ -173,7 +174,7 @@ func (t *keptTree) touch(n *node, ev watch.Event) {
 		case ev.Kind == watch.Name:
 			t.forget(e.sub)
 			e.sub = &node{rel: e.sub.rel, up: n}
-			t.gen++
+			t.changed(n)
 		default:
 			t.doubt(e.sub)
 		}
@@ -226,7 +227,16 @@ func (t *keptTree) unlist(n *node) {
 		up.doubted = true
 		t.waiting[up] = true
 	}
+	t.changed(up)
+}
+
+// changed notes that names in a directory, or what of them is ignored, are others now.
+// It needs shared, or no workers.
+func (t *keptTree) changed(n *node) {
 	t.gen++
+	for ; n != nil; n = n.up {
+		n.gen = t.gen
+	}
 }
 
 // forget takes a directory and all below it out of the tree.
