@@ -77,6 +77,21 @@ func (q *quiet) write(text string) (int, error) {
 	return max(n, 0), err
 }
 
+// nudge makes a shell go on that was stopped, by an earlier command, while it waited
+// for its script, and has not read all of it therefore. Nothing of its own command
+// runs yet that the signal could reach.
+func (s *shell) nudge() {
+	conn, err := s.script.SyscallConn()
+	if err != nil {
+		return
+	}
+	unread := 0
+	conn.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+	if unread > 0 {
+		s.proc.Signal(unix.SIGCONT)
+	}
+}
+
 // attend waits for the last word of a shell that nobody watches, and takes its
 // output meanwhile. It returns false when that takes longer than most commands, or
 // when another is waited for like that.

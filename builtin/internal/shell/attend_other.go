@@ -36,3 +36,5 @@ func (*quiet) write(string) (int, error) { return 0, nil }
 func (*shell) attend(time.Duration) bool { return false }
 
 func (*shell) takeRest() {}
+
+func (*shell) nudge() {}

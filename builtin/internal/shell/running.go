@@ -18,6 +18,10 @@ const drainRounds = 10
 // It is reached only if a process could not be killed.
 const afterKill = time.Second
 
+// nudgeAfter is when a shell is looked at that may have been stopped. To read its
+// script takes one that was not a small part of that.
+const nudgeAfter = 100 * time.Millisecond
+
 // An ending says why a command is over, if it is.
 type ending int
 
@@ -79,6 +83,8 @@ func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending 
 	run.shell.listen(false)
 	timer := time.NewTimer(run.timeout - time.Since(run.begun))
 	defer timer.Stop()
+	nudge := time.NewTimer(nudgeAfter)
+	defer nudge.Stop()
 	why := goesOn
 	for why == goesOn {
 		select {
@@ -89,6 +95,8 @@ func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending 
 			}
 		case <-run.shell.proc.Done():
 			return returned
+		case <-nudge.C:
+			run.shell.nudge()
 		case <-timer.C:
 			why = timedOut
 		case <-ctx.Done():

@@ -196,6 +196,20 @@ func TestWarmShellsKilled(t *testing.T) {
 	}
 }
 
+// TestWarmShellsStopped: a command stops the shells that wait for the next ones.
+func TestWarmShellsStopped(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	awaitWarm(t, r)
+	r.mu.Lock()
+	for _, s := range r.pool.warm {
+		syscall.Kill(s.proc.(*supervised).leader, syscall.SIGSTOP)
+	}
+	r.mu.Unlock()
+	if got := run(t, r, Command{Text: "echo on", Timeout: 30 * time.Second}); got.Text != "on\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestWarmShellsTakeNoOrders: a command cannot hand a script to the shells that wait for
 // the next commands, where it would survive the end of its own.
 func TestWarmShellsTakeNoOrders(t *testing.T) {
