@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -82,4 +83,52 @@ func terminal(t testing.TB) string {
 	}
 	fmt.Fprintln(ptmx, secret)
 	return "/dev/pts/" + strconv.Itoa(n)
+}
+
+// A command cannot reach one of another sandbox, which has the same user.
+func TestAttackOtherSandbox(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		t.Run(string(backend), func(t *testing.T) {
+			mine, err := Start(t.Context(), f.policy(), Options{Backends: []Backend{backend}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mine.Close()
+			d := duration()
+			p, err := s.Spawn(Spec{Argv: []string{"/bin/sleep", d}, Env: append(f.env, "KEY="+secret)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the other command", func() bool { return sleeper(t, d) > 0 })
+			other := sleeper(t, d)
+			script := `tr '\0' '\n' < /proc/$OTHER/environ; $ATTACK reach $OTHER; $ATTACK ptrace $OTHER; $ATTACK readmem $OTHER
+				for p in /proc/[0-9]*; do tr '\0' '\n' < $p/environ | grep KEY=; done
+				$ATTACK pidfd $OTHER; kill -9 $OTHER $(pgrep -f '^/bin/sleep '"$D"); exit 0`
+			r := runIn(t, mine, f.ws, append(f.env, "D="+d, "OTHER="+strconv.Itoa(other)), "/bin/bash", "-c", script)
+			if strings.Contains(r.output, secret) || strings.Contains(r.output, breach) {
+				t.Errorf("got through:\n%s", r.output)
+			}
+			if sleeper(t, d) != other {
+				t.Error("the other command was ended")
+			}
+			p.Kill()
+		})
+	}
+}
+
+// sleeper returns the process that runs "/bin/sleep duration", or 0.
+func sleeper(t testing.TB, duration string) int {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if b, err := os.ReadFile(l); err == nil && string(b) == "/bin/sleep\x00"+duration+"\x00" {
+			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(l)))
+			return n
+		}
+	}
+	return 0
 }
