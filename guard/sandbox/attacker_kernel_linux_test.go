@@ -16,7 +16,7 @@ import (
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
 	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
-	"watch": attackWatch,
+	"watch": attackWatch, "inflight": attackInFlight,
 }
 
 // attackReach opens what /proc has of each of the processes.
@@ -167,6 +167,29 @@ func attackWatch([]string) error {
 		}
 		n++
 	}
+}
+
+// attackInFlight puts as many descriptors on their way as the kernel lets the user,
+// and leaves them there.
+func attackInFlight([]string) error {
+	files := make([]int, 250)
+	for i := range files {
+		files[i] = 1
+	}
+	rights := unix.UnixRights(files...)
+	sent, failure := 0, error(nil)
+	for failure == nil || errors.Is(failure, unix.EAGAIN) {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			failure = err
+			break
+		}
+		for failure = nil; failure == nil; sent += len(files) {
+			failure = unix.Sendmsg(pair[0], []byte{0}, rights, nil, 0)
+		}
+	}
+	fmt.Println("sent about", sent, failure)
+	select {}
 }
 
 // attackMoveOut holds a directory open, moves it and goes up from there.

@@ -32,6 +32,21 @@ func bequeath() {
 	}
 }
 
+// leaveSome leaves us and the host a quarter of what a command, 0 for the calling
+// process, may otherwise use up for the whole user: processes, and descriptors on their
+// way through sockets, which the kernel compares with the limit of open files of who
+// sends. The next commands are handed their files in this way.
+func leaveSome(pid int) {
+	for _, resource := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_NPROC} {
+		var now unix.Rlimit
+		if unix.Prlimit(pid, resource, nil, &now) != nil || now.Max == unix.RLIM_INFINITY {
+			continue
+		}
+		most := now.Max - now.Max/4
+		unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most}, nil)
+	}
+}
+
 // lower lowers a limit for good.
 func lower(resource int, to func(most uint64) uint64) {
 	var now unix.Rlimit

@@ -58,9 +58,9 @@
 //   - Commands of one sandbox can see, signal and trace each other, the shells that
 //     wait for the next command included.
 //   - Disk space and memory are not limited, nor is what the kernel counts for the
-//     user and not for a namespace, such as descriptors on their way through
-//     sockets and, with bubblewrap and Landlock, processes and watches. When memory
-//     runs out, commands are killed before others.
+//     user and not for a namespace, but for a part that is left to the host; with
+//     bubblewrap and Landlock, watches are not. When memory runs out, commands are
+//     killed before others.
 //   - A Unix socket that a host program binds while the sandbox runs, at a
 //     place that is not masked, until the next look (see [Policy].Sockets).
 package sandbox

@@ -246,7 +246,11 @@ func (g *guardian) handle(buf []byte, files []int) error {
 		tether, err := g.start(id, d, files)
 		m.err(err)
 		defer closeAll(tether)
-		return send(g.conn, m.buf, tether...)
+		err = send(g.conn, m.buf, tether...)
+		if errors.Is(err, unix.ETOOMANYREFS) { // the host can do without
+			err = send(g.conn, m.buf)
+		}
+		return err
 	case msgSignal:
 		g.jobs.signal(id, syscall.Signal(d.uint()))
 		return nil

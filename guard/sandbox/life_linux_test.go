@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 )
 
 // hostArg makes the test binary a host with one sandbox, that prints "ready"
@@ -255,79 +254,6 @@ func TestHostKilled(t *testing.T) {
 			waitFor(t, "the processes to end", func() bool { return sleepers(t, d) == 0 })
 		})
 	}
-}
-
-// Signals to process 1 from inside neither end the sandbox nor free a command.
-func TestProcessOneIsDeaf(t *testing.T) {
-	f := newFixture(t)
-	s := start1(t, f.policy())
-	if s.Report().Backend != Namespaces {
-		t.Skip("no namespaces here")
-	}
-	r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "for i in {1..64}; do kill -$i 1; done; kill -9 -1; echo unreached")
-	if r.status.Signal != "" && r.status.Signal != "SIGKILL" {
-		t.Errorf("ended by %s", r.status.Signal)
-	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo alive; trap"); r.output != "alive\n" {
-		t.Errorf("afterwards: %q", r.output)
-	}
-}
-
-// Nor do more signals than can be handled, at any moment, keep it from starting and
-// ending commands, which do not inherit what it does about signals.
-func TestProcessOneIsNotOccupied(t *testing.T) {
-	f := newFixture(t)
-	s := start1(t, f.policy())
-	if s.Report().Backend != Namespaces {
-		t.Skip("no namespaces here")
-	}
-	p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, "deafen", "1"}, Env: f.env})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 200 {
-		r, err := tryIn(s, f.ws, f.env, "/bin/cat", "/proc/self/status")
-		if err != nil {
-			t.Fatalf("command %d: %v", i, err)
-		}
-		for _, set := range []string{"SigBlk", "SigIgn", "SigCgt"} {
-			if !strings.Contains(r.output, set+":\t0000000000000000\n") {
-				t.Fatalf("command %d does not begin with an empty %s:\n%s", i, set, r.output)
-			}
-		}
-	}
-	if n, err := p.Kill(); n != 1 || err != nil {
-		t.Errorf("Kill() = %d, %v", n, err)
-	}
-}
-
-// A command that watches all it can leaves the host something to watch denied files
-// with.
-func TestWatchesAreLeft(t *testing.T) {
-	f := newFixture(t)
-	s := start1(t, f.policy())
-	if s.Report().Backend != Namespaces {
-		t.Skip("no namespaces here")
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	p, err := s.Spawn(Spec{Argv: []string{os.Args[0], attackArg, "watch"}, Env: f.env, Files: []*os.File{nil, w, w}})
-	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(r).ReadString('\n')
-	t.Log(line)
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
-	if err != nil {
-		t.Errorf("nothing can be watched any more: %v", err)
-	} else {
-		unix.Close(fd)
-	}
-	p.Kill()
 }
 
 func TestStatus(t *testing.T) {

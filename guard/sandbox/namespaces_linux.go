@@ -238,6 +238,9 @@ func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(
 		n.mu.Lock()
 		delete(n.waiting, id)
 		n.mu.Unlock()
+		if errors.Is(err, unix.ETOOMANYREFS) {
+			return reply{}, fmt.Errorf("sandbox: too many descriptors of this user are on their way through sockets; end the background commands and programs that hold them: %w", err)
+		}
 		return reply{}, fmt.Errorf("%w: %w", ErrClosed, err)
 	}
 	r, ok := <-answer

@@ -181,6 +181,7 @@ func (s *spawner) fork(c command) (forked, error) {
 		}
 		return forked{pidfd: -1, ns: -1}, startError(program, dir, err)
 	}
+	leaveSome(p.pid)
 	return p, nil
 }
 
@@ -238,6 +239,7 @@ func enter(args []string) error {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
 	bequeath()
+	leaveSome(0)
 	pl, err := readPlan(uintptr(planFD))
 	if err != nil {
 		return err
