@@ -390,6 +390,17 @@ func TestContainment(t *testing.T) {
 		{why: "nothing, copy outside", command: "cp README.md $TOP/out/x", hold: uncontained, want: Ask, rule: RuleBoundary},
 		{why: "nothing, protected", command: "cp README.md .envrc", hold: uncontained, want: Ask, rule: RuleProtected},
 		{why: "nothing, protected by an unknown program", command: "foo .git/hooks/x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, a key that git runs", command: "git config core.fsmonitor ./x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, a key that git does not run", command: "git config user.name x && git config --get core.pager", hold: uncontained, want: Allow},
+		{why: "contained, a key that git runs is taken out afterwards", command: "git config core.fsmonitor ./x", hold: contained, want: Allow},
+		{why: "nothing, protected by a patch", command: "git apply <<< '+++ b/.envrc'", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected by the default of a variable", command: "echo x > ${F:-.envrc}", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected by the name that a copy keeps", command: "cp src/.envrc .", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected through a link", command: "ln -s .git g; cp README.md g/hooks/x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, copy outside by a rule for the program", rules: "mode default\nallow Bash(cp *)", command: "cp README.md $TOP/out/x", hold: uncontained, want: Ask, rule: RuleBoundary},
+		{why: "nothing, copy outside by a rule for that", rules: "mode default\nallow Bash(cp README.md ../out/x)", command: "cp README.md ../out/x", hold: uncontained, want: Allow},
+		{why: "nothing, copy outside by a rule for every command", rules: "mode default\nallow Bash", command: "cp README.md $TOP/out/x", hold: uncontained, want: Allow},
+		{why: "nothing, copy outside by a rule for the file", rules: "mode default\nallow Bash(cp *)\nallow Edit(/$TOP/out/**)", command: "cp README.md $TOP/out/x", hold: uncontained, want: Allow},
 		{why: "nothing, protected for git", command: "git add .gitmodules", hold: uncontained, want: Allow},
 		{why: "nothing, Read deny", rules: "deny Read(.env)", command: "make", hold: uncontained, want: Deny, rule: RuleContainment, reasonHas: "no backend works here"},
 		{why: "nothing, Edit deny", rules: "deny Edit(x)", command: "make", hold: uncontained, want: Deny, rule: RuleContainment},
@@ -414,7 +425,7 @@ func TestContainment(t *testing.T) {
 	top, ws := workspace(t)
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
-			set := rules(ws, tt.rules)
+			set := rules(ws, strings.ReplaceAll(tt.rules, "$TOP", top))
 			if tt.change != nil {
 				tt.change(&set.Sandbox)
 			}

@@ -32,6 +32,7 @@ func (l *line) words() {
 				l.copied(s, reads, t, dirs)
 			}
 		}
+		l.patches(s, dirs)
 		if s.Name == "ln" { // what is written through the link
 			for _, t := range l.targets(reads, dirs, writing) {
 				l.through(t, l.exposed)

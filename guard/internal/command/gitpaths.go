@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // gitPaths returns the files that the words of git make it write. What a branch, a
 // patch or a stash holds is not in the words.
@@ -22,6 +25,11 @@ func (c Simple) gitPaths() (writesTo []Word) {
 		return append(writesTo, operands...)
 	case "clone":
 		return append(writesTo, operands[min(1, len(operands)):]...)
+	case "config":
+		if elsewhere := "--global --system --worktree --blob --file -f"; !gitReadsConfig(rest) && !gitHarmlessKey(rest) &&
+			!slices.ContainsFunc(rest, func(w Word) bool { name, _, _ := strings.Cut(w.Text, "="); return oneOf(name, elsewhere) }) {
+			return append(writesTo, fixed(".git/config"))
+		}
 	case "init":
 		return append(writesTo, operands...)
 	case "worktree", "bundle", "submodule":

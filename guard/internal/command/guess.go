@@ -18,7 +18,7 @@ const (
 
 // collect notes the values that the assignments and loops of a text name.
 func (w *walker) collect(stmts []*syntax.Stmt) {
-	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") {
+	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") && !strings.Contains(w.text, "${") {
 		return
 	}
 	for _, stmt := range stmts {
@@ -28,6 +28,8 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 				if n.Name != nil && n.Value != nil && n.Array == nil && n.Index == nil {
 					w.assigned(n)
 				}
+			case *syntax.ParamExp:
+				w.defaults(n)
 			case *syntax.WordIter:
 				for _, item := range n.Items {
 					w.mayHold(n.Name.Value, w.readings(item))
@@ -35,6 +37,17 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 			}
 			return true
 		})
+	}
+}
+
+// defaults notes what an expansion puts in place of a variable: ${x:-value}.
+func (w *walker) defaults(p *syntax.ParamExp) {
+	if p.Param == nil || p.Exp == nil || p.Exp.Word == nil {
+		return
+	}
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		w.mayHold(p.Param.Value, w.readings(p.Exp.Word))
 	}
 }
 

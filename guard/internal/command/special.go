@@ -28,6 +28,7 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	case "fd", "fdfind":
 		w.fd(c)
 	case "git":
+		w.feed(stdin)
 		w.git(c)
 	case "git-" + gitProgram(c.Name): // /usr/lib/git-core/git-push
 		w.inner(c.Name, append([]Word{fixed("git"), fixed(gitProgram(c.Name))}, c.Args[1:]...), nil, stdin)
@@ -45,9 +46,8 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	}
 }
 
-// executes deals with the programs that need no look of their own: those that
-// run what they are given somewhere, and those that do so by an option.
-func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
+// feed notes what heredocs and here-strings give to the current command.
+func (w *walker) feed(stdin []*syntax.Redirect) {
 	for _, r := range stdin {
 		switch {
 		case r.Hdoc != nil:
@@ -56,6 +56,12 @@ func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
 			w.out.Commands[w.current].input += w.source(r.Word)
 		}
 	}
+}
+
+// executes deals with the programs that need no look of their own: those that
+// run what they are given somewhere, and those that do so by an option.
+func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
+	w.feed(stdin)
 	switch {
 	case isInterpreter(c.Name):
 		if !asksVersion(c) {

@@ -1,0 +1,55 @@
+package command
+
+import "strings"
+
+// Patch returns the files and the text, as far as it stands in the line, that a command
+// applies as a patch, and whether it is one that does: what it writes is said there.
+func (c Simple) Patch() (files []Word, text string, ok bool) {
+	switch c.Name {
+	case "patch", "gpatch":
+		p := programs["patch"].parse(c)
+		files = append(p.values("i input"), p.operands[min(1, len(p.operands)):]...)
+		return files, c.input, true
+	case "git":
+		index, _ := gitSubcommand(c)
+		if index < len(c.Args) && oneOf(c.Args[index].Text, "apply am") {
+			files, _ = gitOperands(c.Args[index+1:])
+			return files, c.input, true
+		}
+	}
+	return nil, "", false
+}
+
+// maxPatched bounds the files of a patch that are looked at.
+const maxPatched = 1000
+
+// PatchedNames returns the names that a patch gives to the files it writes: as they
+// stand there, and without their first element, which programs strip as a rule.
+func PatchedNames(patch string) (names []string) {
+	for line := range strings.Lines(patch) {
+		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), `'"$ `) // the first one of a here-string
+		name, ok := strings.CutPrefix(line, "+++ ")
+		for _, start := range []string{"rename to ", "copy to ", "Index: "} {
+			if !ok {
+				name, ok = strings.CutPrefix(line, start)
+			}
+		}
+		if !ok && strings.HasPrefix(line, "diff --git ") {
+			_, name, ok = strings.Cut(line, " b/")
+			name = "b/" + name
+		}
+		if !ok || len(names) >= maxPatched {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "\t")
+		name = strings.Trim(strings.TrimSpace(name), `"'`)
+		if name == "" || name == "/dev/null" {
+			continue
+		}
+		names = append(names, name)
+		if _, rest, found := strings.Cut(name, "/"); found && rest != "" {
+			names = append(names, rest)
+		}
+	}
+	return names
+}
