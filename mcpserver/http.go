@@ -281,7 +281,7 @@ func (d *door) checkAddress(r *http.Request) error {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || !d.knownHost(u.Host, r) {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || !d.knownHost(u.Host, r) {
 			return fmt.Errorf("requests from the origin %q are not taken", origin)
 		}
 	}
