@@ -39,7 +39,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was []*row) {
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
-		t.watch(n, fd)
+		t.watch(n, fd, buf.Alone)
 	}
 	if e := t.earlier; e != nil && !n.listed {
 		f := e.folder(n)

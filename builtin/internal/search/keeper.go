@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toolhost/builtin/internal/search/walk"
+	"toolhost/builtin/internal/search/watch"
 )
 
 // keeper holds the trees of an engine. A tree is made in the background after
@@ -213,14 +214,21 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 	}
 	t.around()
 	defer loading()()
-	buffers := make([]walk.Buffer, workers)
-	walk.Parallel(ctx, workers, t.top, func(w int, n *node) []*node {
-		if !saved && g.pause(ctx) != nil || t.overfull() {
-			return nil
-		}
-		t.read(root, n, &buffers[w])
-		return n.below()
+	buffers := make([]*walk.Buffer, workers)
+	var alone sync.WaitGroup
+	alone.Go(func() { // so that all workers are goroutines that end
+		walk.Parallel(ctx, workers, t.top, func(w int, n *node) []*node {
+			if !saved && g.pause(ctx) != nil || t.overfull() {
+				return nil
+			}
+			if buffers[w] == nil {
+				buffers[w] = &walk.Buffer{Alone: watch.Alone()}
+			}
+			t.read(root, n, buffers[w])
+			return n.below()
+		})
 	})
+	alone.Wait()
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
 		t.dead.Store(true)

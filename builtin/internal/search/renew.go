@@ -288,17 +288,22 @@ func (t *keptTree) linksOf(root *walk.Root, n *node) {
 	}
 }
 
-// watch watches a directory that is open, if its file system tells of changes.
-func (t *keptTree) watch(n *node, fd int) {
-	t.shared.Lock()
-	defer t.shared.Unlock()
+// watch watches a directory that is open, if its file system tells of changes. A watch
+// that is removed meanwhile, for another path of the directory, is told of by an event.
+func (t *keptTree) watch(n *node, fd int, alone bool) {
 	w := int32(0)
-	budget := n.watch.Load() != 0 || len(t.watched) < t.engine.config.MaxWatches
-	if t.sees && n.local && budget {
-		if k, err := t.queue.Add(fd); err == nil {
+	if t.sees && n.local && t.reserve(n) {
+		add := t.queue.Add
+		if alone {
+			add = t.queue.AddAlone
+		}
+		if k, err := add(fd); err == nil {
 			w = k
 		}
 	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	delete(t.adding, n)
 	if w == n.watch.Load() {
 		return
 	}
@@ -315,6 +320,17 @@ func (t *keptTree) watch(n *node, fd int) {
 	}
 	n.watch.Store(w)
 	t.watched[w] = n
+}
+
+// reserve reports whether a directory may be watched.
+func (t *keptTree) reserve(n *node) bool {
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	if n.watch.Load() == 0 && len(t.watched)+len(t.adding) >= t.engine.config.MaxWatches {
+		return false
+	}
+	t.adding[n] = true
+	return true
 }
 
 // rule reads the ignore files of a directory; first says that nothing below it has been

@@ -50,6 +50,7 @@ type keptTree struct {
 	// They run only while mu is held.
 	shared  sync.Mutex
 	watched map[int32]*node
+	adding  map[*node]bool // a watch of them is about to be added
 	waiting map[*node]bool // listed, and something is known to have changed
 	blind   map[*node]bool // listed, and no event tells of changes
 	silent  map[*node]bool // see readRules
@@ -111,7 +112,7 @@ const separator = string(filepath.Separator)
 func newTree(e *Engine, path string) (*keptTree, error) {
 	t := &keptTree{
 		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, top: &node{}, stock: newStock(),
-		watched: map[int32]*node{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
+		watched: map[int32]*node{}, adding: map[*node]bool{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
 	}
 	var err error
 	if t.queue, err = watch.Open(); err != nil {

@@ -52,6 +52,8 @@ type Buffer struct {
 	// returns less than was asked for has reached the end of the file: not known
 	// here.
 	Local bool
+	// Alone says that the goroutine that lists may change its working directory.
+	Alone bool
 	// ID is of the listed directory: not known here.
 	ID ID
 	// Opened, unless nil, is called with the descriptor of the directory before

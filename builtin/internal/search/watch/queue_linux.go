@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -59,14 +60,37 @@ func (q *Queue) Close() error {
 // time for the same directory, whatever its path. It fails with ENOSPC when the
 // system allows no more.
 func (q *Queue) Add(dir int) (int32, error) {
+	return q.add("/proc/self/fd/" + strconv.Itoa(dir)) // so that no link on the way can be swapped in
+}
+
+func (q *Queue) add(path string) (int32, error) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
 		return 0, os.ErrClosed
 	}
-	// By its descriptor, so that no link on the way can be swapped in.
-	w, err := unix.InotifyAddWatch(q.fd, "/proc/self/fd/"+strconv.Itoa(dir), interest)
+	w, err := unix.InotifyAddWatch(q.fd, path, interest)
 	return int32(w), os.NewSyscallError("inotify_add_watch", err)
+}
+
+// Alone gives the calling goroutine a thread for the rest of its life, and that a working
+// directory of its own, for AddAlone. False: the system refuses that, and nothing has changed.
+func Alone() bool {
+	runtime.LockOSThread() // the thread ends with the goroutine: nobody else gets its directory
+	if unix.Unshare(unix.CLONE_FS) != nil {
+		runtime.UnlockOSThread()
+		return false
+	}
+	return true
+}
+
+// AddAlone is Add for a goroutine that is Alone, in half of the time: what the kernel makes
+// for the name of a descriptor takes longer than the watch.
+func (q *Queue) AddAlone(dir int) (int32, error) {
+	if unix.Fchdir(dir) != nil { // a directory may be read without being entered
+		return q.Add(dir)
+	}
+	return q.add(".")
 }
 
 // Remove ends a watch. Its events may still be in the queue; its number is not

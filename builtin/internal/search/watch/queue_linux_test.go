@@ -190,3 +190,52 @@ func BenchmarkDrainNothing(b *testing.B) {
 		}
 	}
 }
+
+// TestAlone: a watch that is added by a working directory is the one that is added by a
+// descriptor, and no other goroutine's working directory changes.
+func TestAlone(t *testing.T) {
+	q, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	before, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workers sync.WaitGroup
+	for range 4 {
+		dir := t.TempDir()
+		workers.Go(func() {
+			alone := Alone()
+			d, err := os.Open(dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer d.Close()
+			add := q.Add
+			if alone {
+				add = q.AddAlone
+			} else {
+				t.Log("the system refuses it")
+			}
+			w, err := add(int(d.Fd()))
+			again, errAgain := q.Add(int(d.Fd()))
+			if err != nil || errAgain != nil || w != again {
+				t.Errorf("%d, %v; by its descriptor %d, %v", w, err, again, errAgain)
+			}
+		})
+	}
+	workers.Wait()
+	for range 64 { // on whatever thread
+		workers.Go(func() {
+			var buf [unix.PathMax]byte
+			n, err := unix.Getcwd(buf[:])
+			if err != nil || string(buf[:n-1]) != before {
+				t.Errorf("%q, %v; want %q", buf[:n], err, before)
+			}
+		})
+	}
+	workers.Wait()
+}
