@@ -19,8 +19,8 @@ const (
 	// patience is how long work in the background waits for queries to end, and
 	// workSlice how long it goes on then: so that a host that is never idle gets its
 	// index too, and the first query of a large tree is not the one that pays.
-	patience  = 400 * time.Millisecond
-	workSlice = 40 * time.Millisecond
+	patience  = time.Second
+	workSlice = 100 * time.Millisecond
 )
 
 func (g *gate) enter() {
