@@ -26,6 +26,7 @@ type session struct {
 	admin     []*directory // that managed files lie in
 	files     map[string]*file
 	dirs      map[string]*directory // that sources lie in
+	absent    []string              // the topmost of those that were absent in the last reading
 	order     []*file               // highest precedence first
 	asked     int                   // how many of them are listed; the others have vanished
 	trust     *trustStore
@@ -118,8 +119,8 @@ func (s *session) unchanged() bool {
 	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
 		return false // drop-ins must be listed
 	}
-	for _, d := range s.dirs {
-		if d.absent && !absent(exists(d.path)) {
+	for _, path := range s.absent {
+		if !absent(exists(path)) {
 			return false
 		}
 	}
@@ -143,6 +144,18 @@ func (s *session) unchanged() bool {
 	return s.store.proves(seen)
 }
 
+// topmostAbsent are the directories that are absent, but for those in one of them.
+func (s *session) topmostAbsent() []string {
+	var all []string
+	for path, d := range s.dirs {
+		above := s.dirs[filepath.Dir(path)]
+		if d.absent && (above == nil || !above.absent) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
 // settled reports whether the sources were put in order, and none has vanished from it.
 func (s *session) settled() bool { return s.order != nil && len(s.order) == s.asked }
 
@@ -152,7 +165,7 @@ func (s *session) read() *Settings {
 	now := s.now()
 	s.reading++
 	s.due, s.hit = time.Time{}, false
-	defer func() { s.short = s.hit }()
+	defer func() { s.short, s.absent = s.hit, s.topmostAbsent() }()
 	changed := s.arrange() || !s.begun
 	for _, f := range s.order {
 		changed = s.look(f, now) || changed

@@ -45,7 +45,17 @@ func (b Blob) Hash() (sum [sha256.Size]byte, ok bool) {
 // IsZero reports whether b stands for no file.
 func (b Blob) IsZero() bool { return b == Blob{} }
 
-func (b Blob) valid() bool { return b.IsZero() || b.Size >= 0 && sumNames.MatchString(b.Sum) }
+func (b Blob) valid() bool { return b.IsZero() || b.Size >= 0 && isSum(b.Sum) }
+
+// isSum reports whether a text is a SHA-256 in lower-case hexadecimal.
+func isSum(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == hex.EncodedLen(sha256.Size)
+}
 
 // String returns the beginning of the hash and the size.
 func (b Blob) String() string {

@@ -2,11 +2,13 @@ package history
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"regexp"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -16,8 +18,7 @@ const maxLine = 1 << 20
 
 var (
 	idNames   = regexp.MustCompile(`^[a-z2-7]{12}$`) // what shortID returns
-	sumNames  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	checksums = crc32.MakeTable(crc32.Castagnoli) // computed by one instruction where there is one
+	checksums = crc32.MakeTable(crc32.Castagnoli)    // computed by one instruction where there is one
 )
 
 var errLine = errors.New("damaged line")
@@ -62,7 +63,7 @@ func (r record) encode() ([]byte, error) {
 }
 
 func (l line) encode() ([]byte, error) {
-	body, err := json.Marshal(l)
+	body, err := l.appendTo(make([]byte, 0, usualLine))
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +72,67 @@ func (l line) encode() ([]byte, error) {
 		return nil, fmt.Errorf("the record has %d bytes, more than %d", len(out), maxLine)
 	}
 	return out, nil
+}
+
+// usualLine is room for most lines, in bytes.
+const usualLine = 1 << 10
+
+// appendTo appends the line as encoding/json encodes it, which takes several times as long.
+func (l line) appendTo(b []byte) ([]byte, error) {
+	b = appendString(append(b, `{"id":`...), l.ID)
+	b = appendString(append(b, `,"state":`...), string(l.State))
+	if !l.Time.IsZero() {
+		b = append(l.Time.AppendFormat(append(b, `,"time":"`...), time.RFC3339Nano), '"')
+	}
+	for _, f := range [...]struct{ name, text string }{
+		{"owner", l.Owner}, {"principal", l.Principal}, {"scope", l.Scope}, {"tool", l.Tool}, {"path", l.Path},
+	} {
+		if f.text != "" {
+			b = appendString(append(append(append(b, `,"`...), f.name...), `":`...), f.text)
+		}
+	}
+	if len(l.RawPath) > 0 {
+		b = append(base64.StdEncoding.AppendEncode(append(b, `,"raw_path":"`...), l.RawPath), '"')
+	}
+	b = appendBlob(b, "before", l.Before)
+	b = appendBlob(b, "after", l.After)
+	b = appendPlace(b, "before_at", l.BeforeAt)
+	b = appendPlace(b, "after_at", l.AfterAt)
+	if len(l.UndoOf) > 0 {
+		undo, err := json.Marshal(l.UndoOf)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"undo_of":`...), undo...)
+	}
+	return append(b, '}'), nil
+}
+
+// appendString appends a text as a string of JSON.
+func appendString(b []byte, text string) []byte {
+	for _, c := range []byte(text) {
+		if c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(text) // a string can be encoded
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
+}
+
+func appendBlob(b []byte, name string, of Blob) []byte {
+	if of.IsZero() {
+		return b
+	}
+	b = appendString(append(append(append(b, `,"`...), name...), `":{"sum":`...), of.Sum)
+	return append(strconv.AppendInt(append(b, `,"size":`...), of.Size, 10), '}')
+}
+
+func appendPlace(b []byte, name string, of place) []byte {
+	if of.isZero() {
+		return b
+	}
+	b = appendString(append(append(append(b, `,"`...), name...), `":{"pack":`...), of.Pack)
+	return append(strconv.AppendInt(append(b, `,"offset":`...), of.Offset, 10), '}')
 }
 
 func withChecksum(body []byte) []byte {
