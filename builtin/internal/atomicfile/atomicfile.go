@@ -82,7 +82,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		}
 		return r.create()
 	}
-	defer closeLater(r.current)
+	defer closeLater(r.current, r.size)
 	if o.MustNotExist {
 		return Outcome{}, r.failed("create", fs.ErrExist)
 	}
@@ -99,26 +99,6 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 // file, cannot be watched, and is not changed by the mode.
 func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_RDONLY|openFlags, 0) }
 
-// maxClosing bounds how many files are closed while their caller goes on.
-const maxClosing = 4
-
-var closing = make(chan struct{}, maxClosing)
-
-// closeLater closes a file that was only read. For one that has been replaced
-// this is when the file system frees its blocks, and waits for the disk, which
-// may be told of it (discard).
-func closeLater(f *os.File) {
-	select {
-	case closing <- struct{}{}:
-		go func() {
-			f.Close()
-			<-closing
-		}()
-	default:
-		f.Close()
-	}
-}
-
 // A replacement is one call of Replace under way.
 type replacement struct {
 	dir     *os.Root
@@ -126,6 +106,7 @@ type replacement struct {
 	base    string
 	content [][]byte
 	current *os.File // the file to replace, nil if there is none
+	size    int64    // of current, in bytes
 	attrs   attrs    // of current
 	Options
 }
@@ -155,7 +136,7 @@ func (r *replacement) openCurrent() error {
 		f.Close()
 		return err
 	}
-	r.current = f
+	r.current, r.size = f, opened.Size()
 	return nil
 }
 
@@ -392,6 +373,15 @@ func (r *replacement) newTemp() *temp {
 // write creates the file. O_EXCL refuses whatever might be there in spite of
 // its name. If it cannot be created t.file stays nil.
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
+	closed := closedSoFar()
+	err := t.tryWrite(content, mode)
+	if isAny(err, syscall.ENOSPC, syscall.EDQUOT) && roomSince(closed) && t.remove() == nil {
+		err = t.tryWrite(content, mode) // the room of what was replaced just now is free
+	}
+	return err
+}
+
+func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
 	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // somebody else's now; it is not used again
@@ -420,20 +410,29 @@ func (t *temp) close(sync bool) error {
 	return err
 }
 
-// discard removes what is left of the temporary file and its record. If the
-// file cannot be removed the record stays, for Recover. It may be called
-// more than once.
-func (t *temp) discard() {
+// remove takes away the file, if there is one.
+func (t *temp) remove() error {
 	if t.file != nil {
 		t.file.Close()
 		t.file = nil
 	}
-	if !t.gone {
-		if err := t.dir.Remove(t.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.intent.abandon()
-			return
-		}
-		t.gone = true
+	if t.gone {
+		return nil
+	}
+	if err := t.dir.Remove(t.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t.gone = true
+	return nil
+}
+
+// discard removes what is left of the temporary file and its record. If the
+// file cannot be removed the record stays, for Recover. It may be called
+// more than once.
+func (t *temp) discard() {
+	if err := t.remove(); err != nil {
+		t.intent.abandon()
+		return
 	}
 	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {
 		t.intent.done()

@@ -181,6 +181,24 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestRoomOfTheReplaced writes a file again and again that fits only into the room of the one that was replaced just before, which is
+// still open.
+func TestRoomOfTheReplaced(t *testing.T) {
+	path, journal := t.TempDir(), t.TempDir()
+	mount(t, "tmpfs", path, "tmpfs", 0, "size=1m")
+	dir := open(t, path)
+	for n := range 40 {
+		want := strings.Repeat(string(rune('a'+n%26)), 400_000)
+		if _, err := Replace(dir, "f", Options{JournalDir: journal}, []byte(want[:200_000]), []byte(want[200_000:])); err != nil {
+			t.Fatalf("write %d: %v", n, err)
+		}
+		if content(t, filepath.Join(path, "f")) != want {
+			t.Fatalf("write %d is not there", n)
+		}
+	}
+	tidy(t, path, journal, "f")
+}
+
 func TestJournalFull(t *testing.T) {
 	path, journal := t.TempDir(), t.TempDir()
 	mount(t, "tmpfs", journal, "tmpfs", 0, "size=64k")
