@@ -2,7 +2,6 @@ package guard
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,25 +55,26 @@ func bare(dir string) bool {
 }
 
 func gitDirIsPlain(git string) bool {
-	// git runs this hook when it refreshes the index, which `git status` does.
-	if _, err := os.Lstat(filepath.Join(git, "hooks", "post-index-change")); err == nil {
-		return false
+	return gitRunsNothing(git, "") && submodulesArePlain(git, filepath.Dir(git), 0)
+}
+
+// gitRunsNothing reports whether no program is named by what is in a directory of git,
+// but for a word of the configuration that is expected there.
+func gitRunsNothing(git, expected string) bool {
+	// git runs the hook when it refreshes the index, which `git status` does, and with a
+	// commondir reads the configuration of another directory.
+	for _, name := range []string{"hooks/post-index-change", "commondir"} {
+		if _, err := os.Lstat(filepath.Join(git, name)); err == nil {
+			return false
+		}
 	}
-	f, err := openFile(filepath.Join(git, "config"), os.O_RDONLY)
+	raw, err := readSmall(filepath.Join(git, "config"), maxGitConfig)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxGitConfig {
-		return false
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxGitConfig))
-	if err != nil {
-		return false
-	}
 	text := strings.ToLower(string(raw))
 	for _, word := range gitRuns {
-		if strings.Contains(text, word) {
+		if word != expected && strings.Contains(text, word) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,6 +33,7 @@ func TestGitOnlyLooks(t *testing.T) {
 		{"hook", ".git/hooks/post-index-change", "", false},
 		{"other hooks do not run", ".git/hooks/pre-commit", "", true},
 		{"pointer to another directory", ".git", "gitdir: /x\n", false},
+		{"configuration of another directory", ".git/commondir", "../x\n", false},
 		{"too long to be one", ".git/config", strings.Repeat("#", maxGitConfig+1), false},
 	}
 	for _, tt := range tests {
@@ -75,5 +77,46 @@ func TestGitOnlyLooks(t *testing.T) {
 	}
 	if gitOnlyLooks(dir) {
 		t.Error("a directory that is itself a repository counts as harmless")
+	}
+}
+
+// TestSubmodulesOnlyLook runs git status in repositories with submodules whose
+// configuration runs a program, and holds that it ran only where the guard expects it.
+func TestSubmodulesOnlyLook(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	for _, version := range []string{"2", "3", "4"} {
+		for _, format := range []string{"sha1", "sha256"} {
+			for _, hostile := range []bool{false, true} {
+				dir := t.TempDir()
+				git := func(in string, args ...string) {
+					t.Helper()
+					cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "index.version=" + version}, args...)...)
+					cmd.Dir, cmd.Env = filepath.Join(dir, in), append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+					if out, err := cmd.CombinedOutput(); err != nil {
+						t.Fatalf("git %v: %v\n%s", args, err, out)
+					}
+				}
+				git("", "init", "-q", "--object-format="+format)
+				git("", "init", "-q", "--object-format="+format, "deep/sub")
+				git("deep/sub", "commit", "-q", "--allow-empty", "-m", "x")
+				git("", "add", "deep/sub")
+				if version == "3" {
+					if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o644); err != nil {
+						t.Fatal(err)
+					}
+					git("", "add", "-N", "new") // which takes the longer flags
+				}
+				if hostile {
+					git("deep/sub", "config", "core.fsmonitor", "touch "+filepath.Join(dir, "ran")+"; false")
+				}
+				git("", "status")
+				_, err := os.Lstat(filepath.Join(dir, "ran"))
+				if ran, looks := err == nil, gitOnlyLooks(dir); ran != hostile || looks && ran || !looks && !hostile && version != "4" {
+					t.Errorf("version %s, %s: hostile %v, ran %v, only looks %v", version, format, hostile, ran, looks)
+				}
+			}
+		}
 	}
 }
