@@ -346,17 +346,31 @@ func processStat(pid int) (state string, parent int, err error) {
 // run.
 func hasMarker(pid int, marker string) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
-	if link, err := os.Readlink(dir + "/ns/uts"); err == nil {
+	link, err := os.Readlink(dir + "/ns/uts")
+	if err == nil {
 		return link == marker
+	}
+	if errors.Is(err, unix.EACCES) {
+		return mayHaveMarker(pid, marker)
 	}
 	threads, err := os.ReadDir(dir + "/task")
 	if err != nil {
 		return false
 	}
 	for _, t := range threads {
-		if link, err := os.Readlink(dir + "/task/" + t.Name() + "/ns/uts"); err == nil && link == marker {
+		link, err := os.Readlink(dir + "/task/" + t.Name() + "/ns/uts")
+		if err == nil && link == marker || errors.Is(err, unix.EACCES) && mayHaveMarker(pid, marker) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayHaveMarker is hasMarker for a process whose namespace is kept from us: it
+// executes a program that its user may not read and that belongs to a user or group
+// outside of our user namespace. It is taken for one of its parent's command; if that
+// has ended, of any: no command ends with something left that may be its own.
+func mayHaveMarker(pid int, marker string) bool {
+	_, parent, err := processStat(pid)
+	return err == nil && (parent <= 1 || hasMarker(parent, marker))
 }

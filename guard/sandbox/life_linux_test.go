@@ -90,22 +90,29 @@ func start1(t testing.TB, p Policy) *Sandbox {
 	return s
 }
 
+// hide puts a program where process 1 cannot tell whose process executes it, if f.shareDirectory
+// could.
+const hide = `T=$TMPDIR; [ -d "$WS/theirs" ] && T=$WS/theirs; T=$T/$D; mkdir "$T"; cp /bin/sleep "$T"; chmod 111 "$T/sleep"; `
+
 func TestKillEndsTheTree(t *testing.T) {
 	f := newFixture(t)
+	f.shareDirectory(t)
 	for backend, s := range available(t, f) {
 		if !s.Report().Enforces.Processes {
 			continue
 		}
 		for name, script := range map[string]string{
-			"background":   `sleep $D & sleep $D &`,
-			"session":      `setsid sleep $D & `,
-			"nohup":        `nohup sleep $D > /dev/null & disown`,
-			"double fork":  `$ATTACK detach $D`,
-			"deaf":         `bash -c 'trap "" TERM HUP INT; sleep $D; sleep $D' &`,
-			"stopped":      `bash -c 'kill -STOP $$; sleep $D' & sleep $D &`,
-			"own children": `bash -c 'bash -c "sleep $D & sleep $D" & sleep $D' &`,
-			"still there":  `$ATTACK detach $D; exec sleep $D`,
-			"leaderless":   `$ATTACK leaderless > "$TMPDIR/l" & while [ ! -s "$TMPDIR/l" ]; do :; done; setsid sleep $D &`,
+			"background":    `sleep $D & sleep $D &`,
+			"session":       `setsid sleep $D & `,
+			"nohup":         `nohup sleep $D > /dev/null & disown`,
+			"double fork":   `$ATTACK detach $D`,
+			"deaf":          `bash -c 'trap "" TERM HUP INT; sleep $D; sleep $D' &`,
+			"stopped":       `bash -c 'kill -STOP $$; sleep $D' & sleep $D &`,
+			"own children":  `bash -c 'bash -c "sleep $D & sleep $D" & sleep $D' &`,
+			"still there":   `$ATTACK detach $D; exec sleep $D`,
+			"unreadable":    hide + `setsid "$T/sleep" $D & sleep $D & wait`,
+			"hidden orphan": hide + `(setsid "$T/sleep" $D &)`,
+			"leaderless":    `$ATTACK leaderless > "$TMPDIR/l" & while [ ! -s "$TMPDIR/l" ]; do :; done; setsid sleep $D &`,
 		} {
 			t.Run(string(backend)+"/"+name, func(t *testing.T) {
 				d := duration()
