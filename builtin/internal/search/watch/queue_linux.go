@@ -74,10 +74,11 @@ func (q *Queue) add(path string) (int32, error) {
 }
 
 // Alone gives the calling goroutine a thread for the rest of its life, and that a working
-// directory of its own, for AddAlone. False: the system refuses that, and nothing has changed.
+// directory of its own, for AddAlone. False: that cannot be, and nothing has changed.
 func Alone() bool {
 	runtime.LockOSThread() // the thread ends with the goroutine: nobody else gets its directory
-	if unix.Unshare(unix.CLONE_FS) != nil {
+	// The first thread never ends, and its directory is the one that /proc shows of the process.
+	if unix.Gettid() == unix.Getpid() || unix.Unshare(unix.CLONE_FS) != nil {
 		runtime.UnlockOSThread()
 		return false
 	}
