@@ -209,6 +209,7 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.ParamExp:
 		w.param(n)
 		w.operands(n)
+		w.replaced(n)
 	case *syntax.BinaryTest:
 		w.binaryTest(n)
 	case *syntax.UnaryTest:

@@ -42,11 +42,7 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 
 // defaults notes what an expansion puts in place of a variable: ${x:-value}.
 func (w *walker) defaults(p *syntax.ParamExp) {
-	if p.Param == nil || p.Exp == nil || p.Exp.Word == nil {
-		return
-	}
-	switch p.Exp.Op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+	if givesDefault(p) {
 		w.mayHold(p.Param.Value, w.readings(p.Exp.Word))
 	}
 }

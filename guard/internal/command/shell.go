@@ -177,6 +177,12 @@ func (w *walker) builtin(c Simple) {
 		w.undecided(true, sourcesFile)
 	case "set", "shopt":
 		w.shellOption(c)
+		for _, word := range operands { // $1 may stand without quotes
+			if word.Static && strings.ContainsAny(word.Text, "*?[") {
+				word.Static, word.Glob = false, true
+				w.out.Globs = append(w.out.Globs, word)
+			}
+		}
 	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc":
 		if len(operands) > 0 && !(len(operands) == 1 && oneOf(operands[0].Text, "-p -r -a")) {
 			w.undecided(true, c.Name+" can change what a name runs")

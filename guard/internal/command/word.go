@@ -50,6 +50,28 @@ func (w *walker) globs(args ...*syntax.Word) {
 	}
 }
 
+// replaced notes what an expansion puts in place of a variable, or of a part of it.
+func (w *walker) replaced(p *syntax.ParamExp) {
+	switch {
+	case givesDefault(p):
+		w.globs(p.Exp.Word)
+	case p.Repl != nil:
+		w.globs(p.Repl.With)
+	}
+}
+
+// givesDefault reports whether an expansion may be the word in it: ${x:-word}.
+func givesDefault(p *syntax.ParamExp) bool {
+	if p.Param == nil || p.Exp == nil || p.Exp.Word == nil {
+		return false
+	}
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return true
+	}
+	return false
+}
+
 // openBraces counts what may start a brace expression in a word.
 func openBraces(arg *syntax.Word) int {
 	n := 0
