@@ -63,7 +63,14 @@ func (l *line) readableName(w command.Word, name string, dir Path) bool {
 // inReadable reports whether the line stays in directories that Read may look
 // into: many commands read the one they are in without naming it.
 func (l *line) inReadable() bool {
-	return !l.lost && l.readableGlobs() && !slices.ContainsFunc(l.dirs, func(dir Path) bool { return !l.readable(dir) })
+	if l.lost || !l.readableGlobs() {
+		return false
+	}
+	outside := func(dir Path) bool { return !l.readable(dir) }
+	if len(l.analysis.Commands) == 0 {
+		return !slices.ContainsFunc(l.dirs, outside)
+	}
+	return !slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool { return slices.ContainsFunc(l.standsIn(s.Places), outside) })
 }
 
 func (l *line) readableWord(w command.Word, dirs []Path) bool {
