@@ -73,6 +73,32 @@ func TestKnownGapOpenDescriptor(t *testing.T) {
 	}
 }
 
+// Commands of one sandbox reach each other: one can write into what another says, and
+// end it.
+func TestKnownGapNeighbours(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/sleep", "1000"}, Files: []*os.File{nil, w, w}})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `for p in /proc/[0-9]*; do [ "$(tr '\0' ' ' < $p/cmdline)" = "/bin/sleep 1000 " ] && echo forged > $p/fd/1 && kill ${p#/proc/}; done`)
+	if st, err := p.Wait(); err != nil || st.Signal != "SIGTERM" {
+		t.Skipf("no gap here, or not any more: %+v, %v", st, err)
+	}
+	buf := make([]byte, 100)
+	if n, _ := r.Read(buf); string(buf[:n]) != "forged\n" {
+		t.Errorf("no gap any more: %q", buf[:n])
+	}
+}
+
 // Places inside each other: the deeper one decides, and denied always wins.
 func TestNesting(t *testing.T) {
 	f := newFixture(t)
