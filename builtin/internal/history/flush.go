@@ -105,7 +105,8 @@ func (s *Store) wrote(j *journal) {
 	var idle *journal
 	if !slices.Contains(s.writing, j) {
 		if s.writing = append(s.writing, j); len(s.writing) > maxWriting {
-			idle, s.writing = s.writing[0], slices.Delete(s.writing, 0, 1)
+			idle = s.writing[0]
+			s.writing = slices.Delete(s.writing, 0, 1)
 		}
 	}
 	s.mu.Unlock()

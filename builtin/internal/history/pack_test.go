@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,9 +124,12 @@ func TestPacksOfManyPrincipals(t *testing.T) {
 	}
 	running.Wait()
 	opened := 0
-	for _, j := range s.journals {
-		if j.packs.file != nil {
-			opened++
+	for name, j := range s.journals {
+		if j.packs.file == nil {
+			continue
+		}
+		if opened++; !slices.Contains(s.writing, j) {
+			t.Errorf("the pack of %s is open, and nobody will close it", name)
 		}
 	}
 	if opened > maxWriting {
