@@ -188,8 +188,10 @@ func (l *line) leaving(t target) (Part, bool) {
 // one for git the worktrees beside the repository.
 func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 	k := l.k
-	r := k.allow.commands.allows(s)
-	if r == nil || s.Name == "git" || k.mode == settings.ModeBypass || l.held() || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil || !strings.HasSuffix(r.spec, "*") {
+	if l.held() || s.Name == "git" || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
+		return l.leaving
+	}
+	if r := k.allow.commands.allows(s); r == nil || !strings.HasSuffix(r.spec, "*") {
 		return l.leaving
 	}
 	return func(t target) (Part, bool) {

@@ -56,14 +56,17 @@ func submoduleIsPlain(work string, depth int) bool {
 // gitLinks returns the names of the submodules in the index of a repository. It may
 // return names that are none: entries are looked for by their mode, wherever they are.
 func gitLinks(git string) (names []string, ok bool) {
-	files, _ := filepath.Glob(filepath.Join(quoteGlob(git), "sharedindex.*"))
-	for _, file := range append(files, filepath.Join(git, "index")) {
-		raw, err := readSmall(file, maxGitIndex)
+	for files := []string{filepath.Join(git, "index")}; len(files) > 0; files = files[1:] {
+		raw, err := readSmall(files[0], maxGitIndex)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, false
+		}
+		if bytes.Contains(raw, []byte("link")) && filepath.Base(files[0]) == "index" { // the extension of one that is split
+			shared, _ := filepath.Glob(filepath.Join(quoteGlob(git), "sharedindex.*"))
+			files = append(files, shared...)
 		}
 		for rest := raw; ; {
 			_, after, found := bytes.Cut(rest, []byte{0, 0, 0o340, 0}) // 160000

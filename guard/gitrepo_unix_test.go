@@ -108,6 +108,9 @@ func TestSubmodulesOnlyLook(t *testing.T) {
 					}
 					git("", "add", "-N", "new") // which takes the longer flags
 				}
+				if version == "2" {
+					git("", "update-index", "--split-index")
+				}
 				if hostile {
 					git("deep/sub", "config", "core.fsmonitor", "touch "+filepath.Join(dir, "ran")+"; false")
 				}
