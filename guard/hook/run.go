@@ -51,6 +51,9 @@ func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte
 	if h.err != nil {
 		return answer{}, h.err
 	}
+	if ctx.Err() != nil { // a quick one could end before it is ended
+		return answer{}, errors.New("it was not started because the call was cancelled")
+	}
 	timeout := h.Timeout
 	if timeout <= 0 {
 		timeout = settings.DefaultHookTimeout
