@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/history"
 )
 
@@ -53,7 +54,8 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 }
 
 func openHistoryOf(stateDir string) (*history.Store, error) {
-	return history.Open(history.Config{Dir: filepath.Join(stateDir, "history"), Log: slog.New(slog.DiscardHandler)})
+	return history.Open(history.Config{Dir: filepath.Join(stateDir, "history"), Log: slog.New(slog.DiscardHandler),
+		Torn: func(path string) bool { return atomicfile.Torn(filepath.Join(stateDir, journalName), path) }})
 }
 
 func distinct(paths []string) []string {

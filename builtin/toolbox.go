@@ -73,7 +73,7 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 		cells:    cells{log: cfg.Log, open: map[string]*cell{}},
 	}
 	if cfg.StateDir != "" {
-		box.journal = filepath.Join(cfg.StateDir, "journal")
+		box.journal = filepath.Join(cfg.StateDir, journalName)
 		if err := os.MkdirAll(box.journal, 0o700); err != nil {
 			box.journal = ""
 		} else {
@@ -95,10 +95,13 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	return box, nil
 }
 
+// journalName is where in the state directory content is saved while a file is written in place.
+const journalName = "journal"
+
 // openHistory opens the journal of changes. Without a directory, or with one that cannot be used, nothing is
 // journalled, and each change says so.
 func (b *Toolbox) openHistory(state string) (err error) {
-	cfg := history.Config{Log: b.log}
+	cfg := history.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
 	if state != "" {
 		cfg.Dir = filepath.Join(state, "history")
 	}

@@ -182,30 +182,10 @@ func (e *entry) read() (h header, old, new []byte, err error) {
 	if err != nil {
 		return h, nil, nil, err
 	}
-	rest, ok := bytes.CutPrefix(raw, []byte(magic))
-	if !ok {
-		if bytes.HasPrefix([]byte(magic), raw) {
-			return h, nil, nil, errIncomplete
-		}
-		return h, nil, nil, errors.New("not an entry of this journal")
+	h, content, err := parseHeader(raw)
+	if err != nil || !h.InPlace {
+		return h, nil, nil, err
 	}
-	if len(rest) < 4 {
-		return h, nil, nil, errIncomplete
-	}
-	n := int(binary.BigEndian.Uint32(rest))
-	if rest = rest[4:]; n > maxHeaderLen {
-		return h, nil, nil, errors.New("damaged entry")
-	}
-	if len(rest) < n {
-		return h, nil, nil, errIncomplete
-	}
-	if err := json.Unmarshal(rest[:n], &h); err != nil {
-		return h, nil, nil, fmt.Errorf("damaged entry: %w", err)
-	}
-	if !h.InPlace {
-		return h, nil, nil, nil
-	}
-	content := rest[n:]
 	if h.OldSize < 0 || h.NewSize < 0 || int64(len(content)) < h.OldSize+h.NewSize {
 		return h, nil, nil, errIncomplete
 	}
@@ -214,4 +194,29 @@ func (e *entry) read() (h header, old, new []byte, err error) {
 		return h, nil, nil, errors.New("damaged entry: wrong checksum")
 	}
 	return h, old, new, nil
+}
+
+// parseHeader reads the beginning of an entry and returns what is behind it.
+func parseHeader(raw []byte) (h header, content []byte, err error) {
+	rest, ok := bytes.CutPrefix(raw, []byte(magic))
+	if !ok {
+		if bytes.HasPrefix([]byte(magic), raw) {
+			return h, nil, errIncomplete
+		}
+		return h, nil, errors.New("not an entry of this journal")
+	}
+	if len(rest) < 4 {
+		return h, nil, errIncomplete
+	}
+	n := int(binary.BigEndian.Uint32(rest))
+	if rest = rest[4:]; n > maxHeaderLen {
+		return h, nil, errors.New("damaged entry")
+	}
+	if len(rest) < n {
+		return h, nil, errIncomplete
+	}
+	if err := json.Unmarshal(rest[:n], &h); err != nil {
+		return h, nil, fmt.Errorf("damaged entry: %w", err)
+	}
+	return h, rest[n:], nil
 }

@@ -43,9 +43,15 @@ func TestRecoverInPlace(t *testing.T) {
 			file := filepath.Join(path, "f")
 			put(t, file, tt.now, 0o600)
 			orphan(t, journal, path, old, new)
+			if !Torn(journal, file) || Torn(journal, file+"x") {
+				t.Error("it is not told which file may be torn")
+			}
 			report, err := Recover(context.Background(), journal)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if Torn(journal, file) {
+				t.Error("it is said to be torn after it was dealt with")
 			}
 			if got := content(t, file); got != tt.want {
 				t.Errorf("content %q, want %q", got, tt.want)

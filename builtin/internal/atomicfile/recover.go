@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,27 @@ func Recover(ctx context.Context, journalDir string) (Report, error) {
 		}
 	}
 	return report, errors.Join(errs...)
+}
+
+// Torn reports whether a file may be torn: it was being written in place, and neither
+// its writer nor [Recover] has come to the end of that. Recover leaves an entry whose
+// writer seems to live: a process that one started just before it was killed holds its
+// locks for a moment longer.
+func Torn(journalDir, path string) bool {
+	list, _ := os.ReadDir(journalDir) // what is not there, or not ours, tells of no file
+	return slices.ContainsFunc(list, func(item fs.DirEntry) bool {
+		if !strings.HasSuffix(item.Name(), entrySuffix) {
+			return false
+		}
+		f, err := os.OpenFile(filepath.Join(journalDir, item.Name()), os.O_RDONLY|openFlags, 0)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		raw, _ := io.ReadAll(io.LimitReader(f, int64(len(magic)+4+maxHeaderLen)))
+		h, _, err := parseHeader(raw)
+		return err == nil && h.InPlace && filepath.Join(h.Dir, h.Base) == path
+	})
 }
 
 // recoverEntry deals with one entry and removes it.

@@ -72,6 +72,9 @@ type Config struct {
 	MaxFile int64
 	// Sync makes what is journalled survive a power loss, for some milliseconds a change.
 	Sync bool
+	// Torn reports whether a file may hold parts of two contents, because who wrote it in place has died and that has not been dealt
+	// with: how its last change ended is then told the next time. Nil: none does.
+	Torn func(path string) bool
 	// Log receives what was settled after a crash and what was found damaged; nothing is logged if nil.
 	Log *slog.Logger
 }
@@ -114,6 +117,7 @@ type Store struct {
 	mu       sync.Mutex
 	journals map[string]*journal // by name of the directory
 	writing  []*journal          // those whose packs are open, the oldest first
+	unended  map[string]bool     // dead owners of changes of which it could not be told how they ended
 	open     int                 // entries that have not ended
 	closed   bool
 

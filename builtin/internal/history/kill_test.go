@@ -308,6 +308,29 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestSettleTorn holds that nothing is said of a file that is not whole yet, and that the start after that says it.
+func TestSettleTorn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "history")
+	path := filepath.Join(t.TempDir(), "f")
+	killed := open(t, Config{Dir: dir})
+	put(t, path, "old")
+	begin(t, killed, Change{Path: path}, "new")
+	put(t, path, "nld")
+	die(t, killed)
+	torn := true
+	for _, want := range []State{Pending, Failed} {
+		s := open(t, Config{Dir: dir, Torn: func(name string) bool { return torn && name == path }})
+		if got := list(t, s, Filter{})[0].State; got != want {
+			t.Errorf("torn %v: %s, want %s", torn, got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		torn = false
+		put(t, path, "old") // it was made whole
+	}
+}
+
 func TestTheLivingAreLeftAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	path := filepath.Join(t.TempDir(), "f")

@@ -121,8 +121,12 @@ func (s *Store) mend() {
 		if err := s.tidyAll(); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for _, name := range dead {
-			err = errors.Join(err, os.Remove(s.ownerPath(name)))
+			if !s.unended[name] {
+				err = errors.Join(err, os.Remove(s.ownerPath(name)))
+			}
 		}
 		return err
 	})

@@ -154,8 +154,9 @@ func (s *Store) settlePending(records []record) bool {
 		r := &records[i]
 		if r.State == Pending && !s.alive(r.owner) {
 			found, known := next[r.Path]
-			if state, err := outcome(r.Change, found, known); err != nil {
+			if state, err := s.outcome(r.Change, found, known); err != nil {
 				s.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
+				s.keepsOpen(r.owner)
 			} else {
 				r.State, settled = state, true
 				s.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
@@ -166,9 +167,24 @@ func (s *Store) settlePending(records []record) bool {
 	return settled
 }
 
+// keepsOpen notes that something of a dead owner is left for the next start.
+func (s *Store) keepsOpen(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unended == nil {
+		s.unended = make(map[string]bool)
+	}
+	s.unended[owner] = true
+}
+
+var errTorn = errors.New("it was written in place and may be torn; the next start makes it whole")
+
 // outcome tells how a change ended by what was found after it, or by what the file holds now.
-func outcome(c Change, found Blob, known bool) (State, error) {
+func (s *Store) outcome(c Change, found Blob, known bool) (State, error) {
 	if !known {
+		if s.cfg.Torn != nil && s.cfg.Torn(c.Path) { // asked before the look: it may be made whole meanwhile
+			return "", errTorn
+		}
 		var err error
 		if found, err = Look(c.Path); errors.Is(err, errOther) {
 			return Unclear, nil
