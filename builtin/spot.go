@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"toolhost/builtin/internal/shell"
-	"toolhost/guard/sandbox"
+	"toolhost/guard/sandbox/gitconfig"
 )
 
 // A spot is where a command runs: in a cell, or on the host.
@@ -55,9 +55,9 @@ func onHost(env *Env, excuse string) (spot, error) {
 // settler notes what a command must not leave behind, and returns what takes it away again and says so: a
 // protected path that did not exist before, and git settings that execute something.
 func settler(c *cell, roots []string) func() []string {
-	var git []*sandbox.GitConfigGuard
+	var git []*gitconfig.Guard
 	for _, root := range roots {
-		if g, err := sandbox.NewGitConfigGuard(root); err == nil { // where we cannot look, a command without our rights cannot write
+		if g, err := gitconfig.NewGuard(root); err == nil { // where we cannot look, a command without our rights cannot write
 			git = append(git, g)
 		}
 	}
@@ -84,7 +84,7 @@ func settler(c *cell, roots []string) func() []string {
 }
 
 // removal says what was done about a git setting.
-func removal(r sandbox.RemovedSetting) string {
+func removal(r gitconfig.Removed) string {
 	why := strings.TrimSuffix(r.Why, ".")
 	if r.Key == "" {
 		return fmt.Sprintf("The file %s was put back as it was before the command: %s.", r.File, why)

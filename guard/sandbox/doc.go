@@ -54,7 +54,7 @@
 //   - An allowed host is a way out for data.
 //   - What a command writes into the writable paths may be executed later by
 //     somebody outside: a build script, an edited package.json, the settings of
-//     a git repository that lies deeper than the root ([GitConfigGuard]).
+//     a git repository that lies deeper than the root ([toolhost/guard/sandbox/gitconfig]).
 //   - Commands of one sandbox can see, signal and trace each other, the shells that
 //     wait for the next command included.
 //   - Disk space and memory are not limited, nor is what the kernel counts for the

@@ -188,3 +188,14 @@ func (f *fixture) snapshot(t testing.TB) map[string]string {
 	}
 	return got
 }
+
+// write puts a file there, and the directories above it.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"toolhost/guard/sandbox/gitconfig"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -84,7 +86,7 @@ func TestGuardsMendRights(t *testing.T) {
 	p := f.policy()
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json")
 	s := start1(t, p)
-	g, err := NewGitConfigGuard(f.ws)
+	g, err := gitconfig.NewGuard(f.ws)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"toolhost/guard/sandbox/internal/mend"
 )
 
 // guarded is a protected path that mounts cannot hold: it was absent at the
@@ -112,7 +114,7 @@ func (g guarded) expel() (moved string, err error) {
 		return "", err
 	}
 	name := freeName(root, g.rel)
-	if err := mended(root, filepath.Dir(g.rel), func() error { return root.Rename(g.rel, name) }); err != nil {
+	if err := mend.Writing(root, filepath.Dir(g.rel), func() error { return root.Rename(g.rel, name) }); err != nil {
 		return "", err
 	}
 	if g.link != "" {

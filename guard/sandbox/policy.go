@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"toolhost/guard/sandbox/internal/proxy"
 )
 
 // A Policy says what the commands of one sandbox may touch. All paths are
@@ -67,6 +69,11 @@ type Network struct {
 	AllowPrivate bool
 }
 
+// rules are what the proxy holds.
+func (n Network) rules() proxy.Rules {
+	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate}
+}
+
 // validate reports the first thing in p that cannot be meant.
 func (p Policy) validate() error {
 	lists := []struct {
@@ -86,10 +93,10 @@ func (p Policy) validate() error {
 	if p.MaxProcesses < 0 {
 		return fmt.Errorf("sandbox: the limit of %d processes is negative", p.MaxProcesses)
 	}
-	if err := validateDomains(p.Network.AllowedDomains); err != nil {
+	if err := proxy.Validate(p.Network.AllowedDomains); err != nil {
 		return fmt.Errorf("sandbox: allowed domain %w", err)
 	}
-	if err := validateDomains(p.Network.DeniedDomains); err != nil {
+	if err := proxy.Validate(p.Network.DeniedDomains); err != nil {
 		return fmt.Errorf("sandbox: denied domain %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"toolhost/guard/sandbox/internal/proxy"
 )
 
 // Options says how to start a sandbox. The zero value suits a program that
@@ -20,9 +22,9 @@ type Options struct {
 	Backends []Backend
 	// Dial opens the proxy's connections to allowed hosts, after the address
 	// has been judged; nil is a net.Dialer. Tests replace it.
-	Dial DialFunc
+	Dial proxy.DialFunc
 	// Resolve looks up allowed hosts; nil is net.DefaultResolver.
-	Resolve ResolveFunc
+	Resolve proxy.ResolveFunc
 }
 
 // A Spec describes one command.
@@ -87,7 +89,7 @@ type Sandbox struct {
 	report  Report
 	guarded []guarded
 	engine  engine
-	proxy   *proxy
+	proxy   *proxy.Proxy
 	env     []string
 	once    sync.Once
 	err     error
@@ -186,11 +188,11 @@ func (s *Sandbox) Env() []string { return slices.Clone(s.env) }
 
 // Refused returns the hosts that commands asked the proxy for and did not get,
 // since the last call.
-func (s *Sandbox) Refused() []Refusal {
+func (s *Sandbox) Refused() []proxy.Refusal {
 	if s.proxy == nil {
 		return nil
 	}
-	return s.proxy.drain()
+	return s.proxy.Refused()
 }
 
 // Report says what this sandbox enforces.
@@ -205,7 +207,7 @@ func (s *Sandbox) Close() error {
 	s.once.Do(func() {
 		s.err = s.engine.close()
 		if s.proxy != nil {
-			s.proxy.close()
+			s.proxy.Close()
 		}
 	})
 	return s.err

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 
+	"toolhost/guard/sandbox/internal/proxy"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -64,8 +66,8 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 			return nil, fmt.Errorf("sandbox: proxy: %w", err)
 		}
 		e.proxyPort = l.Addr().(*net.TCPAddr).Port
-		s.proxy = newProxy(l, p.Network, o)
-		s.env = s.proxy.env()
+		s.proxy = proxy.Start(l, p.Network.rules(), o.Dial, o.Resolve)
+		s.env = s.proxy.Env()
 	}
 	if err := e.check(ctx); err != nil {
 		s.Close()

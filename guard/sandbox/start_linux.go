@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"os"
+
+	"toolhost/guard/sandbox/internal/proxy"
 )
 
 // platformBackends are the backends to try, best first.
@@ -35,8 +37,8 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	}
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(Namespaces, p)}
 	if listener != nil {
-		s.proxy = newProxy(listener, p.Network, o)
-		s.env = append(s.env, s.proxy.env()...)
+		s.proxy = proxy.Start(listener, p.Network.rules(), o.Dial, o.Resolve)
+		s.env = append(s.env, s.proxy.Env()...)
 	}
 	return s, nil
 }

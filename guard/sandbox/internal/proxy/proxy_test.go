@@ -1,4 +1,4 @@
-package sandbox
+package proxy
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-func TestMatchesDomain(t *testing.T) {
+func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		pattern, host, port string
 		want                bool
@@ -41,20 +41,20 @@ func TestMatchesDomain(t *testing.T) {
 		{"*.0.0.1", "127.0.0.1", "80", false},
 		{"::ffff:10.0.0.1", "10.0.0.1", "80", true},
 	} {
-		if got := matchesDomain(c.pattern, c.host, c.port); got != c.want {
-			t.Errorf("matchesDomain(%q, %q, %q) = %v, want %v", c.pattern, c.host, c.port, got, c.want)
+		if got := matches(c.pattern, c.host, c.port); got != c.want {
+			t.Errorf("matches(%q, %q, %q) = %v, want %v", c.pattern, c.host, c.port, got, c.want)
 		}
 	}
 }
 
-func TestValidateDomain(t *testing.T) {
+func TestValidate(t *testing.T) {
 	for pattern, ok := range map[string]bool{
 		"example.com": true, "*.example.com": true, "*": true, "*:443": true, "10.0.0.1": true, "[::1]:80": true,
 		"https://example.com": false, "example.com/x": false, "a.*.com": false, "*example.com": false,
 		"": false, "exämple.com": false, "example.com:http": false, "example.com:0": false, "a b": false, "*.": false,
 	} {
-		if err := validateDomain(pattern); (err == nil) != ok {
-			t.Errorf("validateDomain(%q) = %v, want ok = %v", pattern, err, ok)
+		if err := validate(pattern); (err == nil) != ok {
+			t.Errorf("validate(%q) = %v, want ok = %v", pattern, err, ok)
 		}
 	}
 }
@@ -88,12 +88,12 @@ func FuzzCanonicalHost(f *testing.F) {
 // proxyFixture is a proxy in front of an upstream to which every judged
 // connection leads.
 type proxyFixture struct {
-	*proxy
+	*Proxy
 	client *http.Client
 	dialed []string
 }
 
-func newProxyFixture(t *testing.T, rules Network, resolve map[string][]string) *proxyFixture {
+func newProxyFixture(t *testing.T, rules Rules, resolve map[string][]string) *proxyFixture {
 	t.Helper()
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "upstream for ", r.Host) }))
 	t.Cleanup(plain.Close)
@@ -104,8 +104,8 @@ func newProxyFixture(t *testing.T, rules Network, resolve map[string][]string) *
 		t.Fatal(err)
 	}
 	f := &proxyFixture{}
-	f.proxy = newProxy(l, rules, Options{
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	f.Proxy = Start(l, rules,
+		func(ctx context.Context, network, address string) (net.Conn, error) {
 			f.dialed = append(f.dialed, address)
 			to := plain.Listener.Addr().String()
 			if strings.HasSuffix(address, ":443") {
@@ -113,7 +113,7 @@ func newProxyFixture(t *testing.T, rules Network, resolve map[string][]string) *
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, to)
 		},
-		Resolve: func(_ context.Context, host string) ([]netip.Addr, error) {
+		func(_ context.Context, host string) ([]netip.Addr, error) {
 			var list []netip.Addr
 			for _, a := range resolve[host] {
 				list = append(list, netip.MustParseAddr(a))
@@ -123,8 +123,8 @@ func newProxyFixture(t *testing.T, rules Network, resolve map[string][]string) *
 			}
 			return list, nil
 		},
-	})
-	t.Cleanup(f.close)
+	)
+	t.Cleanup(f.Close)
 	at, _ := url.Parse("http://" + f.address)
 	f.client = &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
@@ -149,7 +149,7 @@ func TestProxy(t *testing.T) {
 		"rebind.test": {"127.0.0.1"}, "metadata.test": {"169.254.169.254"}, "both.test": {"10.0.0.1", "1.2.3.7"},
 		"other.test": {"1.2.3.8"}, "denied-address.test": {"1.2.3.9"},
 	}
-	rules := Network{
+	rules := Rules{
 		AllowedDomains: []string{"good.test", "*.good.test", "rebind.test", "metadata.test", "both.test",
 			"port.test:443", "192.168.7.7", "denied-address.test", "gone.test"},
 		DeniedDomains: []string{"bad.good.test", "1.2.3.9"},
@@ -194,7 +194,7 @@ func TestProxy(t *testing.T) {
 // An asterisk allows names, not the private addresses behind them, nor private
 // addresses as such.
 func TestProxyWildcardStaysPublic(t *testing.T) {
-	f := newProxyFixture(t, Network{AllowedDomains: []string{"*"}}, map[string][]string{
+	f := newProxyFixture(t, Rules{AllowedDomains: []string{"*"}}, map[string][]string{
 		"localtest.test": {"127.0.0.1"}, "2130706433": {"127.0.0.1"}, "open.test": {"1.2.3.4"},
 	})
 	for _, u := range []string{"http://127.0.0.1/", "http://localtest.test/", "http://2130706433/", "http://[::ffff:7f00:1]/", "http://169.254.169.254/"} {
@@ -209,7 +209,7 @@ func TestProxyWildcardStaysPublic(t *testing.T) {
 
 // What is judged is what is connected to: the Host header is replaced.
 func TestProxyHostHeader(t *testing.T) {
-	f := newProxyFixture(t, Network{AllowedDomains: []string{"good.test"}}, map[string][]string{"good.test": {"1.2.3.4"}})
+	f := newProxyFixture(t, Rules{AllowedDomains: []string{"good.test"}}, map[string][]string{"good.test": {"1.2.3.4"}})
 	c, err := net.Dial("tcp", f.address)
 	if err != nil {
 		t.Fatal(err)
@@ -228,21 +228,21 @@ func TestProxyHostHeader(t *testing.T) {
 }
 
 func TestProxyNamesRefusedHosts(t *testing.T) {
-	f := newProxyFixture(t, Network{}, nil)
+	f := newProxyFixture(t, Rules{}, nil)
 	f.get(t, "http://a.test/")
 	f.get(t, "http://a.test/x")
 	f.get(t, "https://b.test/")
-	got := f.drain()
+	got := f.Refused()
 	if len(got) != 2 || got[0].Host != "a.test:80" || got[0].Count != 2 || got[1].Host != "b.test:443" {
 		t.Errorf("got %+v", got)
 	}
-	if again := f.drain(); again != nil {
-		t.Errorf("still there after drain: %+v", again)
+	if again := f.Refused(); again != nil {
+		t.Errorf("still there after Refused: %+v", again)
 	}
 	for i := range 2 * maxRefusals {
 		f.get(t, fmt.Sprintf("http://h%d.test/", i))
 	}
-	if got := f.drain(); len(got) != maxRefusals {
+	if got := f.Refused(); len(got) != maxRefusals {
 		t.Errorf("%d remembered, want %d", len(got), maxRefusals)
 	}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package gitconfig
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestGitConfigGuard(t *testing.T) {
+func TestGuard(t *testing.T) {
 	const before = "[core]\n\tbare = false\n\tpager = less\n[alias]\n\tst = status\n"
 	for _, c := range []struct {
 		name, after string
@@ -47,7 +47,7 @@ func TestGitConfigGuard(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, ".git", "config")
 			write(t, path, before)
-			g, err := NewGitConfigGuard(dir)
+			g, err := NewGuard(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,12 +87,12 @@ func write(t *testing.T, path, text string) {
 }
 
 // Files that make git look elsewhere, links in their place, and new ones.
-func TestGitConfigGuardFiles(t *testing.T) {
+func TestGuardFiles(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "config")
 	write(t, outside, "[core]\n\tfsmonitor = evil\n")
 	write(t, dir+"/.git/config", "[core]\n\tbare = false\n")
-	g, err := NewGitConfigGuard(dir)
+	g, err := NewGuard(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestGitConfigGuardFiles(t *testing.T) {
 
 // A file named .git leads git to a repository elsewhere, whose configuration
 // nobody cleans: none may appear, and one that is there may not lead elsewhere.
-func TestGitConfigGuardGitFile(t *testing.T) {
+func TestGuardGitFile(t *testing.T) {
 	const good, evil = "gitdir: /somewhere/.git/worktrees/w\n", "gitdir: evil\n"
 	for _, c := range []struct {
 		name, before string
@@ -153,7 +153,7 @@ func TestGitConfigGuardGitFile(t *testing.T) {
 			if c.before != "" {
 				write(t, dir+"/.git", c.before)
 			}
-			g, err := NewGitConfigGuard(dir)
+			g, err := NewGuard(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestGitConfigGuardGitFile(t *testing.T) {
 	t.Run("becomes a directory", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir+"/.git", good)
-		g, err := NewGitConfigGuard(dir)
+		g, err := NewGuard(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestGitConfigGuardGitFile(t *testing.T) {
 }
 
 // What leads git to other settings and hooks than those that are looked at.
-func TestGitConfigGuardLeads(t *testing.T) {
+func TestGuardLeads(t *testing.T) {
 	const evil = "[core]\n\tfsmonitor = evil\n"
 	for _, c := range []struct {
 		name    string
@@ -210,7 +210,7 @@ func TestGitConfigGuardLeads(t *testing.T) {
 			for _, name := range c.before {
 				write(t, filepath.Join(dir, name), "[x]\n")
 			}
-			g, err := NewGitConfigGuard(dir)
+			g, err := NewGuard(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestGitConfigGuardLeads(t *testing.T) {
 }
 
 // What could not be read before is left alone as long as that stays so.
-func TestGitConfigGuardOdd(t *testing.T) {
+func TestGuardOdd(t *testing.T) {
 	dir := t.TempDir()
 	evil := "[core]\n\tfsmonitor = evil\n"
 	write(t, dir+"/dotfiles", evil)
@@ -241,7 +241,7 @@ func TestGitConfigGuardOdd(t *testing.T) {
 	if err := os.Symlink("../dotfiles", dir+"/.git/config"); err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGitConfigGuard(dir)
+	g, err := NewGuard(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func FuzzGitConfig(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		settings, err := parseGitConfig([]byte(text))
+		settings, err := parse([]byte(text))
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package sandbox
+package gitconfig
 
 import (
 	"bytes"
@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// gitSetting is one setting of a git configuration and where it stands.
-type gitSetting struct {
+// setting is one setting of a git configuration and where it stands.
+type setting struct {
 	key        string // "section.name" or "section.Subsection.name"; section and name in lower case
 	value      string
 	start, end int // its bytes, with the end of the line
 }
 
-// parseGitConfig reads a configuration as described in git-config(1), "Syntax".
+// parse reads a configuration as described in git-config(1), "Syntax".
 // It is stricter than git: what it does not understand is an error, so that
 // nothing is understood in two ways.
-func parseGitConfig(text []byte) ([]gitSetting, error) {
-	p := &gitParser{text: text}
+func parse(text []byte) ([]setting, error) {
+	p := &parser{text: text}
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
 		p.pos = 3
 	}
-	var list []gitSetting
+	var list []setting
 	section := ""
 	for p.skipBlank(); p.pos < len(text); p.skipBlank() {
 		switch c := text[p.pos]; {
@@ -46,29 +46,29 @@ func parseGitConfig(text []byte) ([]gitSetting, error) {
 	return list, nil
 }
 
-type gitParser struct {
+type parser struct {
 	text []byte
 	pos  int
 }
 
-func (p *gitParser) fail(what string) error {
+func (p *parser) fail(what string) error {
 	return fmt.Errorf("line %d: %s", 1+bytes.Count(p.text[:min(p.pos, len(p.text))], []byte("\n")), what)
 }
 
-func (p *gitParser) peek() byte {
+func (p *parser) peek() byte {
 	if p.pos < len(p.text) {
 		return p.text[p.pos]
 	}
 	return '\n'
 }
 
-func (p *gitParser) skipBlank() {
+func (p *parser) skipBlank() {
 	for p.pos < len(p.text) && strings.IndexByte(" \t\r\n\v\f", p.text[p.pos]) >= 0 {
 		p.pos++
 	}
 }
 
-func (p *gitParser) skipLine() {
+func (p *parser) skipLine() {
 	if i := bytes.IndexByte(p.text[p.pos:], '\n'); i >= 0 {
 		p.pos += i + 1
 	} else {
@@ -77,7 +77,7 @@ func (p *gitParser) skipLine() {
 }
 
 // section reads [name], [name.sub] or [name "sub"].
-func (p *gitParser) section() (string, error) {
+func (p *parser) section() (string, error) {
 	p.pos++ // [
 	start := p.pos
 	for isAlpha(p.peek()) || isDigit(p.peek()) || p.peek() == '-' || p.peek() == '.' {
@@ -117,9 +117,9 @@ func (p *gitParser) section() (string, error) {
 }
 
 // setting reads a name, and the value behind an equal sign.
-func (p *gitParser) setting(section string) (gitSetting, error) {
+func (p *parser) setting(section string) (setting, error) {
 	name := p.pos
-	s := gitSetting{start: name}
+	s := setting{start: name}
 	if line := bytes.TrimRight(p.text[:name], " \t"); len(line) > 0 && line[len(line)-1] == '\n' {
 		s.start = len(line) // with its indentation
 	}
@@ -145,7 +145,7 @@ func (p *gitParser) setting(section string) (gitSetting, error) {
 }
 
 // value reads to the end of the line, which a backslash can move, and past it.
-func (p *gitParser) value() (string, error) {
+func (p *parser) value() (string, error) {
 	var v strings.Builder
 	quoted := false
 	for ; ; p.pos++ {

@@ -1,4 +1,4 @@
-package sandbox
+package proxy
 
 import (
 	"errors"
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// validateDomains reports the first pattern that cannot be meant: one that
+// Validate reports the first pattern that cannot be meant: one that
 // never matches would be a denial that does not deny.
-func validateDomains(patterns []string) error {
+func Validate(patterns []string) error {
 	for _, p := range patterns {
-		if err := validateDomain(p); err != nil {
+		if err := validate(p); err != nil {
 			return fmt.Errorf("%q: %w", p, err)
 		}
 	}
 	return nil
 }
 
-func validateDomain(pattern string) error {
+func validate(pattern string) error {
 	if strings.Contains(pattern, "/") {
 		return errors.New("give a host name, not a URL")
 	}
@@ -80,15 +80,15 @@ func canonicalHost(host string) string {
 
 func matchesAny(patterns []string, host, port string) bool {
 	for _, p := range patterns {
-		if matchesDomain(p, host, port) {
+		if matches(p, host, port) {
 			return true
 		}
 	}
 	return false
 }
 
-// matchesDomain reports whether a canonical host and its port match pattern.
-func matchesDomain(pattern, host, port string) bool {
+// matches reports whether a canonical host and its port match pattern.
+func matches(pattern, host, port string) bool {
 	want, wantPort := splitPattern(pattern)
 	if wantPort != "" && wantPort != port {
 		return false

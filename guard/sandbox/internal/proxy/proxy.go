@@ -1,4 +1,6 @@
-package sandbox
+// Package proxy is the way out of a sandbox's network: it connects commands to the hosts that are allowed, and notes
+// which others were wanted.
+package proxy
 
 import (
 	"context"
@@ -16,6 +18,12 @@ import (
 	"time"
 )
 
+// Rules say which hosts are reached, as [toolhost/guard/sandbox.Network] describes them.
+type Rules struct {
+	AllowedDomains, DeniedDomains []string
+	AllowPrivate                  bool
+}
+
 // DialFunc opens a connection to an address that has been judged already.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -30,24 +38,24 @@ type Refusal struct {
 }
 
 const (
-	// proxyDialTimeout is how long the proxy tries to reach a host.
-	proxyDialTimeout = 30 * time.Second
-	// proxyHeaderTimeout is how long a command may take to say what it wants.
-	proxyHeaderTimeout = 30 * time.Second
+	// dialTimeout is how long the proxy tries to reach a host.
+	dialTimeout = 30 * time.Second
+	// headerTimeout is how long a command may take to say what it wants.
+	headerTimeout = 30 * time.Second
 	// halfOpenTime is how long a host may be silent behind a command that says nothing more. Whether that waits for the rest or has
 	// ended cannot be told apart, and a host beyond a partition says nothing ever.
 	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.
 	maxRefusals = 100
-	// maxProxyConns bounds connections of one sandbox.
-	maxProxyConns = 256
+	// maxConns bounds connections of one sandbox.
+	maxConns = 256
 )
 
-// proxy is the only way out of a network namespace: an HTTP proxy that knows
+// A Proxy is the only way out of a network namespace: an HTTP proxy that knows
 // plain requests and CONNECT. It listens inside and runs outside. It runs where
 // nothing is allowed too, to know which host was wanted.
-type proxy struct {
-	rules    Network
+type Proxy struct {
+	rules    Rules
 	address  string
 	listener net.Listener
 	server   *http.Server
@@ -62,10 +70,12 @@ type proxy struct {
 	refused []Refusal
 }
 
-func newProxy(l net.Listener, rules Network, o Options) *proxy {
-	p := &proxy{rules: rules, address: l.Addr().String(), listener: l, dial: o.Dial, resolve: o.Resolve}
+// Start serves the connections of a listener, which is closed with the proxy. A nil dial is a net.Dialer, a nil
+// resolve net.DefaultResolver.
+func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Proxy {
+	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve}
 	if p.dial == nil {
-		p.dial = (&net.Dialer{Timeout: proxyDialTimeout}).DialContext
+		p.dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	if p.resolve == nil {
 		p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -88,17 +98,17 @@ func newProxy(l net.Listener, rules Network, o Options) *proxy {
 	}
 	p.server = &http.Server{
 		Handler:           http.HandlerFunc(p.serve),
-		ReadHeaderTimeout: proxyHeaderTimeout,
+		ReadHeaderTimeout: headerTimeout,
 		ErrorLog:          discardLog,
 		BaseContext:       func(net.Listener) context.Context { return p.ctx },
 	}
-	p.serving.Go(func() { p.server.Serve(limitListener(l, maxProxyConns)) })
+	p.serving.Go(func() { p.server.Serve(limitListener(l, maxConns)) })
 	return p
 }
 
-// env tells programs where the proxy is. Addresses inside the sandbox are
+// Env tells programs where the proxy is. Addresses inside the sandbox are
 // reached without it.
-func (p *proxy) env() []string {
+func (p *Proxy) Env() []string {
 	url := "http://" + p.address
 	var env []string
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -108,8 +118,8 @@ func (p *proxy) env() []string {
 	return append(env, "NO_PROXY="+direct, "no_proxy="+direct, "NODE_USE_ENV_PROXY=1")
 }
 
-// drain returns and forgets what was refused.
-func (p *proxy) drain() []Refusal {
+// Refused returns and forgets what was refused.
+func (p *Proxy) Refused() []Refusal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.refused
@@ -117,7 +127,7 @@ func (p *proxy) drain() []Refusal {
 	return list
 }
 
-func (p *proxy) note(host, why string) {
+func (p *Proxy) note(host, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Host == host })
@@ -129,13 +139,14 @@ func (p *proxy) note(host, why string) {
 	}
 }
 
-func (p *proxy) close() {
+// Close ends every connection and returns when none is served any more.
+func (p *Proxy) Close() {
 	p.cancel()
 	p.server.Close()
 	p.serving.Wait()
 }
 
-func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodConnect:
 		p.tunnel(w, r)
@@ -147,7 +158,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // tunnel connects a command to a host and copies bytes both ways.
-func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	host, err := p.connect(r.Context(), r.Host)
 	if err != nil {
 		p.fail(w, r, err)
@@ -201,7 +212,7 @@ type refusedError struct{ host, why string }
 func (e *refusedError) Error() string { return e.host + " is refused: " + e.why }
 
 // fail answers a command whose request could not be served.
-func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *refusedError
 	if errors.As(err, &refusal) {
 		p.note(refusal.host, refusal.why)
@@ -214,8 +225,8 @@ func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 // connect judges address and connects to it. The name is resolved once, and the
 // connection goes to an address that was looked at: a name that changes its
 // address between two questions gains nothing.
-func (p *proxy) connect(ctx context.Context, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
+func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -251,7 +262,7 @@ func (p *proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // judge decides by name. named says that an address was allowed as such.
-func (p *proxy) judge(host, port string) (named bool, err error) {
+func (p *Proxy) judge(host, port string) (named bool, err error) {
 	where := net.JoinHostPort(host, port)
 	switch {
 	case host == "":
@@ -270,7 +281,7 @@ func literal(patterns []string) []string {
 	return slices.DeleteFunc(slices.Clone(patterns), func(s string) bool { return strings.HasPrefix(s, "*") })
 }
 
-func (p *proxy) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+func (p *Proxy) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}

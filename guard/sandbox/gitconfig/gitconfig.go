@@ -1,4 +1,6 @@
-package sandbox
+// Package gitconfig keeps commands from leaving behind a git configuration that executes something: what they add is
+// taken out after each command, what stood there before stays.
+package gitconfig
 
 import (
 	"bytes"
@@ -12,21 +14,23 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"toolhost/guard/sandbox/internal/mend"
 )
 
-// A GitConfigGuard keeps commands from leaving behind a git configuration that
+// A Guard keeps commands from leaving behind a git configuration that
 // executes something when somebody runs git outside of the sandbox. git must be
 // able to write its configuration, so the files stay writable and are cleaned
 // after each command. Repositories deeper in the work tree are not looked at.
-type GitConfigGuard struct {
+type Guard struct {
 	root  string          // the work tree
 	known map[string]bool // settings that were there before
 	text  map[string][]byte
 	odd   map[string]bool // files that could not be read before: they are not ours to judge while that is so
 }
 
-// A RemovedSetting is a setting that was taken out.
-type RemovedSetting struct {
+// A Removed is a setting that was taken out.
+type Removed struct {
 	File string
 	Key  string // "core.fsmonitor"; "" if the whole file was put back
 	Why  string
@@ -34,24 +38,24 @@ type RemovedSetting struct {
 
 // Names of gitrepository-layout(5).
 const (
-	gitDir    = ".git"      // the repository; a file of this name leads to it
-	gitHead   = "HEAD"      // what makes a directory a repository, with two others
-	gitConfig = "config"    // and config.worktree, if an extension is on
-	gitCommon = "commondir" // leads to a directory with the configuration and the hooks that count instead
-	gitTrees  = "worktrees" // in whose directories commondir says where they belong
+	repository = ".git"      // the repository; a file of this name leads to it
+	head       = "HEAD"      // what makes a directory a repository, with two others
+	config     = "config"    // and config.worktree, if an extension is on
+	common     = "commondir" // leads to a directory with the configuration and the hooks that count instead
+	trees      = "worktrees" // in whose directories commondir says where they belong
 )
 
-// maxGitConfig is the size from which a configuration is put back unread; real
+// maxSize is the size from which a configuration is put back unread; real
 // ones have a few KiB.
-const maxGitConfig = 1 << 20
+const maxSize = 1 << 20
 
-// NewGitConfigGuard notes the configuration of the repository whose work tree is
+// NewGuard notes the configuration of the repository whose work tree is
 // root, before a command runs. Without a repository there is nothing to note,
 // and everything that appears counts as new.
-func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
-	g := &GitConfigGuard{root: root, known: make(map[string]bool), text: make(map[string][]byte), odd: make(map[string]bool)}
+func NewGuard(root string) (*Guard, error) {
+	g := &Guard{root: root, known: make(map[string]bool), text: make(map[string][]byte), odd: make(map[string]bool)}
 	err := g.each(func(tree *os.Root, name string) error {
-		text, err := readGitFile(tree, name)
+		text, err := readFile(tree, name)
 		if err != nil {
 			g.odd[name] = true
 			return nil
@@ -60,7 +64,7 @@ func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
 		if leads(name) {
 			return nil
 		}
-		settings, err := parseGitConfig(text)
+		settings, err := parse(text)
 		if err != nil {
 			return nil // git will not read it either; if a command mends it, all in it is new
 		}
@@ -74,13 +78,13 @@ func NewGitConfigGuard(root string) (*GitConfigGuard, error) {
 
 // leads reports whether a file leads git to a repository, and is no configuration.
 func leads(name string) bool {
-	return name == gitDir || filepath.Base(name) == gitHead || filepath.Base(name) == gitCommon
+	return name == repository || filepath.Base(name) == head || filepath.Base(name) == common
 }
 
 // each calls f for the names that a configuration, or a file that leads to a
 // repository, has or may have in the work tree. Without a repository there are
 // none.
-func (g *GitConfigGuard) each(f func(tree *os.Root, name string) error) error {
+func (g *Guard) each(f func(tree *os.Root, name string) error) error {
 	list, err := g.find()
 	if err != nil {
 		return fmt.Errorf("sandbox: looking for git configuration: %w", err)
@@ -102,27 +106,27 @@ func (g *GitConfigGuard) each(f func(tree *os.Root, name string) error) error {
 
 // find lists the names for each. The work tree itself is a repository if it has
 // what one consists of, and no other.
-func (g *GitConfigGuard) find() ([]string, error) {
+func (g *Guard) find() ([]string, error) {
 	files := func(dir string) []string {
-		return []string{filepath.Join(dir, gitConfig), filepath.Join(dir, gitConfig+".worktree"), filepath.Join(dir, gitCommon)}
+		return []string{filepath.Join(dir, config), filepath.Join(dir, config+".worktree"), filepath.Join(dir, common)}
 	}
-	st, err := os.Lstat(filepath.Join(g.root, gitDir))
+	st, err := os.Lstat(filepath.Join(g.root, repository))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		for _, name := range []string{gitHead, "objects", "refs"} {
+		for _, name := range []string{head, "objects", "refs"} {
 			if _, err := os.Lstat(filepath.Join(g.root, name)); err != nil {
 				return nil, nil
 			}
 		}
-		return append(files("."), gitHead), nil
+		return append(files("."), head), nil
 	case err != nil:
 		return nil, err
 	case !st.IsDir() && st.Mode()&fs.ModeSymlink == 0:
-		return []string{gitDir}, nil
+		return []string{repository}, nil
 	}
-	list := files(gitDir)
-	for _, dir := range []string{"modules", gitTrees} { // of submodules and further work trees
-		if list, err = g.appendDeeper(list, filepath.Join(gitDir, dir)); err != nil {
+	list := files(repository)
+	for _, dir := range []string{"modules", trees} { // of submodules and further work trees
+		if list, err = g.appendDeeper(list, filepath.Join(repository, dir)); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +134,7 @@ func (g *GitConfigGuard) find() ([]string, error) {
 }
 
 // appendDeeper appends the names of the files at any depth below dir.
-func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, error) {
+func (g *Guard) appendDeeper(list []string, dir string) ([]string, error) {
 	err := filepath.WalkDir(filepath.Join(g.root, dir), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -139,7 +143,7 @@ func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, erro
 			return err
 		case d.IsDir() && (d.Name() == "objects" || d.Name() == "refs" || d.Name() == "logs"):
 			return filepath.SkipDir
-		case d.Name() == gitConfig || d.Name() == gitConfig+".worktree" || d.Name() == gitCommon:
+		case d.Name() == config || d.Name() == config+".worktree" || d.Name() == common:
 			rel, err := filepath.Rel(g.root, path)
 			list = append(list, rel)
 			return err
@@ -149,8 +153,8 @@ func (g *GitConfigGuard) appendDeeper(list []string, dir string) ([]string, erro
 	return list, err
 }
 
-// readGitFile returns a file's text; nil if it does not exist.
-func readGitFile(tree *os.Root, name string) ([]byte, error) {
+// readFile returns a file's text; nil if it does not exist.
+func readFile(tree *os.Root, name string) ([]byte, error) {
 	st, err := tree.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -159,7 +163,7 @@ func readGitFile(tree *os.Root, name string) ([]byte, error) {
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
 	}
 	odd := fmt.Errorf("sandbox: %s is no ordinary configuration file", filepath.Join(tree.Name(), name))
-	if !st.Mode().IsRegular() || st.Size() > maxGitConfig {
+	if !st.Mode().IsRegular() || st.Size() > maxSize {
 		return nil, odd
 	}
 	f, err := tree.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe meanwhile
@@ -170,11 +174,11 @@ func readGitFile(tree *os.Root, name string) ([]byte, error) {
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil, odd
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxGitConfig+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("sandbox: git configuration: %w", err)
-	case len(text) > maxGitConfig:
+	case len(text) > maxSize:
 		return nil, odd
 	}
 	return text, nil
@@ -184,8 +188,8 @@ func readGitFile(tree *os.Root, name string) ([]byte, error) {
 // they were there when the guard was made. A file that cannot be understood is
 // put back as it was, and so is one that leads to a repository elsewhere. Call it
 // when nothing of the command runs any more.
-func (g *GitConfigGuard) Clean() ([]RemovedSetting, error) {
-	var removed []RemovedSetting
+func (g *Guard) Clean() ([]Removed, error) {
+	var removed []Removed
 	err := g.each(func(tree *os.Root, name string) error {
 		r, err := g.clean(tree, name)
 		removed = append(removed, r...)
@@ -194,12 +198,12 @@ func (g *GitConfigGuard) Clean() ([]RemovedSetting, error) {
 	return removed, err
 }
 
-func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, error) {
+func (g *Guard) clean(tree *os.Root, name string) ([]Removed, error) {
 	path := filepath.Join(g.root, name)
-	putBack := func(why string) ([]RemovedSetting, error) {
-		return []RemovedSetting{{path, "", why}}, writeGitFile(tree, name, g.text[name])
+	putBack := func(why string) ([]Removed, error) {
+		return []Removed{{path, "", why}}, writeFile(tree, name, g.text[name])
 	}
-	text, err := readGitFile(tree, name)
+	text, err := readFile(tree, name)
 	switch {
 	case err != nil && g.odd[name]:
 		return nil, nil // as it was
@@ -207,18 +211,18 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 		return putBack("it is no ordinary file any more")
 	case text == nil || bytes.Equal(text, g.text[name]):
 		return nil, nil
-	case name == gitHead && g.text[name] != nil, belongs(name, text):
+	case name == head && g.text[name] != nil, belongs(name, text):
 		return nil, nil
-	case name == gitHead:
+	case name == head:
 		return putBack("it made the work tree itself a repository, with settings and hooks of the command's")
 	case leads(name):
 		return putBack("it led git to another repository")
 	}
-	settings, err := parseGitConfig(text)
+	settings, err := parse(text)
 	if err != nil {
 		return putBack(err.Error())
 	}
-	var removed []RemovedSetting
+	var removed []Removed
 	kept := make([]byte, 0, len(text))
 	last := 0
 	for _, s := range settings {
@@ -230,7 +234,7 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 			why = "git would write files elsewhere"
 		}
 		if why != "" {
-			removed = append(removed, RemovedSetting{path, s.key, why})
+			removed = append(removed, Removed{path, s.key, why})
 			kept = append(kept, text[last:s.start]...)
 			last = s.end
 		}
@@ -238,26 +242,26 @@ func (g *GitConfigGuard) clean(tree *os.Root, name string) ([]RemovedSetting, er
 	if removed == nil {
 		return nil, nil
 	}
-	return removed, writeGitFile(tree, name, append(kept, text[last:]...))
+	return removed, writeFile(tree, name, append(kept, text[last:]...))
 }
 
 // belongs reports whether a commondir says what git itself writes for a further
 // work tree.
 func belongs(name string, text []byte) bool {
-	return filepath.Base(name) == gitCommon && filepath.Base(filepath.Dir(filepath.Dir(name))) == gitTrees &&
+	return filepath.Base(name) == common && filepath.Base(filepath.Dir(filepath.Dir(name))) == trees &&
 		strings.TrimSpace(string(text)) == filepath.Join("..", "..")
 }
 
 // keeps reports whether the work tree that the configuration of a submodule names
 // is inside of ours. A repository of its own needs no such setting.
-func (g *GitConfigGuard) keeps(name, tree string) bool {
+func (g *Guard) keeps(name, tree string) bool {
 	dir := filepath.Dir(name)
-	return dir != gitDir && dir != "." && !filepath.IsAbs(tree) && filepath.IsLocal(filepath.Join(dir, tree))
+	return dir != repository && dir != "." && !filepath.IsAbs(tree) && filepath.IsLocal(filepath.Join(dir, tree))
 }
 
-// writeGitFile replaces a file, whatever is in its place; nil removes it.
-func writeGitFile(tree *os.Root, name string, text []byte) error {
-	err := mended(tree, filepath.Dir(name), func() error {
+// writeFile replaces a file, whatever is in its place; nil removes it.
+func writeFile(tree *os.Root, name string, text []byte) error {
+	err := mend.Writing(tree, filepath.Dir(name), func() error {
 		if st, err := tree.Lstat(name); err == nil && (text == nil || !st.Mode().IsRegular()) {
 			if err := tree.RemoveAll(name); err != nil {
 				return err
@@ -287,20 +291,6 @@ func writeGitFile(tree *os.Root, name string, text []byte) error {
 	return nil
 }
 
-// mended calls f, and if it may not do what it has to in a directory, once more
-// when the owner may: commands take rights away from themselves, and thus from us.
-func mended(tree *os.Root, dir string, f func() error) error {
-	err := f()
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	st, statErr := tree.Stat(dir)
-	if statErr != nil || tree.Chmod(dir, st.Mode().Perm()|0o700) != nil {
-		return err
-	}
-	return errors.Join(f(), tree.Chmod(dir, st.Mode().Perm()))
-}
-
 // executing maps settings of git-config(1) whose value is a command, or leads to
 // one. "*" stands for any subsection.
 var executing = func() map[string]bool {
@@ -325,13 +315,13 @@ var executing = func() map[string]bool {
 	return set
 }()
 
-// isGitBool reports whether git takes a value for true or false.
-func isGitBool(value string) bool {
+// isBool reports whether git takes a value for true or false.
+func isBool(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
 }
 
 // executes says why a setting can make git execute something, or "".
-func executes(s gitSetting) string {
+func executes(s setting) string {
 	section, rest, _ := strings.Cut(s.key, ".")
 	name := rest[strings.LastIndexByte(rest, '.')+1:]
 	wild := section + "." + name
@@ -339,7 +329,7 @@ func executes(s gitSetting) string {
 		wild = section + ".*." + name
 	}
 	switch {
-	case (wild == "core.fsmonitor" || section == "pager") && isGitBool(s.value):
+	case (wild == "core.fsmonitor" || section == "pager") && isBool(s.value):
 		return ""
 	case executing[wild], section == "lfs" && executing[lfsKey(s.key)]:
 		return "git can execute a command because of it"
