@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/seccomp"
 )
 
 // kernelAttackers reach for what is neither a file nor a process of the command's.
@@ -78,7 +80,7 @@ func attackPidfd(args []string) error {
 
 // attackRefused calls everything that is refused, and says what was not.
 func attackRefused([]string) error {
-	for _, nr := range refused {
+	for _, nr := range seccomp.Refused {
 		if _, _, errno := unix.Syscall6(uintptr(nr), 0, 0, 0, 0, 0, 0); errno != unix.EPERM {
 			fmt.Println(breach, "call", nr, errno)
 		}

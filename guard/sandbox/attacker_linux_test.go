@@ -292,7 +292,7 @@ func attackDeafen(args []string) error {
 }
 
 func attackX32([]string) error {
-	const getpid = 39
+	const x32Bit, getpid = 0x40000000, 39 // the bit of another interface to the same kernel
 	if runtime.GOARCH != "amd64" {
 		return unix.ENOSYS
 	}

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"toolhost/guard/sandbox/internal/landlock"
 )
 
 // The gaps the package documentation names. A test that fails here is good
@@ -188,7 +190,7 @@ func TestFallBack(t *testing.T) {
 	r := runIn(t, s, f.ws, f.env, os.Args[0], probeArg)
 	t.Log(r.output)
 	want := "backend: " + string(Landlock) + "\n"
-	if landlockVersion() < landlockMinimum {
+	if landlock.Version() < landlock.Minimum {
 		want = "backend: \n"
 	}
 	for _, want := range []string{want, "namespaces: ", "bubblewrap: "} {

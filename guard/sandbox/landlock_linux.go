@@ -1,150 +1,303 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"unsafe"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/landlock"
+	"toolhost/guard/sandbox/internal/seccomp"
 )
 
-// Landlock is called directly: the go-landlock library restricts every thread
-// of the process, we restrict one.
+// landlocked contains commands by Landlock and the system call filter alone.
+// Every command has a guardian of its own, which it cannot signal or trace and
+// to which its orphans fall.
+type landlocked struct {
+	executable string
 
-const (
-	// landlockWrite are the rights to change something, of the second version
-	// of Landlock (Linux 5.19): the first cannot rename between directories.
-	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
-		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
-		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
-		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// landlockRead are the rights to look at something.
-	landlockRead = unix.LANDLOCK_ACCESS_FS_EXECUTE |
-		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// landlockFile are the rights that make sense for a single file.
-	landlockFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
-		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-
-	landlockMinimum    = 2 // rename between directories
-	landlockTruncate   = 3
-	landlockScope      = 6 // signals and abstract sockets
-	landlockUnixSocket = 9 // sockets in the file system
-)
-
-// ruleset is what a thread and its children will be limited to.
-type ruleset struct {
-	fd      int
-	handled uint64
+	mu     sync.Mutex
+	policy Policy
+	closed bool
+	live   map[*supervised]bool
 }
 
-// landlockVersion returns the kernel's version of Landlock, 0 if there is none.
-func landlockVersion() int {
-	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
+func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
+	version := landlock.Version()
+	if version < landlock.Minimum {
+		return nil, Report{}, &unavailableError{Landlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
-	return int(v)
-}
-
-// newRuleset handles the given rights, as far as version knows them. Sockets in
-// the file system, where version can tell them apart, are then limited to those
-// made inside the domain, and those allowed.
-func newRuleset(version int, rights, scope uint64) (*ruleset, error) {
-	if version >= landlockTruncate && rights&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 {
-		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
-	if version >= landlockUnixSocket {
-		rights |= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	}
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: rights}
-	if version >= landlockScope {
-		attr.Scoped = scope
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	if errno != 0 {
-		return nil, fmt.Errorf("creating a Landlock ruleset: %w", errno)
-	}
-	return &ruleset{fd: int(fd), handled: rights}, nil
-}
-
-// allow grants rights at and below path. What does not exist needs no rule.
-func (r *ruleset) allow(path string, rights uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
-		return nil
-	}
+	p.Denied = slices.Clone(p.Denied)
+	l := &landlocked{executable: o.Executable, policy: p, live: make(map[*supervised]bool)}
+	pl, err := resolve(p)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
+		return nil, Report{}, err
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	n, err := l.guardian(ctx)
+	if err != nil {
+		return nil, Report{}, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= landlockFile
-	}
-	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(fd)}
-	if attr.Allowed_access == 0 {
-		return nil
-	}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("adding a Landlock rule for %s: %w", path, errno)
-	}
-	return nil
+	return l, landlockReport(version, pl), n.close()
 }
 
-// restrict limits the calling thread, which must have no_new_privs, for good.
-func (r *ruleset) restrict() error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
-		return fmt.Errorf("entering the Landlock domain: %w", errno)
+// landlockReport says what Landlock holds of a plan: it can only allow, so
+// nothing can be taken out of a directory that is open.
+func landlockReport(version int, pl *plan) Report {
+	inside := func(list []target) bool {
+		return slices.ContainsFunc(list, func(t target) bool {
+			return slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
+		})
 	}
-	return nil
+	r := Report{Backend: Landlock, Enforces: Enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
+	if inside(pl.readOnly) {
+		r.Enforces.Writes = false
+		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
+	}
+	if inside(pl.denied) || inside(pl.masked) {
+		r.Enforces.Denies = false
+		r.Why = append(r.Why, "landlock: denied files inside the workspace can be read.")
+	}
+	if version < landlock.Scopes {
+		r.Enforces.Processes = false
+		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
+	}
+	r.Why = append(r.Why, "landlock: names of hidden files stay visible, and permissions, times and attributes of our own files outside the workspace can be changed.")
+	r.Why = append(r.Why, "landlock: commands have no terminals, shared memory and message queues, for they would be those of all your programs.")
+	if !pl.network {
+		r.Why = append(r.Why, "landlock: commands have no network at all, not even among themselves.")
+	}
+	return r
 }
 
-func (r *ruleset) close() { unix.Close(r.fd) }
-
-// writeRuleset allows changes in the writable paths and to devices only. It
-// repeats what the mounts say by a second, independent mechanism; without
-// Landlock it is nil.
-func writeRuleset(pl *plan) (*ruleset, error) {
-	version := landlockVersion()
-	if version < landlockMinimum {
-		return nil, nil
+// guardian starts a guardian for the policy as it is now.
+func (l *landlocked) guardian(ctx context.Context) (*namespaces, error) {
+	l.mu.Lock()
+	policy, closed := l.policy, l.closed
+	policy.Denied = slices.Clone(policy.Denied)
+	l.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
 	}
-	var scope uint64
-	if pl.network { // else abstract sockets are the network namespace's own
-		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-	}
-	r, err := newRuleset(version, landlockWrite, scope)
+	pl, err := resolve(policy)
 	if err != nil {
 		return nil, err
 	}
-	files := r.handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	for _, t := range pl.writable {
-		if err := r.allow(t.path, files); err != nil {
-			r.close()
-			return nil, err
+	n, _, err := startGuardian(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	return n, err
+}
+
+func (l *landlocked) spawn(s Spec) (Process, error) {
+	n, err := l.guardian(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	p, err := n.spawn(s)
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	w := &supervised{Process: p, guardian: n, engine: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		go w.Kill()
+		return nil, ErrClosed
+	}
+	l.live[w] = true
+	return w, nil
+}
+
+// supervised is a command with its guardian.
+type supervised struct {
+	Process
+	guardian *namespaces
+	engine   *landlocked
+	once     sync.Once
+}
+
+// Kill implements Process; the guardian goes too.
+func (w *supervised) Kill() (ended int, err error) {
+	w.once.Do(func() {
+		ended, err = w.Process.Kill()
+		w.Process.Wait() // so that the status is known before the guardian goes
+		err = errors.Join(err, w.guardian.close())
+		w.engine.mu.Lock()
+		delete(w.engine.live, w)
+		w.engine.mu.Unlock()
+	})
+	return ended, err
+}
+
+func (l *landlocked) deny(paths []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	for _, p := range paths {
+		if slices.ContainsFunc(l.policy.Writable, func(w string) bool { return within(p, w) }) {
+			return fmt.Errorf("sandbox: %s lies in a writable directory, where Landlock cannot hide it", p)
+		}
+		if !slices.Contains(l.policy.Denied, p) {
+			l.policy.Denied = append(l.policy.Denied, p)
 		}
 	}
-	for path, rights := range map[string]uint64{
-		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
-		"/dev/shm": files,
-	} {
-		if err := r.allow(path, rights); err != nil {
-			r.close()
-			return nil, err
+	return nil
+}
+
+func (l *landlocked) try(c canary) (attempt, error) {
+	n, err := l.guardian(context.Background())
+	if err != nil {
+		return attempt{}, err
+	}
+	defer n.close()
+	return n.try(c)
+}
+
+func (l *landlocked) close() error {
+	l.mu.Lock()
+	l.closed = true
+	live := l.live
+	l.live = nil
+	l.mu.Unlock()
+	var errs []error
+	for w := range live {
+		if _, err := w.Kill(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setUpLandlock prepares the guardian of one command.
+func (g *guardian) setUpLandlock() ([]int, error) {
+	ignoreSignals()
+	pl, err := readPlan(initPlan)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("refusing to be traced: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("taking in orphans: %w", err)
+	}
+	version := landlock.Version()
+	rules, err := accessRuleset(version, pl)
+	if err != nil {
+		return nil, err
+	}
+	allowed := []uint32{unix.AF_NETLINK}
+	if pl.network {
+		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
+	}
+	if version >= landlock.UnixSockets { // else nothing keeps commands from the sockets of daemons
+		allowed = append(allowed, unix.AF_UNIX)
+	}
+	g.spawn, err = newSpawner(false, func() error {
+		// Who may not drop them for programs to come need not: under
+		// no_new_privs nothing is gained that is not held.
+		if err := dropPowers(); err != nil && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		if err := keepOnly(0); err != nil {
+			return err
+		}
+		return confine(rules, seccomp.Filter(allowed, seccomp.SharedIPC[:]...))
+	})
+	return nil, err
+}
+
+// accessRuleset allows reading everything that is not hidden, and changes in
+// the writable paths. The names of hidden files stay visible.
+func accessRuleset(version int, pl *plan) (*landlock.Ruleset, error) {
+	scope := uint64(unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+	r, err := landlock.New(version, landlock.Read|landlock.Write, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := openUp(r, pl); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openUp allows what a plan leaves open.
+func openUp(r *landlock.Ruleset, pl *plan) error {
+	if err := r.Allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+		return err
+	}
+	for _, path := range readable(pl) {
+		if err := r.Allow(path, landlock.Read); err != nil {
+			return err
+		}
+	}
+	// No device nodes: root's would be the disks.
+	const device = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	open := r.Handled &^ (device | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX)
+	for _, t := range pl.writable {
+		if err := r.Allow(t.path, open); err != nil {
+			return err
+		}
+	}
+	for _, t := range pl.shown {
+		if err := r.Allow(t.path, landlock.Read); err != nil {
+			return err
+		}
+	}
+	const use = landlock.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	for _, name := range devices { // no terminals: what somebody types at one could be read
+		if err := r.Allow("/dev/"+name, use); err != nil {
+			return err
 		}
 	}
 	for _, path := range pl.sockets {
-		if err := r.allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
-			r.close()
-			return nil, err
+		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	return nil
+}
+
+// readable lists what may be read: everything beside the way to something
+// hidden. /dev is hidden too, but for a few devices. What is hidden inside a
+// writable path cannot be.
+func readable(pl *plan) []string {
+	hidden := map[string]bool{"/dev": true}
+	onTheWay := map[string]bool{"/": true}
+	for _, t := range slices.Concat(pl.denied, pl.masked) {
+		if slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) }) {
+			continue
+		}
+		hidden[t.path] = true
+		for dir := filepath.Dir(t.path); dir != "/"; dir = filepath.Dir(dir) {
+			onTheWay[dir] = true
+		}
+	}
+	var list []string
+	var visit func(dir string)
+	visit = func(dir string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return // what we cannot read stays closed
+		}
+		for _, e := range entries {
+			switch path := filepath.Join(dir, e.Name()); {
+			case hidden[path], e.Type()&fs.ModeSymlink != 0:
+			case onTheWay[path]:
+				visit(path)
+			default:
+				list = append(list, path)
+			}
+		}
+	}
+	visit("/")
+	return list
 }

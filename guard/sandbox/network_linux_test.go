@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"toolhost/guard/sandbox/internal/landlock"
 )
 
 // From inside, an allowed host is reached and a refused one is named.
@@ -195,7 +197,7 @@ func TestUnrestricted(t *testing.T) {
 	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
 		t.Errorf("reached a socket: %s", r.output)
 	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && landlockVersion() >= landlockScope {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && landlock.Version() >= landlock.Scopes {
 		t.Errorf("reached an abstract socket: %s", r.output)
 	}
 	if s.Report().Enforces.Network {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"toolhost/guard/sandbox/internal/landlock"
 )
 
 // socketInterval is how long a look for sockets of host programs is good for.
@@ -24,7 +26,7 @@ type socketLook struct {
 }
 
 func (l *socketLook) start(pl *plan) {
-	if landlockVersion() >= landlockUnixSocket {
+	if landlock.Version() >= landlock.UnixSockets {
 		return
 	}
 	l.known, l.last, l.allowed = make(map[inode]bool), time.Now(), pl.sockets

@@ -11,17 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// Bits of capabilities(7), absent from the library.
-const (
-	secbitNoRoot           = 1 << 0
-	secbitNoSetuidFixup    = 1 << 2
-	secbitKeepCapsLocked   = 1 << 5
-	secbitNoAmbientRaise   = 1 << 6
-	secbitLocked           = secbitNoRoot<<1 | secbitNoSetuidFixup<<1 | secbitKeepCapsLocked | secbitNoAmbientRaise<<1
-	commandSecurebits      = secbitNoRoot | secbitNoSetuidFixup | secbitNoAmbientRaise | secbitLocked
-	lastCapabilityPossible = 63
+	"toolhost/guard/sandbox/internal/seccomp"
 )
 
 // command is what a Spec has become inside.
@@ -59,65 +50,6 @@ func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 		}
 	}()
 	return s, <-restricted
-}
-
-// restrictCommands takes from the calling thread what commands shall not have.
-// It keeps one capability, which an exec takes away: the right to make the UTS
-// namespace by which the processes of a command are known.
-func restrictCommands(rules *ruleset) error {
-	if err := dropPowers(); err != nil {
-		return err
-	}
-	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
-		return err
-	}
-	return confine(rules, commandFilter(families[:]))
-}
-
-// dropPowers makes sure that no program the calling thread executes will have a
-// capability.
-func dropPowers() error {
-	for c := uintptr(0); c <= lastCapabilityPossible; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
-			if errors.Is(err, unix.EINVAL) && c > unix.CAP_LAST_CAP/2 {
-				break // past the last one this kernel knows
-			}
-			return fmt.Errorf("dropping capability %d: %w", c, err)
-		}
-	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("dropping ambient capabilities: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_SECUREBITS, commandSecurebits, 0, 0, 0); err != nil {
-		return fmt.Errorf("taking root's powers: %w", err)
-	}
-	return nil
-}
-
-// confine puts the calling thread under Landlock, unless rules is nil, and a
-// system call filter.
-func confine(rules *ruleset, filter []unix.SockFilter) error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("refusing new privileges: %w", err)
-	}
-	if rules != nil {
-		if err := rules.restrict(); err != nil {
-			return err
-		}
-		rules.close()
-	}
-	return installFilter(filter)
-}
-
-// keepOnly leaves the calling thread the capabilities in set, of the first 32;
-// its children inherit none.
-func keepOnly(set uint32) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Permitted: set, Effective: set}}
-	if err := unix.Capset(&header, &data[0]); err != nil {
-		return fmt.Errorf("dropping capabilities: %w", err)
-	}
-	return nil
 }
 
 // forked is a command that was started.
@@ -248,7 +180,7 @@ func enter(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := confine(rules, commandFilter(families[:])); err != nil {
+	if err := confine(rules, seccomp.Filter(seccomp.Families[:])); err != nil {
 		return err
 	}
 	own := ownFiles(files)

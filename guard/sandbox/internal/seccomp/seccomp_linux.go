@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"fmt"
@@ -39,11 +39,11 @@ const (
 	unshareNew = cloneNew | unix.CLONE_NEWTIME
 )
 
-// refused are system calls that fail with EPERM. Most need capabilities that
+// Refused are system calls that fail with EPERM. Most need capabilities that
 // no command has; they are refused as well because each has been, or offers,
 // surface for kernel exploits, or reaches files without a path (io_uring,
 // open_by_handle_at).
-var refused = [...]uint32{
+var Refused = [...]uint32{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
 	unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
@@ -56,20 +56,20 @@ var refused = [...]uint32{
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_REBOOT, unix.SYS_QUOTACTL,
 }
 
-// sharedIPC are system calls that reach memory, messages and semaphores of all
+// SharedIPC are system calls that reach memory, messages and semaphores of all
 // programs of a user, by numbers and names that are no files. They are refused where
 // commands have no IPC namespace of their own.
-var sharedIPC = [...]uint32{
+var SharedIPC = [...]uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 	unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// families are the socket families commands may use. Others are refused: a
+// Families are the socket families commands may use. Others are refused: a
 // network namespace does not contain all of them (AF_VSOCK reaches the
 // hypervisor), and most are rarely used kernel code.
-var families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+var Families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // filter builds a seccomp program. Every rule loads the system call's number
 // first, so that rules stand in any order.
@@ -116,9 +116,9 @@ func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 	f.op(bpfRet, ret, 0, 0)
 }
 
-// commandFilter is the filter of commands, who may use sockets of the given
+// Filter is the program for commands, who may use sockets of the given
 // families and are refused more calls than the usual.
-func commandFilter(families []uint32, more ...uint32) []unix.SockFilter {
+func Filter(families []uint32, more ...uint32) []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfJeq, auditArch, 1, 0)
@@ -126,7 +126,7 @@ func commandFilter(families []uint32, more ...uint32) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	for _, nr := range append(more, refused[:]...) {
+	for _, nr := range append(more, Refused[:]...) {
 		f.on(nr, retEPERM)
 	}
 	// clone3 has its flags in memory, where no filter sees them; told that it
@@ -149,9 +149,9 @@ func commandFilter(families []uint32, more ...uint32) []unix.SockFilter {
 // tiocLinux is TIOCLINUX of ioctl_console(2): selection and paste.
 const tiocLinux = 0x541c
 
-// installFilter puts the calling thread, which must have no_new_privs, and its
+// Install puts the calling thread, which must have no_new_privs, and its
 // children under prog.
-func installFilter(prog []unix.SockFilter) error {
+func Install(prog []unix.SockFilter) error {
 	p := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p)))
 	if errno != 0 {

@@ -1,6 +1,6 @@
-package sandbox
+package seccomp
 
 import "golang.org/x/sys/unix"
 
 // auditArch is the only architecture whose system calls commands may use.
-const auditArch = unix.AUDIT_ARCH_AARCH64
+const auditArch = unix.AUDIT_ARCH_X86_64

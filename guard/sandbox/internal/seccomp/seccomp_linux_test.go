@@ -1,0 +1,83 @@
+package seccomp
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The filter answers what it is to answer: it is interpreted here.
+func TestFilter(t *testing.T) {
+	prog := Filter(Families[:])
+	for _, c := range []struct {
+		name     string
+		arch, nr uint32
+		args     [2]uint32
+		want     uint32
+	}{
+		{"read", auditArch, unix.SYS_READ, [2]uint32{}, retAllow},
+		{"other architecture", 0x40000003, 20, [2]uint32{}, retKill},
+		{"x32", auditArch, x32Bit | 39, [2]uint32{}, retNoSys},
+		{"mount", auditArch, unix.SYS_MOUNT, [2]uint32{}, retEPERM},
+		{"clone3", auditArch, unix.SYS_CLONE3, [2]uint32{}, retNoSys},
+		{"fork", auditArch, unix.SYS_CLONE, [2]uint32{uint32(unix.SIGCHLD)}, retAllow},
+		{"thread", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_VM | unix.CLONE_THREAD}, retAllow},
+		{"clone with a user namespace", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_NEWUSER | unix.CLONE_VM}, retEPERM},
+		{"clone a sibling", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_PARENT | uint32(unix.SIGCHLD)}, retEPERM},
+		{"unshare files", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_FILES}, retAllow},
+		{"unshare UTS", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS}, retAllow},
+		{"unshare UTS and user", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retEPERM},
+		{"unshare time", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWTIME}, retEPERM},
+		{"TIOCSTI", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TIOCSTI}, retEPERM},
+		{"TCGETS", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TCGETS}, retAllow},
+		{"unix socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_UNIX}, retAllow},
+		{"internet socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_INET6}, retAllow},
+		{"vsock", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_VSOCK}, retNoAF},
+		{"alg", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_ALG}, retNoAF},
+	} {
+		if got := interpret(t, prog, c.arch, c.nr, c.args); got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+	if got := interpret(t, Filter(Families[:], SharedIPC[:]...), auditArch, unix.SYS_SHMAT, [2]uint32{}); got != retEPERM {
+		t.Errorf("attaching shared memory: %#x", got)
+	}
+	for _, nr := range Refused {
+		if got := interpret(t, prog, auditArch, nr, [2]uint32{}); got != retEPERM {
+			t.Errorf("call %d: %#x", nr, got)
+		}
+	}
+}
+
+// interpret runs a filter as the kernel would.
+func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [2]uint32) uint32 {
+	t.Helper()
+	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1]}
+	var a uint32
+	for pc := 0; pc < len(prog); pc++ {
+		op := prog[pc]
+		jump := func(yes bool) {
+			if yes {
+				pc += int(op.Jt)
+			} else {
+				pc += int(op.Jf)
+			}
+		}
+		switch op.Code {
+		case bpfLoad:
+			a = data[op.K]
+		case bpfJeq:
+			jump(a == op.K)
+		case bpfJge:
+			jump(a >= op.K)
+		case bpfJset:
+			jump(a&op.K != 0)
+		case bpfRet:
+			return op.K
+		default:
+			t.Fatalf("instruction %#x", op.Code)
+		}
+	}
+	t.Fatal("ran off the end")
+	return 0
+}

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/landlock"
+	"toolhost/guard/sandbox/internal/seccomp"
+)
+
+// Bits of capabilities(7), absent from the library.
+const (
+	secbitNoRoot           = 1 << 0
+	secbitNoSetuidFixup    = 1 << 2
+	secbitKeepCapsLocked   = 1 << 5
+	secbitNoAmbientRaise   = 1 << 6
+	secbitLocked           = secbitNoRoot<<1 | secbitNoSetuidFixup<<1 | secbitKeepCapsLocked | secbitNoAmbientRaise<<1
+	commandSecurebits      = secbitNoRoot | secbitNoSetuidFixup | secbitNoAmbientRaise | secbitLocked
+	lastCapabilityPossible = 63
+)
+
+// restrictCommands takes from the calling thread what commands shall not have.
+// It keeps one capability, which an exec takes away: the right to make the UTS
+// namespace by which the processes of a command are known.
+func restrictCommands(rules *landlock.Ruleset) error {
+	if err := dropPowers(); err != nil {
+		return err
+	}
+	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
+		return err
+	}
+	return confine(rules, seccomp.Filter(seccomp.Families[:]))
+}
+
+// dropPowers makes sure that no program the calling thread executes will have a
+// capability.
+func dropPowers() error {
+	for c := uintptr(0); c <= lastCapabilityPossible; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			if errors.Is(err, unix.EINVAL) && c > unix.CAP_LAST_CAP/2 {
+				break // past the last one this kernel knows
+			}
+			return fmt.Errorf("dropping capability %d: %w", c, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("dropping ambient capabilities: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, commandSecurebits, 0, 0, 0); err != nil {
+		return fmt.Errorf("taking root's powers: %w", err)
+	}
+	return nil
+}
+
+// confine puts the calling thread under Landlock, unless rules is nil, and a
+// system call filter.
+func confine(rules *landlock.Ruleset, filter []unix.SockFilter) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("refusing new privileges: %w", err)
+	}
+	if rules != nil {
+		if err := rules.Restrict(); err != nil {
+			return err
+		}
+		rules.Close()
+	}
+	return seccomp.Install(filter)
+}
+
+// keepOnly leaves the calling thread the capabilities in set, of the first 32;
+// its children inherit none.
+func keepOnly(set uint32) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{{Permitted: set, Effective: set}}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	return nil
+}
+
+// writeRuleset allows changes in the writable paths and to devices only. It
+// repeats what the mounts say by a second, independent mechanism; without
+// Landlock it is nil.
+func writeRuleset(pl *plan) (*landlock.Ruleset, error) {
+	version := landlock.Version()
+	if version < landlock.Minimum {
+		return nil, nil
+	}
+	var scope uint64
+	if pl.network { // else abstract sockets are the network namespace's own
+		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	r, err := landlock.New(version, landlock.Write, scope)
+	if err != nil {
+		return nil, err
+	}
+	files := r.Handled &^ unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	for _, t := range pl.writable {
+		if err := r.Allow(t.path, files); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	for path, rights := range map[string]uint64{
+		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
+		"/dev/shm": files,
+	} {
+		if err := r.Allow(path, rights); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	for _, path := range pl.sockets {
+		if err := r.Allow(path, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
