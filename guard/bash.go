@@ -39,6 +39,7 @@ func (j *judge) command(c Command) {
 	l.readOnly = l.onlyReads()
 	l.redirects()
 	l.hiding()
+	l.unread()
 	l.containable()
 	l.optOut()
 	l.permission()
@@ -199,6 +200,15 @@ func (l *line) hiding() {
 		"Write the program's name out and run it directly.")
 	part.Firm = true
 	l.add(part)
+}
+
+// unread asks where a part of the line was not looked at that rules on files may speak
+// of, as far as the containment does not hold them: a file that is to be asked for, and
+// one that is denied and not there yet.
+func (l *line) unread() {
+	if l.analysis.Partial && (l.k.ask.hasPaths() || !l.k.deny.edit.empty()) {
+		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
+	}
 }
 
 // hides reports whether the line could run a program that it does not name. A file

@@ -14,7 +14,7 @@ import (
 // words judges the files that the arguments name, so that a refusal says why;
 // what is not seen here the containment holds.
 func (l *line) words() {
-	unknown := slices.ContainsFunc(l.analysis.Writes, unknownFile)
+	unknown := l.analysis.Partial || slices.ContainsFunc(l.analysis.Writes, l.unknownFile)
 	for _, s := range l.analysis.Commands {
 		reads, writes := s.Paths()
 		if s.Vague() || len(reads)+len(writes) == 0 && !searchesText(s.Name) {
@@ -40,7 +40,7 @@ func (l *line) words() {
 		}
 		l.likely(reads, dirs, reading)
 		l.likely(writes, dirs, writing)
-		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, unknownFile)
+		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, l.unknownFile)
 		if !s.ReadOnly() && !s.Precise() {
 			l.mayWrite(s, seen, reads, dirs)
 		}
@@ -110,7 +110,7 @@ func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target 
 	var out []target
 	add := func(text string, dir Path) {
 		guess := command.Word{Text: text, Static: true}
-		if t, err := l.target(guess, dir, access); text != "" && !isStream(text) && err == nil && len(out) < maxGlob {
+		if t, err := l.target(guess, dir, access); text != "" && !isStream(text) && err == nil {
 			out = append(out, t)
 		}
 	}
@@ -121,8 +121,7 @@ func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target 
 		if !w.Glob {
 			continue
 		}
-		names, _ := l.expand(w, dir) // of too many the first
-		for _, name := range names {
+		for _, name := range l.meant(w, dir, access) {
 			add(name, dir)
 		}
 	}
@@ -255,6 +254,9 @@ func (l *line) redirect(w command.Word, access fileAccess) {
 	dirs := l.standsIn(w.Places())
 	l.likely([]command.Word{w}, dirs, access)
 	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
+		for _, t := range l.targets([]command.Word{w}, dirs, access) { // it may stay where it is
+			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
+		}
 		if !l.autoAllowed() {
 			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
 				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})

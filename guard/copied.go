@@ -19,7 +19,8 @@ func (l *line) copied(s command.Simple, from []command.Word, into target, dirs [
 	if !l.inside(into) {
 		return
 	}
-	for _, name := range l.copiedNames(from, dirs) {
+	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.hasPaths() || l.k.deny.hasPaths())
+	for _, name := range names {
 		p, err := l.k.resolve(Path{given: into.path.given, real: into.path.real}, name)
 		if err != nil {
 			continue
@@ -51,13 +52,15 @@ func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
 		}
 		for _, dir := range dirs {
 			if w.Glob {
-				found, _ := l.expand(w, dir)
-				for _, file := range found {
+				for _, file := range l.meant(w, dir, writing) {
 					names = append(names, filepath.Base(file))
 				}
 			} else if p, err := l.resolve(w, w.Text, dir); err == nil && (w.Static || w.Home) {
-				g := globbing{left: maxGlob}
-				found, _ := g.list(p.real)
+				g := globbing{left: maxJudged}
+				found, err := g.list(p.real)
+				if err != nil {
+					l.tooMuch("copy "+w.Text, "The directory "+w.Text+" holds too many files to look at the names that they get.")
+				}
 				names = append(names, found...)
 			}
 		}

@@ -1,6 +1,11 @@
 package guard
 
-import "toolhost/guard/internal/command"
+import (
+	"iter"
+	"slices"
+
+	"toolhost/guard/internal/command"
+)
 
 // mayWrite judges the files that are named to a program of which it is not known what
 // it does with them: any may be one that it writes. Those that the containment keeps
@@ -20,17 +25,17 @@ func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, d
 			named = append(named, command.Word{Text: text, Static: true})
 		}
 	}
+	l.mayName(slices.Values(named), dirs)
 	if len(s.Undecidable) > 0 {
-		named = append(named, s.Quoted()...)
+		l.mayName(s.Quoted(), dirs)
 	}
-	l.mayName(named, dirs)
 }
 
 // mayName asks before a protected file may be written that a text names, whether it
 // is the value of one of the line's own variables or stands in a program that is
 // given as text.
-func (l *line) mayName(words []command.Word, dirs []Path) {
-	for _, w := range words {
+func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
+	for w := range words {
 		if !l.k.isShielded(slashed(w.Text)) {
 			continue
 		}
@@ -48,7 +53,5 @@ func (l *line) ruleFile(t target) (Part, bool) {
 	return Part{}, false
 }
 
-// unknownFile reports whether nothing in the line says which file a word names.
-func unknownFile(w command.Word) bool {
-	return !w.Static && !w.Home && !w.Glob && len(w.Guesses()) == 0
-}
+// unknownFile reports whether the line does not say which file a word names.
+func (l *line) unknownFile(w command.Word) bool { return !l.analysis.Names(w) }

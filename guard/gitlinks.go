@@ -94,8 +94,14 @@ func readSmall(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.Join(err, errors.New("no file of a usual size"))
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("no regular file"))
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(raw)) > most {
+		return nil, errLarge
+	}
+	return raw, err
 }
+
+var errLarge = errors.New("no file of a usual size")

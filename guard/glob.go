@@ -17,6 +17,8 @@ const (
 	maxGlob = 1000
 	// maxListed bounds the directory entries that are looked at for it.
 	maxListed = 20_000
+	// maxJudged bounds both where a command is asked for beyond.
+	maxJudged = 50_000
 )
 
 var errManyFiles = errors.New("the wildcard names too many files")
@@ -30,13 +32,14 @@ type globbing struct {
 	fold   bool // nocaseglob
 
 	left  int // entries still looked at
+	most  int // files that may be found
 	found []string
 }
 
 // globbing returns how the line has its shell expand wildcards, if one of its
 // commands sets an option for that.
 func (l *line) globbing() globbing {
-	g := globbing{left: maxListed}
+	g := globbing{left: maxListed, most: maxGlob}
 	for _, s := range l.analysis.Commands {
 		for _, w := range s.Args {
 			g.hidden = g.hidden || w.Text == "dotglob"
@@ -50,15 +53,18 @@ func (l *line) globbing() globbing {
 
 // expand returns the files a wildcard means, by absolute names.
 func (l *line) expand(w command.Word, dir Path) ([]string, error) {
+	return l.globbing().expand(l.k, w, dir)
+}
+
+func (g globbing) expand(k *core, w command.Word, dir Path) ([]string, error) {
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:
-		at, pattern = l.k.home.given, pattern[1:]
+		at, pattern = k.home.given, pattern[1:]
 	case filepath.IsAbs(pattern):
 		at = filepath.VolumeName(pattern)
 		pattern = pattern[len(at):]
 	}
-	g := l.globbing()
 	err := g.walk(at, strings.Split(filepath.ToSlash(pattern), "/"))
 	return g.found, err
 }
@@ -75,7 +81,7 @@ func (g *globbing) walk(at string, elements []string) error {
 		if _, err := os.Lstat(at); err == nil {
 			g.found = append(g.found, at)
 		}
-		if len(g.found) > maxGlob {
+		if len(g.found) > g.most {
 			return errManyFiles
 		}
 		return nil
@@ -145,6 +151,57 @@ func (g *globbing) list(dir string) ([]string, error) {
 
 func (g *globbing) shows(element, name string) bool {
 	return g.hidden || name[0] != '.' || element[0] == '.'
+}
+
+// meant returns the files that a wildcard means, as far as they are to be judged: where
+// no rule speaks of what nothing else holds, only of writing there is something to say.
+func (l *line) meant(w command.Word, dir Path, access fileAccess) []string {
+	speaks := l.k.ask.hasPaths() || !l.contained() && l.k.deny.hasPaths()
+	if !speaks && access == reading {
+		return nil
+	}
+	g := l.globbing()
+	g.left, g.most = maxJudged, maxJudged
+	names, err := g.expand(l.k, w, dir)
+	if err != nil {
+		l.tooMuch("use "+w.Text, "The wildcard "+w.Text+" names too many files to hold them against the rules on files.")
+	}
+	return l.notable("the wildcard "+w.Text, names, dir, speaks)
+}
+
+// notable returns those of the names, which may be relative to dir, that are to be
+// judged. Where no rule speaks of what nothing else holds, these are of very many the
+// protected ones.
+func (l *line) notable(of string, names []string, dir Path, speaks bool) []string {
+	switch {
+	case len(names) <= maxGlob:
+		return names
+	case !speaks:
+		parents := map[string]bool{} // whether they are protected, by whatever name
+		return slices.DeleteFunc(names, func(name string) bool {
+			if l.k.isShielded(slashed(name)) {
+				return false
+			}
+			parent := filepath.Dir(name)
+			shielded, known := parents[parent]
+			if !known {
+				p, err := l.k.resolve(dir, parent)
+				shielded = err == nil && l.k.isProtected(slashed(p.real))
+				parents[parent] = shielded
+			}
+			return !shielded
+		})
+	case len(names) > maxJudged:
+		l.tooMuch("use "+of, "More files are named by "+of+" than are held against the rules on files.")
+	}
+	return names[:min(len(names), maxJudged)]
+}
+
+// tooMuch asks where files are named that are not judged, and nothing else holds them.
+func (l *line) tooMuch(what, reason string) {
+	part := l.part(Ask, RuleUndecidable, reason, "Name fewer files at once, or let a person agree.")
+	part.What, part.Firm = what, true
+	l.add(part)
 }
 
 // isWild reports whether the shell may take an element of a path for a pattern.

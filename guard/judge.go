@@ -228,6 +228,10 @@ func (j *judge) linkDenied(t target) (Part, bool) {
 		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
+	if !s.outside && uint64(s.names[t.path.file]) < t.path.links {
+		return t.part(Ask, RuleHardLink, "The file has names outside of the workspace, and what is denied there is too large to find them: "+t.path.given+".",
+			"Copy the file and work on the copy."), true
+	}
 	return Part{}, false
 }
 

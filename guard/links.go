@@ -16,7 +16,7 @@ const (
 	maxScan = 500_000
 	// maxScanOutside bounds it for each directory outside the boundary that
 	// rules deny or that holds secrets.
-	maxScanOutside = 5_000
+	maxScanOutside = 50_000
 	// scanAge is how long a scan answers for searches, which do not look at each
 	// file's own times.
 	scanAge = time.Minute
@@ -31,12 +31,14 @@ type links struct {
 	mu      sync.Mutex
 	last    atomic.Pointer[linkScan]
 	renewal atomic.Bool // one is under way
+	outside int         // maxScanOutside, but in tests
 }
 
 // A linkScan is what one walk found.
 type linkScan struct {
 	at       time.Time // when the walk began
 	complete bool      // everything in the boundary was seen
+	outside  bool      // and everything that is denied outside of it
 	names    map[fileID]int
 	reads    map[fileID]*rule // files one name of which may not be read
 	edits    map[fileID]*rule // files one name of which may not be written
@@ -95,10 +97,13 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 			s.record(k, name, id)
 		})
 	}
-	s.complete = s.left >= 0
+	s.complete, s.outside = s.left >= 0, true
 	for _, dir := range k.deniedOutside() {
-		s.left = maxScanOutside
+		if s.left = maxScanOutside; l.outside > 0 {
+			s.left = l.outside
+		}
 		s.walk(dir, func(name string, id fileID) { s.record(k, name, id) })
+		s.outside = s.outside && s.left >= 0
 	}
 	for name, id := range s.open {
 		if s.reads[id] != nil {

@@ -1,41 +1,40 @@
 package guard
 
 import (
-	"io"
-	"os"
+	"errors"
 	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
 )
 
-// maxPatch is how much of a patch is looked into, in bytes.
+// maxPatch is the size of the largest patch that is looked into, in bytes.
 const maxPatch = 4 << 20
 
 // patches judges the files that a patch in the line, or in a file that the line reads,
 // says it writes.
 func (l *line) patches(s command.Simple, dirs []Path) {
-	files, text, ok := s.Patch()
+	files, ok := s.Patch()
 	if !ok {
 		return
 	}
-	names := command.PatchedNames(strings.ReplaceAll(text, `\n`, "\n")) // $'…'
+	lines := strings.NewReplacer(`\n`, "\n", "<<<", "\n") // $'…', printf, a here-string
+	names := command.PatchedNames(lines.Replace(l.text))
 	files = append(files, l.analysis.Reads...)
 	for _, other := range l.analysis.Commands { // cat x.patch | git apply
 		reads, _ := other.Paths()
 		files = append(files, reads...)
 	}
 	for _, t := range l.targets(files, dirs, reading) {
-		if f, err := openFile(t.path.real, os.O_RDONLY); err == nil {
-			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-				patch, _ := io.ReadAll(io.LimitReader(f, maxPatch))
-				names = append(names, command.PatchedNames(string(patch))...)
-			}
-			f.Close()
+		patch, err := readSmall(t.path.real, maxPatch)
+		if errors.Is(err, errLarge) {
+			l.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
 		}
+		names = append(names, command.PatchedNames(string(patch))...)
 	}
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	names = l.notable("the patch", slices.Compact(names), dirs[0], l.k.ask.hasPaths() || l.k.deny.hasPaths())
+	for _, name := range names {
 		for _, t := range l.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
 			l.through(t, l.denied, l.guarded, l.asked, l.exposed)
 		}

@@ -28,6 +28,10 @@ type Analysis struct {
 	// for a person, and no phrase appears twice. Empty means decided.
 	Undecidable []string
 
+	// Partial is set when a part of the text was not looked at: it cannot be parsed, or
+	// is too long, or runs too many commands. That part may read and write any file.
+	Partial bool
+
 	// Hiding is set when an undecidable form could run a program whose name is
 	// not in Commands: a rule against that program cannot be relied on.
 	Hiding bool
@@ -43,6 +47,7 @@ type Analysis struct {
 	braceWords int // made by brace expansion so far, see maxBraceWords
 	arrays     arrays
 	values     map[string][]string // that the text gives its variables, see guess
+	others     map[string]bool     // variables that may have other values too
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -72,6 +77,7 @@ type Word struct {
 
 	places  []Place    // of the command it stands beside, for a redirection
 	guesses [][]string // words that this one may become, see guess
+	from    []string   // the variables that the guesses come from; nil if there are more
 }
 
 // mayBeOption reports whether a program may take the word, or a part that it

@@ -8,10 +8,14 @@ import (
 )
 
 const (
-	// MaxLength is the length in bytes above which a text is not analysed but
-	// called undecidable. Commands written by an agent stay under 4 kB except
-	// for files written through heredocs; Claude Code draws its line at 10,000.
+	// MaxLength is the length in bytes, without what its heredocs hold, above which a
+	// text is not analysed but called undecidable. Commands written by an agent stay
+	// under 4 kB except for files written through heredocs; Claude Code draws its line
+	// at 10,000.
 	MaxLength = 10_000
+
+	// maxText is that length with the heredocs.
+	maxText = 256 << 10
 
 	// maxDepth bounds texts within texts (bash -c "bash -c …") and wrappers
 	// behind wrappers.
@@ -39,14 +43,10 @@ func Analyze(text string) (out *Analysis) {
 	// the text pass.
 	defer func() {
 		if r := recover(); r != nil {
-			out.Hiding = true
+			out.Hiding, out.Partial = true, true
 			out.Undecidable = append(out.Undecidable, failed)
 		}
 	}()
-	if len(text) > MaxLength {
-		w.undecided(true, "the command is longer than 10,000 characters")
-		return out
-	}
 	w.script(text)
 	w.declaresArrays()
 	w.forgetPlaces()
@@ -104,6 +104,12 @@ func (w *walker) undecided(hiding bool, reason string) {
 	}
 }
 
+// unread records why a part of the text was not looked at.
+func (w *walker) unread(reason string) {
+	w.undecided(true, reason)
+	w.out.Partial = true
+}
+
 func appendNew(list []string, s string) []string {
 	for _, old := range list {
 		if old == s {
@@ -117,12 +123,16 @@ func appendNew(list []string, s string) []string {
 func (w *walker) script(text string) {
 	w.text = text
 	if reason := unreadable(text); reason != "" {
-		w.undecided(true, reason)
+		w.unread(reason)
 		return
 	}
 	stmts, err := parse(text)
+	if len(text) > MaxLength && len(text)-given(stmts) > MaxLength {
+		w.unread(tooLong)
+		return
+	}
 	if err != nil {
-		w.undecided(true, "the command cannot be parsed: "+err.Error())
+		w.unread("the command cannot be parsed: " + err.Error())
 	}
 	w.declare(stmts)
 	w.collect(stmts)
@@ -352,7 +362,7 @@ func (w *walker) sourceOf(call *syntax.CallExpr) string {
 // redirections that stand beside it, for shells that read their script there.
 func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	if w.depth > maxDepth || len(w.out.Commands) >= maxCommands {
-		w.undecided(true, "too many commands, or nested too deep")
+		w.unread("too many commands, or nested too deep")
 		return
 	}
 	c.Text = join(c.Args)

@@ -274,6 +274,9 @@ func (w *walker) declares(c Simple) {
 			continue
 		}
 		w.valueOf(name, value, word, isArray)
+		if strings.Contains(word.Text, "=") && !slices.Contains(w.out.values[name], value) {
+			w.mayHoldOther(name)
+		}
 		if !word.Static && !(name == "PATH" && addsToPath().MatchString(value)) {
 			value = "$"
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,11 @@ func TestHostile(t *testing.T) {
 		a := Analyze(strings.Repeat(part, MaxLength/len(part)))
 		if slices.Contains(a.Undecidable, failed) {
 			t.Errorf("%q: %s", part, failed)
+		}
+	}
+	for _, part := range []string{"$(", "`", "${a:-", "$((a))", "$x", "\\\n", "'", "E \n", "a\n", "<<F\n"} {
+		for _, text := range []string{"cat <<E\n%s\nE\n", "cat <<'E'\n%s\nE\n", "bash <<'E'\n%s\nE\n", "python3 - <<'E'\n%s\nE\n", "cat <<%[1]s"} {
+			Analyze(fmt.Sprintf(text, strings.Repeat(part, (maxText-100)/len(part))))
 		}
 	}
 }

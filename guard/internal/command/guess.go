@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -12,8 +13,8 @@ import (
 // ways too, but a deny or ask rule that matches a guess is meant for the command.
 
 const (
-	maxValues  = 8  // of one variable, the first ones
-	maxGuesses = 16 // of one word
+	maxValues  = 32 // of one variable, the first ones
+	maxGuesses = 32 // of one word
 )
 
 // collect notes the values that the assignments and loops of a text name.
@@ -25,8 +26,12 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.Assign:
-				if n.Name != nil && n.Value != nil && n.Array == nil && n.Index == nil {
+				switch {
+				case n.Name == nil:
+				case n.Value != nil && n.Array == nil && n.Index == nil:
 					w.assigned(n)
+				case n.Array != nil || n.Index != nil:
+					w.mayHoldOther(n.Name.Value)
 				}
 			case *syntax.ParamExp:
 				w.defaults(n)
@@ -74,27 +79,44 @@ func (w *walker) readings(arg *syntax.Word) []string {
 	return texts
 }
 
+// mayHold notes texts that a variable may be given; none if it is not known what.
 func (w *walker) mayHold(name string, texts []string) {
 	if w.out.values == nil {
 		w.out.values = map[string][]string{}
 	}
 	for _, text := range texts {
-		if len(w.out.values[name]) < maxValues {
-			w.out.values[name] = appendNew(w.out.values[name], text)
+		if slices.Contains(w.out.values[name], text) {
+			continue
 		}
+		if len(w.out.values[name]) == maxValues {
+			texts = nil
+			break
+		}
+		w.out.values[name] = append(w.out.values[name], text)
+	}
+	if len(texts) == 0 {
+		w.mayHoldOther(name)
 	}
 }
 
+// mayHoldOther notes that a variable may be given more than is known.
+func (w *walker) mayHoldOther(name string) {
+	if w.out.others == nil {
+		w.out.others = map[string]bool{}
+	}
+	w.out.others[name] = true
+}
+
 // guess returns the words that an argument may become, if all of its variables have
-// values in the text.
-func (w *walker) guess(arg *syntax.Word) (found [][]string) {
+// values in the text, and these variables, unless there are more guesses than are made.
+func (w *walker) guess(arg *syntax.Word) (found [][]string, from []string) {
 	names, ok := w.guessable(arg)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	defer func() {
 		if recover() != nil { // of a library: nothing depends on a guess
-			found = nil
+			found, from = nil, nil
 		}
 	}()
 	count := 1
@@ -110,11 +132,23 @@ func (w *walker) guess(arg *syntax.Word) (found [][]string) {
 		}
 		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
 		if err != nil {
-			return nil
+			return nil, nil
 		}
 		found = append(found, fields)
 	}
-	return found
+	if count > maxGuesses {
+		names = nil
+	}
+	return found, names
+}
+
+// Names reports whether the text says which files a word may name: as it stands, by a
+// pattern, or by every value of its variables.
+func (a *Analysis) Names(w Word) bool {
+	if w.Static || w.Home || w.Glob {
+		return true
+	}
+	return len(w.from) > 0 && !slices.ContainsFunc(w.from, func(name string) bool { return a.others[name] })
 }
 
 // guessable returns the variables of a word, and whether all have values in the text

@@ -42,6 +42,8 @@ var splitOperator = regular(`[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\
 // `a \<CR><LF>rm x` into one command.
 func unreadable(text string) string {
 	switch {
+	case isLong(text):
+		return tooLong
 	case strings.IndexByte(text, 0) >= 0:
 		return "the command holds a NUL byte"
 	case strings.IndexByte(text, '\r') >= 0:
@@ -61,6 +63,35 @@ func unreadable(text string) string {
 		return "a line ends within an operator"
 	}
 	return ""
+}
+
+// tooLong is the reason of a text that is longer than is looked at.
+const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
+
+// isLong reports whether a text cannot be short enough, so that it need not be parsed.
+func isLong(text string) bool {
+	if len(text) <= MaxLength {
+		return false
+	}
+	first := strings.Index(text, "<<")
+	return len(text) > maxText || first < 0 || first > MaxLength
+}
+
+// given returns how much of a text its heredocs hold as it stands there.
+func given(stmts []*syntax.Stmt) (size int) {
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
+				for _, part := range r.Hdoc.Parts {
+					if lit, ok := part.(*syntax.Lit); ok {
+						size += int(lit.End().Offset() - lit.Pos().Offset())
+					}
+				}
+			}
+			return true
+		})
+	}
+	return size
 }
 
 // bracketDepth counts brackets that are open at once, quoted or not.

@@ -2,26 +2,23 @@ package command
 
 import "strings"
 
-// Patch returns the files and the text, as far as it stands in the line, that a command
-// applies as a patch, and whether it is one that does: what it writes is said there.
-func (c Simple) Patch() (files []Word, text string, ok bool) {
+// Patch returns the files that a command applies as patches, and whether it is one that
+// does: what it writes is said there.
+func (c Simple) Patch() (files []Word, ok bool) {
 	switch c.Name {
 	case "patch", "gpatch":
 		p := programs["patch"].parse(c)
 		files = append(p.values("i input"), p.operands[min(1, len(p.operands)):]...)
-		return files, c.input, true
+		return files, true
 	case "git":
 		index, _ := gitSubcommand(c)
 		if index < len(c.Args) && oneOf(c.Args[index].Text, "apply am") {
 			files, _ = gitOperands(c.Args[index+1:])
-			return files, c.input, true
+			return files, true
 		}
 	}
-	return nil, "", false
+	return nil, false
 }
-
-// maxPatched bounds the files of a patch that are looked at.
-const maxPatched = 1000
 
 // PatchedNames returns the names that a patch gives to the files it writes: as they
 // stand there, and without their first element, which programs strip as a rule.
@@ -38,7 +35,7 @@ func PatchedNames(patch string) (names []string) {
 			_, name, ok = strings.Cut(line, " b/")
 			name = "b/" + name
 		}
-		if !ok || len(names) >= maxPatched {
+		if !ok {
 			continue
 		}
 		name, _, _ = strings.Cut(name, "\t")

@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Paths returns the operands that name files, for the programs whose words are
 // understood; none for others. A word that is not static is returned too: which
@@ -175,28 +178,32 @@ func (c Simple) Precise() bool {
 	return c.transparent || c.local || c.Name == "git" || known && !c.Vague()
 }
 
-// maxPieces bounds the texts that are taken from within a text.
-const maxPieces = 1000
-
 // Pieces returns the parts of a text that could each name a file, whatever the
 // language it is written in: what stands between white space, quotes and brackets.
-func Pieces(text string) (words []Word) {
-	apart := func(r rune) bool { return strings.ContainsRune(" \t\n\"'`()<>,;|&=[]{}", r) }
-	for piece := range strings.FieldsFuncSeq(text, apart) {
-		if strings.IndexByte(piece, '.') >= 0 && len(words) < maxPieces {
-			words = append(words, Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/"), single: true})
+func Pieces(text string) iter.Seq[Word] {
+	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
+	return func(yield func(Word) bool) {
+		for piece := range strings.FieldsFuncSeq(text, apart) {
+			if strings.IndexByte(piece, '.') >= 0 && !yield(Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/"), single: true}) {
+				return
+			}
 		}
 	}
-	return words
 }
 
 // Quoted returns the texts that could name a file inside what a command is given to
 // run or to print, in its words or by a heredoc: python3 -c 'open("x.txt", "w")'.
-func (c Simple) Quoted() (words []Word) {
-	for _, word := range c.Args[1:] {
-		words = append(words, Pieces(word.Text)...)
+func (c Simple) Quoted() iter.Seq[Word] {
+	return func(yield func(Word) bool) {
+		for _, word := range c.Args[1:] {
+			for piece := range Pieces(word.Text) {
+				if !yield(piece) {
+					return
+				}
+			}
+		}
+		Pieces(c.input)(yield)
 	}
-	return append(words, Pieces(c.input)...)
 }
 
 // Feeds reports whether the command runs what it reads from its input: a shell, an

@@ -345,6 +345,7 @@ func (w *walker) variable(of string, word Word) {
 	if word.Static {
 		name, _, _ := strings.Cut(word.Text, "[")
 		w.setsVariable(name, "$")
+		w.mayHoldOther(name)
 	}
 }
 

@@ -177,7 +177,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.guesses = w.guess(arg)
+		word.guesses, word.from = w.guess(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

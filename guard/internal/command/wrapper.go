@@ -292,7 +292,7 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 		return
 	}
 	if w.depth > maxDepth {
-		w.undecided(true, "too many commands, or nested too deep")
+		w.unread("too many commands, or nested too deep")
 		return
 	}
 	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix, funcs: funcs}
