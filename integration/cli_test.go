@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,25 @@ func TestMistakes(t *testing.T) {
 	} {
 		if out, _ := runCommand(t, home, tt.args...); !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine") {
 			t.Errorf("toolhost %s: no %q in\n%s", strings.Join(tt.args, " "), tt.want, out)
+		}
+	}
+}
+
+// Whose environment names no home directory has one all the same: it is not served as a whole, and the rules in it hold.
+func TestWithoutHome(t *testing.T) {
+	u, err := user.Current()
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		t.Skip("the user who runs the tests has no home directory: ", err)
+	}
+	if st, err := os.Stat(u.HomeDir); err != nil || !st.IsDir() {
+		t.Skip("the home directory of the user who runs the tests is not there: ", err)
+	}
+	for _, home := range []string{"", "HOME=", "HOME=relative"} {
+		cmd := exec.Command(binary, "call", "Glob", `{"pattern":"none"}`)
+		dir := t.TempDir()
+		cmd.Dir, cmd.Env = u.HomeDir, []string{"XDG_STATE_HOME=" + dir, "XDG_CACHE_HOME=" + dir, home, "PATH=" + os.Getenv("PATH")}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the whole home directory") {
+			t.Errorf("with %q: %v\n%s", home, err, out)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"os/user"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -34,6 +35,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
 	}
+	settleHome(user.Current)
 	var ballast []byte
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, ballastLen)
