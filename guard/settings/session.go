@@ -209,6 +209,9 @@ func (s *session) look(f *file, now time.Time) bool {
 	}
 	if absent(err) {
 		f.dir.look(s.reading)
+		if e := brokenLink(f.file, f.dir.path); e != nil {
+			err, seen = e, stamp{at: now, err: e.Error()}
+		}
 	}
 	first := f.stamp.at.IsZero()
 	f.stamp = seen

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -248,6 +249,7 @@ func TestBrokenAtStart(t *testing.T) {
 				p.t.Skip(err)
 			}
 		}},
+		{"a link that leads nowhere", "does not exist", func(p *place) { p.link("none.json", projectFile) }},
 		{"--settings names nothing", "does not exist", func(p *place) { p.cfg.Files = []string{p.path("none.json")} }},
 		{"relative root", "not an absolute path", func(p *place) { p.cfg.Roots = []string{"work"} }},
 		{"a drop-in is a directory", "not a regular file", func(p *place) { p.write("etc/"+claudeManagedName+"/managed-settings.d/10-a.json/x", "") }},
@@ -264,6 +266,36 @@ func TestBrokenAtStart(t *testing.T) {
 				t.Errorf("the other files are not in force: %s", texts(s.Deny))
 			}
 		})
+	}
+}
+
+// A link whose target appears is read, and one whose target goes takes nothing out of force.
+func TestLinkLeadsNowhere(t *testing.T) {
+	p := newPlace(t)
+	p.link("dotfiles.json", userFile)
+	r := p.start()
+	if s := r.next(); len(s.Broken) != 1 {
+		t.Errorf("nothing there: broken %v", s.Broken)
+	}
+	p.write("dotfiles.json", rules("", "x"))
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" {
+		t.Errorf("there now: broken %v, deny %s", s.Broken, texts(s.Deny))
+	}
+	p.remove("dotfiles.json")
+	for range 2 {
+		if s := r.next(); len(s.Broken) != 0 || texts(s.Deny) != "x" || !strings.Contains(warnings(s), "stays in force") {
+			t.Errorf("gone: broken %v, deny %s\n%s", s.Broken, texts(s.Deny), warnings(s))
+		}
+	}
+	p.write("dotfiles.json", rules("", "y"))
+	if s := r.next(); texts(s.Deny) != "y" || warnings(s) != "" {
+		t.Errorf("back: deny %s\n%s", texts(s.Deny), warnings(s))
+	}
+
+	p = newPlace(t)
+	p.link("none", filepath.Dir(projectFile))
+	if s := Load(p.cfg); len(s.Broken) != 2 { // settings.json and settings.local.json
+		t.Errorf("a directory that leads nowhere: broken %v", s.Broken)
 	}
 }
 

@@ -72,6 +72,17 @@ func (p *place) remove(name string) {
 	}
 }
 
+// link makes a link between two names of the place.
+func (p *place) link(target, name string) {
+	p.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(p.path(name)), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Symlink(p.path(target), p.path(name)); err != nil {
+		p.t.Skip("no links here: ", err)
+	}
+}
+
 func texts(entries []Entry) string {
 	var all []string
 	for _, e := range entries {

@@ -97,6 +97,17 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
+// brokenLink is the fault of a path that is a link and leads nowhere. Somebody meant settings to be there; of a file that
+// is just not there, nobody knows.
+func brokenLink(paths ...string) error {
+	for _, path := range paths {
+		if target, err := os.Readlink(path); err == nil && absent(exists(path)) {
+			return fmt.Errorf("%s is a link to %s, which does not exist", path, target)
+		}
+	}
+	return nil
+}
+
 // isShortage reports whether err says that this process, or the machine, has too
 // many files open at the moment: nothing is wrong with the file.
 func isShortage(err error) bool {
