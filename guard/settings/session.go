@@ -1,13 +1,10 @@
 package settings
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 )
@@ -193,127 +190,6 @@ func (s *session) wants(path string, err error) {
 	s.hit = true
 }
 
-// look reads one file if it may have changed, and reports whether what is in
-// force of it has.
-func (s *session) look(f *file, now time.Time) bool {
-	var seen stamp
-	var err error
-	if f.dir.stillAbsent(s.reading) {
-		seen, err = absentStamp(now), fs.ErrNotExist
-	} else {
-		seen, err = takeStamp(f.file, now)
-	}
-	waiting := !f.gone.IsZero()
-	if f.stamp.proves(seen) && !waiting {
-		return false
-	}
-	if absent(err) {
-		f.dir.look(s.reading)
-		if e := brokenLink(f.file, f.dir.path); e != nil {
-			err, seen = e, stamp{at: now, err: e.Error()}
-		}
-	}
-	first := f.stamp.at.IsZero()
-	f.stamp = seen
-	var text []byte
-	var info os.FileInfo
-	if err == nil {
-		if text, info, err = s.regular(f.file); err != nil {
-			f.stamp = stamp{at: now, err: err.Error()} // proves nothing: look again the next time
-		}
-	}
-	if isShortage(err) && s.begun && f.err == nil {
-		s.wants(f.file, err)
-		return false
-	}
-	switch {
-	case absent(err) && !f.required:
-		return s.vanish(f, now)
-	case err != nil:
-		return s.fail(f, &ParseError{File: f.file, Err: readFailure(f, err)})
-	}
-	f.gone = time.Time{}
-	if !first && f.err == nil && f.stale == nil && !waiting && f.text != nil && bytes.Equal(text, f.text) {
-		return false
-	}
-	// Empty is how a file looks that is being written.
-	written := now.Sub(info.ModTime()).Abs() < racyWindow
-	if len(bytes.TrimSpace(text)) == 0 && (written || s.begun && f.layer != nil) {
-		return s.fail(f, &ParseError{File: f.file, Err: errors.New("the file is empty")})
-	}
-	next, err := parse(f.source, s.words, text)
-	if err != nil {
-		return s.fail(f, err)
-	}
-	if !f.kind.inWorkspace() && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		next.warnings = append(next.warnings, Warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
-	}
-	f.text = text
-	s.accept(f, next)
-	return true
-}
-
-func readFailure(f *file, err error) error {
-	if absent(err) {
-		return errors.New("the file does not exist, but was named by --settings")
-	}
-	if path := new(fs.PathError); errors.As(err, &path) {
-		return fmt.Errorf("cannot be read: %w", path.Err)
-	}
-	return err
-}
-
-// fail records that a file is there and says nothing. What it said before
-// stays in force.
-func (s *session) fail(f *file, err error) bool {
-	f.gone = time.Time{}
-	if f.layer == nil && s.begun && f.err == nil {
-		f.layer = newLayer(f.source) // came later: its last good content is none
-	}
-	if f.layer == nil {
-		was := f.err
-		f.err = err
-		return was == nil || was.Error() != err.Error()
-	}
-	w := Warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
-	if p := new(ParseError); errors.As(err, &p) {
-		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; the file's last good content stays in force"
-	}
-	was := f.stale
-	f.stale = &w
-	return was == nil || *was != w
-}
-
-// vanish takes the content of a file that is not there out of force.
-func (s *session) vanish(f *file, now time.Time) bool {
-	empty := newLayer(f.source)
-	hadText := f.text != nil
-	switch {
-	case f.layer == nil:
-		f.gone = time.Time{}
-		changed := f.err != nil
-		s.accept(f, empty)
-		return changed
-	case !hadText && f.gone.IsZero() && f.stale == nil:
-		return false
-	case f.frozen():
-		f.text = nil
-		s.accept(f, empty)
-		return true
-	case f.gone.IsZero():
-		f.gone, f.text, f.stale = now, nil, nil
-		f.layer = f.view().succeed(s.words, empty)
-		s.dueBy(now.Add(vanishGrace))
-		return true
-	case now.Sub(f.gone) < vanishGrace:
-		s.dueBy(f.gone.Add(vanishGrace))
-		return false
-	}
-	f.gone = time.Time{}
-	s.accept(f, empty)
-	return true
-}
-
 func (s *session) dueBy(t time.Time) {
 	if s.due.IsZero() || t.Before(s.due) {
 		s.due = t
@@ -325,17 +201,6 @@ func (f *file) frozen() bool { return f.kind != Managed && f.kind != User }
 
 // view returns what is in force of the file.
 func (f *file) view() view { return view{layer: f.layer, free: !f.frozen(), approved: f.approved} }
-
-// accept puts the content of a file in force.
-func (s *session) accept(f *file, next *layer) {
-	switch {
-	case f.layer == nil:
-		f.fresh = true
-	case f.frozen():
-		next = f.view().succeed(s.words, next)
-	}
-	f.layer, f.err, f.stale = next, nil, nil
-}
 
 // lookTrust reads the trust store if it may have changed.
 func (s *session) lookTrust(now time.Time) bool {
