@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 const (
@@ -42,15 +41,8 @@ func submoduleIsPlain(work string, depth int) bool {
 	case info.IsDir():
 		return gitRunsNothing(git, "") && submodulesArePlain(git, work, depth)
 	}
-	raw, err := readSmall(git, maxGitConfig)
-	at, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), "gitdir: ")
-	if err != nil || !ok {
-		return false
-	}
-	if !filepath.IsAbs(at) {
-		at = filepath.Join(work, at)
-	}
-	return gitRunsNothing(at, "worktree") && submodulesArePlain(at, work, depth) // which is how it finds back to its files
+	at, ok := pointer(work, ".git", "gitdir: ")
+	return ok && gitRunsNothing(at, "worktree") && submodulesArePlain(at, work, depth) // which is how it finds back to its files
 }
 
 // gitLinks returns the names of the submodules in the index of a repository. It may

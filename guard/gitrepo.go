@@ -29,7 +29,7 @@ func gitOnlyLooks(dir string) bool {
 	for {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
-			return info.IsDir() && gitDirIsPlain(git)
+			return info.IsDir() && gitDirIsPlain(git) || info.Mode().IsRegular() && worktreeIsPlain(dir)
 		} else if !os.IsNotExist(err) {
 			return false
 		}
@@ -55,7 +55,53 @@ func bare(dir string) bool {
 }
 
 func gitDirIsPlain(git string) bool {
-	return gitRunsNothing(git, "") && submodulesArePlain(git, filepath.Dir(git), 0)
+	return gitRunsNothing(git, "") && storesHere(git) && submodulesArePlain(git, filepath.Dir(git), 0)
+}
+
+// worktreeIsPlain is gitDirIsPlain for a directory that git worktree made. Its file .git
+// may name any repository: it is believed if that knows of this directory.
+func worktreeIsPlain(dir string) bool {
+	at, ok := pointer(dir, ".git", "gitdir: ")
+	common := filepath.Dir(filepath.Dir(at))
+	if !ok || filepath.Base(filepath.Dir(at)) != "worktrees" {
+		return false
+	}
+	back, ok := pointer(at, "gitdir", "")
+	if !ok || back != filepath.Join(dir, ".git") {
+		return false
+	}
+	to, ok := pointer(at, "commondir", "")
+	return ok && to == common && gitRunsNothing(common, "") && storesHere(common) && submodulesArePlain(at, dir, 0)
+}
+
+// pointer returns the path that a small file of a directory holds behind a prefix.
+func pointer(dir, name, prefix string) (path string, ok bool) {
+	raw, err := readSmall(filepath.Join(dir, name), MaxPathLength+64)
+	path, ok = strings.CutPrefix(strings.TrimSpace(string(raw)), prefix)
+	if err != nil || !ok || path == "" {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path), true
+}
+
+// storesHere reports whether git finds the objects and names of a repository in its own
+// directory: not in the store of another one, which could lie where Read may not look.
+func storesHere(git string) bool {
+	for _, dir := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "info"} {
+		entries, err := os.ReadDir(filepath.Join(git, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 || dir == "objects/info" && strings.HasSuffix(e.Name(), "alternates") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // gitRunsNothing reports whether no program is named by what is in a directory of git,

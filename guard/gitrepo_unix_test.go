@@ -123,3 +123,53 @@ func TestSubmodulesOnlyLook(t *testing.T) {
 		}
 	}
 }
+
+// TestGitLooksElsewhere holds that git which only looks shows nothing of a repository that
+// this one leads to, and that a work tree which git made is none of these.
+func TestGitLooksElsewhere(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	const secret = "told by another repository"
+	for _, tt := range []struct {
+		name, lead string // to be run between $OTHER, which holds the secret, and $HERE
+		look       string
+		shows      bool // to git
+		want       bool
+	}{
+		{"a repository of its own", "git init -q", "git cat-file --batch-all-objects --batch", false, true},
+		{"an alternate store", `git init -q; echo "$OTHER/.git/objects" > .git/objects/info/alternates`, "git cat-file --batch-all-objects --batch", true, false},
+		{"a store behind a link", `git init -q; rm -r .git/objects; ln -s "$OTHER/.git/objects" .git/objects`, "git cat-file --batch-all-objects --batch", true, false},
+		{"a pack behind a link", `git init -q; cp -r "$OTHER/.git/objects" .git/o; rm -r .git/objects/pack; ln -s "$OTHER/.git/objects/pack" .git/objects/pack`, "git cat-file --batch-all-objects --batch", true, false},
+		{"the directory of another one", `echo "gitdir: $OTHER/.git" > .git`, "git show HEAD:secret", true, false},
+		{"the work tree of another one", `git -C "$OTHER" worktree add -q ../third; cp ../third/.git .`, "git show HEAD:secret", true, false},
+		{"a work tree of its own", `git -C "$OTHER" worktree add -q -f "$HERE"`, "git show HEAD:secret", true, true},
+		{"a work tree whose repository runs something", `git -C "$OTHER" worktree add -q -f "$HERE"; git -C "$OTHER" config core.fsmonitor x`, "git show HEAD:secret", true, false},
+		{"a work tree with a common directory elsewhere", `git -C "$OTHER" worktree add -q -f "$HERE"; echo ../../../.git > "$OTHER/.git/worktrees/here/commondir"`, "git show HEAD:secret", true, true},
+		{"a work tree with another common directory", `git -C "$OTHER" worktree add -q -f "$HERE"; git init -q "$OTHER/x"; echo "$OTHER/x/.git" > "$OTHER/.git/worktrees/here/commondir"`, "git status", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := realTemp(t)
+			here := filepath.Join(dir, "here")
+			run := func(in, script string) string {
+				t.Helper()
+				cmd := exec.Command("sh", "-c", script)
+				cmd.Dir = in
+				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "OTHER="+filepath.Join(dir, "other"), "HERE="+here,
+					"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org")
+				out, err := cmd.CombinedOutput()
+				if err != nil && in == dir {
+					t.Fatalf("%s: %v\n%s", script, err, out)
+				}
+				return string(out)
+			}
+			run(dir, `mkdir here other; cd other; git init -q; echo '`+secret+`' > secret; git add .; git commit -q -m x; git gc -q; cd ../here; `+tt.lead)
+			if shown := strings.Contains(run(here, tt.look), secret); shown != tt.shows {
+				t.Fatalf("%s shows it: %v", tt.look, shown)
+			}
+			if got := gitOnlyLooks(here); got != tt.want {
+				t.Errorf("only looks: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
