@@ -18,6 +18,7 @@ type line struct {
 	places   map[string][]Path // the directories of each place, by its key
 	lost     bool              // it changes to a directory that is not known
 	excluded bool              // the settings want it outside of the containment
+	scripts  map[string]bool   // that scripts of it run, as far as they were looked into
 	placed   bool              // it stays where Read may look
 	readOnly bool              // every command of it only reads, and only what Read may
 }

@@ -24,13 +24,29 @@ func (l *line) hidesIn(s command.Simple, before []command.Simple) bool {
 	dirs := l.standsIn(s.Places)
 	return slices.ContainsFunc(files, func(file command.Word) bool {
 		targets := l.targets([]command.Word{file}, dirs, reading)
-		return len(targets) == 0 || slices.ContainsFunc(targets, func(t target) bool { return l.hidesFile(t, before) })
+		return len(targets) == 0 || slices.ContainsFunc(targets, func(t target) bool { return l.hidesFile(t, before, false) })
 	})
 }
 
+// maxScripts bounds how many scripts are looked into that scripts run.
+const maxScripts = 100
+
+// again reports whether a script was looked into already, and whether these are too many
+// by now.
+func (l *line) again(t target) (known, many bool) {
+	if l.scripts[t.real] {
+		return true, false
+	}
+	if l.scripts == nil {
+		l.scripts = map[string]bool{}
+	}
+	l.scripts[t.real] = true
+	return false, len(l.scripts) > maxScripts
+}
+
 // hidesFile reports whether a script could run what the line does not name: the line
-// itself may write it, or it names what rules deny.
-func (l *line) hidesFile(t target, before []command.Simple) bool {
+// itself may write it, or it names what rules deny. An inner one is run by a script.
+func (l *line) hidesFile(t target, before []command.Simple, inner bool) bool {
 	if within(t.real, "/dev") || within(t.real, "/proc") || l.writesTo(t) {
 		return true
 	}
@@ -43,6 +59,11 @@ func (l *line) hidesFile(t target, before []command.Simple) bool {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return true
+	}
+	if inner {
+		if known, many := l.again(t); known || many {
+			return many
+		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxScript+1))
 	return err != nil || l.namesRuled(string(text))
@@ -78,21 +99,30 @@ func (l *line) namesRuled(script string) bool {
 	return false
 }
 
+// ruled reports whether rules speak of a command of a script, or of a script that it runs
+// in turn, as far as it says so. Which directory it is in by then is not followed.
 func (l *line) ruled(a *command.Analysis) bool {
 	return slices.ContainsFunc(a.Commands, func(s command.Simple) bool {
-		return l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil
+		if l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil {
+			return true
+		}
+		files, _ := s.Runs()
+		return slices.ContainsFunc(l.targets(files, l.dirs, reading), func(t target) bool { return exists(t.real) && l.hidesFile(t, nil, true) }) ||
+			l.hidesIt(s, l.dirs, true)
 	})
 }
 
 // hidesOwn reports whether a command is a shell script, started by its path as
 // ./build.sh, that hides a program as one given to a shell does. A program of another
 // kind is no more hidden than make.
-func (l *line) hidesOwn(s command.Simple) bool {
+func (l *line) hidesOwn(s command.Simple) bool { return l.hidesIt(s, l.standsIn(s.Places), false) }
+
+func (l *line) hidesIt(s command.Simple, dirs []Path, inner bool) bool {
 	name := s.Args[0]
-	if !name.Static && !name.Home || !strings.Contains(name.Text, "/") {
-		return false
+	if !name.Static && !name.Home || !strings.Contains(name.Text, "/") && !l.analysis.GrowsPath() {
+		return false // with more directories in PATH it may be one of those here
 	}
-	for _, t := range l.targets([]command.Word{name}, l.standsIn(s.Places), reading) {
+	for _, t := range l.targets([]command.Word{name}, dirs, reading) {
 		if l.writesTo(t) {
 			return true
 		}
@@ -103,7 +133,7 @@ func (l *line) hidesOwn(s command.Simple) bool {
 		head := make([]byte, 256)
 		n, _ := io.ReadFull(f, head)
 		f.Close()
-		if isShellScript(string(head[:n])) && l.hidesFile(t, nil) {
+		if isShellScript(string(head[:n])) && l.hidesFile(t, nil, inner) {
 			return true
 		}
 	}

@@ -205,6 +205,10 @@ func SteersModules(reason string) bool {
 	return reason == growsPath || sets && oneOf(name, "PYTHONPATH NODE_PATH RUBYLIB PERL5LIB")
 }
 
+// GrowsPath reports whether the text adds a directory to those that programs are
+// looked for in.
+func (a *Analysis) GrowsPath() bool { return slices.Contains(a.Undecidable, growsPath) }
+
 // argument returns the word with that text.
 func (c Simple) argument(text string) Word {
 	for _, word := range c.Args {
