@@ -32,6 +32,10 @@ func (l *line) words() {
 				l.copied(s, reads, t, dirs)
 			}
 		}
+		for _, t := range l.targets(s.Outputs(), dirs, writing) {
+			l.through(t, leaving)
+		}
+		l.made(s)
 		l.patches(s, dirs)
 		if s.Name == "ln" { // what is written through the link
 			for _, t := range l.targets(reads, dirs, writing) {
@@ -187,7 +191,7 @@ func (l *line) leaving(t target) (Part, bool) {
 // one for git the worktrees beside the repository.
 func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 	k := l.k
-	if l.held() || s.Name == "git" || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
+	if l.held() || makesRepository(s) || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
 		return l.leaving
 	}
 	if r := k.allow.commands.allows(s); r == nil || !strings.HasSuffix(r.spec, "*") {
@@ -199,6 +203,14 @@ func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 		}
 		return l.bounded(t)
 	}
+}
+
+// makesRepository reports whether git makes a work tree or a repository, beside the one
+// that it stands in as a rule.
+func makesRepository(s command.Simple) bool {
+	return s.Name == "git" && slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
+		return w.Text == "worktree" || w.Text == "clone" || w.Text == "init" || w.Text == "submodule"
+	})
 }
 
 // targets resolves words in each directory the line may be in when it comes to

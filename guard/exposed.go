@@ -3,6 +3,7 @@ package guard
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"toolhost/guard/internal/command"
 )
@@ -41,6 +42,23 @@ func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 		}
 		for _, t := range l.targets([]command.Word{w}, dirs, writing) {
 			l.through(t, l.exposed)
+		}
+	}
+}
+
+// made asks before names are made up that may be protected.
+func (l *line) made(s command.Simple) {
+	for _, pattern := range s.Made() {
+		for element := range strings.SplitSeq(slashed(pattern), "/") {
+			for _, name := range ProtectedNames() {
+				if matchWild(element, name, true) {
+					part := l.part(Ask, RuleProtected, "The names of the files that "+pattern+" stands for are not known before, and one may be "+name+", which other programs run or obey.",
+						"Give the files a name that is known.")
+					part.What, part.Firm = "write "+pattern, true
+					l.add(part)
+					return
+				}
+			}
 		}
 	}
 }

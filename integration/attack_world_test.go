@@ -88,7 +88,8 @@ func (w *world) files(t *testing.T) {
 		"broken.json":                `{"permissions": [ }`,
 		"plan.json":                  `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"plan"}}`,
 		"allowed.json": `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"default",
-			"allow":["Bash(git:*)","Bash(cp:*)","Bash(mv:*)","Bash(ln:*)","Bash(mkdir:*)","Bash(install:*)","Bash(dd:*)"]}}`,
+			"allow":["Bash(git:*)","Bash(cp:*)","Bash(mv:*)","Bash(ln:*)","Bash(mkdir:*)","Bash(install:*)","Bash(dd:*)",
+			"Bash(tar:*)","Bash(zip:*)","Bash(unzip:*)","Bash(openssl:*)","Bash(gcc:*)","Bash(go:*)","Bash(curl:*)","Bash(split:*)","Bash(tee:*)","Bash(printf:*)"]}}`,
 	} {
 		path := filepath.Join(w.root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -30,6 +30,17 @@ func (c Simple) gitPaths() (writesTo []Word) {
 			!slices.ContainsFunc(rest, func(w Word) bool { name, _, _ := strings.Cut(w.Text, "="); return oneOf(name, elsewhere) }) {
 			return append(writesTo, fixed(".git/config"))
 		}
+	case "read-tree", "checkout-index":
+		return append(writesTo, gitValues(rest, "--prefix")...)
+	case "update-index": // what it puts there a checkout writes
+		for _, word := range operands {
+			_, name, ok := strings.Cut(word.Text, ",")
+			if _, after, two := strings.Cut(name, ","); ok && two {
+				word.Text = after
+			}
+			writesTo = append(writesTo, word)
+		}
+		return writesTo
 	case "init":
 		return append(writesTo, operands...)
 	case "worktree", "bundle", "submodule":
@@ -66,6 +77,21 @@ func gitOutputs(sub string, rest []Word) (files []Word) {
 		}
 	}
 	return files
+}
+
+// gitValues returns the values of a long option.
+func gitValues(rest []Word, option string) (values []Word) {
+	for i, word := range rest {
+		name, value, attached := strings.Cut(word.Text, "=")
+		switch {
+		case name != option:
+		case attached:
+			values = append(values, Word{Text: value, Static: word.Static, single: word.single})
+		case i+1 < len(rest):
+			values = append(values, rest[i+1])
+		}
+	}
+	return values
 }
 
 // gitOperands returns the words that are no options, and how many of them precede

@@ -28,6 +28,8 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 		return c.findPaths()
 	case "git":
 		return nil, c.gitPaths()
+	case "tar", "gtar", "bsdtar":
+		return c.tarPaths()
 	case "curl", "wget":
 		readsFrom, writesTo = c.generalPaths(programs[c.Name])
 		return readsFrom, append(writesTo, c.fetched()...)

@@ -77,10 +77,10 @@ var programs = map[string]program{
 	"chmod": {role: settings, long: "reference:", reads: "reference"}, "chown": {role: settings, long: "reference: from:", reads: "reference"}, "chgrp": {role: settings, long: "reference:", reads: "reference"},
 	"gzip": {role: inPlace, short: "S:"}, "gunzip": {role: inPlace, short: "S:"}, "bzip2": {role: inPlace}, "bunzip2": {role: inPlace}, "xz": {role: inPlace}, "unxz": {role: inPlace}, "zstd": {role: inPlace, short: "o:", writes: "o"},
 	"zcat": {role: reads}, "bzcat": {role: reads}, "xzcat": {role: reads}, "zgrep": {role: pattern, short: "e:f:", reads: "f", instead: "e f"}, "less": {role: reads}, "more": {role: reads}, "bat": {role: reads, short: "l:r:H:"}, "batcat": {role: reads, short: "l:r:H:"}, "split": {role: inOut, short: "a:b:C:l:n:t:"},
-	"curl":  {short: "o:H:d:X:u:A:e:b:c:F:T:x:w:K:D:E:m:", long: "output: header: data: data-binary: request: upload-file: config: cookie: cookie-jar: dump-header: cert: key: cacert:", reads: "T upload-file K config b cookie cert E key cacert", writes: "o output c cookie-jar D dump-header"},
+	"curl":  {short: "o:H:d:X:u:A:e:b:c:F:T:x:w:K:D:E:m:", long: "output-dir: output: header: data: data-binary: request: upload-file: config: cookie: cookie-jar: dump-header: cert: key: cacert:", reads: "T upload-file K config b cookie cert E key cacert", writes: "o output output-dir c cookie-jar D dump-header"},
 	"wget":  {short: "O:o:P:a:i:", long: "output-document: output-file: directory-prefix: append-output: input-file: post-file: body-file:", reads: "i input-file post-file body-file", writes: "O output-document o output-file P directory-prefix a append-output"},
 	"patch": {role: outIn, short: "i:p:d:o:r:B:D:F:V:x:Y:z:", reads: "i input", writes: "o output r d directory", long: "input: output: directory:"}, "dos2unix": {role: inPlace}, "unix2dos": {role: inPlace},
-	"tar": {short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude:", reads: "T X files-from exclude-from", writes: "f file C directory"},
+	"tar": {}, "gtar": {}, "bsdtar": {}, "zip": {role: outIn, short: "b:n:t:x:i:P:s:", long: "out:", writes: "O out b"}, "unzip": {role: reads, short: "d:P:", writes: "d"},
 }
 
 var (

@@ -100,7 +100,19 @@ func TestPaths(t *testing.T) {
 		{"chmod -R u+x a b", "", "a b"},
 		{"gzip a", "a", "a"},
 		{"curl -o a -T b http://x", "b", "a"},
-		{"tar -cf a.tar d", "", "a.tar"},
+		{"tar -cf a.tar d", "d", "a.tar"},
+		{"tar cfC a.tar d e", "e", "a.tar"},
+		{"tar -xf a.tar -C d", "a.tar", "d"},
+		{"tar xzf a.tar", "a.tar", ""},
+		{"tar xPf a.tar", "a.tar", "/"},
+		{"tar --extract --file a --one-top-level=d", "a", "d"},
+		{"tar tf a.tar d", "a.tar", ""},
+		{"tar --delete -f a.tar d", "a.tar", "a.tar"},
+		{"zip -r a.zip d", "d", "a.zip"},
+		{"unzip a.zip -d d", "a.zip", "d"},
+		{"git read-tree --prefix=d -u HEAD", "", "d"},
+		{"git update-index --add --cacheinfo 100644,a,d", "", "d"},
+		{"curl -O --output-dir d http://x/y", "", "d y"},
 		{"foo a", "", ""},
 		{"echo a", "", ""},
 	}
@@ -108,6 +120,28 @@ func TestPaths(t *testing.T) {
 		reads, writes := Analyze(tt.text).Commands[0].Paths()
 		if list(reads) != tt.reads || list(writes) != tt.writes {
 			t.Errorf("%q: got reads %q writes %q, want %q and %q", tt.text, list(reads), list(writes), tt.reads, tt.writes)
+		}
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	for text, want := range map[string]string{
+		"gcc -c a.c -o b": "b", "gcc -o../b a.c": "../b", "gcc -O2 -fomit-frame-pointer a.c": "", "go test -coverprofile=c ./...": "c", "go build -o b ./...": "b",
+		"openssl rand -out b 8": "b", "npm install --prefix b": "b", "cargo build --target-dir b": "b", "foo --output-file=b --outdir c": "b c",
+		"ls -o a": "", "git log --output=a": "", "cp -o a b": "", "foo -o": "",
+	} {
+		if got := list(Analyze(text).Commands[0].Outputs()); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestMade(t *testing.T) {
+	for text, want := range map[string]string{
+		"curl -o 'a#1b' 'http://x/{c,d}'": "a*b", "curl -o '#1/#12.x' http://x": "*/*.x", "curl -o 'a#b' http://x": "", "curl -o a http://x/#1": "", "foo -o '#1'": "",
+	} {
+		if got := strings.Join(Analyze(text).Commands[0].Made(), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
