@@ -42,6 +42,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	go c.session.forward(running, c.out)
 
 	reader := newStdioReader(c, in)
+	defer reader.long.Close()
 	go reader.follow()
 	var err error
 	grace := EOFGrace

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/builtin/alarm"
 )
 
 // A stdioReader takes the messages of a client in their order. One goroutine at a time leads: it reads, and runs the request
@@ -23,21 +25,21 @@ type stdioReader struct {
 	idle  atomic.Int32  // how many goroutines wait for that
 	ended chan error    // gets why the input ended, nil at its end
 
+	long *alarm.Alarm // rings when a request has run for mostLed
+
 	mu      sync.Mutex
-	led     int  // how many requests were run by who led
-	running bool // one runs, and nobody reads
-	watched bool // a goroutine looks how long it does
+	running bool // a request runs, and nobody reads
 }
 
 func newStdioReader(c *stdioConn, in io.Reader) *stdioReader {
-	return &stdioReader{conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan struct{}), ended: make(chan error, 1)}
+	r := &stdioReader{conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan struct{}), ended: make(chan error, 1)}
+	r.long = alarm.New(r.relieve)
+	return r
 }
 
 const (
 	// mostLed is about how long a request may run while nobody reads. Most reads and edits of files take a quarter of it.
 	mostLed = time.Millisecond
-	// mostRest is for how many times mostLed nothing may run until nobody looks any more.
-	mostRest = 50
 	// maxIdle is how many goroutines wait to lead. A new one would do as well, but its stack would have to grow first.
 	maxIdle = 4
 )
@@ -66,41 +68,27 @@ func (r *stdioReader) follow() {
 // runLeading runs a request, and reports whether this goroutine still leads then.
 func (r *stdioReader) runLeading(run func()) bool {
 	r.mu.Lock()
-	r.led++
 	r.running = true
-	if !r.watched {
-		r.watched = true
-		go r.watch()
-	}
+	r.long.Set(mostLed)
 	r.mu.Unlock()
 	run()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	leads := r.running
-	r.running = false
+	if leads {
+		r.running = false
+		r.long.Set(0)
+	}
 	return leads
 }
 
-// watch lets another goroutine lead when a request takes long, and returns when there is nothing to look at for a while.
-func (r *stdioReader) watch() {
-	tick := time.NewTicker(mostLed)
-	defer tick.Stop()
-	for seen, rest := 0, 0; rest < mostRest; rest++ {
-		select {
-		case <-tick.C:
-		case <-r.conn.ctx.Done():
-			return // what runs is cancelled, and nothing more is taken
-		}
-		r.mu.Lock()
-		switch {
-		case r.led != seen:
-			seen, rest = r.led, 0
-		case r.running:
-			r.running = false
-			r.pass()
-		}
-		r.watched = rest+1 < mostRest
-		r.mu.Unlock()
+// relieve lets another goroutine lead when a request takes long.
+func (r *stdioReader) relieve() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running && r.conn.ctx.Err() == nil { // else what runs is cancelled, and nothing more is taken
+		r.running = false
+		r.pass()
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"toolhost/builtin/alarm"
 )
 
 // Files that were replaced wait a moment to be closed, a few together: that is when the file system frees their blocks, and waits for
@@ -22,6 +24,9 @@ var closing struct {
 	closed int        // how many were
 }
 
+// closingAlarm rings when the files that wait are to be closed.
+var closingAlarm = sync.OnceValue(func() *alarm.Alarm { return alarm.New(closeWaiting) })
+
 // closedSome is signalled when files were closed.
 var closedSome = sync.NewCond(&closing.mu)
 
@@ -35,7 +40,7 @@ func closeLater(f *os.File, size int64) {
 		return
 	}
 	if closing.files = append(closing.files, f); len(closing.files) == 1 {
-		time.AfterFunc(closeAfter, closeWaiting)
+		closingAlarm().Set(closeAfter)
 	}
 }
 

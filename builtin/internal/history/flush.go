@@ -25,20 +25,33 @@ func (s *Store) flushSoon(j *journal) bool {
 	if s.closed || s.cfg.Sync {
 		return false
 	}
-	if j.timer != nil {
+	if slices.Contains(s.due, j) {
 		return true
 	}
 	s.flushes.Add(1)
-	j.timer = time.AfterFunc(flushAfter, func() {
-		defer s.flushes.Done()
-		s.mu.Lock()
-		j.timer = nil
-		s.mu.Unlock()
+	if s.due = append(s.due, j); len(s.due) == 1 {
+		s.later.Set(flushAfter)
+	}
+	return true
+}
+
+// flushDue writes what was put off.
+func (s *Store) flushDue() {
+	for _, j := range s.takeDue() {
 		if err := s.flush(j); err != nil {
 			s.cfg.Log.Warn("the ends of changes could not be journalled; they will be with the next change", "error", err)
 		}
-	})
-	return true
+		s.flushes.Done()
+	}
+}
+
+// takeDue returns the journals in which something was put off. Each is counted in flushes until it has been dealt with.
+func (s *Store) takeDue() []*journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.due
+	s.due = nil
+	return due
 }
 
 // flush writes what is owed, and tidies a journal in which much has been added.
@@ -65,14 +78,8 @@ func (j *journal) flush(sync bool) error {
 
 // still waits until nothing is written a moment later any more. The store is closed.
 func (s *Store) still() {
-	s.mu.Lock()
-	for _, j := range s.journals {
-		if j.timer != nil && j.timer.Stop() {
-			j.timer = nil
-			s.flushes.Done()
-		}
-	}
-	s.mu.Unlock()
+	s.flushes.Add(-len(s.takeDue()))
+	s.later.Close()
 	s.flushes.Wait()
 }
 

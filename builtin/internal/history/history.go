@@ -31,6 +31,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"toolhost/builtin/alarm"
 )
 
 // Defaults of [Config].
@@ -75,6 +77,8 @@ type Config struct {
 	// Torn reports whether a file may hold parts of two contents, because who wrote it in place has died and that has not been dealt
 	// with: how its last change ended is then told the next time. Nil: none does.
 	Torn func(path string) bool
+	// Alarm makes what rings when something is written that was put off; [alarm.NewTimer] if nil.
+	Alarm func(ring func()) *alarm.Alarm
 	// Log receives what was settled after a crash and what was found damaged; nothing is logged if nil.
 	Log *slog.Logger
 }
@@ -121,7 +125,9 @@ type Store struct {
 	open     int                 // entries that have not ended
 	closed   bool
 
-	flushes sync.WaitGroup // of what is written a moment later
+	due     []*journal     // in which something is written when later rings
+	later   *alarm.Alarm   // nil without a directory
+	flushes sync.WaitGroup // of what is written then
 }
 
 // Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced where that
@@ -151,6 +157,9 @@ func (c Config) withDefaults() Config {
 		c.MaxFile = DefaultMaxFile
 	}
 	c.MaxFile = min(c.MaxFile, c.Quota/4)
+	if c.Alarm == nil {
+		c.Alarm = alarm.NewTimer
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -168,6 +177,7 @@ func (s *Store) openDir() error {
 	if s.owner, err = s.register(); err != nil {
 		return err
 	}
+	s.later = s.cfg.Alarm(s.flushDue)
 	s.mend()
 	s.tidyDue()
 	return nil

@@ -33,8 +33,6 @@ type journal struct {
 	changing sync.Mutex // taken before the lock
 	owed     []byte     // ends of changes that are not written yet; guarded by changing
 
-	timer *time.Timer // writes what is owed, nil if nothing waits; guarded by the mutex of the store
-
 	mu    sync.Mutex
 	since int   // changes begun since it was tidied
 	kept  int   // changes remembered when it was tidied
