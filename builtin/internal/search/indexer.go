@@ -182,7 +182,7 @@ func (x *indexer) file(f numbered) bool {
 		x.left++
 		return true
 	}
-	raw, err := reader{x.engine.config.MaxFile, false, &x.stop}.read(h, &x.buf, f.dir.local)
+	raw, err := reader{x.engine.config.MaxFile, false, &x.stop}.read(h, &x.buf)
 	switch {
 	case x.stop.Load():
 		return false

@@ -73,7 +73,6 @@ type dir struct {
 	rel      string // from the root, ending in a slash unless it is the root
 	chain    *ignore.Chain
 	children []child
-	local    bool // see walk.Buffer.Local
 	kept     *node
 	left     left
 	was      *dir // the same in an older listing, until this one is made
@@ -257,7 +256,6 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	if err != nil && !walk.IsGone(err) {
 		l.troubles.add(l.shown+d.rel, err)
 	}
-	d.local = buf.Local
 	if !sel.noIgnore {
 		rules, _ := readRules(l.root, d.rel, entries)
 		d.chain = d.chain.Push(rules.level(len(d.rel), ""))

@@ -74,7 +74,7 @@ func readSmall(root *walk.Root, rel string) (content []byte, links uint64) {
 	if err != nil || info.Kind != walk.File {
 		return nil, 0
 	}
-	content, err = io.ReadAll(io.LimitReader(h, ignore.MaxFile+1))
+	content, err = io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile+1))
 	if err != nil {
 		return nil, 0
 	}

@@ -180,7 +180,6 @@ func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) [
 	if !n.listed {
 		t.read(l.root, n, buf)
 	}
-	d.local = n.local
 	var dirs []*dir
 	for _, e := range n.entries {
 		ignored := func(walk.Entry) bool { return e.ignored }

@@ -110,7 +110,7 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
-	raw, err := s.reader().read(h, w.buf, f.dir.local)
+	raw, err := s.reader().read(h, w.buf)
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
@@ -204,46 +204,40 @@ type reader struct {
 func (s *search) reader() reader { return reader{s.config.MaxFile, s.list.direct, &s.stop} }
 
 // read reads the whole file into the buffer. A file whose beginning shows
-// that it is binary, or that is too large, is not read on. A short read ends
-// the file when local.
-func (r reader) read(h walk.Handle, buf *[]byte, local bool) ([]byte, error) {
-	n, first := 0, true
+// that it is binary, or that is too large, is not read on.
+func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	*buf = slices.Grow((*buf)[:0], firstRead)
-	for {
-		b := (*buf)[:cap(*buf)]
-		if first { // what is binary must not depend on what was read before
-			b = b[:firstRead]
-		}
-		m, err := h.Read(b[n:])
-		n += m
-		if err == io.EOF || err == nil && local && n < len(b) {
+	b := (*buf)[:firstRead] // what is binary must not depend on what was read before
+	n, err := h.ReadAt(b, 0)
+	if err == io.EOF {
+		return b[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !r.direct && isBinary(b) {
+		return nil, errBinary
+	}
+	info, err := h.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size > r.maxFile {
+		return nil, errTooLarge
+	}
+	for more := max(int(info.Size)+1-n, n); ; more = n {
+		*buf = slices.Grow(b, more)
+		b = (*buf)[:cap(*buf)]
+		m, err := h.ReadAt(b[n:], int64(n))
+		if n += m; err == io.EOF {
 			return b[:n], nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if n < len(b) {
-			continue
-		}
-		if first {
-			first = false
-			if !r.direct && isBinary(b) {
-				return nil, errBinary
-			}
-			info, err := h.Stat()
-			if err != nil {
-				return nil, err
-			}
-			if info.Size > r.maxFile {
-				return nil, errTooLarge
-			}
-			*buf = slices.Grow(b, max(int(info.Size)+1-len(b), len(b)))
-			continue
-		}
 		if int64(n) > r.maxFile || r.stop.Load() {
 			return nil, errTooLarge
 		}
-		*buf = slices.Grow(b, len(b))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,11 +54,11 @@ func (r *Root) inspect() {
 
 // Sub opens the directory rel as a root of its own.
 func (r *Root) Sub(rel string) (*Root, error) {
-	fd, err := r.open(rel, unix.O_DIRECTORY)
+	fd, now, err := r.open(rel, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	return &Root{fd: fd, steps: r.steps}, nil
+	return &Root{fd: fd, local: now, steps: r.steps}, nil
 }
 
 // ID is of the directory that OpenRoot opened.
@@ -101,7 +100,7 @@ type Buffer struct {
 // the order of the file system. The slice is valid until the next call with
 // the same buffer.
 func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
-	fd, err := r.open(rel, unix.O_DIRECTORY)
+	fd, now, err := r.open(rel, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +120,7 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return buf.entries, err
 	}
 	if buf.Listed != nil {
-		buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
+		buf.Listed(&Root{fd: fd, local: now, steps: r.steps}, buf.entries)
 	}
 	return buf.entries, nil
 }
@@ -197,14 +196,17 @@ func kindAt(fd int, name string) Kind {
 }
 
 // Handle is an open file. The zero value is not open.
-type Handle struct{ fd int }
+type Handle struct {
+	fd  int
+	now bool // what the kernel has of it in memory can be read at once
+}
 
 // Open opens the file rel without following links and without blocking.
 // Whether it is a regular file is the caller's to know (from List) or to
 // learn (from Handle.Stat); reading a FIFO or a device returns at once.
 func (r *Root) Open(rel string) (Handle, error) {
-	fd, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
-	return Handle{fd}, err
+	fd, now, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
+	return Handle{fd, now}, err
 }
 
 // OpenWithin is Open, but follows symbolic links that stay below the root.
@@ -213,27 +215,16 @@ func (r *Root) OpenWithin(rel string) (Handle, error) {
 		return r.Open(rel)
 	}
 	fd, err := r.openat2(rel, unix.O_NONBLOCK|unix.O_NOCTTY, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
-	return Handle{fd}, err
-}
-
-// Read reads like io.Reader.
-func (h Handle) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(h.fd, p)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
+	return Handle{fd: fd}, err
 }
 
 // Close closes the file.
-func (h Handle) Close() error { return unix.Close(h.fd) }
+func (h Handle) Close() error {
+	if h.now {
+		return closeNow(h.fd)
+	}
+	return unix.Close(h.fd)
+}
 
 // Stat describes the open file.
 func (h Handle) Stat() (Info, error) {
@@ -252,7 +243,7 @@ func (r *Root) Stat(rel string) (Info, error) {
 		err := unix.Fstatat(r.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		return infoOf(&st), err
 	}
-	fd, err := r.open(rel, unix.O_PATH)
+	fd, _, err := r.open(rel, unix.O_PATH)
 	if err != nil {
 		return Info{}, err
 	}
@@ -281,15 +272,22 @@ func infoOf(st *unix.Stat_t) Info {
 	return i
 }
 
-// open opens rel below the root, no element of it being a link.
-func (r *Root) open(rel string, flags int) (int, error) {
+// open opens rel below the root, no element of it being a link. now says that it is
+// within what is mounted at the root, on a file system of this machine.
+func (r *Root) open(rel string, flags int) (fd int, now bool, err error) {
 	if rel == "" {
 		rel = "."
 	}
-	if !r.steps {
-		return r.openat2(rel, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	if r.steps {
+		fd, err = openSteps(r.fd, rel, flags)
+		return fd, false, err
 	}
-	return openSteps(r.fd, rel, flags)
+	const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
+	if fd, ok := r.openNow(rel, flags, resolve); ok {
+		return fd, true, nil
+	}
+	fd, err = r.openat2(rel, flags, resolve)
+	return fd, false, err
 }
 
 func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {

@@ -1,8 +1,14 @@
 package walk
 
 import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // roots opens a directory with openat2, and without it as on an old kernel.
@@ -33,5 +39,93 @@ func TestRootIsNoLink(t *testing.T) {
 		if _, err := (&Root{}).openFromTop(path); err == nil {
 			t.Errorf("openFromTop(%s) succeeded", path)
 		}
+	}
+}
+
+// TestReadWhatIsPartlyInMemory reads files of which the kernel has let some pages go.
+func TestReadWhatIsPartlyInMemory(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	draw := rand.New(rand.NewPCG(1, 2))
+	for _, size := range []int64{0, 1, page - 1, page, page + 1, 5 * page, mostNow, mostNow + page, 3*mostNow + 7} {
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(draw.Uint32())
+		}
+		path := filepath.Join(dir, "f")
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			letGo(t, path, draw.Int64N(size+1)/page*page)
+			h, err := root.Open("f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := draw.Int64N(size + 1)
+			got := make([]byte, size-from+2)
+			n, err := h.ReadAt(got, from)
+			h.Close()
+			if err != io.EOF || !bytes.Equal(got[:n], want[from:]) {
+				t.Errorf("%d bytes from %d: read %d, %v", size, from, n, err)
+			}
+		}
+	}
+}
+
+// letGo lets the kernel drop a file's pages from a position on.
+func letGo(t *testing.T, path string, from int64) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Fadvise(int(f.Fd()), from, 0, unix.FADV_DONTNEED); err != nil {
+		t.Skip(err)
+	}
+}
+
+func TestNameEndsNowhereElse(t *testing.T) {
+	_, roots := open(t)
+	for i, r := range roots {
+		defer r.Close()
+		if h, err := r.Open("sub/f\x00x"); err == nil {
+			h.Close()
+			t.Errorf("root %d: opened sub/f by a longer name", i)
+		}
+	}
+}
+
+func TestReadOfNoFile(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o644); err != nil {
+		t.Skip(err)
+	}
+	root, err := OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	h, err := root.Open("fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if n, err := h.ReadAt(make([]byte, 8), 0); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes of a FIFO, %v", n, err)
 	}
 }

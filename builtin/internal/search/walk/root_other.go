@@ -136,8 +136,8 @@ func (r *Root) OpenWithin(rel string) (Handle, error) {
 	return Handle{f}, err
 }
 
-// Read reads like io.Reader.
-func (h Handle) Read(p []byte) (int, error) { return h.f.Read(p) }
+// ReadAt reads like io.ReaderAt.
+func (h Handle) ReadAt(p []byte, off int64) (int, error) { return h.f.ReadAt(p, off) }
 
 // Close closes the file.
 func (h Handle) Close() error { return h.f.Close() }
