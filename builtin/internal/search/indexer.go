@@ -182,7 +182,7 @@ func (x *indexer) file(f numbered) bool {
 		x.left++
 		return true
 	}
-	raw, err := reader{x.engine.config.MaxFile, false, &x.stop}.read(h, &x.buf)
+	raw, err := reader{maxFile: x.engine.config.MaxFile, stop: &x.stop}.read(h, &x.buf)
 	switch {
 	case x.stop.Load():
 		return false

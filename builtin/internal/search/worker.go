@@ -110,8 +110,14 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
-	raw, err := s.reader().read(h, w.buf)
+	r := s.reader()
+	if k == nil { // else its text may be kept
+		r.lacks, r.overlap = w.matcher.Lacks()
+	}
+	raw, err := r.read(h, w.buf)
 	switch {
+	case errors.Is(err, errLacking):
+		return
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
 		s.list.troubles.mention(s.list.printed(f))
@@ -192,6 +198,7 @@ func (w *worker) start(f file) *known {
 var (
 	errTooLarge = errors.New("larger than the search reads")
 	errBinary   = errors.New("binary")
+	errLacking  = errors.New("without a match")
 )
 
 // reader reads files as a whole.
@@ -199,12 +206,18 @@ type reader struct {
 	maxFile int64
 	direct  bool // the file was asked for by its path
 	stop    *atomic.Bool
+	// lacks, unless nil, reports whether a part of a text holds nothing of what a match
+	// must hold, if parts overlap by so many bytes.
+	lacks   func(part []byte) bool
+	overlap int
 }
 
-func (s *search) reader() reader { return reader{s.config.MaxFile, s.list.direct, &s.stop} }
+func (s *search) reader() reader {
+	return reader{maxFile: s.config.MaxFile, direct: s.list.direct, stop: &s.stop}
+}
 
 // read reads the whole file into the buffer. A file whose beginning shows
-// that it is binary, or that is too large, is not read on.
+// that it is binary, or that is too large, or in which no part can match, is not read on.
 func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	*buf = slices.Grow((*buf)[:0], firstRead)
 	b := (*buf)[:firstRead] // what is binary must not depend on what was read before
@@ -225,6 +238,12 @@ func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	if info.Size > r.maxFile {
 		return nil, errTooLarge
 	}
+	if r.lacks != nil && !isWide(b) && r.lacks(match.Decode(b)) {
+		if r.lacksRest(h, buf) {
+			return nil, errLacking
+		}
+		b, n = (*buf)[:0], 0
+	}
 	for more := max(int(info.Size)+1-n, n); ; more = n {
 		*buf = slices.Grow(b, more)
 		b = (*buf)[:cap(*buf)]
@@ -241,10 +260,39 @@ func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	}
 }
 
+// partSize is how much of a file is looked at at once, in bytes, to see whether it has to
+// be read as a whole: that stays in the processor's cache, where tens of megabytes would
+// have to come from memory, and be asked for first.
+const partSize = 4 * firstRead
+
+// lacksRest reports whether nothing behind the beginning of a file, which is in the
+// buffer, can match either. It changes the buffer.
+func (r reader) lacksRest(h walk.Handle, buf *[]byte) bool {
+	b := slices.Grow(*buf, partSize)[:partSize]
+	*buf = b
+	for kept, at := copy(b, b[firstRead-r.overlap:firstRead]), int64(firstRead); at <= r.maxFile && !r.stop.Load(); {
+		n, err := h.ReadAt(b[kept:], at)
+		if err != nil && err != io.EOF || !r.lacks(b[:kept+n]) {
+			return false
+		}
+		if err == io.EOF {
+			return true
+		}
+		at += int64(n)
+		kept = copy(b, b[len(b)-r.overlap:])
+	}
+	return false
+}
+
+// isWide reports whether a text is in UTF-16.
+func isWide(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff"))
+}
+
 // isBinary looks at the beginning of a file as Limit would.
 func isBinary(b []byte) bool {
-	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
-		return false // UTF-16
+	if isWide(b) {
+		return false
 	}
 	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
 }

@@ -37,8 +37,16 @@ func newFinder(p *pattern.Pattern) *finder {
 func (f *finder) reset() {
 	for i := range f.needles {
 		n := &f.needles[i]
-		n.next, n.nextLow, n.nextUp = 0, 0, 0
 		n.common = max(0, n.common-1)
+	}
+	f.restart()
+}
+
+// restart is called before another part of a text is searched.
+func (f *finder) restart() {
+	for i := range f.needles {
+		n := &f.needles[i]
+		n.next, n.nextLow, n.nextUp = 0, 0, 0
 		n.found = false
 	}
 }

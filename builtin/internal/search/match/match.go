@@ -85,6 +85,30 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 	}
 }
 
+// Lacks returns what reports whether no match has its literal in a part of a text, and by
+// how many bytes parts must overlap for a text to have no match when all of them lack
+// one. It is nil if a match need not hold a literal. It is not for use between Reset and
+// the last Next.
+func (m *Matcher) Lacks() (lacks func(part []byte) bool, overlap int) {
+	if m.finder == nil {
+		return nil, 0
+	}
+	overlap = len(kelvin) - 1
+	for _, n := range m.finder.needles {
+		overlap = max(overlap, len(n.text)-1)
+	}
+	return m.lacks, overlap
+}
+
+// lacks takes the edges of a part for those of lines and words.
+func (m *Matcher) lacks(part []byte) bool {
+	if m.beyond && hasPartners(part) {
+		return false
+	}
+	m.finder.restart()
+	return m.finder.find(part, 0) < 0
+}
+
 // Scans reports whether Next looks at every byte of the text, not only at
 // where a literal is.
 func (m *Matcher) Scans() bool { return m.direct }
