@@ -256,7 +256,7 @@ func (l *line) redirects() {
 }
 
 func (l *line) redirect(w command.Word, access fileAccess) {
-	if w.Static && isStream(w.Text) {
+	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
 	verb := "read "

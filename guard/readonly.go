@@ -75,7 +75,7 @@ func (l *line) inReadable() bool {
 
 func (l *line) readableWord(w command.Word, dirs []Path) bool {
 	switch {
-	case w.Static && isStream(w.Text):
+	case w.Stream, w.Static && isStream(w.Text): // what the commands in it read is judged with them
 		return true
 	case w.Glob:
 		return l.readableGlob(w, dirs)

@@ -71,6 +71,10 @@ type Word struct {
 	// told, because the word holds something unknown too: "$d"/*.
 	Wild bool
 
+	// Stream reports that the word is <(…), what a command of the text prints.
+	Stream bool
+
+	found  bool   // a file that find has found, which is no option
 	array  bool   // name=(…) in a declaration
 	single bool   // exactly one word when it runs
 	prefix string // text every resulting word begins with, if known
@@ -83,8 +87,8 @@ type Word struct {
 // mayBeOption reports whether a program may take the word, or a part that it
 // is split into, for an option.
 func (w Word) mayBeOption() bool {
-	if w.Static {
-		return len(w.Text) > 1 && w.Text[0] == '-'
+	if w.Static || w.found {
+		return w.Static && len(w.Text) > 1 && w.Text[0] == '-'
 	}
 	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
 }
@@ -225,12 +229,39 @@ func (c Simple) interpretsFile() bool {
 	if len(c.Args) < 2 || !c.Args[1].Static {
 		return false
 	}
+	switch c.Name {
+	case "bun", "deno":
+		if oneOf(c.Args[1].Text, "test install i add remove build pm update outdated lint fmt check task bench") {
+			return true
+		}
+	case "gdb", "lldb", "psql", "mysql": // the file is no program for them, other words are
+		return false
+	}
+	if strings.HasPrefix(c.Name, "sqlite") {
+		return c.queries()
+	}
 	first := c.Args[1].Text
 	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
 		return false // its input, by another name
 	}
 	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python") && !c.takesText()
 }
+
+// queries reports whether sqlite is given a database and SQL alone, none of which starts a
+// program: its own commands begin with a dot.
+func (c Simple) queries() bool {
+	for i, word := range c.Args[1:] {
+		text := strings.ToLower(word.Text)
+		option := oneOf(text, "-json -csv -header -noheader -column -line -list -table -box -markdown -readonly -batch -bail")
+		dotted := i > 0 && !oneOf(text, ".tables .schema .databases .indexes .dump .stats") && (strings.HasPrefix(strings.TrimSpace(text), ".") || strings.Contains(text, "\n"))
+		if !word.Static || text != "" && text[0] == '-' && !option || dotted || strings.Contains(text, "edit(") || strings.Contains(text, "load_extension") {
+			return false
+		}
+	}
+	return len(c.Args) > 2 && !isOption(c.Args[len(c.Args)-1].Text)
+}
+
+func isOption(text string) bool { return text != "" && text[0] == '-' }
 
 // takesText reports whether python -m starts a module that runs what its words or its
 // input say, as -c does.

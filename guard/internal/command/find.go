@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // findTakes holds the tests and actions of find (GNU 4.9 and BSD) that take one
 // word.
@@ -81,12 +84,23 @@ func (w *walker) findExec(c Simple, i int) int {
 	}
 	if end > start {
 		args := fill(c.Args[start:end], "{}")
+		for k := range args {
+			args[k].found = args[k].Text == "{}" && !args[k].Static && c.findsNoOption()
+		}
 		if end < len(c.Args) && c.Args[end].Text == "+" {
 			args[len(args)-1].single = false // {} is many files
 		}
 		w.inner(c.Name+" "+c.Args[i].Text, args, nil, nil)
 	}
 	return end
+}
+
+// findsNoOption reports whether no name that find finds looks like an option: they begin
+// with what it is given, or with "./".
+func (c Simple) findsNoOption() bool {
+	readsFrom, _ := c.findPaths()
+	return !slices.ContainsFunc(readsFrom, func(w Word) bool { return !w.Static || w.Text == "" }) &&
+		!slices.ContainsFunc(c.Args, func(w Word) bool { return w.Text == "--" || w.Text == "-f" })
 }
 
 // mayBeBraces reports whether a word is the {} that "+" must follow, or may be.

@@ -1,0 +1,154 @@
+//go:build unix
+
+package guard
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toolhost/guard/settings"
+)
+
+// contained is a sandbox that holds everything.
+func contained(c *Config) {
+	c.Contain = func() Containment { return Containment{Writes: true, Denies: true, Name: "namespaces"} }
+}
+
+func writesOnly(c *Config) {
+	c.Contain = func() Containment {
+		return Containment{Writes: true, Name: "landlock", Why: "it cannot hide files"}
+	}
+}
+
+func uncontained(c *Config) {
+	c.Contain = func() Containment { return Containment{Why: "no backend works here"} }
+}
+
+func withholding(s *settings.Sandbox) {
+	s.OnUnavailable = settings.OnFailureDeny
+	s.Filesystem.DenyRead = []settings.Entry{{Text: "~/notes"}}
+}
+
+// excluding takes a command out of the sandbox.
+func excluding(text string) func(*settings.Sandbox) {
+	return func(s *settings.Sandbox) {
+		s.ExcludedCommands = []settings.Entry{{Text: text, File: "settings.json"}}
+	}
+}
+
+func TestContainment(t *testing.T) {
+	remote := Caller{Remote: true}
+	tests := []struct {
+		why        string
+		rules      string
+		command    string
+		hold       func(*Config)
+		caller     Caller
+		out        bool // dangerouslyDisableSandbox
+		change     func(*settings.Sandbox)
+		want       Action
+		rule       string
+		reasonHas  string
+		remedyHint string
+	}{
+		{why: "contained", command: "make", hold: contained, want: Allow, rule: "mode acceptEdits"},
+		{why: "contained, default mode", rules: "mode default", command: "make", hold: contained, want: Allow, rule: "mode default"},
+		{why: "contained, undecidable", command: "eval \"$X\"", hold: contained, want: Allow},
+		{why: "contained, remote", command: "make", hold: contained, caller: remote, want: Allow},
+		{why: "contained, with a deny", rules: "deny Read(.env)", command: "make", hold: contained, want: Allow},
+		{why: "contained, dontAsk", rules: "mode dontAsk", command: "make", hold: contained, want: Deny, rule: "mode dontAsk"},
+		{why: "contained, plan", rules: "mode plan", command: "make", hold: contained, want: Deny, rule: "mode plan"},
+		{why: "contained, not automatic", command: "make", hold: contained, change: func(s *settings.Sandbox) { s.AutoAllowBashIfSandboxed = false }, want: Ask},
+		{why: "contained, redirect outside is the kernel's", command: "make > $TOP/out/x", hold: contained, want: Allow},
+		{why: "contained, redirect in default mode", rules: "mode default", command: "make > x", hold: contained, want: Allow},
+		{why: "contained, redirect to a protected path", command: "make > .envrc", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, copy to a protected path that is absent", command: "cp README.md .envrc", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, into a protected directory that is absent", command: "mkdir -p .vscode/x", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, a protected file further down", command: "touch src/.envrc", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, a protected file by a variable", command: "F=.envrc; echo x > $F", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, a protected directory by a variable", command: "D=.vscode; mkdir $D && echo x > $D/tasks.json", hold: contained, want: Ask, rule: RuleProtected},
+		{why: "contained, a file to come by a variable", rules: "deny Edit(*.lock)", command: "X=new; echo x > $X.lock", hold: contained, want: Deny, rule: "Edit(*.lock)"},
+		{why: "contained, a denied file by a variable is the kernel's", rules: "deny Read(.env)", command: "X=.e; cat ${X}nv", hold: contained, want: Allow},
+		{why: "contained, a denied file by a wildcard is the kernel's", rules: "deny Read(.env)", command: "cat .e*", hold: contained, want: Allow},
+		{why: "contained, an asked file by a wildcard", rules: "ask Edit(src/**)", command: "touch src/m*", hold: contained, want: Ask, rule: "Edit(src/**)"},
+		{why: "contained, in .git", command: "rm -f .git/index.lock", hold: contained, want: Allow},
+		{why: "contained, ask rule", rules: "ask Bash(make *)", command: "make", hold: contained, want: Ask, rule: "Bash(make *)"},
+		{why: "contained, hidden program", rules: "deny Bash(rm *)", command: "$X y", hold: contained, want: Ask, rule: RuleUndecidable},
+		{why: "contained, critical", command: "rm -rf /", hold: contained, want: Ask, rule: RuleCritical},
+		{why: "writes only, no deny", command: "make", hold: writesOnly, want: Allow},
+		{why: "writes only, with a deny", rules: "deny Read(.env)", command: "make", hold: writesOnly, want: Deny, rule: RuleContainment, reasonHas: "it cannot hide files"},
+		{why: "nothing, local", command: "make", hold: uncontained, want: Allow, rule: "mode acceptEdits"},
+		{why: "nothing, remote", command: "make", hold: uncontained, caller: remote, want: Ask, rule: "mode acceptEdits"},
+		{why: "nothing, remote, read-only", command: "ls", hold: uncontained, caller: remote, want: Allow, rule: RuleReadOnly},
+		{why: "nothing, remote, allowed", rules: "allow Bash(make *)", command: "make", hold: uncontained, caller: remote, want: Allow, rule: "Bash(make *)"},
+		{why: "nothing, default mode", rules: "mode default", command: "make", hold: uncontained, want: Ask},
+		{why: "nothing, copy outside", command: "cp README.md $TOP/out/x", hold: uncontained, want: Ask, rule: RuleBoundary},
+		{why: "nothing, protected", command: "cp README.md .envrc", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected by an unknown program", command: "foo .git/hooks/x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, a key that git runs", command: "git config core.fsmonitor ./x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, a key that git does not run", command: "git config user.name x && git config --get core.pager", hold: uncontained, want: Allow},
+		{why: "contained, a key that git runs is taken out afterwards", command: "git config core.fsmonitor ./x", hold: contained, want: Allow},
+		{why: "nothing, protected by a patch", command: "git apply <<< '+++ b/.envrc'", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected by the default of a variable", command: "echo x > ${F:-.envrc}", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected by the name that a copy keeps", command: "cp src/.envrc .", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, protected through a link", command: "ln -s .git g; cp README.md g/hooks/x", hold: uncontained, want: Ask, rule: RuleProtected},
+		{why: "nothing, copy outside by a rule for the program", rules: "mode default\nallow Bash(cp *)", command: "cp README.md $TOP/out/x", hold: uncontained, want: Ask, rule: RuleBoundary},
+		{why: "nothing, copy outside by a rule for that", rules: "mode default\nallow Bash(cp README.md ../out/x)", command: "cp README.md ../out/x", hold: uncontained, want: Allow},
+		{why: "nothing, copy outside by a rule for every command", rules: "mode default\nallow Bash", command: "cp README.md $TOP/out/x", hold: uncontained, want: Allow},
+		{why: "nothing, copy outside by a rule for the file", rules: "mode default\nallow Bash(cp *)\nallow Edit(/$TOP/out/**)", command: "cp README.md $TOP/out/x", hold: uncontained, want: Allow},
+		{why: "nothing, protected for git", command: "git add .gitmodules", hold: uncontained, want: Allow},
+		{why: "nothing, Read deny", rules: "deny Read(.env)", command: "make", hold: uncontained, want: Deny, rule: RuleContainment, reasonHas: "no backend works here"},
+		{why: "nothing, Edit deny", rules: "deny Edit(x)", command: "make", hold: uncontained, want: Deny, rule: RuleContainment},
+		{why: "nothing, deny and read-only", rules: "deny Read(.env)", command: "cat README.md", hold: uncontained, want: Deny, rule: RuleContainment},
+		{why: "nothing, deny and allow", rules: "deny Read(.env)\nallow Bash", command: "make", hold: uncontained, want: Deny, rule: RuleContainment},
+		{why: "nothing, deny, asked by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAsk }, want: Ask, rule: RuleContainment},
+		{why: "nothing, deny, allowed by setting", rules: "deny Read(.env)", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.OnUnavailable = settings.OnFailureAllow }, want: Allow},
+		{why: "nothing, denyRead", command: "make", hold: uncontained, change: withholding, want: Deny, rule: RuleContainment},
+		{why: "contained, denyRead", command: "make", hold: contained, change: withholding, want: Allow},
+		{why: "nothing, but needed", command: "make", hold: uncontained, change: func(s *settings.Sandbox) { s.FailIfUnavailable = true }, want: Deny, rule: RuleContainment},
+		{why: "excluded", command: "docker ps", hold: contained, change: excluding("docker"), want: Ask, rule: "mode acceptEdits"},
+		{why: "excluded, allowed", rules: "allow Bash", command: "docker ps", hold: contained, change: excluding("docker *"), want: Allow, rule: "Bash"},
+		{why: "excluded, with a deny", rules: "allow Bash\ndeny Read(.env)", command: "docker ps", hold: contained, change: excluding("docker"), want: Deny, rule: RuleContainment, reasonHas: "excludedCommands"},
+		{why: "excluded, with another command", command: "docker ps && make", hold: contained, change: excluding("docker"), want: Allow, rule: "mode acceptEdits"},
+		{why: "opt-out", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
+		{why: "opt-out, allowed", rules: "allow Bash", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
+		{why: "opt-out, bypass mode", rules: "mode bypassPermissions", command: "make", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
+		{why: "opt-out, read-only", command: "ls", hold: contained, out: true, want: Ask, rule: RuleUnsandboxed},
+		{why: "opt-out, forbidden", command: "make", hold: contained, out: true, change: func(s *settings.Sandbox) { s.AllowUnsandboxedCommands = false }, want: Deny, rule: RuleUnsandboxed},
+		{why: "opt-out, dontAsk", rules: "mode dontAsk\nallow Bash", command: "make", hold: contained, out: true, want: Deny, rule: RuleUnsandboxed},
+	}
+	top, ws := workspace(t)
+	for _, tt := range tests {
+		t.Run(tt.why, func(t *testing.T) {
+			set := rules(ws, strings.ReplaceAll(tt.rules, "$TOP", top))
+			if tt.change != nil {
+				tt.change(&set.Sandbox)
+			}
+			p := policy(t, ws, set, tt.hold).For(tt.caller)
+			v := p.Judge(Intent{Tool: "Bash", Unsandboxed: tt.out, Command: &Command{Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, ".")}})
+			if v.Action != tt.want || tt.rule != "" && v.Rule != tt.rule || !strings.Contains(v.Reason, tt.reasonHas) {
+				t.Errorf("%v by %q, want %v by %q with %q\n%s", v.Action, v.Rule, tt.want, tt.rule, tt.reasonHas, v.Error())
+			}
+			if v.Action != Allow && v.Remedy == "" {
+				t.Error("the refusal names no remedy")
+			}
+		})
+	}
+}
+
+func TestCommandElsewhere(t *testing.T) {
+	top, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "mode default\ndeny Read(sub/.env)"), contained)
+	sub := resolve(t, p, "sub")
+	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"cat .env", sub}}); v.Action != Deny || v.Rule != "Read(sub/.env)" {
+		t.Errorf("in sub: %s", v.Error())
+	}
+	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"cat .env", Path{}}}); v.Action != Deny {
+		t.Errorf("in no directory: %v", v.Action)
+	}
+	p = policy(t, ws, rules(ws, "mode dontAsk"), contained)
+	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"ls", resolve(t, p, filepath.Join(top, "out"))}}); v.Action != Deny {
+		t.Errorf("ls outside: %v", v.Action)
+	}
+}
