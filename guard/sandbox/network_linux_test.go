@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"toolhost/guard/sandbox/internal/landlock"
@@ -110,6 +110,24 @@ for s in four, six:
 }
 
 // A port that a command listens on can be reached on the host while it is published, and no longer.
+// A record is a buffer that is read while it is written.
+type record struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
 func TestPublish(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3 here")
@@ -148,11 +166,11 @@ while True:
 	defer p.Kill()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var log bytes.Buffer
+	log := &record{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Publish(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+		s.Publish(ctx, slog.New(slog.NewTextHandler(log, nil)))
 	}()
 	var c net.Conn
 	waitFor(t, "the published port", func() bool { c, err = net.Dial("tcp4", addr); return err == nil })
@@ -164,6 +182,8 @@ while True:
 		t.Errorf("got %q, %v", b, err)
 	}
 	c.Close()
+	// The kernel lists ports part by part: one that came meanwhile is missed by that look.
+	waitFor(t, "the log about the port that the host uses", func() bool { return strings.Contains(log.String(), "port="+host) })
 	idle, err := net.Dial("tcp4", addr) // must not hold the end
 	if err != nil {
 		t.Fatal(err)
