@@ -44,6 +44,9 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/lanes))+1, to)
 		}
 		ls[k] = lane{at: cut, end: end, state: d.start[newline], hits: ls[k].hits[:0]}
+		if cut == end { // a long line is another's: what has no line matches nothing
+			ls[k].at, ls[k].end = 0, 0
+		}
 		cut = end
 	}
 	if d.scanned += to - from; d.scanned > pairsFrom && !d.paired {

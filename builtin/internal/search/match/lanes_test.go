@@ -3,7 +3,11 @@ package match
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"toolhost/builtin/internal/search/pattern"
 )
 
 func TestLineStart(t *testing.T) {
@@ -20,6 +24,25 @@ func TestLineStart(t *testing.T) {
 			if got, want := lineStart(b, i), bytes.LastIndexByte(b[:i], '\n')+1; got != want {
 				t.Fatalf("lineStart(%q, %d) = %d, want %d", b, i, got, want)
 			}
+		}
+	}
+}
+
+// TestEmptyLane: a lane that gets no line, because a long one is another's, finds nothing.
+func TestEmptyLane(t *testing.T) {
+	long := strings.Repeat("z", 4*minLanes)
+	for _, tt := range []struct {
+		pattern, text string
+		want          int
+	}{
+		{"^$", long + "\nend", 0}, {"^$", long + "\n\nend", 1}, {"x*", long + "\nend", 2}, {"x*", "a\n" + long, 2}, {"$", long, 1}, {"^$", long, 0},
+	} {
+		p, err := pattern.Compile(tt.pattern, pattern.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all(New(p, new(atomic.Bool)), tt.text); len(got) != tt.want {
+			t.Errorf("%s in %d bytes: %v, want %d lines", tt.pattern, len(tt.text), got, tt.want)
 		}
 	}
 }
