@@ -240,8 +240,14 @@ func (k *known) look(h walk.Handle) bool {
 	return true
 }
 
-// remember keeps the content of a file that was read in a query. It takes the place
-// of what has been used less only if the index chose it, and not for the first time.
+// displaces reports whether texts of a query may take the place of others.
+func (l *listing) displaces() bool {
+	return l.chosen && l.displaced.Load() <= l.kept.engine.kept.budget/maxDisplaced
+}
+
+// remember keeps the content of a file that was read in a query, and a copy of what was
+// seen of it. It takes the place of what has been used less only if the index chose it,
+// and not for the first time.
 func (l *listing) remember(e *dirent, k *known, raw []byte) {
 	c, n := l.kept.engine.kept, int64(len(raw))
 	if !c.room(n, false) {
@@ -250,12 +256,13 @@ func (l *listing) remember(e *dirent, k *known, raw []byte) {
 		}
 		again := e.uses.Load() > 0
 		e.use()
-		if !again || l.displaced.Load() > c.budget/maxDisplaced || !c.room(n, true) {
+		if !again || !l.displaces() || !c.room(n, true) {
 			return
 		}
 		l.displaced.Add(n)
 	}
-	k.describe(raw)
-	k.text = append([]byte{}, raw...)
-	l.kept.keep(e, k)
+	kept := *k
+	kept.describe(raw)
+	kept.text = append([]byte{}, raw...)
+	l.kept.keep(e, &kept)
 }

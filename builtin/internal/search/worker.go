@@ -23,8 +23,9 @@ type worker struct {
 	last *dir
 	in   *walk.Root
 	// buf is what files are read into; nil: none was.
-	buf *[]byte
-	out output // of the file that is being searched
+	buf  *[]byte
+	out  output // of the file that is being searched
+	seen known  // of the file that is being read
 }
 
 // buffers are reused between queries: the page faults of fresh memory would
@@ -89,7 +90,7 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 // that was called.
 func (w *worker) open(f file, old *known, c *chunk) {
 	s := w.search
-	k := w.start(f)
+	learns := w.start(f, old)
 	h, err := w.openFile(f)
 	if err != nil {
 		if !walk.IsGone(err) {
@@ -98,20 +99,33 @@ func (w *worker) open(f file, old *known, c *chunk) {
 		return
 	}
 	defer h.Close()
-	if k != nil && !k.look(h) {
-		k = nil
+	var k *known
+	part := !learns && w.partly(old)
+	if (learns || part || s.list.scope.HiddenLink != nil) && w.seen.look(h) {
+		k = &w.seen
 	}
 	if w.hidesLink(h, k) {
 		return
 	}
-	if k != nil && old != nil && k.version == old.version && k.stamp == old.stamp {
+	same := k != nil && old != nil && k.version == old.version && k.stamp == old.stamp
+	if same {
 		k.indexed = old.indexed
 	}
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
+	if part && same {
+		w.out = output{file: f, chunk: c, plain: !old.letters, whole: true, known: k}
+		switch err := w.pieces(h); {
+		case err == errWide:
+			w.open(f, nil, c)
+		case err != nil:
+			s.list.troubles.add(s.list.printed(f), err)
+		}
+		return
+	}
 	r := s.reader()
-	if k == nil { // else its text may be kept
+	if !learns { // else its text may be kept
 		r.lacks, r.overlap = w.matcher.Lacks()
 	}
 	raw, err := r.read(h, w.buf)
@@ -130,7 +144,7 @@ func (w *worker) open(f file, old *known, c *chunk) {
 		return
 	}
 	text := match.Decode(raw)
-	if k != nil {
+	if learns && k != nil {
 		s.list.remember(f.kept, k, raw)
 	}
 	w.out = output{file: f, text: text, chunk: c, known: k, handle: h}
@@ -186,19 +200,70 @@ func (w *worker) end() {
 	w.buf = nil
 }
 
-// start begins a record of a file that is about to be read, if it may be kept.
-func (w *worker) start(f file) *known {
-	l := w.search.list
-	if !l.learns || !l.chosen && !l.kept.engine.kept.room(1, false) {
-		return nil
+// start begins the record of a file that is about to be read, and reports whether it
+// may be kept. What is known of it may be nil.
+func (w *worker) start(f file, old *known) bool {
+	l, size := w.search.list, int64(1)
+	w.seen = known{age: l.stocked}
+	if f.kept == nil {
+		return false
 	}
-	return &known{version: f.kept.version.Load(), age: l.stocked}
+	w.seen.version = f.kept.version.Load()
+	if old != nil {
+		size = old.stamp.Size
+	}
+	return l.learns && (l.displaces() || l.kept.engine.kept.room(size, false))
+}
+
+// partly reports whether a part of a file may be enough, if it is as it was: one match
+// is, and it is known not to be binary.
+func (w *worker) partly(old *known) bool {
+	s := w.search
+	return old != nil && old.content == contentText && !old.nul && s.query.Mode == FilesWithMatches && s.pattern.Lines
+}
+
+// firstPiece is how much of such a file is read at first, in bytes: most of those with a
+// match have one there, and to copy the rest would take longer than to open the file.
+const firstPiece = 8 << 10
+
+// pieces searches the file that the output is set to piece by piece, lines as a whole,
+// up to the first match.
+func (w *worker) pieces(h walk.Handle) error {
+	*w.buf = slices.Grow((*w.buf)[:0], firstRead)
+	b, have := (*w.buf)[:firstPiece], 0
+	for at := int64(0); !w.search.stop.Load(); {
+		n, err := h.ReadAt(b[have:], at)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		first, ended := at == 0, err == io.EOF
+		at, have = at+int64(n), have+n
+		if first && isWide(b[:have]) {
+			return errWide
+		}
+		end := have
+		if !ended {
+			end = bytes.LastIndexByte(b[:have], '\n') + 1
+		}
+		if w.out.text = b[:end]; first {
+			w.out.text = match.Decode(b[:end])
+		}
+		if w.text(); w.out.matches > 0 || ended {
+			return nil
+		}
+		have = copy(b, b[end:have])
+		size := max(firstRead, 2*have)
+		*w.buf = slices.Grow(b[:have], size-have)
+		b = (*w.buf)[:size]
+	}
+	return nil
 }
 
 var (
 	errTooLarge = errors.New("larger than the search reads")
 	errBinary   = errors.New("binary")
 	errLacking  = errors.New("without a match")
+	errWide     = errors.New("in UTF-16")
 )
 
 // reader reads files as a whole.
