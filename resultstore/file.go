@@ -41,6 +41,7 @@ type File struct {
 	path  string // below the home
 	mark  string
 	moves bool // the file is its own mark until it is finished
+	spare bool // it was made beforehand
 	shelf string
 	usage *usage // of the shelf
 
@@ -106,21 +107,32 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 	if !u.enter(cfg.Quota) {
 		return nil, ErrQuota
 	}
+	if moves && name == resultName {
+		if f := sh.store.takeSpare(h, shelf); f != nil {
+			return f, nil
+		}
+	}
 	if err := h.root.MkdirAll(shelf, 0o700); err != nil {
 		return nil, err
 	}
+	f := sh.store.file(h, shelf, name, moves)
+	return f, f.create()
+}
+
+// file is a new file of a shelf that is still to be made.
+func (s *Store) file(h *home, shelf, name string, moves bool) *File {
 	base := fileName(name)
 	f := &File{
-		store: sh.store,
+		store: s,
 		home:  h,
 		path:  filepath.Join(shelf, base),
 		mark:  filepath.Join(openName, h.owner, shelf+"."+base),
 		moves: moves,
 		shelf: shelf,
-		usage: u,
+		usage: s.usageOf(shelf),
 	}
 	f.kept.Path = filepath.Join(h.dir, f.path)
-	return f, f.create()
+	return f
 }
 
 // makeRoom has the oldest results of a shelf go until size bytes are free, as far as that goes, and measures what remains.

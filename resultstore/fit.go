@@ -34,19 +34,38 @@ func (sh *Shelf) Fit(text string, limit int) (Fitted, error) {
 	if fits(text, limit) {
 		return uncut(text), nil
 	}
-	f, err := sh.create("result", whole.Bytes)
+	kept, err := sh.keep(text, whole)
+	return cut(text, text, kept, limit), err
+}
+
+// resultName opens the names of results that are at hand as a whole.
+const resultName = "result"
+
+// keep keeps a text, as far as that goes, and returns what it has kept of whole.
+func (sh *Shelf) keep(text string, whole Kept) (Kept, error) {
+	f, err := sh.create(resultName, whole.Bytes)
 	if err != nil {
 		whole.Err = err
-		return cut(text, text, whole, limit), err
+		return whole, err
 	}
+	if err = f.fill(text); f.spare && errors.Is(err, fs.ErrNotExist) {
+		return sh.keep(text, whole) // somebody has removed what was made beforehand
+	}
+	if err == nil {
+		sh.store.prepare(f)
+	}
+	kept := f.Kept()
+	return kept, errors.Join(err, kept.Err)
+}
+
+// fill writes a text, and finishes the file.
+func (f *File) fill(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
-	_, err = io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
+	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {
 		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
 	}
-	err = errors.Join(err, f.Close())
-	kept := f.Kept()
-	return cut(text, text, kept, limit), errors.Join(err, kept.Err)
+	return errors.Join(err, f.Close())
 }
 
 // counted writes to a file on and on: what cannot be stored is counted.

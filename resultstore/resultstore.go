@@ -71,6 +71,10 @@ type Store struct {
 	files  map[*File]bool // unfinished
 	usage  map[string]*usage
 	closed bool
+
+	spare     *File // see prepare
+	preparing bool
+	work      sync.WaitGroup
 }
 
 // usage is what a shelf takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
@@ -179,11 +183,14 @@ func Open(cfg Config) (*Store, error) {
 // Close removes the results still being written, which nobody could finish, and gives the directory free for others to tidy.
 func (s *Store) Close() error {
 	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.work.Wait()
+	s.mu.Lock()
 	unfinished := s.files
 	s.files = make(map[*File]bool)
 	h := s.home
-	s.home = nil
-	s.closed = true
+	s.home, s.spare = nil, nil
 	s.mu.Unlock()
 	var errs []error
 	for f := range unfinished {

@@ -1,0 +1,39 @@
+package resultstore
+
+// takeSpare takes the file that was made beforehand for a shelf; nil if there is none.
+func (s *Store) takeSpare(h *home, shelf string) *File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.spare
+	if f == nil || f.home != h || f.shelf != shelf {
+		return nil
+	}
+	s.spare = nil
+	return f
+}
+
+// prepare makes a file for the next result of a shelf that is at hand as a whole, while its principal reads the last one, which was
+// used: a file system takes up to a millisecond to make one where many have just been removed, as beside builds (ext4 looks for a
+// number that none of these had). A store has one such file, for the shelf that was used last.
+func (s *Store) prepare(used *File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.spare
+	if s.closed || s.preparing || s.home != used.home || old != nil && old.home == used.home && old.shelf == used.shelf {
+		return
+	}
+	s.spare, s.preparing = nil, true
+	s.work.Go(func() {
+		if old != nil {
+			_ = old.Discard() // what is left of it is recovered as any unfinished file
+		}
+		f := s.file(used.home, used.shelf, resultName, true)
+		f.spare = true
+		err := f.create()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.preparing = false; err == nil {
+			s.spare, s.files[f] = f, true
+		}
+	})
+}
