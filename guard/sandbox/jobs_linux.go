@@ -314,8 +314,8 @@ func (s *sweeper) kill(pid int) bool {
 // one that orphans fall to, so that none is lost by the end of its parent.
 func descends(pid int) bool {
 	for self, first := os.Getpid(), true; pid > 1; first = false {
-		state, parent, err := processStat(pid)
-		if err != nil || first && (state == "Z" || state == "X") {
+		alive, parent, err := processStat(pid)
+		if err != nil || first && !alive {
 			return false
 		}
 		if parent == self {
@@ -326,19 +326,21 @@ func descends(pid int) bool {
 	return false
 }
 
-// processStat returns the state and the parent of a process.
-func processStat(pid int) (state string, parent int, err error) {
+// processStat reports whether a process is alive, and returns its parent. One whose main
+// thread has ended has the state of a dead process, but further threads.
+func processStat(pid int) (alive bool, parent int, err error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "", 0, err
+		return false, 0, err
 	}
 	// The name stands in parentheses and may contain anything.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 2 {
-		return "", 0, errMalformed
+	if len(fields) < 18 {
+		return false, 0, errMalformed
 	}
 	parent, err = strconv.Atoi(fields[1])
-	return fields[0], parent, err
+	threads := fields[17]
+	return fields[0] != "Z" && fields[0] != "X" || threads != "0" && threads != "1", parent, err
 }
 
 // hasMarker reports whether pid has a thread in the namespace that reads as

@@ -42,20 +42,23 @@ func host(ws, duration string) {
 	}
 }
 
-// sleepers returns how many processes of this machine run "sleep duration".
+// sleepers returns how many processes of this machine run "sleep duration", or another
+// program that is given this to tell it by. One whose main thread has ended is known by
+// its other threads.
 func sleepers(t testing.TB, duration string) int {
 	t.Helper()
-	n := 0
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	lines, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := map[string]bool{}
 	for _, l := range lines {
-		if b, err := os.ReadFile(l); err == nil && bytes.HasSuffix(b, []byte("sleep\x00"+duration+"\x00")) {
-			n++
+		b, err := os.ReadFile(l)
+		if err == nil && (bytes.HasSuffix(b, []byte("sleep\x00"+duration+"\x00")) || bytes.HasSuffix(b, []byte("leaderless\x00"+duration+"\x00"))) {
+			found[strings.Split(l, "/")[2]] = true
 		}
 	}
-	return n
+	return len(found)
 }
 
 // waitFor polls until ok, for as long as something outside of this process may
@@ -109,7 +112,7 @@ func TestKillEndsTheTree(t *testing.T) {
 			"still there":   `$ATTACK detach $D; exec sleep $D`,
 			"unreadable":    hide + `setsid "$T/sleep" $D & sleep $D & wait`,
 			"hidden orphan": hide + `(setsid "$T/sleep" $D &)`,
-			"leaderless":    `$ATTACK leaderless > "$TMPDIR/l" & while [ ! -s "$TMPDIR/l" ]; do :; done; setsid sleep $D &`,
+			"leaderless":    `$ATTACK leaderless $D > "$TMPDIR/l" & while [ ! -s "$TMPDIR/l" ]; do :; done; setsid sleep $D &`,
 		} {
 			t.Run(string(backend)+"/"+name, func(t *testing.T) {
 				d := duration()

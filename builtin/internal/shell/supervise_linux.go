@@ -144,6 +144,22 @@ func hunt(leader int, call string) (int, error) {
 	return len(killed), fmt.Errorf("processes of the command could not be ended within %d attempts", huntMax)
 }
 
+// environment returns what a process was started with; of one whose first thread has
+// ended another thread tells it.
+func environment(pid int) []byte {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if env, err := os.ReadFile(dir + "/environ"); err == nil && len(env) > 0 {
+		return env
+	}
+	threads, _ := os.ReadDir(dir + "/task") // gone, or not ours
+	for _, t := range threads {
+		if env, err := os.ReadFile(dir + "/task/" + t.Name() + "/environ"); err == nil && len(env) > 0 {
+			return env
+		}
+	}
+	return nil
+}
+
 // ofCall finds the live processes of a command without their supervisor.
 func ofCall(leader int, call string) ([]process, error) {
 	all, err := processes()
@@ -158,8 +174,7 @@ func ofCall(leader int, call string) ([]process, error) {
 		}
 		mine := p.session == leader
 		if !mine {
-			env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-			mine = err == nil && bytes.Contains(env, mark)
+			mine = bytes.Contains(environment(p.pid), mark)
 		}
 		if mine {
 			found = append(found, p)
