@@ -14,6 +14,32 @@ import (
 	"toolhost/guard/sandbox/internal/seccomp"
 )
 
+// attackSetuid makes setuid files in every way there is.
+func attackSetuid(args []string) error {
+	const mode = 0o4755
+	name := args[0]
+	if fd, err := unix.Open(name+"1", unix.O_CREAT|unix.O_WRONLY, mode); err == nil {
+		unix.Fchmod(fd, mode)
+		unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
+		unix.Close(fd)
+	}
+	if fd, err := unix.Openat2(unix.AT_FDCWD, name+"2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: mode}); err == nil {
+		unix.Close(fd)
+	}
+	if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, mode); err == nil {
+		unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"3", unix.AT_SYMLINK_FOLLOW)
+		unix.Close(fd)
+	}
+	unix.Mknod(name+"4", unix.S_IFREG|mode, 0)
+	unix.Chmod(name+"4", mode)
+	if fd, err := unix.Open(name+"5", unix.O_CREAT|unix.O_WRONLY, 0o755); err == nil {
+		unix.Fchmod(fd, mode)
+		unix.Fchmodat(unix.AT_FDCWD, name+"5", mode, 0)
+		unix.Close(fd)
+	}
+	return nil
+}
+
 // kernelAttackers reach for what is neither a file nor a process of the command's.
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,

@@ -23,6 +23,7 @@ func attacker(name string, args []string) {
 		"ptrace": attackPtrace, "setns": attackSetns, "opentree": attackOpenTree, "uring": attackUring,
 		"handle": attackHandle, "exchange": attackExchange, "connect": attackConnect, "vsock": attackVsock,
 		"clone": attackClone, "unshare": attackUnshare, "caps": attackCaps, "detach": attackDetach,
+		"setuid":     attackSetuid,
 		"leaderless": attackLeaderless, "x32": attackX32, "tiocsti": attackTiocsti, "mount": attackMount,
 		"readmem": attackReadMem, "mknod": attackMknod, "swap": attackSwap,
 		"sibling": attackSibling, "deafen": attackDeafen,

@@ -71,6 +71,21 @@ var SharedIPC = [...]uint32{
 // hypervisor), and most are rarely used kernel code.
 var Families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
+// A modeCall is a system call that is given the mode of a file, and which of its
+// arguments that is. Those that open a file have their flags in the one before.
+type modeCall struct{ nr, arg uint32 }
+
+var (
+	makers = append([]modeCall{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}}, oldMakers...)
+	// openers are nearly all that is called, and come first in the program.
+	openers = append([]modeCall{{unix.SYS_OPENAT, 3}}, oldOpeners...)
+)
+
+// makes are the flags of open(2) by which a file is made, so that its mode counts.
+const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+
+func offArg(n uint32) uint32 { return offArg0 + 8*n }
+
 // filter builds a seccomp program. Every rule loads the system call's number
 // first, so that rules stand in any order.
 type filter struct{ prog []unix.SockFilter }
@@ -104,6 +119,19 @@ func (f *filter) onValue(nr, off, value, ret uint32) {
 	f.op(bpfRet, ret, 0, 0)
 }
 
+// onOpen answers an opener: with EPERM if it makes a file with one of bits, and lets it
+// pass else.
+func (f *filter) onOpen(c modeCall, bits uint32) {
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, c.nr, 0, 6)
+	f.op(bpfLoad, offArg(c.arg-1), 0, 0)
+	f.op(bpfJset, makes, 0, 3)
+	f.op(bpfLoad, offArg(c.arg), 0, 0)
+	f.op(bpfJset, bits, 0, 1)
+	f.op(bpfRet, retEPERM, 0, 0)
+	f.op(bpfRet, retAllow, 0, 0)
+}
+
 // unlessOneOf answers nr with ret unless its first argument is in values.
 func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 	n := uint8(len(values))
@@ -126,6 +154,16 @@ func Filter(families []uint32, more ...uint32) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
+	// A program that others run with the rights of whom the workspace belongs to would
+	// outlast the command. openat2 has the mode in memory; who is told that it does not
+	// exist uses openat.
+	for _, c := range openers {
+		f.onOpen(c, unix.S_ISUID)
+	}
+	for _, c := range makers {
+		f.onBits(c.nr, offArg(c.arg), unix.S_ISUID, retEPERM)
+	}
+	f.on(unix.SYS_OPENAT2, retNoSys)
 	for _, nr := range append(more, Refused[:]...) {
 		f.on(nr, retEPERM)
 	}

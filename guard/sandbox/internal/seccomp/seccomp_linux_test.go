@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,47 +13,65 @@ func TestFilter(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		arch, nr uint32
-		args     [2]uint32
+		args     [4]uint32
 		want     uint32
 	}{
-		{"read", auditArch, unix.SYS_READ, [2]uint32{}, retAllow},
-		{"other architecture", 0x40000003, 20, [2]uint32{}, retKill},
-		{"x32", auditArch, x32Bit | 39, [2]uint32{}, retNoSys},
-		{"mount", auditArch, unix.SYS_MOUNT, [2]uint32{}, retEPERM},
-		{"clone3", auditArch, unix.SYS_CLONE3, [2]uint32{}, retNoSys},
-		{"fork", auditArch, unix.SYS_CLONE, [2]uint32{uint32(unix.SIGCHLD)}, retAllow},
-		{"thread", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_VM | unix.CLONE_THREAD}, retAllow},
-		{"clone with a user namespace", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_NEWUSER | unix.CLONE_VM}, retEPERM},
-		{"clone a sibling", auditArch, unix.SYS_CLONE, [2]uint32{unix.CLONE_PARENT | uint32(unix.SIGCHLD)}, retEPERM},
-		{"unshare files", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_FILES}, retAllow},
-		{"unshare UTS", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS}, retAllow},
-		{"unshare UTS and user", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retEPERM},
-		{"unshare time", auditArch, unix.SYS_UNSHARE, [2]uint32{unix.CLONE_NEWTIME}, retEPERM},
-		{"TIOCSTI", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TIOCSTI}, retEPERM},
-		{"TCGETS", auditArch, unix.SYS_IOCTL, [2]uint32{0, unix.TCGETS}, retAllow},
-		{"unix socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_UNIX}, retAllow},
-		{"internet socket", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_INET6}, retAllow},
-		{"vsock", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_VSOCK}, retNoAF},
-		{"alg", auditArch, unix.SYS_SOCKET, [2]uint32{unix.AF_ALG}, retNoAF},
+		{"read", auditArch, unix.SYS_READ, [4]uint32{}, retAllow},
+		{"other architecture", 0x40000003, 20, [4]uint32{}, retKill},
+		{"x32", auditArch, x32Bit | 39, [4]uint32{}, retNoSys},
+		{"mount", auditArch, unix.SYS_MOUNT, [4]uint32{}, retEPERM},
+		{"clone3", auditArch, unix.SYS_CLONE3, [4]uint32{}, retNoSys},
+		{"fork", auditArch, unix.SYS_CLONE, [4]uint32{uint32(unix.SIGCHLD)}, retAllow},
+		{"thread", auditArch, unix.SYS_CLONE, [4]uint32{unix.CLONE_VM | unix.CLONE_THREAD}, retAllow},
+		{"clone with a user namespace", auditArch, unix.SYS_CLONE, [4]uint32{unix.CLONE_NEWUSER | unix.CLONE_VM}, retEPERM},
+		{"clone a sibling", auditArch, unix.SYS_CLONE, [4]uint32{unix.CLONE_PARENT | uint32(unix.SIGCHLD)}, retEPERM},
+		{"unshare files", auditArch, unix.SYS_UNSHARE, [4]uint32{unix.CLONE_FILES}, retAllow},
+		{"unshare UTS", auditArch, unix.SYS_UNSHARE, [4]uint32{unix.CLONE_NEWUTS}, retAllow},
+		{"unshare UTS and user", auditArch, unix.SYS_UNSHARE, [4]uint32{unix.CLONE_NEWUTS | unix.CLONE_NEWUSER}, retEPERM},
+		{"unshare time", auditArch, unix.SYS_UNSHARE, [4]uint32{unix.CLONE_NEWTIME}, retEPERM},
+		{"TIOCSTI", auditArch, unix.SYS_IOCTL, [4]uint32{0, unix.TIOCSTI}, retEPERM},
+		{"TCGETS", auditArch, unix.SYS_IOCTL, [4]uint32{0, unix.TCGETS}, retAllow},
+		{"unix socket", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX}, retAllow},
+		{"internet socket", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_INET6}, retAllow},
+		{"vsock", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_VSOCK}, retNoAF},
+		{"reading a file", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_RDONLY, unix.S_ISUID}, retAllow},
+		{"making a file", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o755}, retAllow},
+		{"making a setuid file", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}, retEPERM},
+		{"making a setuid file without a name", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_TMPFILE | unix.O_WRONLY, 0o4755}, retEPERM},
+		{"opening a directory", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_DIRECTORY, 0o4755}, retAllow},
+		{"openat2", auditArch, unix.SYS_OPENAT2, [4]uint32{}, retNoSys},
+		{"chmod", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o2755}, retAllow},
+		{"chmod u+s", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o4755}, retEPERM},
+		{"chmod u+s of a descriptor", auditArch, unix.SYS_FCHMOD, [4]uint32{0, 0o4755}, retEPERM},
+		{"chmod u+s with flags", auditArch, unix.SYS_FCHMODAT2, [4]uint32{0, 0, 0o4755}, retEPERM},
+		{"a setuid node", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFREG | 0o4755}, retEPERM},
+		{"alg", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_ALG}, retNoAF},
 	} {
 		if got := interpret(t, prog, c.arch, c.nr, c.args); got != c.want {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
 		}
 	}
-	if got := interpret(t, Filter(Families[:], SharedIPC[:]...), auditArch, unix.SYS_SHMAT, [2]uint32{}); got != retEPERM {
+	if got := interpret(t, Filter(Families[:], SharedIPC[:]...), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
+	for _, c := range slices.Concat(oldMakers, oldOpeners) {
+		args := [4]uint32{0, unix.O_CREAT}
+		args[c.arg] |= 0o4755
+		if got := interpret(t, prog, auditArch, c.nr, args); got != retEPERM {
+			t.Errorf("a setuid file by call %d: %#x", c.nr, got)
+		}
+	}
 	for _, nr := range Refused {
-		if got := interpret(t, prog, auditArch, nr, [2]uint32{}); got != retEPERM {
+		if got := interpret(t, prog, auditArch, nr, [4]uint32{}); got != retEPERM {
 			t.Errorf("call %d: %#x", nr, got)
 		}
 	}
 }
 
 // interpret runs a filter as the kernel would.
-func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [2]uint32) uint32 {
+func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [4]uint32) uint32 {
 	t.Helper()
-	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1]}
+	data := map[uint32]uint32{offNumber: nr, offArch: arch, offArg0: args[0], offArg1: args[1], offArg(2): args[2], offArg(3): args[3]}
 	var a uint32
 	for pc := 0; pc < len(prog); pc++ {
 		op := prog[pc]
