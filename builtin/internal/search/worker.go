@@ -212,7 +212,13 @@ func (w *worker) start(f file, old *known) bool {
 	if old != nil {
 		size = old.stamp.Size
 	}
-	return l.learns && (l.displaces() || l.kept.engine.kept.room(size, false))
+	if !l.learns || l.displaces() || l.kept.engine.kept.room(size, false) {
+		return l.learns
+	}
+	if l.chosen {
+		f.kept.use()
+	}
+	return false
 }
 
 // partly reports whether a part of a file may be enough, if it is as it was: one match
