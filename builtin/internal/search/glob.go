@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -142,29 +143,34 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (found []file, total int) {
 	paths := l.paths()
 	var mu sync.Mutex
-	var wg sync.WaitGroup
+	var others sync.WaitGroup
 	var next atomic.Int64
 	var all agedHeap
-	const size = 2048
-	work := func() {
+	pieces := (len(l.files) + pieceFiles - 1) / pieceFiles
+	work := func(help func()) {
 		var own agedHeap
-		matched := 0
+		matched, begun := 0, time.Now()
 		for ctx.Err() == nil {
-			from := (int(next.Add(1)) - 1) * size
-			if from >= len(l.files) {
+			piece := int(next.Add(1)) - 1
+			if piece >= pieces {
 				break
 			}
-			matched += l.date(from, min(from+size, len(l.files)), paths, want, limit, &own)
+			matched += l.date(piece*pieceFiles, min((piece+1)*pieceFiles, len(l.files)), paths, want, limit, &own)
+			if help != nil && time.Since(begun) > alone {
+				help()
+				help = nil
+			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		all, total = append(all, own...), total+matched
 	}
-	for range min(workers, (len(l.files)+size-1)/size) - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
+	work(func() {
+		for range min(workers, pieces) - 1 {
+			others.Go(func() { work(nil) })
+		}
+	})
+	others.Wait()
 	slices.SortFunc(all, aged.compare)
 	if limit > 0 {
 		all = all[:min(len(all), limit)]
@@ -176,19 +182,26 @@ func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (f
 	return found, total
 }
 
+// alone is how long one worker looks at what is kept before it gets help: to wake up a
+// thread, which finds the processor's caches empty, takes about as long.
+const alone = 200 * time.Microsecond
+
+// pieceFiles is how many files a worker looks at at once.
+const pieceFiles = 2048
+
 // date adds those of the files from one number to another that match, or the newest of
 // them up to a limit, and returns how many match.
 func (l *listing) date(from, to int, paths *paths, want *wanted, limit int, into *agedHeap) (n int) {
-	for i := from; i < to; i++ {
-		if !want.has(l, paths, i) {
-			continue
-		}
-		date, err := l.dateOf(i)
-		switch {
+	var buffer [pieceFiles + 1]int32
+	for _, i := range want.among(l, paths, from, to, buffer[:0]) {
+		date, err := l.dateOf(int(i))
+		switch a := (aged{date, i}); {
+		case err == nil && limit > 0 && len(*into) == limit && a.behind((*into)[0]): // as most are
+			n++
 		case err != nil && !walk.IsGone(err):
 			l.troubles.add(l.printed(l.files[i]), err)
 		case err == nil:
-			into.add(aged{date, int32(i)}, limit)
+			into.add(a, limit)
 			n++
 		}
 	}

@@ -19,6 +19,9 @@ func (a aged) compare(b aged) int {
 	return cmp.Or(cmp.Compare(b.date, a.date), cmp.Compare(a.number, b.number))
 }
 
+// behind reports whether a file comes after another in that order.
+func (a aged) behind(b aged) bool { return a.date < b.date || a.date == b.date && a.number > b.number }
+
 // oldest stands behind every file.
 var oldest = aged{math.MinInt64, math.MaxInt32}
 

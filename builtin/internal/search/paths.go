@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"toolhost/builtin/internal/search/glob"
@@ -25,21 +26,32 @@ func newWanted(p *fileName, relative func(rel string) string) *wanted {
 	}
 }
 
-// has reports whether a file of a listing is wanted, of which paths may be nil.
-func (w *wanted) has(l *listing, paths *paths, i int) bool {
+// among appends the numbers, from one to another, of the files of a listing that are
+// wanted. paths may be nil.
+func (w *wanted) among(l *listing, paths *paths, from, to int, out []int32) []int32 {
 	if paths == nil {
-		return w.match(l.files[i].rel())
+		for i := from; i < to; i++ {
+			if w.match(l.files[i].rel()) {
+				out = append(out, int32(i))
+			}
+		}
+		return out
 	}
-	return w.names.has(paths.names[i]) && (w.named || w.match(paths.at(i)))
+	out = w.names.among(paths, from, to, out)
+	if !w.named {
+		out = slices.DeleteFunc(out, func(i int32) bool { return !w.match(paths.at(int(i))) })
+	}
+	return out
 }
 
 // paths are the paths of a listing's files from the root, one after the other in memory,
 // and what their names begin and end with: to look at all of them where they are takes
 // many times as long.
 type paths struct {
-	all   string
-	ends  []uint32
-	names []nameEnds
+	all  string
+	ends []uint32
+	// firsts and lasts are the nameEnds of all.
+	firsts, lasts []uint64
 }
 
 // at returns the path of the file with that number.
@@ -58,11 +70,13 @@ func (l *listing) paths() *paths {
 	}
 	l.snapshot.packing.Do(func() {
 		var all strings.Builder
-		p := &paths{ends: make([]uint32, len(l.files)), names: make([]nameEnds, len(l.files))}
+		n := len(l.files)
+		p := &paths{ends: make([]uint32, n), firsts: make([]uint64, n), lasts: make([]uint64, n)}
 		for i, f := range l.files {
 			all.WriteString(f.rel())
 			p.ends[i] = uint32(all.Len())
-			p.names[i] = endsOf(f.name)
+			e := endsOf(f.name)
+			p.firsts[i], p.lasts[i] = e.first, e.last
 		}
 		if p.all = all.String(); len(p.all) <= math.MaxUint32 {
 			l.snapshot.packed = p
@@ -102,6 +116,50 @@ func newNameSet(ends []glob.NameEnds) nameSet {
 		s[i].mask = nameEnds{endsOf(ones[:len(first)]).first, endsOf(ones[:len(last)]).last}
 	}
 	return s
+}
+
+// among appends the numbers, from one to another, of the paths whose name is in the set.
+func (s nameSet) among(p *paths, from, to int, out []int32) []int32 {
+	if len(s) == 1 {
+		switch k := &s[0]; {
+		case k.mask.first == 0:
+			return masked(p.lasts[:to], from, k.mask.last, k.ends.last, out)
+		case k.mask.last == 0:
+			return masked(p.firsts[:to], from, k.mask.first, k.ends.first, out)
+		}
+	}
+	for i := from; i < to; i++ {
+		if s.has(nameEnds{p.firsts[i], p.lasts[i]}) {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// masked appends the indexes from one on of the numbers that have the bits of want where
+// mask has any.
+func masked(all []uint64, from int, mask, want uint64, out []int32) []int32 {
+	n := len(out)
+	out = slices.Grow(out, len(all)-from+1)[:n+len(all)-from+1]
+	i := from
+	for ; i+4 <= len(all); i += 4 {
+		a, b, c, d := all[i]&mask^want, all[i+1]&mask^want, all[i+2]&mask^want, all[i+3]&mask^want
+		if a != 0 && b != 0 && c != 0 && d != 0 {
+			continue
+		}
+		// Without branches: which of them are wanted cannot be foreseen.
+		for k, differs := range [4]uint64{a, b, c, d} {
+			out[n] = int32(i + k)
+			n += int((differs - 1) &^ differs >> 63) // 1 if it is 0
+		}
+	}
+	for ; i < len(all); i++ {
+		if all[i]&mask == want {
+			out[n] = int32(i)
+			n++
+		}
+	}
+	return out[:n]
 }
 
 func (s nameSet) has(n nameEnds) bool {

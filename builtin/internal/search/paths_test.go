@@ -2,6 +2,7 @@ package search
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,38 @@ func TestNameSet(t *testing.T) {
 			}
 			if in && p.Simple() && len(first)+len(last) < 8 && len(name) > 8 && !p.Match("b/"+name) {
 				t.Errorf("%q does not match %q, whose ends are in %+v", text, name, p.NameEnds())
+			}
+		}
+	}
+}
+
+// TestAmong: what is looked at together is found like one by one.
+func TestAmong(t *testing.T) {
+	draw := rand.New(rand.NewPCG(10, 11))
+	p := &paths{}
+	var names []string
+	for range 1000 {
+		name := []string{"a", "b", "README", "readme.md", "x_test"}[draw.IntN(5)] + []string{".go", ".c", ".md", ""}[draw.IntN(4)]
+		e := endsOf(name)
+		names, p.firsts, p.lasts = append(names, name), append(p.firsts, e.first), append(p.lasts, e.last)
+	}
+	for _, text := range []string{"**/*.go", "**/README*", "**/a*.c", "**/x?test.go", "**/*.{c,go}", "**/*.nosuch", "**/*"} {
+		pattern, err := glob.Compile(text, glob.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWanted(&fileName{pattern, text}, func(rel string) string { return rel })
+		for range 200 {
+			from := draw.IntN(len(names))
+			to := from + draw.IntN(len(names)-from+1)
+			want := []int32{-1}
+			for i := from; i < to; i++ {
+				if w.names.has(endsOf(names[i])) {
+					want = append(want, int32(i))
+				}
+			}
+			if got := w.names.among(p, from, to, []int32{-1}); !slices.Equal(got, want) {
+				t.Fatalf("%s from %d to %d: %v, want %v", text, from, to, got, want)
 			}
 		}
 	}
