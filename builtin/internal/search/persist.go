@@ -174,18 +174,17 @@ type earlier struct {
 	outline
 	folders map[string][]byte // see decodeTable
 	device  uint64            // of the root, now
-	index   chan loaded       // gets the index when that is open, once
+	index   loaded
 }
 
-// loaded is an index whose postings are in a file, which its owner closes.
+// loaded is an index that is in a file, which its owner closes.
 type loaded struct {
 	segments []*index.Segment
 	file     *disk.File
 	err      error
 }
 
-// recall opens what an earlier process has saved, unless it is of no use, and begins
-// to read the index. It needs the ID of the root.
+// recall opens what an earlier process has saved, unless it is of no use. It needs the ID of the root.
 func (t *keptTree) recall() *earlier {
 	e := t.engine
 	if e.config.MaxMemory < 0 || !t.sees {
@@ -195,7 +194,7 @@ func (t *keptTree) recall() *earlier {
 	if err != nil {
 		return nil
 	}
-	was := &earlier{device: t.id.Device, index: make(chan loaded, 1)}
+	was := &earlier{device: t.id.Device}
 	table, err := was.table(f)
 	if err == nil {
 		was.outline, was.folders, err = decodeTable(table)
@@ -204,7 +203,7 @@ func (t *keptTree) recall() *earlier {
 		f.Close()
 		return nil
 	}
-	go func() { was.index <- was.read(f) }()
+	was.index = was.open(f)
 	return was
 }
 
@@ -215,16 +214,14 @@ func (was *earlier) table(f *disk.File) ([]byte, error) {
 	return f.Section(0)
 }
 
-// read opens the segments: their postings stay where they are.
-func (was *earlier) read(f *disk.File) loaded {
+// open opens the segments: what is in them stays where it is.
+func (was *earlier) open(f *disk.File) loaded {
 	l := loaded{file: f}
 	for i := 1; i < f.Len(); i += 2 {
-		arrays, err := f.Section(i)
-		if err != nil {
-			return loaded{file: f, err: err}
+		part := func(section int) index.Part {
+			return func(from, to int64) ([]byte, error) { return f.Part(section, from, to) }
 		}
-		part := func(from, to int64) ([]byte, error) { return f.Part(i+1, from, to) }
-		s, err := index.Open(arrays, f.Size(i+1), was.ids, part)
+		s, err := index.Open(f.Size(i), f.Size(i+1), was.ids, part(i), part(i+1))
 		if err != nil {
 			return loaded{file: f, err: err}
 		}
@@ -297,7 +294,7 @@ func (f *folder) find(i int, name string) *row {
 }
 
 // load takes over the index that an earlier process has saved: what it says of the
-// files is known since they were listed. It waits until the index is open.
+// files is known since they were listed.
 func (t *keptTree) load(ctx context.Context) {
 	t.mu.Lock()
 	was := t.earlier
@@ -306,7 +303,7 @@ func (t *keptTree) load(ctx context.Context) {
 	if was == nil {
 		return
 	}
-	l := <-was.index
+	l := was.index
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.elsewhere = l.file
@@ -318,8 +315,8 @@ func (t *keptTree) load(ctx context.Context) {
 	t.saved = saved{age: t.age, adds: t.adds}
 }
 
-// fetch reads the postings of an index that was loaded, while no query runs: one that came
-// first has read those that it needed.
+// fetch reads an index that was loaded, while no query runs: one that came first has read
+// what it needed.
 func (t *keptTree) fetch(ctx context.Context, g *gate) {
 	t.mu.Lock()
 	f, segments := t.elsewhere, slices.Clone(t.segments)
@@ -333,11 +330,9 @@ func (t *keptTree) fetch(ctx context.Context, g *gate) {
 		if g.pause(ctx) != nil {
 			return
 		}
-		var postings []byte
-		if postings, err = f.Section(2 + 2*i); err != nil {
+		if segments[i], err = fetched(s, f, 1+2*i); err != nil {
 			break
 		}
-		segments[i] = s.With(postings)
 		size += int64(s.Size())
 	}
 	t.mu.Lock()
@@ -351,6 +346,19 @@ func (t *keptTree) fetch(ctx context.Context, g *gate) {
 	}
 	t.segments, t.size = segments, size
 	t.letGo()
+}
+
+// fetched reads a segment from two sections.
+func fetched(s *index.Segment, f *disk.File, section int) (*index.Segment, error) {
+	arrays, err := f.Section(section)
+	if err != nil {
+		return nil, err
+	}
+	postings, err := f.Section(section + 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.With(arrays, postings)
 }
 
 // letGo closes the file that postings were in.

@@ -146,7 +146,7 @@ func TestHiddenNotSaved(t *testing.T) {
 			}
 		}
 	}
-	was := (&earlier{outline: o}).read(f)
+	was := (&earlier{outline: o}).open(f)
 	if was.err != nil {
 		t.Fatal(was.err)
 	}
@@ -155,7 +155,9 @@ func TestHiddenNotSaved(t *testing.T) {
 		var found index.Set
 		q.Require([]string{text})
 		for _, s := range was.segments {
-			q.Select(s, &found)
+			if q.Select(s, &found); s.Broken() {
+				t.Error("the index cannot be read")
+			}
 		}
 		if found.Len() != want {
 			t.Errorf("%s is on disk %d times, want %d", text, found.Len(), want)
@@ -298,9 +300,13 @@ func TestBrokenIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn := bytes.Clone(whole) // in the postings, which are looked at when a query asks for them
-	torn[len(torn)-1]++
-	for _, content := range []string{string(torn), "", "toolhost", string(whole[:len(whole)/2]), string(whole) + "x", strings.Repeat("\xff", len(whole))} {
+	contents := []string{"", "toolhost", string(whole[:len(whole)/2]), string(whole) + "x", strings.Repeat("\xff", len(whole))}
+	for i := len(whole) - 1; i >= 0; i -= len(whole)/12 + 1 { // also in what is looked at only when a query asks for it
+		torn := bytes.Clone(whole)
+		torn[i]++
+		contents = append(contents, string(torn))
+	}
+	for _, content := range contents {
 		if err := os.WriteFile(names[0], []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sort"
 )
 
 // Format names what segments mean: which trigrams are in an index, and how a
@@ -28,47 +29,100 @@ func (s *Segment) Append(b []byte) (arrays, postings []byte) {
 // Load reads a segment of texts numbered up to most. It keeps postings. What it
 // does not look at, the numbers in the postings, is bounded when they are read.
 func Load(arrays, postings []byte, most uint32) (*Segment, error) {
-	s, err := Open(arrays, int64(len(postings)), most, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.postings = postings
-	return s, nil
-}
-
-// Open is Load for postings that lie elsewhere, so many bytes of them: a query reads those
-// that it asks for, by a function that takes their bounds.
-func Open(arrays []byte, size int64, most uint32, read func(from, to int64) ([]byte, error)) (*Segment, error) {
-	const width = 4
-	if len(arrays) < width {
-		return nil, errSegment
-	}
-	n := int(binary.LittleEndian.Uint32(arrays))
-	if n > trigrams || len(arrays) != width*(2*n+2) {
+	n, ok := countOf(int64(len(arrays)))
+	if !ok || int(binary.LittleEndian.Uint32(arrays)) != n {
 		return nil, errSegment
 	}
 	words := make([]uint32, 2*n+1)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(arrays[width*(i+1):])
 	}
-	s := &Segment{trigrams: words[:n:n], starts: words[n:], most: most, read: read}
+	s := &Segment{trigrams: words[:n:n], starts: words[n:], postings: postings, most: most}
 	for i, t := range s.trigrams {
 		if t >= trigrams || i > 0 && t <= s.trigrams[i-1] || s.starts[i] > s.starts[i+1] {
 			return nil, errSegment
 		}
 	}
-	if s.starts[0] != 0 || int64(s.starts[n]) != size {
+	if s.starts[0] != 0 || int(s.starts[n]) != len(postings) {
 		return nil, errSegment
 	}
 	return s, nil
 }
 
-// With returns the segment with its postings, where Open left them elsewhere.
-func (s *Segment) With(postings []byte) *Segment {
-	return &Segment{trigrams: s.trigrams, starts: s.starts, postings: postings, most: s.most}
+// width is that of a number in the arrays, in bytes.
+const width = 4
+
+// countOf returns how many trigrams arrays of so many bytes tell of.
+func countOf(size int64) (n int, ok bool) {
+	n = int(size/width-2) / 2
+	return n, n >= 0 && n <= trigrams && size == width*(2*int64(n)+2)
 }
 
-// Broken reports whether postings that a query asked for could not be read: what it
+// A Part reads what lies between two positions.
+type Part func(from, to int64) ([]byte, error)
+
+// away is a segment of which everything lies elsewhere.
+type away struct {
+	count            int
+	size             int64 // of the postings
+	arrays, postings Part
+	blocks           map[int64][]byte // of the arrays, that were read
+}
+
+// Open is Load for arrays and postings that lie elsewhere, so many bytes of them: queries,
+// one at a time, read what they ask for.
+func Open(arraysSize, size int64, most uint32, arrays, postings Part) (*Segment, error) {
+	n, ok := countOf(arraysSize)
+	if !ok {
+		return nil, errSegment
+	}
+	return &Segment{most: most, away: &away{n, size, arrays, postings, map[int64][]byte{}}}, nil
+}
+
+// With is Load for a segment that Open has opened.
+func (s *Segment) With(arrays, postings []byte) (*Segment, error) {
+	return Load(arrays, postings, s.most)
+}
+
+// find looks for a trigram.
+func (a *away) find(t uint32) (p span, ok bool, err error) {
+	at := func(i int) (w uint32) {
+		if err == nil {
+			w, err = a.word(i)
+		}
+		return w
+	}
+	i := sort.Search(a.count, func(i int) bool { return at(1+i) >= t })
+	if i == a.count || at(1+i) != t {
+		return span{}, false, err
+	}
+	p = span{at(1 + a.count + i), at(2 + a.count + i)}
+	if err == nil && (p.from > p.to || int64(p.to) > a.size) {
+		err = errSegment
+	}
+	return p, err == nil, err
+}
+
+// blockSize is how much of the arrays is read at once, in bytes: a part of a file that has
+// a checksum.
+const blockSize = 16 << 10
+
+// word is a number in the arrays.
+func (a *away) word(i int) (uint32, error) {
+	at := width * int64(i)
+	from := at / blockSize * blockSize
+	b, ok := a.blocks[from]
+	if !ok {
+		var err error
+		if b, err = a.arrays(from, min(from+blockSize, width*(2*int64(a.count)+2))); err != nil {
+			return 0, err
+		}
+		a.blocks[from] = b
+	}
+	return binary.LittleEndian.Uint32(b[at-from:]), nil
+}
+
+// Broken reports whether something that a query asked for could not be read: what it
 // selected says nothing then.
 func (s *Segment) Broken() bool { return s.broken.Load() }
 
@@ -77,7 +131,7 @@ func (s *Segment) Only(keep *Set) *Segment {
 	out := &Segment{most: s.most, postings: make([]byte, 0, len(s.postings))}
 	var list []uint32
 	for i, t := range s.trigrams {
-		list = s.decode(i, list[:0])
+		list = s.decode(s.at(i), list[:0])
 		from, previous := len(out.postings), uint32(0)
 		for _, id := range list {
 			if keep.Has(id) {

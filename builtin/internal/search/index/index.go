@@ -25,13 +25,20 @@ type Segment struct {
 	postings []byte   // numbers of texts as varints, each less the one before
 	most     uint32   // the greatest number of a text
 
-	// read reads postings that lie elsewhere; nil: they are here.
-	read   func(from, to int64) ([]byte, error)
+	away   *away       // where all of that is elsewhere; nil: it is here
 	broken atomic.Bool // see Broken
 }
 
+// span is where the postings of a trigram lie.
+type span struct{ from, to uint32 }
+
+func (s span) size() int { return int(s.to - s.from) }
+
 // Size is the memory that the segment takes with its postings, in bytes.
 func (s *Segment) Size() int {
+	if a := s.away; a != nil {
+		return width*(2*a.count+1) + int(a.size)
+	}
 	return 4*len(s.trigrams) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
 }
 
@@ -119,11 +126,11 @@ func Merge(a, b *Segment) *Segment {
 		}
 		left, right = left[:0], right[:0]
 		if i < len(a.trigrams) && a.trigrams[i] == t {
-			left = a.decode(i, left)
+			left = a.decode(a.at(i), left)
 			i++
 		}
 		if j < len(b.trigrams) && b.trigrams[j] == t {
-			right = b.decode(j, right)
+			right = b.decode(b.at(j), right)
 			j++
 		}
 		m.trigrams = append(m.trigrams, t)
@@ -214,23 +221,22 @@ var folded = func() (f [256]byte) {
 
 // holding appends the texts that have all the trigrams, or few more.
 func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
-	at := make([]int, 0, len(all))
+	at := make([]span, 0, len(all))
 	for _, t := range all {
-		i, ok := slices.BinarySearch(s.trigrams, t)
+		p, ok := s.find(t)
 		if !ok {
 			return out
 		}
-		at = append(at, i)
+		at = append(at, p)
 	}
-	size := func(i int) int { return int(s.starts[i+1] - s.starts[i]) }
-	slices.SortFunc(at, func(a, b int) int { return size(a) - size(b) })
+	slices.SortFunc(at, func(a, b span) int { return a.size() - b.size() })
 	out = s.decode(at[0], out)
 	var other []uint32
-	for _, i := range at[1:] {
-		if len(out) == 0 || size(i) > notWorth*len(out) {
+	for _, p := range at[1:] {
+		if len(out) == 0 || p.size() > notWorth*len(out) {
 			break
 		}
-		other = s.decode(i, other[:0])
+		other = s.decode(p, other[:0])
 		out = intersect(out, other)
 	}
 	return out
@@ -242,9 +248,9 @@ const notWorth = 8192
 
 // decode appends a trigram's texts. Postings that were read from a disk may say
 // anything: what is no list of texts ends there.
-func (s *Segment) decode(i int, out []uint32) []uint32 {
+func (s *Segment) decode(p span, out []uint32) []uint32 {
 	id := uint32(0)
-	for b := s.list(i); len(b) > 0; {
+	for b := s.list(p); len(b) > 0; {
 		if b[0] < 0x80 {
 			id += uint32(b[0])
 			b = b[1:]
@@ -264,12 +270,30 @@ func (s *Segment) decode(i int, out []uint32) []uint32 {
 	return out
 }
 
-// list is a trigram's postings.
-func (s *Segment) list(i int) []byte {
-	if s.read == nil {
-		return s.postings[s.starts[i]:s.starts[i+1]]
+// find returns where the postings of a trigram lie; false if no text has it.
+func (s *Segment) find(t uint32) (p span, ok bool) {
+	if s.away == nil {
+		i, ok := slices.BinarySearch(s.trigrams, t)
+		if !ok {
+			return span{}, false
+		}
+		return s.at(i), true
 	}
-	b, err := s.read(int64(s.starts[i]), int64(s.starts[i+1]))
+	p, ok, err := s.away.find(t)
+	if err != nil {
+		s.broken.Store(true)
+	}
+	return p, ok
+}
+
+func (s *Segment) at(i int) span { return span{s.starts[i], s.starts[i+1]} }
+
+// list is a trigram's postings.
+func (s *Segment) list(p span) []byte {
+	if s.away == nil {
+		return s.postings[p.from:p.to]
+	}
+	b, err := s.away.postings(int64(p.from), int64(p.to))
 	if err != nil {
 		s.broken.Store(true)
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -125,18 +126,24 @@ func TestDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var q Query
-		q.Require([]string{"Alpha"})
-		var found Set
-		q.Select(loaded, &found)
-		var got []int
-		for id := range uint32(9) {
-			if found.Has(id) {
-				got = append(got, int(id))
-			}
+		away, err := Open(int64(len(arrays)), int64(len(postings)), 4, partOf(arrays), partOf(postings))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if fmt.Sprint(got) != tt.want {
-			t.Errorf("selected %v, want %s", got, tt.want)
+		for i, s := range []*Segment{loaded, away} {
+			var q Query
+			q.Require([]string{"Alpha"})
+			var found Set
+			q.Select(s, &found)
+			var got []int
+			for id := range uint32(9) {
+				if found.Has(id) {
+					got = append(got, int(id))
+				}
+			}
+			if fmt.Sprint(got) != tt.want || s.Broken() {
+				t.Errorf("segment %d selected %v, want %s; broken: %t", i, got, tt.want, s.Broken())
+			}
 		}
 	}
 }
@@ -157,9 +164,46 @@ func FuzzLoad(f *testing.F) {
 		q.Require([]string{"abe"})
 		var found Set
 		q.Select(s, &found)
+		away, err := Open(int64(len(arrays)), int64(len(postings)), 1000, partOf(arrays), partOf(postings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var same Set
+		if q.Select(away, &same); away.Broken() || !slices.Equal(slices.Collect(found.All()), slices.Collect(same.All())) {
+			t.Errorf("elsewhere %v were selected, here %v; broken: %t", same, found, away.Broken())
+		}
 		q.Select(Merge(s, s.Only(&found)), &found)
 		if found.Len() > 1001 {
 			t.Error("texts beyond the greatest")
 		}
 	})
+}
+
+// FuzzOpen: what is read of a segment that lies elsewhere may be anything.
+func FuzzOpen(f *testing.F) {
+	var b Builder
+	b.Add(1, []byte("alpha beta"))
+	arrays, postings := b.Flush().Append(nil)
+	f.Add(arrays, postings)
+	f.Fuzz(func(t *testing.T, arrays, postings []byte) {
+		s, err := Open(int64(len(arrays)), int64(len(postings)), 1000, partOf(arrays), partOf(postings))
+		if err != nil {
+			return
+		}
+		var q Query
+		q.Require([]string{"alpha", "bet"})
+		q.RequireRun([][]byte{{'a', 'b'}, {'e', 'l'}, {'t', 'p'}})
+		var found Set
+		if q.Select(s, &found); found.Len() > 1001 {
+			t.Error("texts beyond the greatest")
+		}
+		if _, err := s.With(arrays, postings); err == nil && s.Broken() {
+			t.Error("what is whole counts as broken")
+		}
+	})
+}
+
+// partOf reads parts of what is in memory.
+func partOf(all []byte) Part {
+	return func(from, to int64) ([]byte, error) { return all[from:to], nil }
 }

@@ -118,8 +118,8 @@ func (q *Query) Select(s *Segment, to *Set) {
 	for i, anyOf := range q.lists {
 		var have Set
 		for _, t := range anyOf {
-			if at, ok := slices.BinarySearch(s.trigrams, t); ok {
-				list = s.decode(at, list[:0])
+			if p, ok := s.find(t); ok {
+				list = s.decode(p, list[:0])
 				have.addAll(list)
 			}
 		}
