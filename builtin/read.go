@@ -81,38 +81,31 @@ var Read = declare(Tool[ReadInput]{
 var contents = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result, error) {
-	f, info, err := openText(ctx, env, path)
+	room := contents.Get().(*bytes.Buffer)
+	room.Reset()
+	defer contents.Put(room) // nothing that is shown or remembered shares it
+	f, err := openText(ctx, env, path, room)
 	if err != nil {
 		return Result{}, err
 	}
-	defer f.Close()
-	src := io.ReadSeeker(f)
-	var whole []byte
-	if info.Size() <= wholeFile {
-		room := contents.Get().(*bytes.Buffer)
-		room.Reset()
-		defer contents.Put(room) // nothing that is shown or remembered shares it
-		if whole, err = readInto(room, f, info.Size(), wholeFile+1); err != nil {
-			return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
-		}
-		src = bytes.NewReader(whole)
-	}
-	head, err := headOf(whole, src)
+	defer f.close()
+	src := f.source()
+	head, err := headOf(f.whole, src)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	kind, what := document.Detect(head, path.Real())
 	if kind != document.TextFile {
-		return readDocument(ctx, env, opened{path, f, info, kind, what}, in)
+		return f.document(ctx, env, opened{path: path, kind: kind, what: what}, in)
 	}
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	page, err := pageOf(ctx, whole, src, in)
+	page, err := pageOf(ctx, f.whole, src, in)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
-	if err := remember(env.Seen, path, info, page, whole, src); err != nil {
+	if err := remember(env.Seen, path, f.info, page, f.whole, src); err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	return showPage(path, page, in), nil
@@ -218,17 +211,76 @@ func encodingName(charset string, bom bool) string {
 	return charset
 }
 
-// openText opens a file that can be shown: no directory, no device, nothing that could hang.
-func openText(ctx context.Context, env *Env, path guard.Path) (*os.File, fs.FileInfo, error) {
-	if err := refuseSpecial(path); err != nil {
-		return nil, nil, err
+// A textFile is a file to be shown.
+type textFile struct {
+	info  fs.FileInfo
+	whole []byte   // its content if it is small, else nil
+	file  *os.File // nil if it was read whole when it was opened
+}
+
+func (f *textFile) close() {
+	if f.file != nil {
+		f.file.Close()
 	}
+}
+
+// source is where its bytes come from.
+func (f *textFile) source() io.ReadSeeker {
+	if f.whole != nil {
+		return bytes.NewReader(f.whole)
+	}
+	return f.file
+}
+
+// document shows a file that is not plain text after all.
+func (f *textFile) document(ctx context.Context, env *Env, of opened, in ReadInput) (Result, error) {
+	if f.file == nil {
+		again, err := openFile(ctx, env, of.path)
+		if err != nil {
+			return Result{}, err
+		}
+		f.file, f.info = again.file, again.info
+	}
+	of.file, of.info = f.file, f.info
+	return readDocument(ctx, env, of, in)
+}
+
+// openText opens a file to be shown, and reads it into room if it is small.
+func openText(ctx context.Context, env *Env, path guard.Path, room *bytes.Buffer) (*textFile, error) {
+	if err := refuseSpecial(path); err != nil {
+		return nil, err
+	}
+	info, ok, err := path.Content(room, wholeFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, missing(ctx, env, path)
+	case err != nil:
+		return nil, fmt.Errorf("%s could not be opened: %w", path, err)
+	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
+		return nil, special(path, info.Mode())
+	case ok:
+		return &textFile{info: info, whole: room.Bytes()}, nil
+	}
+	f, err := openFile(ctx, env, path)
+	if err != nil || f.info.Size() > wholeFile {
+		return f, err
+	}
+	room.Reset()
+	if f.whole, err = readInto(room, f.file, f.info.Size(), wholeFile+1); err != nil {
+		f.close()
+		return nil, fmt.Errorf("%s could not be read: %w", path, err)
+	}
+	return f, nil
+}
+
+// openFile opens a file that can be shown: no directory, no device, nothing that could hang.
+func openFile(ctx context.Context, env *Env, path guard.Path) (*textFile, error) {
 	f, err := path.Open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, missing(ctx, env, path)
+		return nil, missing(ctx, env, path)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s could not be opened: %w", path, err)
+		return nil, fmt.Errorf("%s could not be opened: %w", path, err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -238,9 +290,9 @@ func openText(ctx context.Context, env *Env, path guard.Path) (*os.File, fs.File
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return f, info, nil
+	return &textFile{info: info, file: f}, nil
 }
 
 // A cancelled reader ends when its context does.

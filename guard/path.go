@@ -97,7 +97,8 @@ func (p Path) MakeParents(perm fs.FileMode) error {
 }
 
 // open opens the file and makes sure that a hard link has not taken its place:
-// what was judged is one file, and any other name could be put there.
+// what was judged is one file, and any other name could be put there. So does
+// [Path.Content].
 func (p Path) open(flag int) (*os.File, error) {
 	if p.real == "" {
 		return nil, p.unresolved("open")
@@ -111,11 +112,19 @@ func (p Path) open(flag int) (*os.File, error) {
 		f.Close()
 		return nil, p.fail("open", err)
 	}
-	if id, links := identify(info); links > 1 && !info.IsDir() && id != p.file {
+	if err := p.unswapped(info); err != nil {
 		f.Close()
-		return nil, p.fail("open", ErrSwapped)
+		return nil, err
 	}
 	return f, nil
+}
+
+// unswapped finds out whether a hard link took the place of the file.
+func (p Path) unswapped(opened fs.FileInfo) error {
+	if id, links := identify(opened); links > 1 && !opened.IsDir() && id != p.file {
+		return p.fail("open", ErrSwapped)
+	}
+	return nil
 }
 
 func sameDirectory(judged *os.File, root *os.Root) (bool, error) {

@@ -1,0 +1,90 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Content reads the file into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false for
+// anything else, which [Path.Open] opens. It opens as that does, but without what an [os.File] is prepared for: being waited for, and
+// being forgotten. Most files are read once, and whole.
+func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
+	if p.real == "" {
+		return nil, false, p.unresolved("open")
+	}
+	fd, err := openNoLinks(p.real, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, false, p.fail("open", err)
+	}
+	defer unix.Close(fd)
+	d := &description{name: filepath.Base(p.real)}
+	if err := syscall.Fstat(fd, &d.stat); err != nil {
+		return nil, false, p.fail("open", err)
+	}
+	if d.stat.Mode&unix.S_IFMT != unix.S_IFREG || d.stat.Size > limit {
+		return d, false, nil
+	}
+	if err := p.unswapped(d); err != nil {
+		return nil, false, err
+	}
+	ok, err = readWhole(fd, room, d.stat.Size, limit)
+	if err != nil {
+		return nil, false, p.fail("read", err)
+	}
+	return d, ok, nil
+}
+
+// readWhole reads to the end of a regular file, which is told to be so long. ok is false if it is longer than limit. A read that returns
+// less than it has room for has come to the end. That is believed when it is where the end was told to be, for files whose
+// length is told (those of the kernel's own file systems have none); else the end is where nothing more is read.
+func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err error) {
+	for begin := int64(room.Len()); ; {
+		room.Grow(int(max(told-int64(room.Len())+begin, 0)) + bytes.MinRead)
+		free := room.AvailableBuffer()
+		free = free[:cap(free)]
+		n, err := unix.Read(fd, free)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		room.Write(free[:n])
+		got := int64(room.Len()) - begin
+		switch {
+		case got > limit:
+			return false, nil
+		case n == 0, got == told && n < len(free):
+			return true, nil
+		}
+	}
+}
+
+// A description is what fstat tells.
+type description struct {
+	name string
+	stat syscall.Stat_t
+}
+
+func (d *description) Name() string       { return d.name }
+func (d *description) Size() int64        { return d.stat.Size }
+func (d *description) ModTime() time.Time { return time.Unix(d.stat.Mtim.Unix()) }
+func (d *description) IsDir() bool        { return d.Mode().IsDir() }
+func (d *description) Sys() any           { return &d.stat }
+
+// kinds are the kinds of files but for regular ones.
+var kinds = map[uint32]fs.FileMode{
+	unix.S_IFDIR: fs.ModeDir, unix.S_IFIFO: fs.ModeNamedPipe, unix.S_IFSOCK: fs.ModeSocket, unix.S_IFLNK: fs.ModeSymlink,
+	unix.S_IFBLK: fs.ModeDevice, unix.S_IFCHR: fs.ModeDevice | fs.ModeCharDevice,
+}
+
+// Mode tells the kind and the permissions, and none of the bits beyond.
+func (d *description) Mode() fs.FileMode {
+	return kinds[d.stat.Mode&unix.S_IFMT] | fs.FileMode(d.stat.Mode&0o777)
+}
