@@ -308,7 +308,7 @@ func (h *Host) openAudit(state string) error {
 		path = filepath.Join(state, "audit.jsonl")
 	}
 	log, err := audit.Open(audit.Config{
-		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep,
+		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep, Optional: h.cfg.AuditLog == "",
 		Warn: func(err error) { h.log.Warn("the audit log is not rotated", "error", err) },
 	})
 	if err != nil && h.cfg.AuditLog == "" {

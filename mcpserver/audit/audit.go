@@ -70,6 +70,9 @@ type Config struct {
 	// Keep is how many earlier files are kept beside it, as Path.1 (the youngest), Path.2 and so on. Less than
 	// one is taken for one: what was just written is never thrown away.
 	Keep int
+	// Optional says that calls go on without a record if it cannot be written: then only a record itself looks whether the file is
+	// still there.
+	Optional bool
 	// Warn is told when a rotation fails; the log then grows on. Nil: nobody is told.
 	Warn func(error)
 }
@@ -178,14 +181,15 @@ func (l *Log) Ready() error {
 }
 
 // readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
-// beside each other, and without the file's lock: this says nothing of the moment of the record, for which it is taken.
+// beside each other, and without the file's lock: this says nothing of the moment of the record, for which it is taken. Where nobody
+// would be refused for what is found, what is known of the file must do.
 func (l *Log) readyAsItIs() bool {
 	l.mu.Lock()
 	opened, size := l.opened, l.size
 	usable := l.file != nil && l.regular && !l.closed && l.reserved >= enough
 	l.mu.Unlock()
-	if !usable {
-		return false
+	if !usable || l.cfg.Optional {
+		return usable
 	}
 	named, err := os.Stat(l.cfg.Path)
 	if err != nil || !os.SameFile(opened, named) || named.Size() < size {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -170,5 +171,30 @@ func TestNilLogRecordsNothing(t *testing.T) {
 	}
 	if err := l.Write(Record{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOptional: a log that calls go on without is not looked for before each of them, and its file is made again by the next record.
+func TestOptional(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be removed here")
+	}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l, err := Open(Config{Path: path, Optional: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, tool := range []string{"Read", "Edit"} {
+		if err := errors.Join(l.Ready(), l.Write(Record{Tool: tool})); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), tool) || strings.Count(string(text), "\n") != 1 {
+			t.Errorf("the log holds %q, error %v", text, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
