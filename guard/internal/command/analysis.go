@@ -234,17 +234,38 @@ func (c Simple) interpretsFile() bool {
 		if oneOf(c.Args[1].Text, "test install i add remove build pm update outdated lint fmt check task bench") {
 			return true
 		}
-	case "gdb", "lldb", "psql", "mysql": // the file is no program for them, other words are
+	case "gdb", "lldb", "psql", "mysql", "litecli", "mycli", "pgcli", "usql", "mongosh", "mongo": // the file is no program for them, other words are
 		return false
 	}
-	if strings.HasPrefix(c.Name, "sqlite") {
+	if strings.HasPrefix(c.Name, "sqlite") || c.Name == "duckdb" {
 		return c.queries()
+	}
+	if c.handsOnText() {
+		return false
 	}
 	first := c.Args[1].Text
 	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
 		return false // its input, by another name
 	}
 	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python") && !c.takesText()
+}
+
+// handsOnText reports whether a program in a file is given a program as text, as those do
+// that manage a project: manage.py shell -c 'import os; …'.
+func (c Simple) handsOnText() bool {
+	for i, word := range c.Args[2:] {
+		name, text, attached := strings.Cut(word.Text, "=")
+		if !oneOf(name, "-c -e -r --eval --execute --code --command --exec --run") {
+			continue
+		}
+		if !attached && i+3 < len(c.Args) {
+			text = c.Args[i+3].Text
+		}
+		if strings.ContainsAny(text, "(`|;") {
+			return true
+		}
+	}
+	return false
 }
 
 // queries reports whether sqlite is given a database and SQL alone, none of which starts a

@@ -93,6 +93,7 @@ func isInterpreter(name string) bool {
 		"osascript", "pwsh", "powershell", "ts-node", "tsx", "groovy", "scala", "jshell", "erl", "elixir", "iex", "ghci", "runghc", "ocaml",
 		"guile", "sbcl", "clisp", "racket", "dc", "gdb", "lldb", "sqlite", "psql", "mysql", "irb", "xonsh", "nu", "elvish", "osh", "ysh", "yash",
 		"octave", "octave-cli", "gnuplot", "clojure", "clj", "bb",
+		"duckdb", "litecli", "mycli", "pgcli", "usql", "mongosh", "mongo",
 		"vite-node", "babel-node", "esno", "jiti", "zx", "coffee", "swipl":
 		return true
 	}
@@ -105,7 +106,7 @@ func startsCommands(name string) bool {
 	switch name {
 	case "ssh", "scp", "sftp", "mosh", "su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "systemd-run", "script", "at", "batch", "crontab",
 		"parallel", "entr", "screen", "tmux", "strace", "ltrace", "perf", "valgrind", "proot", "fakeroot", "catchsegv", "torify", "torsocks", "proxychains", "proxychains4",
-		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "less", "more", "most", "man", "info", "ld.so",
+		"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "hx", "helix", "micro", "kak", "joe", "jed", "mcedit", "less", "more", "most", "man", "info", "ld.so",
 		"nix-shell", "firejail", "bwrap", "setpriv", "start-stop-daemon", "daemonize", "socat", "ncat", "nc", "watchexec", "nodemon", "concurrently",
 		"run-parts", "dbus-run-session", "dbus-launch", "xvfb-run", "faketime", "linux32", "linux64", "setarch", "i386", "x86_64", "prlimit", "cgexec", "numactl",
 		"logsave", "cpulimit", "choom", "uclampset", "coreutils", "m4", "rlwrap", "ssh-agent", "capsh", "hyperfine", "ansible", "gdbserver",

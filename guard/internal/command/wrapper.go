@@ -31,6 +31,8 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{options: spec{short: "c:n:p:P:u:t", long: "class: classdata: pid: pgid: uid: ignore"}, transparent: true}, true
 	case "nohup", "unbuffer", "builtin":
 		return wrapper{transparent: true}, true
+	case "ccache", "sccache", "distcc", "icecc": // an option of their own runs nothing
+		return wrapper{options: spec{short: "F:M:o:k:d:x:X:", open: true}}, true
 	case "stdbuf":
 		return wrapper{options: spec{short: "i:o:e:", long: "input: output: error: help version"}, transparent: true}, true
 	case "time":
