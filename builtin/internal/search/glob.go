@@ -212,22 +212,48 @@ func (l *listing) date(from, to int, paths *paths, want *wanted, limit int, into
 // and events tell of changes: in nanoseconds since 1970, 0 where it is not known.
 // They hold as long as no event has come.
 type dates struct {
-	changes uint64 // the tree's
-	at      []atomic.Int64
+	changes uint64  // the tree's
+	at      []int64 // loaded and stored atomically
+}
+
+// datesOf returns the dates of a snapshot's files. It needs the tree's mu.
+func (t *keptTree) datesOf(s *snapshot) *dates {
+	d := s.dates
+	if d != nil && d.changes == t.changes {
+		return d
+	}
+	again := &dates{t.changes, make([]int64, len(s.files))}
+	if d == nil {
+		return again
+	}
+	changed, all := t.recent.after(d.changes)
+	if !all {
+		return again
+	}
+	for i := range d.at {
+		again.at[i] = atomic.LoadInt64(&d.at[i]) // queries that are under way go on to store there
+	}
+	for _, e := range changed {
+		i, ok := slices.BinarySearchFunc(s.files, e.path, func(f file, path string) int { return comparePaths(f.rel(), path) })
+		if ok {
+			again.at[i] = 0
+		}
+	}
+	return again
 }
 
 // dateOf is when the file with that number was changed, in nanoseconds since 1970; the
 // error is walk.ErrNotRegular if it is no file.
 func (l *listing) dateOf(i int) (int64, error) {
 	if l.dates != nil {
-		if at := l.dates.at[i].Load(); at != 0 {
+		if at := atomic.LoadInt64(&l.dates.at[i]); at != 0 {
 			return at, nil
 		}
 	}
 	f := l.files[i]
 	if k := l.sure(f); k != nil {
 		if l.dates != nil {
-			l.dates.at[i].Store(k.stamp.Change)
+			atomic.StoreInt64(&l.dates.at[i], k.stamp.Change)
 		}
 		return k.stamp.Change, nil
 	}

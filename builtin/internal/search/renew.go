@@ -35,7 +35,7 @@ func (t *keptTree) sync(ctx context.Context, root *walk.Root, workers int) bool 
 		}
 	}
 	if len(nodes) > 0 {
-		t.changes++
+		t.change(nil)
 		t.renewAll(ctx, root, nodes, workers)
 	}
 	return ctx.Err() == nil && !t.dead.Load()
@@ -316,7 +316,7 @@ func (t *keptTree) watch(n *node, fd int, alone bool) {
 	if other := t.watched[w]; other != nil {
 		other.watch.Store(0)
 		t.blind[other] = true
-		t.changes++
+		t.change(nil)
 	}
 	n.watch.Store(w)
 	t.watched[w] = n

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"toolhost/builtin/internal/search/walk"
 )
@@ -61,9 +60,7 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	l.stocked, l.learns = t.admit(&l.scope)
 	l.files, l.left = s.files, s.left
 	if l.stocked != 0 {
-		if s.dates == nil || s.dates.changes != t.changes {
-			s.dates = &dates{t.changes, make([]atomic.Int64, len(s.files))}
-		}
+		s.dates = t.datesOf(s)
 		l.snapshot, l.dates = s, s.dates
 	}
 	for _, tr := range s.troubles {

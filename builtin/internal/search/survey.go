@@ -2,6 +2,7 @@ package search
 
 import (
 	"math/bits"
+	"slices"
 
 	"toolhost/builtin/internal/search/index"
 	"toolhost/builtin/internal/search/match"
@@ -9,22 +10,46 @@ import (
 )
 
 // survey says of which files in a snapshot the index alone decides whether they are
-// searched, so that a query need not look at all of them. It holds until something
-// changes, and is immutable.
+// searched, so that a query need not look at all of them. It needs the tree's mu.
 type survey struct {
 	age, changes uint64 // the tree's when it was made
 	adds         int    // likewise
 	numbers      []int32
-	dates        []int64 // when the files were changed, by their numbers; 0: the index alone does not decide
-	rest         []int32 // the numbers of the other files
-	stale        int     // how many files are not in the index as they are
+	// dates are when the files were changed, by their numbers; 0: the index alone does not
+	// decide. They are immutable: queries hold them.
+	dates []int64
+	rest  []int32 // the numbers of the other files
+	stale int     // how many files are not in the index as they are
 }
 
-// survey makes one, or finds that of the snapshot. It needs mu.
+// survey returns that of a snapshot. It needs mu.
 func (t *keptTree) survey(s *snapshot) *survey {
-	if v := s.survey; v != nil && v.age == t.age && v.changes == t.changes && v.adds == t.adds {
-		return v
+	v := s.survey
+	if v == nil || v.age != t.age || v.adds != t.adds {
+		s.survey = t.surveyAll(s)
+	} else if changed, all := t.recent.after(v.changes); !all || len(changed) > 0 && !v.update(changed, t.changes) {
+		s.survey = t.surveyAll(s)
 	}
+	return s.survey
+}
+
+// update notes that files have changed. False: they are many, and some may be in the
+// index again.
+func (v *survey) update(changed []*dirent, changes uint64) bool {
+	v.changes, v.dates = changes, slices.Clone(v.dates)
+	for _, e := range changed {
+		if int(e.id) >= len(v.numbers) || v.numbers[e.id] == 0 {
+			continue
+		}
+		i := v.numbers[e.id] - 1
+		v.numbers[e.id], v.dates[i] = 0, 0
+		v.rest = append(v.rest, i)
+		v.stale++
+	}
+	return v.stale <= maxStale
+}
+
+func (t *keptTree) surveyAll(s *snapshot) *survey {
 	v := &survey{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1), dates: make([]int64, len(s.files))}
 	for i, f := range s.files {
 		k := f.kept.known.Load()
@@ -39,7 +64,6 @@ func (t *keptTree) survey(s *snapshot) *survey {
 			v.dates[i] = max(k.stamp.Change, 1)
 		}
 	}
-	s.survey = v
 	return v
 }
 

@@ -3,58 +3,92 @@ package search
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
-
-	"toolhost/builtin/internal/search/pattern"
 )
 
-// TestNarrowed: a page goes on where the first files have not filled it, a changed file
-// counts whatever the index says, and what the index no longer speaks of is searched.
-func TestNarrowed(t *testing.T) {
-	const n = 3 * firstFiles
-	files := map[string]string{}
-	for i := range n {
-		files[fmt.Sprintf("f%04d.txt", i)] = fmt.Sprintf("needle %04d\n", i)
+// TestSurveyUpdate: what is known of a listing is not gone through again for files whose
+// content has changed, says the same of the others, and is made anew for all else.
+func TestSurveyUpdate(t *testing.T) {
+	files := map[string]string{"dir/odd.txt": "ſ"}
+	for i := range 300 {
+		files[fmt.Sprintf("dir%d/f%d.txt", i%7, i)] = fmt.Sprintf("needle %d\n", i)
 	}
 	root := tree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
-	ask := func(pattern, want string) {
-		t.Helper()
-		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: pattern, Mode: Content, Limit: 2})
-		if err != nil || r.Text != want {
-			t.Errorf("%s: %+v, %v", pattern, r, err)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	last := fmt.Sprintf("f%04d.txt:needle %04d\n", n-1, n-1)
-	ask("needle .*0$", "f0000.txt:needle 0000\nf0010.txt:needle 0010\n")
-	ask(fmt.Sprintf("needle %04d$", n-1), last)
-	ask("elsewhere", "")
-	if err := os.WriteFile(filepath.Join(root, "f0700.txt"), []byte("elsewhere\n"), 0o644); err != nil {
-		t.Fatal(err)
+	// look asks for a pattern, and returns whether the survey was kept, and how many files are in rest.
+	look := func(want int) (kept bool, rest int) {
+		t.Helper()
+		k := e.keeper.hold(root).tree
+		before := survey0(k)
+		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "fresh", Mode: Count})
+		if err != nil || r.Files != want {
+			t.Errorf("%d files, %v, want %d", r.Files, err, want)
+		}
+		g, err := e.Glob(context.Background(), GlobQuery{Scope: scope, Pattern: "**/*.txt", Limit: want})
+		if err != nil || want > 0 && len(g.Paths) != want {
+			t.Errorf("%+v, %v", g, err)
+		}
+		for _, path := range g.Paths { // the newest, whose dates are known anew
+			if text, err := os.ReadFile(filepath.Join(root, path)); err != nil || want > 0 && string(text) != "fresh\n" {
+				t.Errorf("%s is among the newest: %q, %v", path, text, err)
+			}
+		}
+		after := survey0(k)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		all := k.surveyAll(k.snapshots[0])
+		for i, d := range after.dates {
+			if d != 0 && d != all.dates[i] {
+				t.Errorf("file %d is of %d, and said to be of %d", i, all.dates[i], d)
+			}
+		}
+		return before == after, len(after.rest)
 	}
-	ask("elsewhere", "f0700.txt:elsewhere\n")
+	look(0)
+	_, base := look(0)
+	changed := map[string]bool{}
+	for i := range 20 {
+		name := fmt.Sprintf("dir%d/f%d.txt", i%7, i)
+		write(name, "fresh\n")
+		changed[name] = true
+		if i%3 == 0 {
+			write(name, "fresh\n")
+		}
+		if kept, rest := look(len(changed)); !kept || rest != base+len(changed) {
+			t.Errorf("after %d changes: kept %t, %d files are to be looked at", len(changed), kept, rest)
+		}
+	}
+	write("dir1/new.txt", "fresh\n")
+	if kept, _ := look(len(changed) + 1); kept {
+		t.Error("kept after a file was added")
+	}
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		write(name, "old\n")
+	}
+	for range maxRecent + 1 {
+		write("dir1/new.txt", "old\n")
+	}
+	if kept, _ := look(0); kept {
+		t.Error("kept after more changes than are remembered")
+	}
+}
 
-	p, err := pattern.Compile("needle", pattern.Options{})
-	if err != nil {
-		t.Fatal(err)
+// survey0 is the survey of the last listing.
+func survey0(t *keptTree) *survey {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.snapshots) == 0 {
+		return nil
 	}
-	l, err := e.list(context.Background(), scope, &selection{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
-	some := l.kept.narrow(l, p, false)
-	first := some.next(100)
-	l.kept.mu.Lock()
-	l.kept.adds++ // as when a segment is added meanwhile
-	l.kept.mu.Unlock()
-	if rest := some.next(100); len(first) < 100 || len(first)+len(rest) != n {
-		t.Errorf("%d files, then %d; want all of %d", len(first), len(rest), n)
-	}
-	if more := some.next(0); len(more) != 0 {
-		t.Errorf("%d files more", len(more))
-	}
+	return t.snapshots[0].survey
 }

@@ -44,6 +44,7 @@ type keptTree struct {
 	// may have.
 	gen       uint64
 	changes   uint64
+	recent    recent
 	snapshots []*snapshot // most recently used first
 
 	// shared guards what workers that list directories at the same time touch.
@@ -147,25 +148,55 @@ func (t *keptTree) drain() error { return t.queue.Drain(t.event) }
 
 // event marks what an event tells of.
 func (t *keptTree) event(ev watch.Event) {
-	t.changes++
-	if ev.Kind == watch.Overflow {
-		t.doubt(t.top)
-		return
-	}
+	var only *dirent
 	n := t.watched[ev.Watch]
 	switch {
+	case ev.Kind == watch.Overflow:
+		t.doubt(t.top)
 	case n == nil: // not watched any more
 	case ev.Kind == watch.Self:
 		t.unlist(n)
 	case ev.Entry == "": // the directory's own metadata: who may read it
 		t.doubt(n)
 	default:
-		t.touch(n, ev)
+		only = t.touch(n, ev)
 	}
+	t.change(only)
 }
 
-// touch marks an entry.
-func (t *keptTree) touch(n *node, ev watch.Event) {
+// recent are the files of which the content or the metadata has changed, and nothing else
+// in the tree, since its changes were so many: one for each change.
+type recent struct {
+	since uint64
+	files []*dirent
+}
+
+// maxRecent is how many changes are remembered as what they are.
+const maxRecent = 1000
+
+// change counts a change: of one file, or of anything if that is nil.
+func (t *keptTree) change(only *dirent) {
+	t.changes++
+	r := &t.recent
+	if only != nil && len(r.files) < maxRecent {
+		r.files = append(r.files, only)
+		return
+	}
+	clear(r.files)
+	r.since, r.files = t.changes, r.files[:0]
+}
+
+// after returns the files that have changed since the changes were so many; false: that
+// is not all that has.
+func (r *recent) after(changes uint64) ([]*dirent, bool) {
+	if changes < r.since {
+		return nil, false
+	}
+	return r.files[changes-r.since:], true
+}
+
+// touch marks an entry, and returns it if that is a file which is no other than before.
+func (t *keptTree) touch(n *node, ev watch.Event) *dirent {
 	i, ok := n.find(ev.Entry)
 	if ok {
 		e := n.entries[i]
@@ -181,13 +212,17 @@ func (t *keptTree) touch(n *node, ev watch.Event) {
 		}
 	}
 	if ok && ev.Kind == watch.Content && !isRules(ev.Entry) {
-		return
+		if n.entries[i].sub != nil {
+			return nil
+		}
+		return n.entries[i]
 	}
 	if n.again == nil {
 		n.again = map[string]bool{}
 	}
 	n.again[ev.Entry] = true
 	t.waiting[n] = true
+	return nil
 }
 
 // isRules reports whether an entry takes part in what is ignored.
