@@ -65,16 +65,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	defer a.Leave()
 	ctx, info := h.observers.began(ctx, a, req, h.serves(req.Tool))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
-	defer func() {
-		rec, reply.Result = h.record(rec, reply.Result)
-		h.observers.ended(ctx, info, rec, reply.Result)
-	}()
-	defer func() {
-		if p := recover(); p != nil {
-			h.log.Error("a tool panicked", "tool", req.Tool, "panic", p, "stack", string(debug.Stack()))
-			reply.Result = refused(fmt.Errorf("%s failed inside the host, which is a defect of toolhost: %v", req.Tool, p))
-		}
-	}()
+	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
+	defer h.survive(req.Tool, &reply)
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
 	}
@@ -139,6 +131,20 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	result = fit(env.Shelf, tool, result) // fit
 	result = hooks.after(ctx, result)     // post-hooks
 	return reply.with(result)             // format and audit, on the way out
+}
+
+// end records a call that has ended, and tells of it.
+func (h *Host) end(ctx context.Context, info CallInfo, rec *audit.Record, reply *Reply) {
+	*rec, reply.Result = h.record(*rec, reply.Result)
+	h.observers.ended(ctx, info, *rec, reply.Result)
+}
+
+// survive is deferred: a tool that panics fails alone.
+func (h *Host) survive(tool string, reply *Reply) {
+	if p := recover(); p != nil {
+		h.log.Error("a tool panicked", "tool", tool, "panic", p, "stack", string(debug.Stack()))
+		reply.Result = refused(fmt.Errorf("%s failed inside the host, which is a defect of toolhost: %v", tool, p))
+	}
 }
 
 func (r Reply) with(result builtin.Result) Reply {
