@@ -256,6 +256,8 @@ func TestDirectoryRemovedWhileInUse(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	path := filepath.Join(t.TempDir(), "f")
 	change(t, s, Change{Path: path}, "a")
+	s.flushDue() // what is written a moment later would come between
+	s.flushes.Wait()
 	if err := os.RemoveAll(s.cfg.Dir); err != nil {
 		t.Fatal(err)
 	}
