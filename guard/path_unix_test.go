@@ -73,6 +73,11 @@ func TestResolve(t *testing.T) {
 	root := filepath.Join(top, "ws")
 	tree(t, top, "ws/a/f", "ws/.env", "ws/up -> ..", "ws/env -> .env", "ws/dir -> a", "ws/gone -> nowhere/x", "ws/l1 -> l2", "ws/l2 -> l1",
 		"out/secret", "ws/out -> "+top+"/out", "home/x", "ws/é")
+	for _, name := range []string{"blank ", " both\n", "b"} {
+		if err := os.WriteFile(filepath.Join(root, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := policy(t, root, nil)
 	tests := []struct {
 		name       string
@@ -101,6 +106,12 @@ func TestResolve(t *testing.T) {
 		{"/proc/self/root" + top + "/out/secret", "", "out/secret", ""},
 		{"", "", "", "empty"},
 		{"a\x00b", "", "", "NUL"},
+		{"blank ", "ws/blank ", "ws/blank ", ""},
+		{root + "/blank ", "ws/blank ", "ws/blank ", ""},
+		{" both\n", "ws/ both\n", "ws/ both\n", ""},
+		{"blank", "ws/blank", "ws/blank", ""},
+		{"blank  ", "", "", "white space"},
+		{"b ", "", "", "white space"},
 		{" a", "", "", "white space"},
 		{"a ", "", "", "white space"},
 		{"a\n", "", "", "white space"},

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -25,10 +27,25 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	if dir.given == "" {
 		return Path{}, errors.New("no directory to resolve names in")
 	}
-	if err := checkName(name); err != nil {
+	err := checkName(name)
+	if errors.Is(err, errPadded) && hasName(dir.real, name) {
+		err = checkName(strings.TrimSpace(name)) // there is a file of that very name
+	}
+	if err != nil {
 		return Path{}, err
 	}
 	return p.core.resolve(dir, name)
+}
+
+var errPadded = errors.New("leave it out")
+
+// hasName reports whether something has that name, blanks included, in dir.
+func hasName(dir, name string) bool {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	_, err := os.Lstat(name)
+	return err == nil && runtime.GOOS != "windows" // which drops them
 }
 
 // checkName refuses names that can only be mistakes or attacks.
@@ -39,7 +56,7 @@ func checkName(name string) error {
 	case strings.ContainsRune(name, 0):
 		return fmt.Errorf("the path %q contains a NUL character; no file has such a name", name)
 	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("the path %q begins or ends with white space; leave it out", name)
+		return fmt.Errorf("the path %q begins or ends with white space; %w", name, errPadded)
 	case len(name) > MaxPathLength:
 		return fmt.Errorf("the path has %d bytes, more than the %d a path may have", len(name), MaxPathLength)
 	}
