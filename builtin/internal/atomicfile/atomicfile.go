@@ -1,7 +1,6 @@
 package atomicfile
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,8 +68,8 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	if err != nil {
 		return Outcome{}, fmt.Errorf("open the directory %s: %w", dir.Name(), err)
 	}
-	defer handle.Close()
 	r := &replacement{dir: dir, handle: handle, base: base, content: content, Options: o}
+	defer r.release()
 	if err := r.openCurrent(); err != nil {
 		return Outcome{}, r.failed("open", err)
 	}
@@ -107,8 +106,19 @@ type replacement struct {
 	content [][]byte
 	current *os.File // the file to replace, nil if there is none
 	size    int64    // of current, in bytes
+	key     string   // tells dir from others; "" while nobody had to know
+	again   bool     // there was a change that others may follow
 	attrs   attrs    // of current
 	Options
+}
+
+// release gives back what was held. Behind a change of a file another one of the same directory is likely.
+func (r *replacement) release() {
+	if r.again && r.Temps.wantsSpare(r.key) {
+		spareLater(r.Temps, r.handle, r.key)
+		return
+	}
+	r.handle.Close()
 }
 
 // openCurrent opens the file to be replaced, if it exists, without following
@@ -238,6 +248,7 @@ func (r *replacement) byRename() (why string, err error) {
 		return "", err
 	}
 	err = r.rename(t)
+	r.again = err == nil
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
 		return "it cannot be renamed over: " + bare(err).Error(), nil
 	}
@@ -326,116 +337,4 @@ func isAny(err error, targets ...syscall.Errno) bool {
 		}
 	}
 	return false
-}
-
-// The name of a temporary file is hidden, and random between these two.
-const (
-	tempPrefix = ".toolhost-"
-	tempSuffix = ".tmp"
-)
-
-// tempMode is the mode of a temporary file until it takes over that of the
-// file it replaces.
-const tempMode fs.FileMode = 0o600
-
-// A temp is a temporary file, beside the one it is to replace.
-type temp struct {
-	dir    *os.Root
-	name   string
-	file   *os.File // nil once closed
-	intent *entry   // nil without a journal
-	gone   bool     // not yet created, renamed or removed
-
-	// Where the name goes back to.
-	temps *Temps
-	path  string
-}
-
-// newTemp chooses the name of a temporary file, which cannot be guessed, and
-// records it if it can.
-func (r *replacement) newTemp() *temp {
-	t := &temp{dir: r.dir, name: tempPrefix + rand.Text() + tempSuffix, gone: true}
-	if r.JournalDir == "" {
-		return t
-	}
-	t.temps, t.path = r.Temps, r.dirPath()
-	if kept, ok := r.Temps.take(t.path); ok {
-		if isAt(kept.intent.file, kept.intent.path) {
-			t.name, t.intent = kept.name, kept.intent
-			return t
-		}
-		kept.intent.abandon() // somebody removed the journal
-	}
-	t.intent, _ = recordTemp(r.JournalDir, t.path, t.name) // nil on an error, see Options
-	return t
-}
-
-// write creates the file. O_EXCL refuses whatever might be there in spite of
-// its name. If it cannot be created t.file stays nil.
-func (t *temp) write(content [][]byte, mode fs.FileMode) error {
-	closed := closedSoFar()
-	err := t.tryWrite(content, mode)
-	if isAny(err, syscall.ENOSPC, syscall.EDQUOT) && roomSince(closed) && t.remove() == nil {
-		err = t.tryWrite(content, mode) // the room of what was replaced just now is free
-	}
-	return err
-}
-
-func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
-	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
-	if errors.Is(err, fs.ErrExist) {
-		t.temps = nil // somebody else's now; it is not used again
-	}
-	if err != nil {
-		return err
-	}
-	t.file, t.gone = f, false
-	for _, piece := range content {
-		if _, err := f.Write(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// close ends the writing. It comes before the rename because some file systems
-// report a full disk only then.
-func (t *temp) close(sync bool) error {
-	var err error
-	if sync {
-		err = t.file.Sync()
-	}
-	err = errors.Join(err, t.file.Close())
-	t.file = nil
-	return err
-}
-
-// remove takes away the file, if there is one.
-func (t *temp) remove() error {
-	if t.file != nil {
-		t.file.Close()
-		t.file = nil
-	}
-	if t.gone {
-		return nil
-	}
-	if err := t.dir.Remove(t.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	t.gone = true
-	return nil
-}
-
-// discard removes what is left of the temporary file and its record. If the
-// file cannot be removed the record stays, for Recover. It may be called
-// more than once.
-func (t *temp) discard() {
-	if err := t.remove(); err != nil {
-		t.intent.abandon()
-		return
-	}
-	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {
-		t.intent.done()
-	}
-	t.intent = nil
 }

@@ -22,10 +22,28 @@ var closing struct {
 	files  []*os.File // that wait
 	under  int        // how many are being closed
 	closed int        // how many were
+
+	sparing []sparing // directories in which spares are made then
 }
 
 // closingAlarm rings when the files that wait are to be closed.
-var closingAlarm = sync.OnceValue(func() *alarm.Alarm { return alarm.New(closeWaiting) })
+var closingAlarm = sync.OnceValue(func() *alarm.Alarm {
+	return alarm.New(func() {
+		closing.mu.Lock()
+		files, all := takeWaiting(), closing.sparing
+		closing.sparing = nil
+		closing.mu.Unlock()
+		closeAll(files...)
+		makeSpares(all)
+	})
+})
+
+// closeSoon sets it, unless it is set. The caller holds the lock, and has added something.
+func closeSoon() {
+	if len(closing.files)+len(closing.sparing) == 1 {
+		closingAlarm().Set(closeAfter)
+	}
+}
 
 // closedSome is signalled when files were closed.
 var closedSome = sync.NewCond(&closing.mu)
@@ -39,19 +57,24 @@ func closeLater(f *os.File, size int64) {
 		go closeAll(f)
 		return
 	}
-	if closing.files = append(closing.files, f); len(closing.files) == 1 {
-		closingAlarm().Set(closeAfter)
-	}
+	closing.files = append(closing.files, f)
+	closeSoon()
 }
 
 // closeWaiting closes the files that wait.
 func closeWaiting() {
 	closing.mu.Lock()
+	files := takeWaiting()
+	closing.mu.Unlock()
+	closeAll(files...)
+}
+
+// takeWaiting returns the files that wait, which count as being closed from then on. The caller holds the lock.
+func takeWaiting() []*os.File {
 	files := closing.files
 	closing.files = nil
 	closing.under += len(files)
-	closing.mu.Unlock()
-	closeAll(files...)
+	return files
 }
 
 // closeAll closes files that count as being closed.

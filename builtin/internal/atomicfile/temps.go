@@ -1,6 +1,11 @@
 package atomicfile
 
-import "sync"
+import (
+	"os"
+	"sync"
+
+	"toolhost/builtin/alarm"
+)
 
 // Temps keeps the names of temporary files and their entries in the journal from
 // one write to the next in the same directory: making an entry and removing it
@@ -14,6 +19,9 @@ type Temps struct {
 	free   map[string][]reserved // by directory
 	count  int
 	closed bool
+
+	spares map[string]*os.File // files without names, by directory; see spare.go
+	stale  *alarm.Alarm        // rings when nobody needed them for long
 }
 
 // A reserved name is one whose file, should it exist, Recover removes.
@@ -64,9 +72,13 @@ func (t *Temps) keep(dir string, r reserved) bool {
 
 // Close removes the entries that are kept.
 func (t *Temps) Close() {
+	defer t.dropSpares() // when no more are added
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	if t.stale != nil {
+		t.stale.Close()
+	}
 	for _, list := range t.free {
 		for _, r := range list {
 			r.intent.done()

@@ -1,0 +1,137 @@
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// The name of a temporary file is hidden, and random between these two.
+const (
+	tempPrefix = ".toolhost-"
+	tempSuffix = ".tmp"
+)
+
+// tempMode is the mode of a temporary file until it takes over that of the
+// file it replaces.
+const tempMode fs.FileMode = 0o600
+
+// A temp is a temporary file, beside the one it is to replace.
+type temp struct {
+	dir    *os.Root
+	handle *os.File // dir itself
+	key    string   // tells dir from others
+	name   string
+	file   *os.File // nil once closed
+	intent *entry   // nil without a journal
+	gone   bool     // not yet created, renamed or removed
+
+	// Where the name goes back to.
+	temps *Temps
+	path  string
+}
+
+// newTemp chooses the name of a temporary file, which cannot be guessed, and
+// records it if it can.
+func (r *replacement) newTemp() *temp {
+	t := &temp{dir: r.dir, handle: r.handle, name: tempPrefix + rand.Text() + tempSuffix, gone: true}
+	if r.JournalDir == "" {
+		return t
+	}
+	t.temps, t.path = r.Temps, r.dirPath()
+	if r.Temps != nil {
+		r.key, _ = dirKey(r.handle)
+		t.key = r.key
+	}
+	if kept, ok := r.Temps.take(t.path); ok {
+		if isAt(kept.intent.file, kept.intent.path) {
+			t.name, t.intent = kept.name, kept.intent
+			return t
+		}
+		kept.intent.abandon() // somebody removed the journal
+	}
+	t.intent, _ = recordTemp(r.JournalDir, t.path, t.name) // nil on an error, see Options
+	return t
+}
+
+// write creates the file. O_EXCL refuses whatever might be there in spite of
+// its name. If it cannot be created t.file stays nil.
+func (t *temp) write(content [][]byte, mode fs.FileMode) error {
+	closed := closedSoFar()
+	err := t.tryWrite(content, mode)
+	if isAny(err, syscall.ENOSPC, syscall.EDQUOT) && roomSince(closed) && t.remove() == nil {
+		err = t.tryWrite(content, mode) // the room of what was replaced just now is free
+	}
+	return err
+}
+
+func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
+	f, err := t.open(mode)
+	if errors.Is(err, fs.ErrExist) {
+		t.temps = nil // somebody else's now; it is not used again
+	}
+	if err != nil {
+		return err
+	}
+	t.file, t.gone = f, false
+	for _, piece := range content {
+		if _, err := f.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open creates the file, or gives the name to one that was made ahead.
+func (t *temp) open(mode fs.FileMode) (*os.File, error) {
+	if mode == tempMode {
+		if f, err := t.temps.takeSpare(t.key, t.handle, t.name); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return t.dir.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, mode) // see openHandle
+}
+
+// close ends the writing. It comes before the rename because some file systems
+// report a full disk only then.
+func (t *temp) close(sync bool) error {
+	var err error
+	if sync {
+		err = t.file.Sync()
+	}
+	err = errors.Join(err, t.file.Close())
+	t.file = nil
+	return err
+}
+
+// remove takes away the file, if there is one.
+func (t *temp) remove() error {
+	if t.file != nil {
+		t.file.Close()
+		t.file = nil
+	}
+	if t.gone {
+		return nil
+	}
+	if err := t.dir.Remove(t.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t.gone = true
+	return nil
+}
+
+// discard removes what is left of the temporary file and its record. If the
+// file cannot be removed the record stays, for Recover. It may be called
+// more than once.
+func (t *temp) discard() {
+	if err := t.remove(); err != nil {
+		t.intent.abandon()
+		return
+	}
+	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {
+		t.intent.done()
+	}
+	t.intent = nil
+}
