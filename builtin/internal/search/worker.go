@@ -125,7 +125,7 @@ func (w *worker) open(f file, old *known, c *chunk) {
 		return
 	}
 	r := s.reader()
-	if !learns { // else its text may be kept
+	if !learns && !s.list.chosen { // else its text may be kept, or the index says that it is worth reading
 		r.lacks, r.overlap = w.matcher.Lacks()
 	}
 	raw, err := r.read(h, w.buf)
