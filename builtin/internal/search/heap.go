@@ -10,8 +10,8 @@ import (
 
 // heap steers Go's collector, which lets garbage grow in proportion to all that is
 // in use: to what an engine keeps too, which is large and no reason for more garbage.
-// So GOGC, of which a process has one, is lowered by as much as is kept. The cost is
-// small: texts and indexes hold no pointers for the collector to follow.
+// So GOGC, of which a process has one, is lowered by as much as is kept. Texts and
+// indexes hold no pointers for the collector to follow; lists of files do.
 var heap struct {
 	kept    atomic.Int64 // bytes, of all engines
 	loading atomic.Int64 // how many trees are being listed for the first time
@@ -27,8 +27,9 @@ const (
 	steerStep = 16 << 20
 	// besides is what a host has in use besides, in bytes, roughly.
 	besides = 16 << 20
-	// minPercent keeps the collector from running all the time.
-	minPercent = 10
+	// minPercent keeps the collector from running all the time: names and records of a hundred thousand files take it 35 to
+	// 100 ms. With 10 instead, all lines of Linux's tree took a seventh longer, and memory was 410 instead of 470 MB.
+	minPercent = 20
 )
 
 // keepBytes notes that n bytes more are kept.
