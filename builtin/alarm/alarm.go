@@ -23,14 +23,22 @@ type Alarm struct {
 }
 
 // New makes an alarm that is not set. It must be closed.
-func New(ring func()) *Alarm {
+func New(ring func()) *Alarm { return start(ring, (*Alarm).wait) }
+
+// Process makes an alarm that belongs to the process: it is never closed.
+func Process(ring func()) *Alarm { return start(ring, (*Alarm).forever) }
+
+func start(ring func(), wait func(*Alarm)) *Alarm {
 	a := &Alarm{ring: ring}
 	if q, err := newQuiet(); err == nil {
 		a.quiet = q
-		go a.wait()
+		go wait(a)
 	}
 	return a
 }
+
+// forever is how a test that looks for goroutines left behind knows the one that stays.
+func (a *Alarm) forever() { a.wait() }
 
 // NewTimer is an alarm that uses the clock of package time, also that of a test with a clock of its own.
 func NewTimer(ring func()) *Alarm { return &Alarm{ring: ring} }

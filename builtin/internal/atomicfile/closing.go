@@ -28,7 +28,7 @@ var closing struct {
 
 // closingAlarm rings when the files that wait are to be closed.
 var closingAlarm = sync.OnceValue(func() *alarm.Alarm {
-	return alarm.New(func() {
+	return alarm.Process(func() {
 		closing.mu.Lock()
 		files, all := takeWaiting(), closing.sparing
 		closing.sparing = nil
