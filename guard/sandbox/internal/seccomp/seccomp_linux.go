@@ -102,20 +102,16 @@ func (f *filter) on(nr, ret uint32) {
 }
 
 // onBits answers nr with ret if the argument at off has one of bits.
-func (f *filter) onBits(nr, off, bits, ret uint32) {
-	f.op(bpfLoad, offNumber, 0, 0)
-	f.op(bpfJeq, nr, 0, 3)
-	f.op(bpfLoad, off, 0, 0)
-	f.op(bpfJset, bits, 0, 1)
-	f.op(bpfRet, ret, 0, 0)
-}
+func (f *filter) onBits(nr, off, bits, ret uint32) { f.onArgument(nr, off, bpfJset, bits, ret) }
 
 // onValue answers nr with ret if the argument at off is value.
-func (f *filter) onValue(nr, off, value, ret uint32) {
+func (f *filter) onValue(nr, off, value, ret uint32) { f.onArgument(nr, off, bpfJeq, value, ret) }
+
+func (f *filter) onArgument(nr, off uint32, test uint16, with, ret uint32) {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJeq, nr, 0, 3)
 	f.op(bpfLoad, off, 0, 0)
-	f.op(bpfJeq, value, 0, 1)
+	f.op(test, with, 0, 1)
 	f.op(bpfRet, ret, 0, 0)
 }
 
