@@ -18,7 +18,7 @@ func TestNeedle(t *testing.T) {
 		return string(b)
 	}
 	for range 20_000 {
-		text, b, fold := random(1+r.IntN(4)), []byte(random(r.IntN(120))), r.IntN(2) == 0
+		text, b, fold := random(1+r.IntN(4)), []byte(random(r.IntN(200))), r.IntN(2) == 0
 		in := b
 		if fold {
 			text, in = string(lowerASCII([]byte(text))), lowerASCII(b)

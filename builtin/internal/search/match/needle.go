@@ -1,0 +1,258 @@
+package match
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// needle is one text. It is looked for by its rarest byte, which in source
+// text is far rarer than the first, or where that is not rare by its two rarest.
+type needle struct {
+	text   []byte // lower case when fold
+	fold   bool
+	rare   int  // index of the rarest byte
+	second int  // index of the second rarest byte
+	pairs  bool // it is never looked for by one byte: that is a letter in either case
+	common int  // for so many texts more the rarest byte counts as common
+
+	// head is what the text begins with, and mask has the bits of it that count.
+	head, mask uint64
+
+	before, after pattern.Edge
+	crlf          bool // a carriage return ends a line too
+
+	next  int
+	found bool
+}
+
+func newNeedle(text string, fold bool) needle {
+	n := needle{text: []byte(text), fold: fold}
+	rarity := func(i int) int {
+		c := text[i]
+		if fold && isLower(c) {
+			return min(pattern.Rarity(c), pattern.Rarity(c-caseBit))
+		}
+		return pattern.Rarity(c)
+	}
+	for i := range n.text {
+		if rarity(i) > rarity(n.rare) {
+			n.rare = i
+		}
+	}
+	if n.rare == 0 {
+		n.second = len(text) - 1
+	}
+	for i := range n.text {
+		if i != n.rare && rarity(i) > rarity(n.second) {
+			n.second = i
+		}
+	}
+	n.pairs = fold && isLower(text[n.rare])
+	for i := range min(len(text), 8) {
+		n.head |= uint64(text[i]) << (8 * i)
+		n.mask |= (^n.foldBits(i) & 0xff) << (8 * i)
+	}
+	return n
+}
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+
+// index returns the first position at or after from where the text stands between its
+// edges, or -1.
+func (n *needle) index(b []byte, from int) int {
+	for {
+		i := n.indexText(b, from)
+		if i < 0 || n.stands(b, i) {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// stands reports whether the text at a position may be between its edges: where it is
+// for the automaton to know, it may.
+func (n *needle) stands(b []byte, i int) bool {
+	end := i + len(n.text)
+	return (n.before == pattern.AnyEdge || i == 0 || n.isEdge(n.before, b[i-1])) &&
+		(n.after == pattern.AnyEdge || end == len(b) || n.isEdge(n.after, b[end]))
+}
+
+func (n *needle) isEdge(e pattern.Edge, c byte) bool {
+	if e == pattern.LineEdge {
+		return c == '\n' || c == '\r' && n.crlf
+	}
+	return c >= utf8.RuneSelf || !pattern.IsWord(rune(c))
+}
+
+// indexText returns the first position at or after from where the text starts, or -1.
+func (n *needle) indexText(b []byte, from int) int {
+	if n.pairs || n.common > 0 {
+		return n.indexPair(b, from)
+	}
+	rare, misses := n.text[n.rare], 0
+	for i := from + n.rare; i < len(b); i++ {
+		k := bytes.IndexByte(b[i:], rare)
+		if k < 0 {
+			return -1
+		}
+		i += k
+		start := i - n.rare
+		if start+len(n.text) > len(b) {
+			return -1
+		}
+		if n.at(b, start) {
+			return start
+		}
+		if misses++; n.isCommon(misses, i-from) {
+			return n.indexPair(b, start+1)
+		}
+	}
+	return -1
+}
+
+const (
+	// commonGap is up to how many bytes from one to the next of a byte it is faster to
+	// look at every eight bytes than to look for it: a look-up takes about 8 ns to begin.
+	commonGap   = 48
+	judgeByteAt = 16
+	// commonFor is for how many texts that holds: they are alike, but not all.
+	commonFor = 64
+)
+
+// isCommon judges by so many misses in so many bytes whether the rarest byte is rare.
+func (n *needle) isCommon(misses, size int) bool {
+	if misses < judgeByteAt || size > misses*commonGap {
+		return false
+	}
+	n.common = commonFor
+	return true
+}
+
+// at reports whether the text is at a position.
+func (n *needle) at(b []byte, i int) bool {
+	if i+len(n.text) > len(b) {
+		return false
+	}
+	if i+8 <= len(b) {
+		if (binary.LittleEndian.Uint64(b[i:])^n.head)&n.mask != 0 {
+			return false
+		}
+		if len(n.text) <= 8 {
+			return true
+		}
+	}
+	if n.fold {
+		return equalFold(b[i:i+len(n.text)], n.text)
+	}
+	return bytes.Equal(b[i:i+len(n.text)], n.text)
+}
+
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+	// caseBit is what a letter of ASCII has more in lower case.
+	caseBit = 'a' - 'A'
+	// window is at how many positions indexPair looks at once.
+	window = 32
+)
+
+// indexPair is index where the rarest byte is not rare. It compares the two rarest
+// bytes at a window of positions: of their differences, a byte is zero where both are as
+// in the text. x-1 has the high bit of each zero byte set, and besides only of bytes
+// outside of ASCII and of some behind a zero byte.
+func (n *needle) indexPair(b []byte, from int) int {
+	last := len(b) - max(n.rare, n.second) - window
+	if last < from {
+		return n.indexEach(b, from)
+	}
+	if n.fold {
+		return n.indexPairFold(b, from, last)
+	}
+	c1, c2 := lowBits*uint64(n.text[n.rare]), lowBits*uint64(n.text[n.second])
+	for i := from; i < last+window; i += window {
+		i = min(i, last) // the last window overlaps with the one before
+		s1, s2 := (*[window]byte)(b[i+n.rare:]), (*[window]byte)(b[i+n.second:])
+		x0 := (part(s1, 0) ^ c1) | (part(s2, 0) ^ c2)
+		x1 := (part(s1, 1) ^ c1) | (part(s2, 1) ^ c2)
+		x2 := (part(s1, 2) ^ c1) | (part(s2, 2) ^ c2)
+		x3 := (part(s1, 3) ^ c1) | (part(s2, 3) ^ c2)
+		if ((x0-lowBits)|(x1-lowBits)|(x2-lowBits)|(x3-lowBits))&highBits == 0 {
+			continue
+		}
+		if k := n.among(b, i, [4]uint64{x0, x1, x2, x3}); k >= 0 {
+			return k
+		}
+	}
+	return -1
+}
+
+// indexPairFold is indexPair for a text in any case: of letters, the bit of the case does not count.
+func (n *needle) indexPairFold(b []byte, from, last int) int {
+	c1, c2 := lowBits*uint64(n.text[n.rare]), lowBits*uint64(n.text[n.second])
+	m1, m2 := ^n.foldBits(n.rare), ^n.foldBits(n.second)
+	for i := from; i < last+window; i += window {
+		i = min(i, last)
+		s1, s2 := (*[window]byte)(b[i+n.rare:]), (*[window]byte)(b[i+n.second:])
+		x0 := (part(s1, 0)^c1)&m1 | (part(s2, 0)^c2)&m2
+		x1 := (part(s1, 1)^c1)&m1 | (part(s2, 1)^c2)&m2
+		x2 := (part(s1, 2)^c1)&m1 | (part(s2, 2)^c2)&m2
+		x3 := (part(s1, 3)^c1)&m1 | (part(s2, 3)^c2)&m2
+		if ((x0-lowBits)|(x1-lowBits)|(x2-lowBits)|(x3-lowBits))&highBits == 0 {
+			continue
+		}
+		if k := n.among(b, i, [4]uint64{x0, x1, x2, x3}); k >= 0 {
+			return k
+		}
+	}
+	return -1
+}
+
+// part is a part of a window as a number.
+func part(s *[window]byte, k int) uint64 { return binary.LittleEndian.Uint64(s[8*k:]) }
+
+// among returns the first position in a window where the text is, or -1, given the differences there.
+func (n *needle) among(b []byte, i int, differences [window / 8]uint64) int {
+	for k, x := range differences {
+		for y := (x - lowBits) &^ x & highBits; y != 0; y &= y - 1 {
+			if p := i + 8*k + bits.TrailingZeros64(y)/8; n.at(b, p) {
+				return p
+			}
+		}
+	}
+	return -1
+}
+
+// indexEach is index for what is shorter than a window.
+func (n *needle) indexEach(b []byte, from int) int {
+	for i := from; i+len(n.text) <= len(b); i++ {
+		if n.at(b, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// foldBits are what makes lower case of a byte of the text, eight times.
+func (n *needle) foldBits(i int) uint64 {
+	if n.fold && isLower(n.text[i]) {
+		return lowBits * caseBit
+	}
+	return 0
+}
+
+// equalFold compares with a lower-case text, folding ASCII.
+func equalFold(b, text []byte) bool {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != text[i] {
+			return false
+		}
+	}
+	return true
+}
