@@ -97,6 +97,18 @@ func TestJudgeBash(t *testing.T) {
 
 		// Deny and ask take any.
 		{"deny", "deny Bash(rm *)", "rm x", Deny, "Bash(rm *)"},
+		{"deny, a space before the colon", "deny Bash(rm :*)", "rm x", Deny, "Bash(rm :*)"},
+		{"deny of a program by its place", "allow Bash\ndeny Bash(/bin/rm:*)", "rm x", Deny, "Bash(/bin/rm:*)"},
+		{"deny of a program of the project is none of its name", "allow Bash\ndeny Bash(./bin/rm:*)", "rm x", Allow, "Bash"},
+		{"deny that is not closed", "deny Bash(rm:*", "rm x", Deny, "Bash(rm:*"},
+		{"deny with nothing in its parentheses", "deny Bash()", "ls", Deny, "Bash()"},
+		{"deny of any words", "deny Bash(:*)", "ls", Deny, "Bash(:*)"},
+		{"allow with nothing in its parentheses", "allow Bash()", "make", Ask, ""},
+		{"deny, options before the subcommand", "allow Bash\ndeny Bash(docker rm:*)", "docker --context x rm -f y", Deny, "Bash(docker rm:*)"},
+		{"deny, an option with = before the subcommand", "allow Bash\ndeny Bash(terraform destroy:*)", "terraform -chdir=x destroy", Deny, "Bash(terraform destroy:*)"},
+		{"deny, a toolchain before the subcommand", "allow Bash\ndeny Bash(cargo publish:*)", "cargo +nightly publish", Deny, "Bash(cargo publish:*)"},
+		{"deny, another name of the subcommand", "allow Bash\ndeny Bash(npm install:*)", "npm --silent i x", Deny, "Bash(npm install:*)"},
+		{"deny, a subcommand's operand", "allow Bash\ndeny Bash(docker rm:*)", "docker images rm", Allow, "Bash"},
 		{"deny is no prefix of a name", "allow Bash(rmx *)\ndeny Bash(rm *)", "rmx y", Allow, ""},
 		{"deny in a chain", "allow Bash\ndeny Bash(rm *)", "ls && rm x", Deny, "Bash(rm *)"},
 		{"deny after a newline", "allow Bash\ndeny Bash(rm *)", "ls\nrm x", Deny, "Bash(rm *)"},

@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +46,9 @@ type flagRule struct {
 	rule     *rule
 }
 
+// errNoCommand says that a rule speaks of every command, or of none.
+var errNoCommand = errors.New("names no command; write Bash for every command")
+
 func newCommandRules(a Action) *commandRules {
 	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, globs: map[string][]globRule{}, flags: map[string][]flagRule{}}
 }
@@ -53,9 +58,20 @@ func (c *commandRules) add(r *rule) error {
 	spec := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(r.spec)
 	if head, ok := strings.CutSuffix(spec, ":*"); ok {
 		spec = head + " *"
+		if c.action != Allow {
+			spec = strings.TrimSpace(head) + " *"
+		}
 	}
 	if strings.TrimSpace(strings.Trim(spec, "* ")) == "" {
-		return fmt.Errorf("the rule %q names no command; write Bash for every command", r.text)
+		return fmt.Errorf("the rule %q %w", r.text, errNoCommand)
+	}
+	if name, rest, _ := strings.Cut(spec, " "); c.action != Allow && isSystemProgram(name) { // rm runs /bin/rm
+		other := *r
+		other.spec = strings.TrimSuffix(path.Base(name)+" "+rest, " ")
+		if err := c.add(&other); err != nil {
+			return err
+		}
+		c.count--
 	}
 	c.count++
 	stars := strings.Count(spec, "*") - strings.Count(spec, `\*`)
@@ -79,6 +95,11 @@ func (c *commandRules) add(r *rule) error {
 		c.addFlags(spec, r)
 	}
 	return c.addWhole(spec, stars, r)
+}
+
+// isSystemProgram reports whether a rule names a program by where it lies as a rule.
+func isSystemProgram(name string) bool {
+	return slices.Contains([]string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}, path.Dir(name)) && !strings.Contains(name, "*")
 }
 
 func setFirst(m map[string]*rule, key string, r *rule) {

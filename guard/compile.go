@@ -35,11 +35,11 @@ func (c *compiler) compile(action Action, entries []settings.Entry, s spelling) 
 	l := newList(action, s)
 	for _, e := range entries {
 		r, err := parseRule(e)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = c.add(l, &r)
-		} else if l.strict() && accessOf(r.tool) != noFiles && r.spec != "" {
-			err = fmt.Errorf("%w; it guards the literal path %s", err, r.spec)
-			c.addLiteral(l, &r)
+		case l.strict() && toolName.MatchString(r.tool): // silence would leave a hole
+			err = errors.Join(fmt.Errorf("%w; it is taken for %s", err, r.meant()), c.add(l, &r))
 		}
 		if err != nil {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.%s: %v", r.source, action, err))
@@ -92,7 +92,11 @@ func (c *compiler) index(l *list, tool string, r *rule) error {
 	}
 	switch {
 	case tool == "Bash":
-		return l.commands.add(r)
+		err := l.commands.add(r)
+		if l.strict() && errors.Is(err, errNoCommand) {
+			setFirst(l.tools, tool, r)
+		}
+		return err
 	case tool == "WebFetch" && l.strict():
 		return l.addDomain(r)
 	case accessOf(tool) != noFiles:
@@ -135,6 +139,9 @@ func (c *compiler) addPath(l *list, tool string, r *rule) error {
 	texts, whole := []string{text}, true
 	if l.strict() && !strings.HasPrefix(text, "!") {
 		texts, whole = alternatives(text)
+		if strings.Contains(text, "[") && !strings.Contains(text, `\`) { // a directory may be called [slug]
+			texts = append(texts, strings.ReplaceAll(text, "[", `\[`))
+		}
 	}
 	for _, text := range texts {
 		dir, ok := strings.CutSuffix(text, "/**")
@@ -151,7 +158,14 @@ func (c *compiler) addPath(l *list, tool string, r *rule) error {
 	if !whole {
 		return fmt.Errorf("the rule %q: its braces stand for more than %d patterns, and not all are guarded; write several rules", r.text, maxAlternatives)
 	}
-	return c.doubtful(r)
+	meant, err := c.doubtful(r)
+	if err != nil && meant != "" && l.strict() {
+		other := *r
+		other.spec = meant
+		bases, text := c.anchor(l, &other)
+		return errors.Join(fmt.Errorf("%w; both are guarded", err), c.addPattern(l, tool, r, text, bases))
+	}
+	return err
 }
 
 // addPattern adds the pattern text of a rule for each of the directories that it is
@@ -197,6 +211,7 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 	relative := c.roots
 	if l.strict() {
 		relative = c.bounds
+		spec = whole(spec)
 	}
 	switch {
 	case strings.HasPrefix(spec, "//"):
@@ -229,6 +244,20 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 		text = carve + spec
 	}
 	return bases, text
+}
+
+// whole returns the pattern for all that is in a directory where one names no more than
+// the directory: "." and "/" match nothing as they stand.
+func whole(spec string) string {
+	switch spec {
+	case ".", "./", "/", "/.", "/./":
+		return "/**"
+	case "//", "//.":
+		return "//**"
+	case "..", "../":
+		return "../**"
+	}
+	return spec
 }
 
 // cleanPattern takes ".", ".." and doubled slashes out of the middle of a pattern:

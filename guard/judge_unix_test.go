@@ -389,12 +389,21 @@ func TestDoubtfulPatterns(t *testing.T) {
 		{"Read({.env,b}" + strings.Repeat("{c,}", 10) + ")", "", "write several rules"},
 		{"Read(src//main.go)", "src/main.go", ""},
 		{"Read(~/../ws/.env)", ".env", ""},
-		{`Read(".env")`, "", "quotes"},
+		{`Read(".env")`, ".env", "quotes"},
+		{"Read($HOME/x)", "../home/x", "variables"},
+		{"Read(file:///$WS/.env)", "", "addresses"},
+		{"Read(/$WS/.env)", ".env", "both are guarded"},
+		{"Read(.)", ".env", ""}, {"Read(./)", ".env", ""}, {"Read(/)", ".env", ""}, {"Read(//)", ".env", ""}, {"Read(..)", ".env", ""}, {"Read(../)", "../x", ""},
+		{"Read(src/[slug]/page.tsx)", "src/[slug]/page.tsx", ""},
+		{"Read([ab].txt)", "b.txt", ""},
+		{"Read()", ".env", "taken for Read"},
+		{"Read(.env", "src/.env", "taken for Read(.env)"},
 		{"Read($PWD/.env)", "", "variables"},
 		{"Read(file:///etc/x)", "", "addresses"},
 		{"Read(/etc/passwd)", "", "write //etc/passwd"},
 		{"Edit(/src/**)", "", ""},
 	} {
+		tt.rule = strings.ReplaceAll(tt.rule, "/$WS", ws)
 		p := policy(t, ws, rules(ws, "deny "+tt.rule))
 		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)

@@ -46,18 +46,29 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 }
 
 // doubtful says why a file pattern that can be used probably misses what is meant,
-// nil if nothing speaks for that.
-func (c *compiler) doubtful(r *rule) error {
+// nil if nothing speaks for that, and what the specifier should be if that can be told.
+func (c *compiler) doubtful(r *rule) (meant string, err error) {
 	spec := strings.TrimPrefix(r.spec, "!")
+	if spec != r.spec {
+		return "", nil // it takes back what another pattern guards
+	}
 	switch quote := spec[:1]; {
-	case strings.Contains(`"'`+"`", quote) && len(spec) > 1 && strings.HasSuffix(spec, quote):
-		return fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.text)
+	case strings.Contains(`"'`+"`", quote) && len(spec) > 2 && strings.HasSuffix(spec, quote):
+		return spec[1 : len(spec)-1], fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.text)
 	case strings.HasPrefix(spec, "$"), strings.Contains(spec, "://"):
-		return fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.text)
+		for _, home := range []string{"$HOME/", "${HOME}/"} {
+			if rest, ok := strings.CutPrefix(spec, home); ok {
+				meant = "~/" + rest
+			}
+		}
+		if _, name, ok := strings.Cut(spec, "file://"); ok {
+			meant = "/" + name
+		}
+		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.text)
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
 	if spec[0] != '/' || first == "" || hasMeta(first) || !exists("/"+first) {
-		return nil
+		return "", nil
 	}
 	dirs := []string{r.root}
 	if r.root == "" {
@@ -67,7 +78,7 @@ func (c *compiler) doubtful(r *rule) error {
 		}
 	}
 	if slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, first)) }) {
-		return nil
+		return "", nil
 	}
-	return fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.text, strings.Join(dirs, ", "), first, spec)
+	return "/" + spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.text, strings.Join(dirs, ", "), first, spec)
 }

@@ -24,6 +24,14 @@ type rule struct {
 	source string // "file:line", "--deny"
 }
 
+// meant returns the rule as it should have been written.
+func (r rule) meant() string {
+	if r.spec == "" {
+		return r.tool
+	}
+	return r.tool + "(" + r.spec + ")"
+}
+
 var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and

@@ -377,6 +377,7 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 		first, rest, _ := strings.Cut(text, " ")
 		c.variants = appendNew(append(c.variants, text), strings.TrimSpace(path.Base(first)+" "+rest))
 	}
+	c.variants = append(c.variants, shortForms(c.Name, c.Args)...)
 	w.out.Commands = append(w.out.Commands, c)
 	w.current = len(w.out.Commands) - 1
 	switch {

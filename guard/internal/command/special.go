@@ -110,7 +110,7 @@ func startsCommands(name string) bool {
 		"nix-shell", "firejail", "bwrap", "setpriv", "start-stop-daemon", "daemonize", "socat", "ncat", "nc", "watchexec", "nodemon", "concurrently",
 		"run-parts", "dbus-run-session", "dbus-launch", "xvfb-run", "faketime", "linux32", "linux64", "setarch", "i386", "x86_64", "prlimit", "cgexec", "numactl",
 		"logsave", "cpulimit", "choom", "uclampset", "coreutils", "m4", "rlwrap", "ssh-agent", "capsh", "hyperfine", "ansible", "gdbserver",
-		"sg", "newgrp", "login", "run0", "systemd-inhibit", "systemd-cat", "systemd-nspawn", "machinectl", "runcon", "aa-exec", "gosu", "su-exec", "tini", "dumb-init", "catatonit",
+		"sg", "newgrp", "login", "run0", "systemd-inhibit", "systemd-cat", "systemd-nspawn", "machinectl", "runcon", "aa-exec", "gosu", "su-exec", "sshpass", "mpirun", "mpiexec", "pexec", "tini", "dumb-init", "catatonit",
 		"chpst", "softlimit", "setuidgid", "envdir", "envuidgid", "setlock", "pgrphack", "with-contenv", "s6-setuidgid", "s6-envdir", "s6-softlimit", "s6-applyuidgid",
 		"eatmydata", "sem", "run-one", "run-this-one", "keep-one-running", "timelimit", "retry", "trickle", "nocache", "schedtool",
 		"chronic", "ifne", "lckdo", "mispipe", "pee", "zrun", "vipe", "vidir", "vipw", "visudo", "sudoedit", "logrotate", "mutt", "neomutt", "git-shell",
