@@ -30,7 +30,7 @@ func (j *judge) command(c Command) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
+	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, scripts: map[string]bool{}}
 	l.excluded = l.k.excludes(l.analysis)
 	l.follow()
 	l.denials()
@@ -191,6 +191,7 @@ func (l *line) hiding() {
 	if l.k.deny.commands.count+l.k.ask.commands.count == 0 {
 		return
 	}
+	l.tasks()
 	why := strings.Join(l.analysis.Undecidable, "; ")
 	if i := slices.IndexFunc(l.analysis.Commands, l.hidesOwn); i >= 0 {
 		why = "it runs the script " + l.analysis.Commands[i].Args[0].Text

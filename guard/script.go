@@ -33,14 +33,13 @@ const maxScripts = 100
 
 // again reports whether a script was looked into already, and whether these are too many
 // by now.
-func (l *line) again(t target) (known, many bool) {
-	if l.scripts[t.real] {
+func (l *line) again(t target) (known, many bool) { return l.againAs(t.real) }
+
+func (l *line) againAs(key string) (known, many bool) {
+	if l.scripts[key] {
 		return true, false
 	}
-	if l.scripts == nil {
-		l.scripts = map[string]bool{}
-	}
-	l.scripts[t.real] = true
+	l.scripts[key] = true
 	return false, len(l.scripts) > maxScripts
 }
 
@@ -104,6 +103,9 @@ func (l *line) namesRuled(script string) bool {
 func (l *line) ruled(a *command.Analysis) bool {
 	return slices.ContainsFunc(a.Commands, func(s command.Simple) bool {
 		if l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil {
+			return true
+		}
+		if _, ok := l.taskRuns(s); ok {
 			return true
 		}
 		files, _ := s.Runs()

@@ -138,7 +138,7 @@ func TestRulesPage(t *testing.T) {
 		t.Skip("nothing contains commands on this machine, so that most of them would be asked")
 	}
 	root := t.TempDir()
-	for name, text := range map[string]string{".env": "SECRET=1\n", "src/main.go": "package main\n", "vendor/x.go": "package x\n"} {
+	for name, text := range map[string]string{".env": "SECRET=1\n", "src/main.go": "package main\n", "vendor/x.go": "package x\n", "Makefile": "all:\n\tgo build ./...\nclean:\n\trm -rf build\n"} {
 		file := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
