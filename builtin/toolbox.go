@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,8 @@ type ToolboxConfig struct {
 	// Scratch is the directory in which each principal has one for the temporary files and caches of contained
 	// commands; "": nothing is contained.
 	Scratch string
+	// Root, if it has been searched before, is prepared for a search from the start; "": none is.
+	Root string
 	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
 	Search settings.Search
 	// Log receives what was mended after a crash. It must not be nil.
@@ -72,6 +75,9 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 		search: openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
 		cells:    cells{log: cfg.Log, open: map[string]*cell{}},
+	}
+	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
+		box.search.Warm(cfg.Root)
 	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, journalName)

@@ -46,6 +46,9 @@ type Config struct {
 	// how many earlier files are kept. See [audit.Config].
 	AuditMaxSize int64
 	AuditKeep    int
+	// Ahead says that calls will come: the first root, if it has been searched before, is prepared for a search
+	// while the host is opened.
+	Ahead bool
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.

@@ -90,6 +90,9 @@ func (h *Host) open() error {
 	if err := h.openAudit(state); err != nil {
 		return err
 	}
+	if err := h.openToolbox(state); err != nil {
+		return err
+	}
 	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate"), Logger: h.log}); err != nil {
 		h.log.Warn("what is read is known until this process ends only", "error", err)
 		if h.seen, err = readstate.Open(readstate.Config{Logger: h.log}); err != nil {
@@ -97,10 +100,6 @@ func (h *Host) open() error {
 		}
 	}
 	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
-		return err
-	}
-	h.scratch = scratchDir(h.cfg.Roots)
-	if h.box, err = builtin.OpenToolbox(builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Search: h.settings.Current().Search, Log: h.log}); err != nil {
 		return err
 	}
 	h.hooks = h.newHookRunner()
@@ -119,6 +118,17 @@ func (h *Host) open() error {
 	h.bounds++
 	h.nothing = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
 	return nil
+}
+
+// openToolbox opens what the tools work with.
+func (h *Host) openToolbox(state string) (err error) {
+	h.scratch = scratchDir(h.cfg.Roots)
+	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Search: h.settings.Current().Search, Log: h.log}
+	if h.cfg.Ahead {
+		cfg.Root = h.cfg.Roots[0]
+	}
+	h.box, err = builtin.OpenToolbox(cfg)
+	return err
 }
 
 // Warm starts ahead of the first command what a principal's commands run in. It may take a moment.

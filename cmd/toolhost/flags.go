@@ -25,6 +25,7 @@ type hostFlags struct {
 	console  consoleFlags
 
 	structured string
+	ahead      bool // see mcpserver.Config
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
@@ -59,7 +60,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, Version: versionString(),
+		Remote: remote, Ahead: remote || f.ahead, Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {
 		return mcpserver.Config{}, err

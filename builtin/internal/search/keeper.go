@@ -38,6 +38,9 @@ type holding struct {
 	// takes less time than to search without it, queries wait for loaded.
 	saved  bool
 	loaded chan struct{}
+	// haste is closed when the first query waits: until then one processor lists the tree.
+	haste  chan struct{}
+	hasten sync.Once
 	// asked is the scope of a query that came before there was a list.
 	asked atomic.Pointer[Scope]
 }
@@ -100,6 +103,7 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 
 // await lets a query wait until the saved index is loaded.
 func (h *holding) await(ctx context.Context) {
+	h.hasten.Do(func() { close(h.haste) })
 	select {
 	case <-h.loaded:
 	case <-ctx.Done():
@@ -136,7 +140,7 @@ func (k *keeper) hold(path string) *holding {
 
 // put adds a tree, and starts to fill it. It needs mu.
 func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
+	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{}), haste: make(chan struct{})}
 	h.saved = k.engine.saves(path)
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
@@ -173,7 +177,7 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	if h.saved {
 		workers = h.tree.engine.config.Workers
 	}
-	if !h.tree.build(ctx, g, workers, h.saved) {
+	if !h.tree.build(ctx, g, workers, h) {
 		h.tree.progress.set(Walking)
 		h.tree.load(ctx)
 		close(h.loaded)
@@ -199,7 +203,7 @@ func (t *keptTree) foresee(s *Scope) {
 
 // build lists what a query without globs asks for, while no query runs; with what an
 // earlier process has saved of the tree: that a query may wait for, so it is not put off.
-func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) bool {
+func (t *keptTree) build(ctx context.Context, g *gate, workers int, h *holding) bool {
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
 		t.dead.Store(true)
@@ -209,7 +213,7 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.id, t.sees = root.ID(), root.Local()
-	if saved {
+	if h.saved {
 		t.earlier = t.recall()
 	}
 	t.around()
@@ -217,8 +221,8 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, saved bool) 
 	buffers := make([]*walk.Buffer, workers)
 	var alone sync.WaitGroup
 	alone.Go(func() { // so that all workers are goroutines that end
-		walk.Parallel(ctx, workers, t.top, func(w int, n *node) []*node {
-			if !saved && g.pause(ctx) != nil || t.overfull() {
+		walk.Joined(ctx, workers, h.haste, t.top, func(w int, n *node) []*node {
+			if !h.saved && g.pause(ctx) != nil || t.overfull() {
 				return nil
 			}
 			if buffers[w] == nil {

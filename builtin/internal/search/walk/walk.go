@@ -69,8 +69,7 @@ func IsGone(err error) bool {
 // number of its worker, from 0. When ctx ends no further items are visited.
 // It returns when all calls have returned.
 func Parallel[T any](ctx context.Context, workers int, first T, visit func(worker int, item T) []T) {
-	q := &queue[T]{shared: []T{first}, workers: workers}
-	q.wake.L = &q.mu
+	q := newQueue(first, workers)
 	stop := context.AfterFunc(ctx, q.cancel)
 	defer stop()
 	var wg sync.WaitGroup
@@ -78,6 +77,29 @@ func Parallel[T any](ctx context.Context, workers int, first T, visit func(worke
 		wg.Go(func() { q.work(w, visit) })
 	}
 	q.work(workers-1, visit)
+	wg.Wait()
+}
+
+// Joined is Parallel with one worker until haste is closed, and all of them from then on.
+func Joined[T any](ctx context.Context, workers int, haste <-chan struct{}, first T, visit func(worker int, item T) []T) {
+	q := newQueue(first, 1)
+	stop := context.AfterFunc(ctx, q.cancel)
+	defer stop()
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range workers - 1 {
+		wg.Go(func() {
+			select {
+			case <-haste:
+				if q.join() {
+					q.work(w, visit)
+				}
+			case <-ended:
+			}
+		})
+	}
+	q.work(workers-1, visit)
+	close(ended)
 	wg.Wait()
 }
 
@@ -90,6 +112,20 @@ type queue[T any] struct {
 	idle    int
 	workers int
 	done    bool
+}
+
+func newQueue[T any](first T, workers int) *queue[T] {
+	q := &queue[T]{shared: []T{first}, workers: workers}
+	q.wake.L = &q.mu
+	return q
+}
+
+// join adds a worker; false when there is nothing left to do.
+func (q *queue[T]) join() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.workers++
+	return !q.done
 }
 
 func (q *queue[T]) cancel() {

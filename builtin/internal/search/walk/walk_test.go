@@ -28,6 +28,51 @@ func TestParallelVisitsEachOnce(t *testing.T) {
 	}
 }
 
+func TestJoinedVisitsEachOnce(t *testing.T) {
+	for _, at := range []int{0, 1, 2, 100, 1<<12 - 1, 1 << 12} { // when there is haste; the last: never
+		haste := make(chan struct{})
+		if at == 0 {
+			close(haste)
+		}
+		var seen [1 << 12]atomic.Int32
+		var early atomic.Int32
+		Joined(context.Background(), 4, haste, 1, func(w, n int) []int {
+			if seen[n].Add(1) == 1 && n == at {
+				close(haste)
+			}
+			if at == len(seen) && w != 3 {
+				early.Add(1)
+			}
+			if 2*n+1 >= len(seen) {
+				return nil
+			}
+			return []int{2 * n, 2*n + 1}
+		})
+		for n := 1; n < len(seen); n++ {
+			if seen[n].Load() != 1 {
+				t.Fatalf("haste at %d: item %d visited %d times", at, n, seen[n].Load())
+			}
+		}
+		if n := early.Load(); n > 0 {
+			t.Errorf("without haste other workers visited %d items", n)
+		}
+	}
+}
+
+func TestJoinedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := 0
+	Joined(ctx, 4, nil, 0, func(_, _ int) []int {
+		if n++; n == 100 {
+			cancel()
+		}
+		return []int{0, 0}
+	})
+	if n < 100 {
+		t.Errorf("stopped after %d", n)
+	}
+}
+
 func TestParallelStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var n atomic.Int32
