@@ -62,7 +62,7 @@ func steer() {
 // whileLoading is how many times as much memory may be asked for between two runs of the
 // collector while a tree is listed: nearly all of it will be kept, and marking it again
 // and again takes longer than the listing.
-const whileLoading = 4
+const whileLoading = 8
 
 // loading notes that a tree is being listed for the first time, until the function is
 // called that it returns.

@@ -177,7 +177,9 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	if h.saved {
 		workers = h.tree.engine.config.Workers
 	}
+	settled := loading()
 	if !h.tree.build(ctx, g, workers, h) {
+		settled()
 		h.tree.progress.set(Walking)
 		h.tree.load(ctx)
 		close(h.loaded)
@@ -186,6 +188,8 @@ func (h *holding) fill(ctx context.Context, g *gate) {
 	h.tree.progress.set(Indexing)
 	h.tree.load(ctx)
 	close(h.loaded)
+	_ = g.pause(ctx) // the collector, too, waits for the first query
+	settled()
 	h.tree.fetch(ctx, g)
 	if s := h.asked.Load(); s != nil {
 		h.tree.foresee(s)
@@ -217,7 +221,6 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, h *holding) 
 		t.earlier = t.recall()
 	}
 	t.around()
-	defer loading()()
 	buffers := make([]*walk.Buffer, workers)
 	var alone sync.WaitGroup
 	alone.Go(func() { // so that all workers are goroutines that end
