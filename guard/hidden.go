@@ -16,6 +16,19 @@ type hiddenDir struct {
 	path   string
 	denied bool // it, or a directory above it, by a rule
 	masked bool
+	holds  bool // something in it, or below, is masked
+}
+
+// hiddenPlaces is how many directories are remembered: several workers go through one each.
+const hiddenPlaces = 16
+
+// hiddenPlace is where a directory is remembered.
+func hiddenPlace(path string) (place uint) {
+	place = uint(len(path))
+	for i := max(len(path)-4, 0); i < len(path); i++ {
+		place = 3*place + uint(path[i])
+	}
+	return place % hiddenPlaces
 }
 
 // Hidden reports whether the file or directory at real, an absolute path without
@@ -64,7 +77,7 @@ func (p *Policy) hides(path string, dir bool) bool {
 	k := p.core
 	if above := p.above(path); above.denied {
 		return true
-	} else if (above.masked || k.masks[k.state.spelling.of(path)]) && p.masked(path) {
+	} else if (above.masked || above.holds && k.masks[k.state.spelling.of(path)]) && p.masked(path) {
 		return true
 	}
 	return k.blind || k.deny.read.matchLeaf(path, dir) != nil
@@ -73,12 +86,24 @@ func (p *Policy) hides(path string, dir bool) bool {
 // above returns what is known of the directory that holds path.
 func (p *Policy) above(path string) *hiddenDir {
 	parent := path[:max(strings.LastIndexByte(path, '/'), 0)]
-	if last := p.lastHidden.Load(); last != nil && last.path == parent {
+	place := &p.lastHidden[hiddenPlace(parent)]
+	if last := place.Load(); last != nil && last.path == parent {
 		return last
 	}
-	h := &hiddenDir{parent, p.core.deny.read.match(parent, true) != nil, p.masked(parent)}
-	p.lastHidden.Store(h)
+	h := &hiddenDir{parent, p.core.deny.read.match(parent, true) != nil, p.masked(parent), p.core.masksBelow(parent)}
+	place.Store(h)
 	return h
+}
+
+// masksBelow reports whether a directory holds something that is masked.
+func (k *core) masksBelow(dir string) bool {
+	dir = k.state.spelling.of(dir) + "/"
+	for key := range k.masks {
+		if strings.HasPrefix(key, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // masked reports whether path is in the host's state or a home secret that no

@@ -52,8 +52,8 @@ type Policy struct {
 	own    places
 	// refused is why everything is refused, nil if it is not.
 	refused error
-	// lastHidden is the directory that Hidden was asked about last.
-	lastHidden atomic.Pointer[hiddenDir]
+	// lastHidden are directories that Hidden was asked about last, each in a place of its own by [hiddenPlace].
+	lastHidden [hiddenPlaces]atomic.Pointer[hiddenDir]
 }
 
 // core is what the policies of all callers share.

@@ -178,6 +178,7 @@ func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) [
 		t.read(l.root, n, buf)
 	}
 	var dirs []*dir
+	d.children = make([]child, 0, len(n.entries))
 	for _, e := range n.entries {
 		ignored := func(walk.Entry) bool { return e.ignored }
 		if e.kind == walk.Other || e.name == ".git" || !l.chooses(d, walk.Entry{Name: e.name, Kind: e.kind}, e, sel, ignored) {
