@@ -11,6 +11,9 @@ import (
 func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	before, id := n.watch.Load(), n.id
 	listed, was := t.enumerate(root, n, buf)
+	if was != nil {
+		defer t.earlier.done(was)
+	}
 	moved := n.id != id
 	first := !n.listed
 	fresh := first || moved || n.watch.Load() == 0
@@ -36,7 +39,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 
 // enumerate watches a directory and asks for its entries; for those that are as an
 // earlier process has left them, also for what that knew of them.
-func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was []*row) {
+func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was *folder) {
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
 		t.watch(n, fd, buf.Alone)
@@ -44,7 +47,12 @@ func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed
 	if e := t.earlier; e != nil && !n.listed {
 		f := e.folder(n)
 		buf.Recall = func(to []walk.Entry) ([]walk.Entry, bool) { return f.recall(to, buf.Look) }
-		buf.Listed = func(dir *walk.Root, listed []walk.Entry) { was = f.compare(dir, listed) }
+		buf.Listed = func(dir *walk.Root, listed []walk.Entry) {
+			if f != nil {
+				f.compare(dir, listed, buf)
+				was = f
+			}
+		}
 	}
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
 	buf.Opened, buf.Recall, buf.Listed = nil, nil, nil
@@ -92,7 +100,7 @@ func (t *keptTree) add(n *node, name string, kind walk.Kind) *dirent {
 
 // addAll makes the entries of a directory that is listed for the first time, all of
 // them in a few pieces of memory.
-func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
+func (t *keptTree) addAll(n *node, listed []walk.Entry, was *folder) []*dirent {
 	size, files := 0, 0
 	for _, l := range listed {
 		size += len(t.base) + len(n.rel) + len(l.Name)
@@ -100,6 +108,11 @@ func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 	var paths strings.Builder
 	paths.Grow(size)
 	all, out := make([]dirent, len(listed)), make([]*dirent, len(listed))
+	var same []*row
+	var records []known
+	if was != nil {
+		same, records = was.same, make([]known, 0, was.sames)
+	}
 	for i, l := range listed {
 		from := paths.Len()
 		paths.WriteString(t.base)
@@ -110,10 +123,12 @@ func (t *keptTree) addAll(n *node, listed []walk.Entry, was []*row) []*dirent {
 		if l.Kind != walk.Dir {
 			files++
 		}
-		if was != nil && was[i] != nil {
-			was[i].known.age = t.age
-			out[i].id = was[i].id
-			out[i].known.Store(&was[i].known)
+		if same != nil && same[i] != nil {
+			records = append(records, same[i].known)
+			k := &records[len(records)-1]
+			k.age = t.age
+			out[i].id = same[i].id
+			out[i].known.Store(k)
 		}
 	}
 	t.shared.Lock()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"toolhost/builtin/internal/search/disk"
@@ -58,9 +59,11 @@ func (r *row) some() bool { return r.content != contentUnread }
 // folder is what is written of one directory: all its entries as they were when
 // the file system said that of it, or without that only files of which something is known.
 type folder struct {
-	rel  string
-	look walk.Look
-	rows []row // by name
+	rel   string
+	look  walk.Look
+	rows  []row  // by name
+	same  []*row // see compare
+	sames int    // how many of them are there
 }
 
 // partly leaves only what needs no look.
@@ -174,6 +177,7 @@ type earlier struct {
 	outline
 	folders map[string][]byte // see decodeTable
 	device  uint64            // of the root, now
+	spare   sync.Pool         // of *folder
 	index   loaded
 }
 
@@ -237,12 +241,19 @@ func (was *earlier) folder(n *node) *folder {
 	if len(blob) == 0 {
 		return nil
 	}
-	f := decodeFolder(blob, was.ids)
-	if f != nil {
-		f.look.Device = was.device
+	f, ok := was.spare.Get().(*folder)
+	if !ok {
+		f = new(folder)
 	}
+	if !f.decode(blob, was.ids) {
+		return nil
+	}
+	f.look.Device = was.device
 	return f
 }
+
+// done takes back a folder that is not asked any more.
+func (was *earlier) done(f *folder) { was.spare.Put(f) }
 
 // recall appends the entries of a directory, if it still is what it was.
 func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
@@ -255,13 +266,11 @@ func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
 	return to, true
 }
 
-// compare looks which of the files in a directory are what they were, and returns
-// what was known of them, nil for the others.
-func (f *folder) compare(dir *walk.Root, listed []walk.Entry) []*row {
-	if f == nil {
-		return nil
-	}
-	out := make([]*row, len(listed))
+// compare looks which of the files in a directory are what they were, and notes
+// what was known of them in same, nil for the others.
+func (f *folder) compare(dir *walk.Root, listed []walk.Entry, buf *walk.Buffer) {
+	f.same, f.sames = slices.Grow(f.same[:0], len(listed))[:len(listed)], 0
+	clear(f.same)
 	for i, e := range listed {
 		if e.Kind != walk.File {
 			continue
@@ -274,11 +283,11 @@ func (f *folder) compare(dir *walk.Root, listed []walk.Entry) []*row {
 		if r.racy() {
 			continue
 		}
-		if info, err := dir.Stat(e.Name); err == nil && info.Kind == walk.File && info.Stamp == r.stamp {
-			out[i] = r
+		if info, err := buf.Stat(dir, e.Name); err == nil && info.Kind == walk.File && info.Stamp == r.stamp {
+			f.same[i] = r
+			f.sames++
 		}
 	}
-	return out
 }
 
 // find returns what was known of an entry, which may be the row of that number.

@@ -341,7 +341,10 @@ func (t *keptTree) rule(root *walk.Root, n *node, first bool) {
 	same := rules.equal(n.rules)
 	n.rules = rules
 	if first { // what is above has its chain
-		n.chain = n.up.chainOr(t).Push(rules.level(len(n.rel), ""))
+		n.chain = n.up.chainOr(t)
+		if rules.some() {
+			n.chain = n.chain.Push(rules.level(len(n.rel), ""))
+		}
 		for _, e := range n.entries {
 			e.ignored = n.ignores(e)
 		}

@@ -23,6 +23,11 @@ func (r ruleFiles) equal(o ruleFiles) bool {
 		bytes.Equal(r.exclude, o.exclude)
 }
 
+// some reports whether there is anything in them.
+func (r ruleFiles) some() bool {
+	return r.repo || len(r.rg)+len(r.dot)+len(r.git)+len(r.exclude) > 0
+}
+
 // level parses the rules; depth and above are those of ignore.Level.
 func (r ruleFiles) level(depth int, above string) *ignore.Level {
 	return &ignore.Level{

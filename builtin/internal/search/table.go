@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
+	"unsafe"
 
 	"toolhost/builtin/internal/search/walk"
 )
@@ -101,17 +103,23 @@ func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 // decodeFolder reads one directory, but for its path; nil if it is none. No id is greater
 // than the one given.
 func decodeFolder(b []byte, ids uint32) *folder {
-	d := &decoder{b: b, text: string(b)} // of which the names are parts
 	f := new(folder)
-	f.look.Stamp, f.look.At = d.stamp()
-	f.rows = make([]row, d.below(uint64(len(b)/minRow)))
-	for i := range f.rows {
-		d.row(&f.rows[i], ids)
-	}
-	if d.bad || len(d.b) > 0 {
+	if !f.decode(b, ids) {
 		return nil
 	}
 	return f
+}
+
+// decode is decodeFolder into a folder that was of use before. Its names are parts of b.
+func (f *folder) decode(b []byte, ids uint32) bool {
+	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // nobody writes to a table
+	f.look.Stamp, f.look.At = d.stamp()
+	n := int(d.below(uint64(len(b) / minRow)))
+	f.rows = slices.Grow(f.rows[:0], n)[:n]
+	for i := range f.rows {
+		d.row(&f.rows[i], ids)
+	}
+	return !d.bad && len(d.b) == 0
 }
 
 // minRow is how many bytes a row has at least: a number each for the length of the
@@ -126,6 +134,7 @@ type decoder struct {
 }
 
 func (d *decoder) row(r *row, ids uint32) {
+	*r = row{}
 	r.name = d.name()
 	r.kind = walk.Kind(d.below(uint64(walk.Dir)))
 	r.content = content(d.below(uint64(contentTooLarge)))

@@ -47,6 +47,9 @@ type rule struct {
 // Parse reads the lines of an ignore file; lines that are not valid patterns
 // are dropped, as ripgrep does. It returns nil when no rule is left.
 func Parse(content []byte) *Rules {
+	if len(content) == 0 {
+		return nil
+	}
 	if len(content) > MaxFile {
 		content = content[:bytes.LastIndexByte(content[:MaxFile], '\n')+1]
 	}

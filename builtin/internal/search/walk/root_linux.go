@@ -75,6 +75,11 @@ func (r *Root) Close() error { return unix.Close(r.fd) }
 type Buffer struct {
 	raw     [32 << 10]byte
 	entries []Entry
+	// now says that Stat need not tell the scheduler, slow how many directories it must yet; see hurry.
+	now  bool
+	slow int
+	name [maxName + 1]byte
+	stat unix.Statx_t
 	// Local says that the listed directory is on a file system where a read that
 	// returns less than was asked for has reached the end of the file.
 	Local bool
@@ -104,7 +109,7 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer Handle{fd, now}.Close()
 	if err := buf.look(fd); err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return buf.entries, err
 	}
 	if buf.Listed != nil {
-		buf.Listed(&Root{fd: fd, local: now, steps: r.steps}, buf.entries)
+		buf.hurry(now, func() { buf.Listed(&Root{fd: fd, local: now, steps: r.steps}, buf.entries) })
 	}
 	return buf.entries, nil
 }
@@ -186,13 +191,7 @@ func kindAt(fd int, name string) Kind {
 	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return Other
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return File
-	case unix.S_IFDIR:
-		return Dir
-	}
-	return Other
+	return kindOf(st.Mode)
 }
 
 // Handle is an open file. The zero value is not open.
@@ -260,16 +259,17 @@ func Lstat(path string) (Info, error) {
 }
 
 func infoOf(st *unix.Stat_t) Info {
-	i := Info{
-		Stamp: Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)},
-	}
-	switch st.Mode & unix.S_IFMT {
+	return Info{kindOf(st.Mode), Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)}}
+}
+
+func kindOf(mode uint32) Kind {
+	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		i.Kind = File
+		return File
 	case unix.S_IFDIR:
-		i.Kind = Dir
+		return Dir
 	}
-	return i
+	return Other
 }
 
 // open opens rel below the root, no element of it being a link. now says that it is

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -103,6 +104,48 @@ func TestNameEndsNowhereElse(t *testing.T) {
 		if h, err := r.Open("sub/f\x00x"); err == nil {
 			h.Close()
 			t.Errorf("root %d: opened sub/f by a longer name", i)
+		}
+	}
+}
+
+// TestLookThrough: what a directory is looked through by tells the same as a look at each entry.
+func TestLookThrough(t *testing.T) {
+	dir, roots := open(t)
+	long := strings.Repeat("x", maxName)
+	for _, name := range []string{long, long[1:], "new\nline"} {
+		if err := os.WriteFile(filepath.Join(dir, "root", name), []byte(name), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range roots {
+		defer r.Close()
+		looked := 0
+		buf := new(Buffer)
+		for _, slow := range []int{0, wary} {
+			buf.slow = slow
+			buf.Listed = func(sub *Root, listed []Entry) {
+				if buf.now == (slow > 0 || r.steps) {
+					t.Errorf("root %d: slow %d, but now is %v", i, slow, buf.now)
+				}
+				names := []string{"gone", "sub/f", "sub\x00", long + "x", ""}
+				for _, e := range listed {
+					names = append(names, e.Name)
+				}
+				for _, name := range names {
+					got, err := buf.Stat(sub, name)
+					want, wrong := sub.Stat(name)
+					if got != want || (err == nil) != (wrong == nil) {
+						t.Errorf("root %d: %q is %+v, %v, but %+v, %v", i, name, got, err, want, wrong)
+					}
+					looked++
+				}
+			}
+			if _, err := r.List("", buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if looked < 16 {
+			t.Errorf("root %d: looked at %d names", i, looked)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,11 +89,25 @@ func Alone() bool {
 // AddAlone is Add for a goroutine that is Alone, in half of the time: what the kernel makes
 // for the name of a descriptor takes longer than the watch.
 func (q *Queue) AddAlone(dir int) (int32, error) {
-	if unix.Fchdir(dir) != nil { // a directory may be read without being entered
+	// Neither waits for anything but the other one that adds: the scheduler need not know.
+	_, _, errno := syscall.RawSyscall(unix.SYS_FCHDIR, uintptr(dir), 0, 0)
+	if errno != 0 { // a directory may be read without being entered
 		return q.Add(dir)
 	}
-	return q.add(".")
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return 0, os.ErrClosed
+	}
+	w, _, errno := syscall.RawSyscall(unix.SYS_INOTIFY_ADD_WATCH, uintptr(q.fd), uintptr(unsafe.Pointer(&here)), interest)
+	if errno != 0 {
+		return 0, os.NewSyscallError("inotify_add_watch", errno)
+	}
+	return int32(w), nil
 }
+
+// here is the working directory, as the kernel takes names.
+var here = [...]byte{'.', 0}
 
 // Remove ends a watch. Its events may still be in the queue; its number is not
 // used again.
