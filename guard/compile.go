@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"toolhost/guard/settings"
@@ -282,14 +281,6 @@ func cleanPattern(spec string) string {
 	return dot + lead + strings.TrimLeft(path.Clean(spec), "/") + tail
 }
 
-// volumePattern turns //c/x, as Claude Code writes it on Windows, into /C:/x.
-func volumePattern(text string) string {
-	if runtime.GOOS == "windows" && len(text) > 2 && text[0] == '/' && text[2] == '/' {
-		return "/" + strings.ToUpper(text[1:2]) + ":" + text[2:]
-	}
-	return text
-}
-
 // aliased returns the pattern by the real name of the directory it begins with,
 // when that leads through a symbolic link.
 func (c *compiler) aliased(p pattern) (pattern, bool) {
@@ -314,7 +305,7 @@ func (c *compiler) aliased(p pattern) (pattern, bool) {
 // resolved returns the real name of a slash path; each directory is asked for
 // once.
 func (c *compiler) resolved(name string) string {
-	if name == "" || name == "/" {
+	if name == "" || name == "/" || isVolume(name) {
 		return name
 	}
 	if real, ok := c.real[name]; ok {
@@ -340,22 +331,6 @@ func parentDir(name string) string { return name[:strings.LastIndexByte(name, '/
 
 func (c *compiler) place(dir string) place {
 	return place{given: filepath.Clean(dir), real: unslashed(c.resolved(slashed(filepath.Clean(dir))))}
-}
-
-// slashed returns an absolute path in the form rules are compared in: slashes,
-// one in front.
-func slashed(name string) string {
-	if runtime.GOOS != "windows" {
-		return name
-	}
-	return "/" + strings.TrimPrefix(filepath.ToSlash(name), "/")
-}
-
-func unslashed(name string) string {
-	if runtime.GOOS != "windows" {
-		return name
-	}
-	return filepath.FromSlash(strings.TrimPrefix(name, "/"))
 }
 
 func slashAll(names []string) []string {

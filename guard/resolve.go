@@ -71,6 +71,7 @@ func (k *core) resolve(dir Path, name string) (Path, error) {
 		}
 		dir, name = Path{given: k.home.given, real: k.home.real}, "./"+name[1:]
 	}
+	name = systemName(dir.real, name)
 	p := Path{given: filepath.Clean(name)}
 	var at found
 	var err error

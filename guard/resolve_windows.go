@@ -16,7 +16,11 @@ func checkSystemName(name string) error {
 	if strings.HasPrefix(name, `\\?\`) || strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, `//?/`) || strings.HasPrefix(name, `//./`) {
 		return fmt.Errorf("the path %q is in the device name space; give an ordinary path", name)
 	}
-	rest := name[len(filepath.VolumeName(name)):]
+	volume := filepath.VolumeName(name)
+	rest := name[len(volume):]
+	if len(volume) == 2 && (rest == "" || !os.IsPathSeparator(rest[0])) {
+		return fmt.Errorf("the path %q is relative to some directory of the drive %s; give an absolute path, as in %s\\%s", name, volume, volume, rest)
+	}
 	for element := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if element == "." || element == ".." {
 			continue
@@ -27,6 +31,21 @@ func checkSystemName(name string) error {
 	}
 	return nil
 }
+
+// systemName is what Windows means by a name: one that begins with a slash is on
+// the drive of dir, except for /c/x, which is C:\x to bash there, and to models that
+// have seen much of it.
+func systemName(dir, name string) string {
+	if !os.IsPathSeparator(name[0]) || filepath.VolumeName(name) != "" {
+		return name
+	}
+	if len(name) > 1 && name[0] == '/' && isLetter(name[1]) && (len(name) == 2 || name[2] == '/') {
+		return name[1:2] + ":\\" + name[min(len(name), 3):]
+	}
+	return filepath.VolumeName(dir) + name
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // followLinks resolves the nearest existing ancestor, short names included, and
 // appends the rest.

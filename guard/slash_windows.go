@@ -1,0 +1,45 @@
+package guard
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// slashed returns an absolute path in the form rules are compared in: with slashes,
+// one in front of a drive (/C:/x), two in front of a share (//server/share/x), and
+// none behind.
+func slashed(name string) string {
+	name = strings.TrimSuffix(filepath.ToSlash(name), "/")
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return "/" + name
+}
+
+// unslashed is the way back. A drive gets its slash again: `C:` alone is the
+// directory that some program has last gone to on it.
+func unslashed(name string) string {
+	if !strings.HasPrefix(name, "//") {
+		name = strings.TrimPrefix(name, "/")
+	}
+	name = filepath.FromSlash(name)
+	if volume := filepath.VolumeName(name); volume != "" && volume == name {
+		name += `\`
+	}
+	return name
+}
+
+// isVolume reports whether a path is that of a drive or a share, above which there
+// is nothing to look up.
+func isVolume(name string) bool {
+	name = unslashed(name)
+	return filepath.VolumeName(name)+`\` == name
+}
+
+// volumePattern turns //c/x, as Claude Code writes it, into /C:/x.
+func volumePattern(text string) string {
+	if len(text) > 2 && text[0] == '/' && text[2] == '/' {
+		return "/" + strings.ToUpper(text[1:2]) + ":" + text[2:]
+	}
+	return text
+}
