@@ -81,7 +81,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		}
 		return r.create()
 	}
-	defer closeLater(r.current, r.size)
+	defer closeLater(r.current, r.was.Size())
 	if o.MustNotExist {
 		return Outcome{}, r.failed("create", fs.ErrExist)
 	}
@@ -104,11 +104,11 @@ type replacement struct {
 	handle  *os.File // dir itself
 	base    string
 	content [][]byte
-	current *os.File // the file to replace, nil if there is none
-	size    int64    // of current, in bytes
-	key     string   // tells dir from others; "" while nobody had to know
-	again   bool     // there was a change that others may follow
-	attrs   attrs    // of current
+	current *os.File    // the file to replace, nil if there is none
+	was     fs.FileInfo // of current
+	key     string      // tells dir from others; "" while nobody had to know
+	again   bool        // there was a change that others may follow
+	attrs   attrs       // of current
 	Options
 }
 
@@ -146,7 +146,7 @@ func (r *replacement) openCurrent() error {
 		f.Close()
 		return err
 	}
-	r.current, r.size = f, opened.Size()
+	r.current, r.was = f, opened
 	return nil
 }
 
@@ -257,6 +257,9 @@ func (r *replacement) byRename() (why string, err error) {
 
 // rename puts the temporary file, closed, in the place of the target.
 func (r *replacement) rename(t *temp) error {
+	if openInTheWay && r.current != nil {
+		r.current.Close() // nothing more is read of it
+	}
 	if err := renameIn(r.dir, t.name, r.base); err != nil {
 		return err
 	}

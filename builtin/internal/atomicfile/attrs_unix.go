@@ -17,6 +17,9 @@ import (
 // openFlags keep an open from following a link or waiting for a FIFO.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
+// openInTheWay says that a file can be renamed over while it is open.
+const openInTheWay = false
+
 // attrs is what a file has besides its content.
 type attrs struct {
 	mode     fs.FileMode

@@ -53,15 +53,11 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 
 // saveState returns what the journal must know about the open file.
 func (r *replacement) saveState(f *os.File) (header, []byte, error) {
-	before, err := r.current.Stat()
-	if err != nil {
-		return header{}, nil, err
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return header{}, nil, err
 	}
-	if !os.SameFile(before, info) {
+	if !os.SameFile(r.was, info) {
 		return header{}, nil, errors.New("another file was put in its place just now")
 	}
 	old := make([]byte, info.Size())

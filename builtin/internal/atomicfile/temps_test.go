@@ -83,9 +83,7 @@ func TestTakenNameIsGivenUp(t *testing.T) {
 	for _, list := range temps.free {
 		name = list[0].name
 	}
-	if err := os.Symlink(victim, filepath.Join(path, name)); err != nil {
-		t.Fatal(err)
-	}
+	symlink(t, victim, filepath.Join(path, name))
 	if _, err := Replace(dir, "f", o, []byte("2")); err == nil {
 		t.Error("a taken name was used")
 	}
