@@ -40,7 +40,11 @@ func (b Backups) save(before target, content []byte) (string, error) {
 	if err := os.MkdirAll(dir, newDirMode); err != nil {
 		return "", fmt.Errorf("making a backup: %w", err)
 	}
-	name := filepath.Join(dir, time.Now().UTC().Format(backupTime)+"-"+digest(content))
+	at, err := newest(dir, time.Now().UTC())
+	if err != nil {
+		return "", fmt.Errorf("making a backup: %w", err)
+	}
+	name := filepath.Join(dir, at.Format(backupTime)+"-"+digest(content))
 	if !before.exists {
 		name += absentMark
 	}
@@ -52,6 +56,19 @@ func (b Backups) save(before target, content []byte) (string, error) {
 		return "", fmt.Errorf("making a backup: %w", errors.Join(err, ignoreClosed(f.Close()), os.Remove(name)))
 	}
 	return name, b.prune(dir)
+}
+
+// newest is a time for a backup that comes behind all others: now, unless the clock has stood still or was set back.
+func newest(dir string, now time.Time) (time.Time, error) {
+	names, err := list(dir)
+	if err != nil || len(names) == 0 {
+		return now, err
+	}
+	last, err := time.Parse(backupTime, names[0][:len(backupTime)])
+	if err != nil || now.After(last) {
+		return now, nil // a name that is not ours has no place among them
+	}
+	return last.Add(1), nil
 }
 
 func digest(content []byte) string {

@@ -42,7 +42,7 @@ type target struct {
 // readTarget reads a file; that there is none is no error.
 func readTarget(path string) (target, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return target{path: path}, nil
+		return target{path: behindLinks(path)}, nil
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,6 +65,19 @@ func readTarget(path string) (target, error) {
 		return target{}, err
 	}
 	return target{path: real, exists: true, raw: raw, info: info}, nil
+}
+
+// behindLinks is the name that a file will have when it has been made: that of its directory without symbolic links, as far as there
+// is one. Its backups are found by it.
+func behindLinks(path string) string {
+	dir := filepath.Dir(path)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(real, filepath.Base(path))
+	}
+	if dir == path {
+		return path
+	}
+	return filepath.Join(behindLinks(dir), filepath.Base(path))
 }
 
 // writable says why a file must not be replaced.
