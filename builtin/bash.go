@@ -40,6 +40,9 @@ type BashOutput struct {
 	TaskID     string `json:"task_id,omitempty"`
 }
 
+// runsCommands: without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
+func runsCommands(*Toolbox) bool { return runtime.GOOS != "windows" }
+
 // Bash runs a command.
 var Bash = declare(Tool[BashInput]{
 	Name:  "Bash",
@@ -49,8 +52,7 @@ var Bash = declare(Tool[BashInput]{
 		"timeout_ms":          {Field: "timeout"},
 		"command_description": {Field: "description"},
 	},
-	// Without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
-	Enabled: func(*Toolbox) bool { return runtime.GOOS != "windows" },
+	Enabled: runsCommands,
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["timeout"].Default = []byte("120000")
 	},

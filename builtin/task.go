@@ -41,6 +41,7 @@ type TaskOutputOutput struct {
 var TaskOutput = declare(Tool[TaskOutputInput]{
 	Name:    "TaskOutput",
 	Title:   "Read a task's output",
+	Enabled: runsCommands,
 	Hints:   Hints{ReadOnly: true, Closed: true},
 	Right:   ToRead,
 	Limit:   bashLimit,
@@ -131,6 +132,7 @@ type TaskStopInput struct {
 var TaskStop = declare(Tool[TaskStopInput]{
 	Name:    "TaskStop",
 	Title:   "Stop a task",
+	Enabled: runsCommands,
 	Hints:   Hints{Idempotent: true, Closed: true},
 	Limit:   stopLimit,
 	Ungated: true,
