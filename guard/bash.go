@@ -286,7 +286,7 @@ func (l *line) permission() {
 	case l.readOnly:
 		l.add(l.part(Allow, RuleReadOnly, "Every command of it only reads, and only what may be read.", ""))
 	case l.k.mode == settings.ModePlan:
-		l.add(l.planPart("run a command that may change something"))
+		l.add(l.planPart(l.notReading()))
 	case l.k.mode == settings.ModeBypass:
 		l.add(l.modePart("run "+l.text, Allow, "This mode asks for nothing that no rule denies."))
 	case l.allowedByRules():
@@ -295,6 +295,22 @@ func (l *line) permission() {
 	default:
 		l.unallowed()
 	}
+}
+
+// notReading names the command of the line that does more than read, or reads what Read
+// would have to ask for.
+func (l *line) notReading() string {
+	for _, s := range l.analysis.Commands {
+		switch {
+		case len(s.Undecidable) > 0:
+			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(s.Text), strings.Join(s.Undecidable, "; "))
+		case !s.ReadOnly():
+			return fmt.Sprintf("run %s, which may change something", clip(s.Text))
+		case !l.reads(s):
+			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(s.Text))
+		}
+	}
+	return "run a command that may change something"
 }
 
 // allowedByRules adds the allowing parts if a rule allows Bash, this line, or

@@ -47,7 +47,8 @@ type Analysis struct {
 	braceWords int // made by brace expansion so far, see maxBraceWords
 	arrays     arrays
 	values     map[string][]string // that the text gives its variables, see guess
-	others     map[string]bool     // variables that may have other values too
+	others     map[string]int      // how often variables are given other values too
+	patterns   map[string][]Word   // those of these that are patterns of a loop: for f in *.go
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -75,6 +76,8 @@ type Word struct {
 	Stream bool
 
 	found  bool   // a file that find has found, which is no option
+	given  bool   // what find or xargs puts in the place of this word, and nothing else
+	name   string // of the variable whose value is all of the word
 	array  bool   // name=(…) in a declaration
 	single bool   // exactly one word when it runs
 	prefix string // text every resulting word begins with, if known
@@ -144,6 +147,7 @@ type Simple struct {
 	input       string   // the source of the heredocs and here-strings it is given
 	harmless    bool     // a program given as text that starts no other
 	unsafeEnv   bool     // an assignment that no allow rule passes
+	from        int      // 1 + the index of the command whose output it is piped
 }
 
 // Forms returns the texts that a deny or ask rule is matched against: as

@@ -52,7 +52,7 @@ func Analyze(text string) (out *Analysis) {
 	w.forgetPlaces()
 	if out.ChangesDir {
 		for i := range out.Commands {
-			out.Commands[i].moved = true
+			out.Commands[i].moved = out.Commands[i].moved || out.Commands[i].Places == nil
 		}
 	}
 	return out
@@ -91,6 +91,9 @@ type walker struct {
 	sameShell bool    // what it does to its directory outlasts it
 	at        map[*syntax.Stmt][]Place
 	standing  []Place // of the statement being looked at
+
+	fed  map[*syntax.Stmt]*syntax.Stmt // a statement behind a pipe, and the one whose output it is given
+	made map[*syntax.Stmt]int          // the index of the command of a statement, and one
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -182,6 +185,8 @@ func (w *walker) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		w.stmt(n)
+	case *syntax.BinaryCmd:
+		w.pipe(n)
 	case *syntax.DeclClause:
 		w.declaration(n)
 	case *syntax.Assign:
@@ -259,6 +264,21 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 	return true
 }
 
+// pipe notes whose output a statement is given.
+func (w *walker) pipe(n *syntax.BinaryCmd) {
+	if n.Op != syntax.Pipe {
+		return
+	}
+	if w.fed == nil {
+		w.fed, w.made = map[*syntax.Stmt]*syntax.Stmt{}, map[*syntax.Stmt]int{}
+	}
+	from := n.X
+	if inner, ok := from.Cmd.(*syntax.BinaryCmd); ok && inner.Op == syntax.Pipe {
+		from = inner.Y
+	}
+	w.fed[n.Y] = from
+}
+
 func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 	if s == nil {
 		return nil, false
@@ -333,6 +353,12 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	}
 	for _, a := range call.Assigns {
 		w.leads(&c, a)
+	}
+	if before := w.fed[s]; before != nil {
+		c.from = w.made[before]
+	}
+	if w.fed != nil {
+		w.made[s] = len(w.out.Commands) + 1
 	}
 	w.simple(c, s.Redirs)
 	w.current = -1

@@ -93,9 +93,7 @@ func (w *walker) git(c Simple) {
 	cur := &w.out.Commands[w.current]
 	if index > 1 {
 		cur.variants = append(cur.variants, "git "+join(c.Args[index:]))
-		for _, word := range c.Args[1:index] {
-			cur.moved = cur.moved || word.Text == "-C"
-		}
+		cur.enters(c.Args[1:index])
 	}
 	sub, rest := c.Args[index].Text, c.Args[index+1:]
 	if !oneOf(sub, gitBuiltins) {
@@ -111,6 +109,25 @@ func (w *walker) git(c Simple) {
 		}
 	}
 	w.gitSub(sub, rest)
+}
+
+// enters follows git -C into the directories that it names.
+func (c *Simple) enters(options []Word) {
+	for i, word := range options {
+		if word.Text != "-C" || i+1 == len(options) {
+			continue
+		}
+		to := options[i+1]
+		if !to.Static && !to.Home || c.Places == nil {
+			c.moved, c.Places = true, nil
+			return
+		}
+		places := make([]Place, 0, len(c.Places))
+		for _, place := range c.Places {
+			places = append(places, append(place[:len(place):len(place)], to))
+		}
+		c.Places = places
+	}
 }
 
 // gitRuns reports whether a word makes a subcommand run a program. Git takes

@@ -37,12 +37,60 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 				w.defaults(n)
 			case *syntax.WordIter:
 				for _, item := range n.Items {
-					w.mayHold(n.Name.Value, w.readings(item))
+					w.loops(n.Name.Value, item)
 				}
 			}
 			return true
 		})
 	}
+}
+
+// loops notes an item that a loop gives its variable.
+func (w *walker) loops(name string, item *syntax.Word) {
+	if word := w.word(item); word.Glob {
+		if w.out.patterns == nil {
+			w.out.patterns = map[string][]Word{}
+		}
+		w.out.patterns[name] = append(w.out.patterns[name], word)
+	}
+	w.mayHold(name, w.readings(item))
+}
+
+// Values returns the words that a word stands for which is a variable alone, if the text
+// gives this all its values, as `for f in *.go` does.
+func (a *Analysis) Values(w Word) (values []Word, ok bool) {
+	if w.name == "" || a.others[w.name] != len(a.patterns[w.name]) {
+		return nil, false
+	}
+	for _, text := range a.values[w.name] {
+		values = append(values, Word{Text: text, Static: true, single: true})
+	}
+	values = append(values, a.patterns[w.name]...)
+	return values, len(values) > 0
+}
+
+// Single reports whether the shell makes no more than one word of it.
+func (w Word) Single() bool { return w.single }
+
+// Given reports whether the word is what find or xargs puts there.
+func (w Word) Given() bool { return w.given }
+
+// variableOf returns the variable whose value is all of a word: $f, "$f" or "${f}".
+func variableOf(arg *syntax.Word) string {
+	parts := arg.Parts
+	if len(parts) == 1 {
+		if quoted, ok := parts[0].(*syntax.DblQuoted); ok {
+			parts = quoted.Parts
+		}
+	}
+	if len(parts) != 1 {
+		return ""
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil || p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0 {
+		return ""
+	}
+	return p.Param.Value
 }
 
 // defaults notes what an expansion puts in place of a variable: ${x:-value}.
@@ -102,9 +150,9 @@ func (w *walker) mayHold(name string, texts []string) {
 // mayHoldOther notes that a variable may be given more than is known.
 func (w *walker) mayHoldOther(name string) {
 	if w.out.others == nil {
-		w.out.others = map[string]bool{}
+		w.out.others = map[string]int{}
 	}
-	w.out.others[name] = true
+	w.out.others[name]++
 }
 
 // guess returns the words that an argument may become, if all of its variables have
@@ -148,7 +196,7 @@ func (a *Analysis) Names(w Word) bool {
 	if w.Static || w.Home || w.Glob {
 		return true
 	}
-	return len(w.from) > 0 && !slices.ContainsFunc(w.from, func(name string) bool { return a.others[name] })
+	return len(w.from) > 0 && !slices.ContainsFunc(w.from, func(name string) bool { return a.others[name] > 0 })
 }
 
 // guessable returns the variables of a word, and whether all have values in the text

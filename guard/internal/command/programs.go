@@ -131,7 +131,7 @@ func (c Simple) ReadOnly() bool {
 	}
 	p, ok := programs[c.Name]
 	if !ok || !p.readOnly {
-		return isInterpreter(c.Name) && asksVersion(c)
+		return isInterpreter(c.Name) && asksVersion(c) || c.reports()
 	}
 	switch c.Name {
 	case "git":
@@ -149,6 +149,27 @@ func (c Simple) ReadOnly() bool {
 		return len(p.parse(c).operands) < 2 && !c.manyWords()
 	}
 	return !c.hasDanger(p)
+}
+
+// reports tells of programs that do nothing but say something when they are called so. Those
+// that may be another program by what stands in the workspace (cargo, yarn) are not among
+// them.
+func (c Simple) reports() bool {
+	args := texts(c.Args[1:])
+	text := strings.Join(args, " ")
+	switch c.Name {
+	case "ps": // not "e": the environment of each
+		return text == "" || oneOf(text, "aux ax -ef -e -A -eo -u -f")
+	case "hostname", "history", "times":
+		return text == ""
+	case "gcc", "g++", "clang", "make", "cmake", "npm", "java", "javac", "docker", "kubectl", "gh":
+		return oneOf(text, "--version") || c.Name == "npm" && text == "-v"
+	case "unzip":
+		return len(args) > 1 && args[0] == "-l" && !slices.ContainsFunc(args[1:], isOption)
+	case "tar":
+		return len(args) > 1 && strings.Contains(args[0], "t") && strings.Trim(args[0], "-tvzjJf") == "" && !slices.ContainsFunc(args[1:], isOption)
+	}
+	return false
 }
 
 // FollowsLinks reports whether a read-only command goes through the symbolic links
@@ -174,6 +195,18 @@ func (c Simple) FollowsLinks() bool {
 		return slices.ContainsFunc(c.Args[1:], func(w Word) bool { return oneOf(w.Text, "-L -follow") })
 	}
 	return false
+}
+
+// Recurses reports whether a read-only command may go into the directories that it is
+// given.
+func (c Simple) Recurses() bool {
+	switch c.Name {
+	case "cat", "tac", "nl", "head", "tail", "wc", "sed", "awk", "file", "stat", "cut", "od", "xxd", "strings", "md5sum", "sha1sum", "sha256sum", "basename", "dirname", "echo", "realpath":
+		return false
+	case "grep", "egrep", "fgrep":
+		return programs[c.Name].parse(c).hasStartOf("r R recursive dereference-recursive d directories")
+	}
+	return true
 }
 
 // readsByItself reports whether a word makes jq or strings read files that are not
@@ -226,13 +259,14 @@ func (c Simple) operandsStartWith(prefix string) bool {
 	return true
 }
 
-// findLooks reports whether find does nothing but print names.
+// findLooks reports whether find does nothing but print names, and run commands that
+// are judged by themselves: not those that it runs in other directories.
 func (c Simple) findLooks() bool {
 	for i, word := range c.Args[1:] {
 		if !word.Static && word.mayBeOption() && !oneOf(c.Args[i].Text, findTakes) {
 			return false
 		}
-		if word.Static && oneOf(word.Text, "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from") {
+		if word.Static && oneOf(word.Text, "-execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from") {
 			return false
 		}
 	}

@@ -19,6 +19,7 @@ func TestReadOnly(t *testing.T) {
 	for _, text := range []string{
 		"ls -la", "cat a b", "echo hi", "pwd", "head -n 5 f", "tail -f f", "grep -rn x .", "find . -name '*.go'", "wc -l f", "which go", "diff -u a b", "stat f", "du -sh .",
 		"cd src", "cd src && grep -rn foo . | wc -l", "/bin/ls", "/usr/bin/cat f",
+		"git -C d status", "cd d && git status", "find . -name x -exec cat {} \\;", "find . -type f -exec grep -n x {} +", "ps aux", "tar tzf x.tgz", "unzip -l x.zip", "npm --version",
 		"git", "git status", "git log --oneline -5", "git diff HEAD~1", "git show HEAD", "git branch", "git branch -a --list 'x*'", "git tag -l 'v*'", "git remote -v", "git stash list", "git diff a..b -- src/x.go *.md", "git diff main...HEAD", "git diff --stat \"src/$x\"", "strings -n 8 f", "file f", "jq -r '.a | .b' f",
 		"git config --get user.name", "git config user.name", "git rev-parse HEAD", "git --no-pager log", "git worktree list", "git reflog", "git --version",
 		"timeout 5 ls", "nice ls", "env LC_ALL=C ls", "ls | xargs cat", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
@@ -34,12 +35,13 @@ func TestReadOnly(t *testing.T) {
 
 func TestNotReadOnly(t *testing.T) {
 	for _, text := range []string{
-		"rm x", "find . -delete", "find . -exec ls {} \\;", "find . -fprint f", "find . -fls f", "find $x", "find \"$x\"",
+		"rm x", "find . -delete", "find . -execdir ls {} \\;", "find . -exec rm {} \\;", "find . -ok ls {} \\;", "find . -fprint f", "find . -fls f", "find $x", "find \"$x\"",
 		"rg --pre x y", "rg -z x", "sort -o f g", "sort --out=f g", "sort -uo f g", "sort --compress-program=x f", "sort $x", "sort *",
-		"git -c a.b=c log", "git diff --output=f", "git log --outp=f", "git diff --ext-diff", "git grep -O x", "git diff --no-index a b", "git -C d status", "cd d && git status",
+		"git -c a.b=c log", "git diff --output=f", "git log --outp=f", "git diff --ext-diff", "git grep -O x", "git diff --no-index a b", "git -C $d status", "cd $d && git status", "git -C d checkout x",
 		"git branch x", "git branch -D main", "git tag v1", "git tag -d v1", "git remote add a b", "git stash", "git stash pop", "git config a.b c", "git checkout x", "git push", "git fetch",
 		"git reflog expire", "git worktree add a", "git cat-file --filters HEAD:f", "git show --textconv HEAD:f", "git help log",
 		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq a b", "uniq $x", "xxd a b", "date -s x", "date 0101", "tree -o f",
+		"ps auxe", "go version", "tar xf x", "tar tf x --to-command=y", "unzip x", "cargo --version", "yarn --version", "hostname x",
 		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "md5sum -c f", "sha256sum --check f", "shasum -a 256 -c f", "PATH=. ls", "FOO=1 ls", "env FOO=1 ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
 		"diff --paginate a b", "diff -l a b", "base64 -o f g", "eval \"$x\"", "timeout 5 rm x", "f() { rm x; }; f", "g; g() { ls; }", "f() { ls; }; ./f", "foo", "exec 3<f; foo", "kill 1",
 		"sort --files0-from=f", "sort --files0=f", "find -files0-from f", "strings @f", "strings -n 5 @f", "file -f f", "file --magic-file=f g",

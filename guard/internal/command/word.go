@@ -182,6 +182,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
 		word.guesses, word.from = w.guess(arg)
+		word.name = variableOf(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

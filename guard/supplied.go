@@ -1,0 +1,89 @@
+package guard
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toolhost/guard/internal/command"
+)
+
+// suppliedReadable reports whether all that find or xargs may put into the words of a
+// command is open to Read: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
+func (l *line) suppliedReadable(s command.Simple) bool {
+	if s.Outer < 0 {
+		return false
+	}
+	outer := l.analysis.Commands[s.Outer]
+	lister, split := outer, false
+	if outer.Name != "find" && outer.Name != "gfind" {
+		from, ok := l.analysis.Lister(outer)
+		if !ok {
+			return false
+		}
+		lister, split = from, outer.SplitsLines()
+	}
+	starts, match, ok := lister.Lists()
+	if s.Recurses() {
+		match = func(string, bool) bool { return true }
+	}
+	return ok && l.allReadable(starts, l.standsIn(lister.Places), match, split)
+}
+
+// allReadable reports whether every file below the starts whose name matches may be read,
+// links included, and whether each stays one word where xargs splits what it reads.
+func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
+	left := maxFollowed
+	for _, start := range starts {
+		if start.Glob || !start.Static && !start.Home {
+			return false
+		}
+		for _, dir := range dirs {
+			p, err := l.resolve(start, start.Text, dir)
+			if err != nil || !l.readable(p) || split && oddName(start.Text) || !l.treeReadable(p, match, split, &left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (l *line) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
+	ruled := l.k.ask.hasPaths() || l.k.deny.hasPaths() || l.k.masksBelow(slashed(start.real))
+	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
+		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
+			return errLeadsOut
+		}
+		link := err == nil && entry.Type()&fs.ModeSymlink != 0
+		if err != nil || entry.IsDir() || !link && !ruled || !match(entry.Name(), link) {
+			return nil // what cannot be opened here the command does not open either
+		}
+		dir := filepath.Dir(path)
+		if p, err := l.k.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !l.readable(p) {
+			return errLeadsOut
+		}
+		return nil
+	})
+	return err == nil
+}
+
+// oddName reports whether xargs would take a name for several, or a program for an option.
+func oddName(name string) bool {
+	return strings.ContainsAny(name, " \t\r\n\v\f'\"\\") || strings.HasPrefix(name, "-")
+}
+
+// valuesReadable reports whether a variable stands for files that are open to Read, each
+// value that the line gives it.
+func (l *line) valuesReadable(w command.Word, dirs []Path) bool {
+	values, ok := l.analysis.Values(w)
+	return ok && !slices.ContainsFunc(values, func(v command.Word) bool {
+		if v.Glob && !w.Single() {
+			return true // what is found may be split
+		}
+		if v.Static && hasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
+			return true
+		}
+		return !l.readableWord(v, dirs)
+	})
+}
