@@ -71,7 +71,11 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<2
 // examineState looks at the state directory, what is in it, and the audit log.
 func (h *Host) examineState() []Finding {
 	dir := h.cfg.StateDir
-	if err := writable(dir); err != nil {
+	err := h.unkept
+	if err == nil {
+		err = writable(dir)
+	}
+	if err != nil {
 		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot be undone", dir, err), "name another with --state-dir"}}
 	}
 	parts := []string{

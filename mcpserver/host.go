@@ -32,6 +32,7 @@ type Host struct {
 	log        *slog.Logger
 	tools      []*builtin.Def // ordered by name
 	where      settings.Config
+	unkept     error // why the state directory is not used; nil: it is
 	scratch    string
 	settings   *settings.Watcher
 	seen       *readstate.Store
@@ -76,14 +77,15 @@ func Open(cfg Config) (*Host, error) {
 
 func (h *Host) open() error {
 	state := h.cfg.StateDir
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", err)
+	if h.unkept = openState(state); h.unkept != nil {
+		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.unkept)
 		state = ""
 	}
 	var err error
 	if h.where, err = SettingsConfig(h.cfg); err != nil {
 		return err
 	}
+	h.where.StateDir = state
 	if h.settings, err = settings.Watch(h.where, nil); err != nil {
 		return err
 	}
@@ -297,7 +299,7 @@ func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containmen
 		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
 	}
 	return guard.Config{
-		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: cfg.StateDir,
+		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
 		RuleFiles: files, Settings: s, Contain: contain, Scratch: h.scratch,
 	}
 }

@@ -45,6 +45,9 @@ func (h *Host) Ready() error {
 	if err := h.ready(); err != nil {
 		return err
 	}
+	if h.unkept != nil {
+		return h.unkept
+	}
 	return h.stateProbe.check(h.cfg.StateDir)
 }
 

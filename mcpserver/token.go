@@ -31,6 +31,9 @@ const minToken = 16
 // random bits; made says so.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	if file == "" {
+		if h.unkept != nil {
+			return "", "", false, fmt.Errorf("the token cannot be kept in the state directory: %w", h.unkept)
+		}
 		file = filepath.Join(h.cfg.StateDir, "token")
 	}
 	raw, err := os.ReadFile(file)

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package mcpserver
+
+import "io/fs"
+
+// belongsHere is true: the directory is in the user's profile, which has an access list.
+func belongsHere(fs.FileInfo) bool { return true }
