@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -145,7 +146,11 @@ func (l *Log) open() error {
 	if err := os.MkdirAll(filepath.Dir(l.cfg.Path), 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	// The opening of a pipe must not wait for who reads it, which no signal would end.
+	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("audit log: %s is a pipe that nobody reads: start its reader first", l.cfg.Path)
+	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
