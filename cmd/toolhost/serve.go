@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +26,7 @@ func stdioCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				survivePipes()
 				return flags.beside(cmd.Context(), host, stdioKind, func() error {
 					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
 				})
@@ -71,6 +74,7 @@ func httpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			survivePipes()
 			announce(l, network.cert, known, cfg.Roots)
 			notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
@@ -90,6 +94,10 @@ func httpCommand() *cobra.Command {
 	callers.add(cmd.Flags())
 	return cmd
 }
+
+// survivePipes makes a write to a pipe that nobody reads any more an error like others. Go would end the process at once, if the pipe is
+// its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
+func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // announce tells on stderr how to reach the server. A token that was just made is shown this once.
 func announce(l *listen.Listener, cert string, known *welcome, roots []string) {

@@ -1,0 +1,40 @@
+//go:build unix
+
+package integration
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// A host whose client has gone away while it still sends, so that the next answer finds a pipe that nobody reads, ends as
+// at the end of its input: it is not struck down by the signal of the pipe.
+func TestBrokenPipe(t *testing.T) {
+	home := doctorHome(t)
+	cmd := exec.Command(binary, "stdio")
+	cmd.Dir, cmd.Env = filepath.Join(home, "work"), cleanEnv(home)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	unread.Close()
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the host ended with %v", err)
+	}
+	in.Close()
+}
