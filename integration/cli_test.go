@@ -36,6 +36,15 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"call"}, 2},
 		{[]string{"call", "Read", "{}", "--nothing"}, 2},
 		{[]string{"version", "more"}, 2},
+		{[]string{"--version"}, 0},
+		{[]string{"help", "nothing"}, 2},
+		{[]string{"help", "token", "add"}, 0},
+		{[]string{"completion", "nothing"}, 2},
+		{[]string{"history", "--since", "yesterday"}, 2},
+		{[]string{"token", "add", "x", "--rights", "all"}, 2},
+		{[]string{"stdio", "--structured", "perhaps"}, 2},
+		{[]string{"stdio", "--scope-key", "x=perhaps"}, 2},
+		{[]string{"http", "--host", "http://tools.example.com"}, 2},
 	} {
 		if out, code := runCommand(t, home, tt.args...); code != tt.want {
 			t.Errorf("toolhost %s: exit code %d, want %d\n%s", strings.Join(tt.args, " "), code, tt.want, out)
@@ -54,6 +63,9 @@ func TestMistakes(t *testing.T) {
 		{[]string{"call", "Bash", "ls"}, "this is no JSON: ls"},
 		{[]string{"call", "Read", `{file_path:"a.txt"}`}, "this is no JSON"},
 		{[]string{"token", "lst"}, "did you mean list?"},
+		{[]string{"help", "cal"}, "did you mean call?"},
+		{[]string{"call", "Read"}, `call takes TOOL JSON|-, such as: toolhost call Read '{"file_path"`},
+		{[]string{"call", "read", "{}"}, "did you mean Read?"},
 		{[]string{"rules", "--deny", "Bash("}, "no closing parenthesis"},
 		{[]string{"rules", "--deny", "Read([)"}, "guards the literal path"},
 	} {

@@ -32,7 +32,7 @@ func callCommand() *cobra.Command {
 or the call is refused. At a terminal the progress of a long call is shown.
 
 Calls with the same --session share what was read, so that an Edit can follow a Read.`,
-		Args: cobra.MinimumNArgs(2),
+		Args: atLeast(2, `toolhost call Read '{"file_path":"README.md"}'`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := argument(cmd, args[1])
 			if err != nil {
@@ -127,7 +127,7 @@ func checkCommand() *cobra.Command {
 		Use: "check TOOL JSON|- [flags] [ROOT]...", Short: "Tell what the rules say of a call, without running it",
 		Long: `Tell what the rules say of a call, without running it: the verdict, the rule and where it stands, and each
 command or path it was found for. The exit status is 1 when the call would not run unasked.`,
-		Args: cobra.MinimumNArgs(2),
+		Args: atLeast(2, `toolhost check Bash '{"command":"git push"}'`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := argument(cmd, args[1])
 			if err != nil {

@@ -71,7 +71,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag
 		if cfg.Structured, err = mcpserver.ParseStructured(f.structured); err != nil {
-			return mcpserver.Config{}, err
+			return mcpserver.Config{}, usageError{fmt.Errorf("--structured: %w", err)}
 		}
 	}
 	err = f.scopes.apply(&cfg)

@@ -140,7 +140,7 @@ func sinceTime(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m", text)
+	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m", text)}
 }
 
 func absolute(path string) (string, error) {

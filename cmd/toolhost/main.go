@@ -52,6 +52,9 @@ func run(args []string) int {
 	if len(args) == 0 && !isTerminal(os.Stdin) {
 		args = []string{"stdio"} // how clients start a server
 	}
+	if len(args) == 1 && args[0] == "--version" {
+		args = []string{"version"}
+	}
 	root := command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -74,6 +77,8 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
 		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand(), manCommand(), exitCodesTopic())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	tellUsage(root)
 	return root
 }

@@ -76,6 +76,7 @@ func tellUsage(root *cobra.Command) {
 		}
 		return errors.New(text)
 	}
+	helpOnlyOf(root, noCommand)
 	var each func(*cobra.Command)
 	each = func(cmd *cobra.Command) {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
@@ -95,6 +96,31 @@ func tellUsage(root *cobra.Command) {
 		}
 	}
 	each(root)
+}
+
+// helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if nothing were wrong.
+func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		about, rest, err := root.Find(args)
+		if err != nil {
+			return err
+		}
+		return noCommand(about, rest)
+	}
+}
+
+// atLeast asks for arguments, and shows how they are given.
+func atLeast(n int, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= n {
+			return nil
+		}
+		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
+	}
 }
 
 // printJSON prints a value for programs.

@@ -33,7 +33,7 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 	notifier := listen.NewNotifier(log)
 	for _, name := range f.hosts {
 		if (name == "" || strings.ContainsAny(name, "/:@ ")) && net.ParseIP(name) == nil {
-			return nil, notifier, fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and port", name)
+			return nil, notifier, usageError{fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and port", name)}
 		}
 	}
 	l, err := listen.Open(listen.Config{

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"toolhost/mcpserver"
@@ -27,7 +29,7 @@ func (f *scopeFlags) apply(cfg *mcpserver.Config) error {
 	for _, text := range f.keys {
 		key, err := mcpserver.ParseScopeKey(text)
 		if err != nil {
-			return err
+			return usageError{fmt.Errorf("--scope-key: %w", err)}
 		}
 		cfg.ScopeKeys = append(cfg.ScopeKeys, key)
 	}

@@ -42,14 +42,14 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := auth.ParseRights(rights)
 			if err != nil {
-				return fmt.Errorf("--rights: %w", err)
+				return usageError{fmt.Errorf("--rights: %w", err)}
 			}
 			file, err := flags.file()
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("expires") && expires <= 0 {
-				return fmt.Errorf("--expires %s: a token must live for some time, such as 720h", expires)
+				return usageError{fmt.Errorf("--expires %s: a token must live for some time, such as 720h", expires)}
 			}
 			bearer, t, err := auth.AddToken(file, args[0], set, expires)
 			if err != nil {
