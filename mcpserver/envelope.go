@@ -13,9 +13,10 @@ import (
 
 // An envelope is what must be known of a message before the library handles it.
 type envelope struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
+	Version any             `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  struct {
 		Name         string          `json:"name"`
 		RequestState string          `json:"requestState"`
 		Meta         map[string]any  `json:"_meta"`
@@ -49,6 +50,8 @@ type fault struct {
 	code int
 	text string
 	data any
+	// ordinary says that the request is answered like others: a client of sessions takes an HTTP status for the end of its connection.
+	ordinary bool
 }
 
 func (f *fault) response() mcp.JSONRPCError {
@@ -75,8 +78,12 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 		return m, &fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d", largestID)}
 	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // its sender would wait for ever
 		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "this message has an id and neither a method nor a result: a request needs a method"}
-	case err == nil:
+	case err == nil && m.plain:
 		return m, nil
+	case err == nil && m.Version != "2.0" && m.Result == nil && m.Error == nil:
+		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: `this is not a JSON-RPC 2.0 message: it needs "jsonrpc": "2.0"`}
+	case err == nil:
+		return m, unclear(m)
 	case !json.Valid(message):
 		return m, &fault{code: mcp.PARSE_ERROR, text: "the message is not valid JSON"}
 	case trimmed[0] == '[':
@@ -90,6 +97,16 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 		id: usable(loose.ID), code: mcp.INVALID_REQUEST,
 		text: "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects",
 	}
+}
+
+// unclear is the fault of a message in which two readers could find different things.
+func unclear(m envelope) *fault {
+	name := ambiguous(m.rest)
+	if name == "" {
+		return nil
+	}
+	return &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: fmt.Sprintf(
+		"%s stands in the message twice, or is spelt in capitals: somebody on the way could have read another one", name)}
 }
 
 // decodeEnvelope decodes a message, but not the arguments of a call.
@@ -124,8 +141,8 @@ func usable(id json.RawMessage) json.RawMessage {
 // misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
 // fitting error: a requestState that was tampered with, and a capability that its client did not declare.
 func (s *Server) misuse(m envelope) *fault {
-	if m.Method != methodCall {
-		return nil
+	if f := s.malformed(m); f != nil || m.Method != methodCall {
+		return f
 	}
 	extra := s.host.extra(m.Params.Name)
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {

@@ -159,7 +159,11 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		wrong = unknownVersion(m, version)
 	}
 	if wrong != nil {
-		answer(w, http.StatusBadRequest, wrong)
+		status := http.StatusBadRequest
+		if wrong.ordinary && !m.modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
+			status = http.StatusOK
+		}
+		answer(w, status, wrong)
 		return
 	}
 	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {

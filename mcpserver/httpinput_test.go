@@ -84,6 +84,10 @@ func TestBadInput(t *testing.T) {
 		{"null for an id", body(strings.Replace(call.body, `"id":5`, `"id":null`, 1)), 400, mcp.INVALID_REQUEST, "a string, or an integer"},
 		{"a forged requestState", body(strings.Replace(call.body, `"name":`, `"requestState":"aGVsbG8","name":`, 1)), 400, mcp.INVALID_PARAMS, "requestState"},
 		{"an unknown tool", modern(strings.Replace(call.body, `"Read"`, `"Nothing"`, 1)), 400, mcp.INVALID_PARAMS, "Nothing"},
+		{"a tool in another case", modern(strings.Replace(call.body, `"Read"`, `"read"`, 1)), 400, mcp.INVALID_PARAMS, "did you mean Read?"},
+		{"a name in two spellings", body(strings.Replace(call.body, `"name":"Read"`, `"Name":"Write","name":"Read"`, 1)), 400, mcp.INVALID_REQUEST, "params.Name"},
+		{"other arguments", body(strings.Replace(call.body, `"arguments":`, `"arguments":{"file_path":"b.txt"},"arguments":`, 1)), 400, mcp.INVALID_REQUEST, "params.arguments"},
+		{"no JSON-RPC", body(strings.Replace(call.body, `"2.0"`, `2.0`, 1)), 400, mcp.INVALID_REQUEST, "jsonrpc"},
 		{"an unknown method", modern(strings.Replace(call.body, "tools/call", "tools/sing", 1)), 404, mcp.METHOD_NOT_FOUND, ""},
 	}
 	for _, test := range tests {

@@ -348,7 +348,7 @@ func TestStepUp(t *testing.T) {
 		{"a right that can be had", "Write", write, issued, 403, challenge, "Write needs the right write"},
 		{"a right that cannot be had", "Write", write, nil, 200, "", "Write needs the right write"},
 		{"a right that is there", "Read", read, issued, 200, "", "content"},
-		{"no such tool", "Nothing", read, issued, 0, "", "not found"},
+		{"no such tool", "Nothing", read, issued, 0, "", "no such tool: Nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			url, _ := serveWeb(t, h, func(c *HTTPConfig) {

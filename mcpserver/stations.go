@@ -22,7 +22,20 @@ func (h *Host) lookUp(name string) (*builtin.Def, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s", ErrNoTool, name)
+	return nil, h.noTool(name)
+}
+
+// noTool is the error for a name that no tool has.
+func (h *Host) noTool(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: the call names none", ErrNoTool)
+	}
+	for _, d := range h.tools {
+		if strings.EqualFold(d.Name, name) {
+			return fmt.Errorf("%w: %s; did you mean %s?", ErrNoTool, name, d.Name)
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrNoTool, name)
 }
 
 // serves reports whether there is a tool of that name.

@@ -101,6 +101,21 @@ func TestStdioMessages(t *testing.T) {
 		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":13,\"method\":\"ping\",\"params\":{\"x\":\"\xff\"}}", -32700, "13"},
 		{"a request with a result", `{"jsonrpc":"2.0","id":14,"method":"ping","result":{}}`, -32600, "14"},
 		{"a request with an error", `{"jsonrpc":"2.0","id":15,"method":"ping","error":{}}`, -32600, "15"},
+		{"no version", `{"id":16,"method":"ping"}`, -32600, "16"},
+		{"a version that is a number", `{"jsonrpc":2.0,"id":17,"method":"ping"}`, -32600, "17"},
+		{"null", `null`, -32600, "null"},
+		{"a name that stands twice", `{"jsonrpc":"2.0","id":18,"method":"tools/call","params":{"name":"Read","name":"Write","arguments":{}}}`, -32600, "18"},
+		{"a name in two spellings", `{"jsonrpc":"2.0","id":19,"method":"tools/call","params":{"name":"Read","Name":"Write","arguments":{}}}`, -32600, "19"},
+		{"a name behind an escape", `{"jsonrpc":"2.0","id":20,"method":"tools/call","params":{"name":"Read","n\u0061me":"Write","arguments":{}}}`, -32600, "20"},
+		{"other arguments", `{"jsonrpc":"2.0","id":21,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a"},"Arguments":{"file_path":"b"}}}`, -32600, "21"},
+		{"params that only our decoder finds", `{"jsonrpc":"2.0","id":22,"method":"tools/call","Params":{"name":"Read","arguments":{}}}`, -32600, "22"},
+		{"params spelt with a long s", "{\"jsonrpc\":\"2.0\",\"id\":23,\"method\":\"ping\",\"param\u017f\":{}}", -32600, "23"},
+		{"a method that stands twice", `{"jsonrpc":"2.0","id":24,"method":"ping","method":"tools/list"}`, -32600, "24"},
+		{"no tool", `{"jsonrpc":"2.0","id":25,"method":"tools/call","params":{}}`, -32602, "25"},
+		{"a number that nothing holds", toolCall(26, "Read", `{"file_path":"a.txt","limit":1e400}`), -32602, "26"},
+		{"a cursor of somebody else", `{"jsonrpc":"2.0","id":27,"method":"tools/list","params":{"cursor":"bogus"}}`, -32602, "27"},
+		{"a cursor that is a number", `{"jsonrpc":"2.0","id":28,"method":"tools/list","params":{"cursor":5}}`, -32602, "28"},
+		{"an initialize of numbers", `{"jsonrpc":"2.0","id":29,"method":"initialize","params":{"protocolVersion":5}}`, -32602, "29"},
 		{"a line that is too long", `{"jsonrpc":"2.0","id":12,"x":"` + strings.Repeat("x", MaxMessage) + `"}`, -32600, "null"},
 	}
 	for _, test := range tests {
@@ -109,6 +124,8 @@ func TestStdioMessages(t *testing.T) {
 			a := c.receive()
 			if a.Error == nil || a.Error.Code != test.code || string(a.ID) != test.id && !(test.id == "null" && a.ID == nil) {
 				t.Errorf("id %s, error %+v", a.ID, a.Error)
+			} else if strings.Contains(a.Error.Message, "Go ") || strings.Contains(a.Error.Message, "mcp.") {
+				t.Errorf("the words of a decoder: %s", a.Error.Message)
 			}
 			c.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)                 // a response to nothing
 			c.send(`{"jsonrpc":"2.0","method":"notifications/something"}`) // an unknown notification

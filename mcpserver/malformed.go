@@ -1,0 +1,118 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// What the library would answer with the words of its decoder, or take for something that others read in another way.
+
+// members are the names in a message that say what it asks for.
+var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+// paramMembers are those in the params of a call.
+var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId"}
+
+// ambiguous returns a member of a message that stands twice, or beside which stands, or in whose place, the same name in another
+// spelling. Our decoder takes any of them, and the last; what stands between a client and us, and judges messages, may take another.
+func ambiguous(message []byte) string {
+	var params json.RawMessage
+	name := twice(message, members, func(name string, value json.RawMessage) {
+		if name == "params" {
+			params = value
+		}
+	})
+	if name == "" && len(params) > 0 && params[0] == '{' {
+		if name = twice(params, paramMembers, func(string, json.RawMessage) {}); name != "" {
+			name = "params." + name
+		}
+	}
+	return name
+}
+
+// twice returns the first name in an object that is one of known in another spelling, or that came before. each gets the known ones.
+func twice(object []byte, known []string, each func(name string, value json.RawMessage)) string {
+	var seen []string
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return ""
+	}
+	for dec.More() {
+		token, err := dec.Token()
+		name, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return "" // others say that it is no JSON
+		}
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			continue
+		}
+		if !slices.Contains(known, name) || slices.Contains(seen, name) {
+			return name
+		}
+		seen = append(seen, name)
+		each(name, value)
+	}
+	return ""
+}
+
+// malformed finds what is wrong with the params of a request, in words for who sent it.
+func (s *Server) malformed(m envelope) *fault {
+	var err error
+	switch {
+	case m.Method == string(mcp.MethodInitialize):
+		err = json.Unmarshal(m.rest, &mcp.InitializeRequest{})
+	case m.Method == string(mcp.MethodToolsList):
+		err = s.wrongCursor(m)
+	case m.Method == methodCall:
+		err = s.wrongCall(m)
+	}
+	if err == nil {
+		return nil
+	}
+	return &fault{id: m.ID, code: mcp.INVALID_PARAMS, text: m.Method + ": " + readable(err), ordinary: true}
+}
+
+func (s *Server) wrongCursor(m envelope) error {
+	var req mcp.ListToolsRequest
+	if err := json.Unmarshal(m.rest, &req); err != nil {
+		return err
+	}
+	if req.Params.Cursor != "" {
+		return errors.New("params.cursor is none that came from this server: the list of the tools is one page, leave it out")
+	}
+	return nil
+}
+
+func (s *Server) wrongCall(m envelope) error {
+	name := m.Params.Name
+	if _, known := s.tools[name]; !known && s.mcp.GetTool(name) == nil {
+		return s.host.noTool(name)
+	}
+	if m.plain || m.arguments != nil {
+		return nil // bound by ourselves
+	}
+	return json.Unmarshal(m.rest, &mcp.CallToolRequest{})
+}
+
+// readable is what a decoder found wrong, without the names of its types.
+func readable(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err.Error()
+	}
+	if number, ok := strings.CutPrefix(wrong.Value, "number "); ok {
+		return fmt.Sprintf("the number %s came, which is larger than any that can be read", number)
+	}
+	field := "params"
+	if at := strings.LastIndex(wrong.Field, "params."); at >= 0 {
+		field = wrong.Field[at:]
+	}
+	return fmt.Sprintf("%s: a value of another kind is expected, not this one (%s)", field, wrong.Value)
+}
