@@ -229,7 +229,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	if !modern {
 		session = r.Header.Get(server.HeaderKeySessionID)
 		var leave func()
-		ctx, leave = d.outlive(ctx)
+		ctx, leave = d.outlive(ctx, session)
 		defer leave()
 	}
 	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
@@ -239,7 +239,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 		return
 	}
 	stream := d.stream(w, r, who, session, m)
-	defer stream.end(m)
+	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer place.leave() // first: who has the answer may use the id again
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
 	if m.Method == methodCall {
@@ -256,11 +256,12 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	}
 }
 
-// outlive lets a legacy call go on when its client disconnects, which has not cancelled it; the host's end still does.
-func (d *door) outlive(ctx context.Context) (context.Context, func()) {
+// outlive lets a legacy call go on when its client disconnects, which has not cancelled it; the ends of the session and the host do.
+func (d *door) outlive(ctx context.Context, session string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(d.base, func() { cancel(errClosed) })
-	return ctx, func() { forget(); cancel(nil) }
+	ended := d.sessions.until(session, cancel)
+	return ctx, func() { forget(); ended(); cancel(nil) }
 }
 
 // stream is the response to a message, in a session or in none.

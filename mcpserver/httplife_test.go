@@ -209,6 +209,37 @@ func TestLostStreamIsTakenUp(t *testing.T) {
 	}
 }
 
+// A client that ends its session ends what it has asked for there, and nothing of another session.
+func TestEndOfSessionEndsItsCalls(t *testing.T) {
+	h, root := openHost(t, nil, mayRun)
+	url, _ := serveWeb(t, h)
+	answers := map[string]chan string{"ended": make(chan string, 1), "other": make(chan string, 1)}
+	sessions := map[string]map[string]string{}
+	for name, answer := range answers {
+		session := newSession(t, url, "")
+		sessions[name] = session
+		command := fmt.Sprintf(`{"command":"touch %[1]s; until [ -e go ]; do sleep 0.01; done; touch %[1]s.done"}`, name)
+		go func() {
+			_, body := webRequest{body: toolCall(7, "Bash", command), headers: session}.do(t, url)
+			answer <- body
+		}()
+		waitForFile(t, filepath.Join(root, name))
+	}
+	if resp, _ := (webRequest{method: http.MethodDelete, headers: sessions["ended"]}).do(t, url); resp.StatusCode != 200 {
+		t.Errorf("end: %s", resp.Status)
+	}
+	if body := <-answers["ended"]; !strings.Contains(body, errEnded.Error()) {
+		t.Errorf("the call of the session that was ended: %s", body)
+	}
+	writeFile(t, filepath.Join(root, "go"), "")
+	if body := <-answers["other"]; !strings.Contains(body, `"exit_code":0`) {
+		t.Errorf("the call of another session: %s", body)
+	}
+	if _, err := os.Stat(filepath.Join(root, "ended.done")); err == nil {
+		t.Error("the command ran on")
+	}
+}
+
 func with(headers map[string]string, name, value string) map[string]string {
 	return webRequest{headers: headers}.with(name, value).headers
 }

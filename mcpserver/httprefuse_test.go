@@ -231,7 +231,7 @@ func TestTimeToRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh("an answer")
-		newCallStream(w, writeTime).end(request("1"))
+		newCallStream(w, writeTime).end(request("1"), nil)
 		fresh("the end of the host")
 		newCallStream(w, writeTime).revoked(request("1"))
 		fresh("a revoked credential")

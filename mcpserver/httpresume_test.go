@@ -166,7 +166,7 @@ func TestNoCallWaitsForItsReader(t *testing.T) {
 	if _, err := s.Write([]byte(`{"result":{}}`)); err != nil {
 		t.Error(err)
 	}
-	s.end(envelope{ID: []byte("1"), Method: methodCall})
+	s.end(envelope{ID: []byte("1"), Method: methodCall}, nil)
 	s.notify(t.Context(), "notifications/progress", nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()

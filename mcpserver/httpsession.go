@@ -36,7 +36,7 @@ type webSession struct {
 	id, principal string
 	valid         context.Context // ends with the credential that opened it; nil: never
 	life          context.Context // ends with the session
-	finish        context.CancelFunc
+	finish        context.CancelCauseFunc
 	used          time.Time
 }
 
@@ -77,7 +77,7 @@ func (o ownSessions) Generate() string {
 	t.mu.Lock()
 	gone := t.makeRoom(time.Now())
 	s := &webSession{id: id, principal: o.who.Principal, valid: o.who.Valid, used: time.Now()}
-	s.life, s.finish = context.WithCancel(context.Background())
+	s.life, s.finish = context.WithCancelCause(context.Background())
 	t.known[id] = t.byUsed.PushBack(s)
 	t.of[o.who.Principal]++
 	t.mu.Unlock()
@@ -89,7 +89,7 @@ func (o ownSessions) Generate() string {
 // most, so that nobody pushes out another's. The caller holds the lock, and tells of what was dropped when it does not.
 func (t *sessionTable) makeRoom(now time.Time) (gone []*webSession) {
 	for e := t.byUsed.Front(); e != nil && now.Sub(e.Value.(*webSession).used) > SessionIdle; e = t.byUsed.Front() {
-		gone = append(gone, t.drop(e))
+		gone = append(gone, t.drop(e, nil))
 	}
 	if len(t.known) < t.most {
 		return gone
@@ -102,17 +102,17 @@ func (t *sessionTable) makeRoom(now time.Time) (gone []*webSession) {
 	}
 	for e := t.byUsed.Front(); e != nil; e = e.Next() {
 		if e.Value.(*webSession).principal == most {
-			return append(gone, t.drop(e))
+			return append(gone, t.drop(e, nil))
 		}
 	}
 	return gone
 }
 
-// drop forgets a session. The caller holds the lock.
-func (t *sessionTable) drop(e *list.Element) *webSession {
+// drop forgets a session, for a reason if somebody wanted it. The caller holds the lock.
+func (t *sessionTable) drop(e *list.Element, why error) *webSession {
 	s := t.byUsed.Remove(e).(*webSession)
 	delete(t.known, s.id)
-	s.finish()
+	s.finish(why)
 	if t.of[s.principal]--; t.of[s.principal] == 0 {
 		delete(t.of, s.principal)
 	}
@@ -143,7 +143,7 @@ func (o ownSessions) Validate(id string) (ended bool, err error) {
 	}
 	s := e.Value.(*webSession)
 	if s.over(now) {
-		t.drop(e)
+		t.drop(e, nil)
 		t.mu.Unlock()
 		t.tell([]*webSession{s})
 		return false, errSession
@@ -154,12 +154,15 @@ func (o ownSessions) Validate(id string) (ended bool, err error) {
 	return false, nil
 }
 
-// Terminate ends a session.
+// errEnded is why a call was cancelled whose client has ended the session.
+var errEnded = errors.New("the client has ended the session of this call, and the call with it")
+
+// Terminate ends a session, as its client has asked.
 func (o ownSessions) Terminate(id string) (notAllowed bool, err error) {
 	o.table.mu.Lock()
 	defer o.table.mu.Unlock()
 	if e, ok := o.table.known[id]; ok && e.Value.(*webSession).principal == o.who.Principal {
-		o.table.drop(e)
+		o.table.drop(e, errEnded)
 	}
 	return false, nil
 }
@@ -176,6 +179,22 @@ func (t *sessionTable) within(ctx context.Context, id string) (context.Context, 
 	}
 	forget := context.AfterFunc(e.Value.(*webSession).life, cancel)
 	return ctx, func() { forget(); cancel() }
+}
+
+// until cancels a call when its client ends the session. One that is dropped for want of room takes no call with it.
+func (t *sessionTable) until(id string, cancel context.CancelCauseFunc) (forget func() bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.known[id]
+	if !ok {
+		return func() bool { return true }
+	}
+	life := e.Value.(*webSession).life
+	return context.AfterFunc(life, func() {
+		if why := context.Cause(life); errors.Is(why, errEnded) {
+			cancel(why)
+		}
+	})
 }
 
 // check holds the session id of a request before the library sees it, GET streams and answers of clients included,

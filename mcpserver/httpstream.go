@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log"
 	"log/slog"
 	"maps"
@@ -202,8 +203,8 @@ func (s *callStream) event(data []byte) {
 }
 
 // end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
-// of the client, and to a request that the host's end cut off.
-func (s *callStream) end(m envelope) {
+// of the client, and to a request that was cut off, for the reason that is given.
+func (s *callStream) end(m envelope, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting.Lock()
@@ -215,8 +216,12 @@ func (s *callStream) end(m envelope) {
 	case m.Method == "" || m.ID == nil:
 		s.begin(http.StatusAccepted)
 	default:
+		status := http.StatusNotFound // what the next request of the session would get
+		if !errors.Is(why, errEnded) {
+			status, why = http.StatusServiceUnavailable, errClosed
+		}
 		s.renew()
-		answer(s.w, http.StatusServiceUnavailable, &fault{id: m.ID, code: mcp.INTERNAL_ERROR, text: errClosed.Error()})
+		answer(s.w, status, &fault{id: m.ID, code: mcp.INTERNAL_ERROR, text: why.Error()})
 	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
 		s.event(data)
