@@ -226,7 +226,8 @@ func outcomeNotes(r *shell.Result) []string {
 		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended.", count(r.Left, "process"), plural(r.Left, "was", "were")))
 	}
 	if r.SpillErr != nil {
-		all = append(all, fmt.Sprintf("The whole output could not be kept: %v.", r.SpillErr))
+		why := r.SpillErr.Error() // says by itself what could not be kept
+		all = append(all, strings.ToUpper(why[:1])+why[1:]+".")
 	}
 	if r.Spilled != "" {
 		part := "The whole output"

@@ -216,6 +216,15 @@ func whole(raw json.RawMessage) error {
 	return nil
 }
 
+// largestInteger is beyond which numbers of many clients are no longer exact.
+const largestInteger = 1<<53 - 1
+
+// integral reports whether a value is spelt as an integer, of whatever size.
+func integral(value []byte) bool {
+	digits := bytes.TrimPrefix(value, []byte("-"))
+	return len(digits) > 0 && len(bytes.Trim(digits, "0123456789")) == 0
+}
+
 // coerce turns a string that spells a number, a boolean or a list into that value, where the schema wants one.
 func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, error) {
 	value, isText := raw, raw[0] == '"' // it was decoded as a member: nothing stands before it
@@ -235,12 +244,15 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		ok = string(value) == "true" || string(value) == "false"
 	case "integer":
 		f, err := strconv.ParseFloat(string(value), 64)
-		ok = err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
+		ok = err == nil && f == math.Trunc(f) && math.Abs(f) <= largestInteger
 		if ok {
 			value = strconv.AppendInt(nil, int64(f), 10)
 		}
 	case "array":
 		ok = json.Valid(value) && len(value) > 0 && value[0] == '['
+	}
+	if !ok && want.Type == "integer" && integral(value) {
+		return nil, fmt.Errorf("%s came, %s of at most %d is expected", show(raw), article(want.Type), int64(largestInteger))
 	}
 	if !ok {
 		return nil, fmt.Errorf("%s came, %s is expected", show(raw), article(want.Type))

@@ -83,6 +83,7 @@ func TestBindRefuses(t *testing.T) {
 		want      []string // each must stand in the error
 	}{
 		{"a wrong type names field, value and type", `{"file_path":"a","offset":"many"}`, []string{"offset:", `"many"`, "an integer is expected"}},
+		{"a number that is too large", `{"file_path":"a","offset":1000000000000000000}`, []string{"offset:", "an integer of at most 9007199254740991 is expected"}},
 		{"a fraction", `{"file_path":"a","offset":1.5}`, []string{"offset:", "1.5", "an integer"}},
 		{"a number for a text", `{"file_path":7}`, []string{"file_path:", "the number 7", "a string is expected"}},
 		{"null for a text", `{"file_path":null}`, []string{"file_path:", "null", "a string"}},
