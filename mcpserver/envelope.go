@@ -141,8 +141,8 @@ func usable(id json.RawMessage) json.RawMessage {
 // misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
 // fitting error: a requestState that was tampered with, and a capability that its client did not declare.
 func (s *Server) misuse(m envelope) *fault {
-	if f := s.malformed(m); f != nil || m.Method != methodCall {
-		return f
+	if m.Method != methodCall {
+		return nil
 	}
 	extra := s.host.extra(m.Params.Name)
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {

@@ -151,13 +151,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 		d.reject(w, r, who, envelope{}, no)
 		return
 	}
-	m, wrong := openEnvelope(body)
-	if wrong == nil {
-		wrong = d.server.misuse(m)
-	}
-	if version := r.Header.Get(mcp.HeaderProtocolVersion); wrong == nil && m.Method != string(mcp.MethodInitialize) {
-		wrong = unknownVersion(m, version)
-	}
+	m, wrong := d.examine(r, body)
 	if wrong != nil {
 		status := http.StatusBadRequest
 		if wrong.ordinary && !m.modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
@@ -172,6 +166,22 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	d.server.host.nameSession(&m, body)
 	d.post(w, r, m, place, who)
+}
+
+// examine opens a message, and finds what is wrong with it before it is admitted.
+func (d *door) examine(r *http.Request, body []byte) (m envelope, wrong *fault) {
+	m, wrong = openEnvelope(body)
+	if wrong == nil {
+		wrong = d.server.misuse(m)
+	}
+	version := r.Header.Get(mcp.HeaderProtocolVersion)
+	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
+		wrong = unknownVersion(m, version)
+	}
+	if wrong == nil && (!m.modern(version) || announced(r, m)) {
+		wrong = d.server.malformed(m)
+	}
+	return m, wrong
 }
 
 // attend serves what carries no message: the streams of legacy sessions, and their end.

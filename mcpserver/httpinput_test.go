@@ -84,6 +84,8 @@ func TestBadInput(t *testing.T) {
 		{"null for an id", body(strings.Replace(call.body, `"id":5`, `"id":null`, 1)), 400, mcp.INVALID_REQUEST, "a string, or an integer"},
 		{"a forged requestState", body(strings.Replace(call.body, `"name":`, `"requestState":"aGVsbG8","name":`, 1)), 400, mcp.INVALID_PARAMS, "requestState"},
 		{"an unknown tool", modern(strings.Replace(call.body, `"Read"`, `"Nothing"`, 1)), 400, mcp.INVALID_PARAMS, "Nothing"},
+		{"an unknown tool under another name", call.with("Mcp-Name", "Nothing"), 400, mcp.HEADER_MISMATCH, "Mcp-Name"},
+		{"another method, and an unknown tool", body(strings.Replace(call.body, `"Read"`, `"Nothing"`, 1)).with("Mcp-Method", "tools/list"), 400, mcp.HEADER_MISMATCH, "Mcp-"},
 		{"a tool in another case", modern(strings.Replace(call.body, `"Read"`, `"read"`, 1)), 400, mcp.INVALID_PARAMS, "did you mean Read?"},
 		{"a name in two spellings", body(strings.Replace(call.body, `"name":"Read"`, `"Name":"Write","name":"Read"`, 1)), 400, mcp.INVALID_REQUEST, "params.Name"},
 		{"other arguments", body(strings.Replace(call.body, `"arguments":`, `"arguments":{"file_path":"b.txt"},"arguments":`, 1)), 400, mcp.INVALID_REQUEST, "params.arguments"},

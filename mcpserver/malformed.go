@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -77,6 +78,12 @@ func (s *Server) malformed(m envelope) *fault {
 		return nil
 	}
 	return &fault{id: m.ID, code: mcp.INVALID_PARAMS, text: m.Method + ": " + readable(err), ordinary: true}
+}
+
+// announced reports whether the headers of a request of the era without sessions say what its body says. If not, that is what is wrong
+// with it, and the library says so.
+func announced(r *http.Request, m envelope) bool {
+	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != methodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
 }
 
 func (s *Server) wrongCursor(m envelope) error {

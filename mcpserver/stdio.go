@@ -114,6 +114,9 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 	if wrong == nil {
 		wrong = c.server.misuse(m)
 	}
+	if wrong == nil {
+		wrong = c.server.malformed(m)
+	}
 	switch {
 	case wrong != nil:
 		c.refuse(wrong)
