@@ -2,8 +2,14 @@ package search
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"toolhost/builtin/internal/search/pattern"
 )
 
 // TestPieces: files of which no text is kept are found by a part of them, as they are by
@@ -49,6 +55,45 @@ func TestPieces(t *testing.T) {
 			got, err := e.Grep(context.Background(), q)
 			if err != nil || got.Text != want.Text {
 				t.Errorf("%s: %q, %v, want %q", pattern, got.Text, err, want.Text)
+			}
+		}
+	}
+}
+
+// TestChangedUnderQuery changes a file of which no text is kept between the moment a query has heard of all changes and
+// the one when it reads the file, and puts its time back: what that query notes of it must mislead none of the next.
+func TestChangedUnderQuery(t *testing.T) {
+	old, changed := "needle\n"+strings.Repeat("y", firstPiece), "other!\n"+strings.Repeat("y", firstPiece)
+	for _, mode := range []Mode{FilesWithMatches, Content, Count} {
+		root := tree(t, map[string]string{"a.txt": old, "b.txt": old, "c.txt": "hay"})
+		scope, path := Scope{Base: root, Path: root}, filepath.Join(root, "a.txt")
+		e := keeping(t, Config{}, scope)
+		for range maxUses + 1 {
+			e.kept.evict(0)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needle, other := GrepQuery{Scope: scope, Pattern: "needle", Mode: mode}, GrepQuery{Scope: scope, Pattern: "other!", Mode: mode}
+		p, err := pattern.Compile(needle.Pattern, pattern.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := e.list(context.Background(), scope, &selection{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(path, []byte(changed), 0o644), os.Chtimes(path, time.Time{}, info.ModTime())); err != nil {
+			t.Fatal(err)
+		}
+		newSearch(e.config, &needle, p, l).runAll(context.Background())
+		l.close()
+		for range 3 {
+			for _, q := range []*GrepQuery{&needle, &other} {
+				if r, err := e.Grep(context.Background(), *q); err != nil || r.Files != 1 || strings.Contains(r.Text, "a.txt") != (q == &other) {
+					t.Errorf("mode %d, %s: %q, %v", mode, q.Pattern, r.Text, err)
+				}
 			}
 		}
 	}

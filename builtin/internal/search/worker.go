@@ -101,7 +101,7 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	defer h.Close()
 	var k *known
 	part := !learns && w.partly(old)
-	if (learns || part || s.list.scope.HiddenLink != nil) && w.seen.look(h) {
+	if (learns || part || s.list.scope.HiddenLink != nil) && w.look(f, h, old) {
 		k = &w.seen
 	}
 	if w.hidesLink(h, k) {
@@ -149,6 +149,17 @@ func (w *worker) open(f file, old *known, c *chunk) {
 	}
 	w.out = output{file: f, text: text, chunk: c, known: k, handle: h}
 	w.text()
+}
+
+// look notes the state of an open file that is about to be read. Where events tell of all
+// changes it is the one that is known: if the file has changed just now, the next query
+// hears of it, and finds that the file is no longer what this one will have noted.
+func (w *worker) look(f file, h walk.Handle, old *known) bool {
+	if old != nil && old.version == w.seen.version && old.sure(f.kept) && w.search.list.scope.HiddenLink == nil {
+		w.seen.stamp, w.seen.at = old.stamp, old.at
+		return true
+	}
+	return w.seen.look(h)
 }
 
 // hidesLink reports whether an open file is hidden under another name; k is what has
