@@ -185,12 +185,34 @@ func (s *search) work(n int) {
 
 func (w *worker) chunk(i int) *chunk {
 	files := w.search.list.files
+	files = files[i*chunkFiles : min((i+1)*chunkFiles, len(files))]
 	c := chunks.Get().(*chunk)
 	c.text, c.entries = c.text[:0], c.entries[:0]
-	for k := i * chunkFiles; k < min((i+1)*chunkFiles, len(files)) && !w.search.stop.Load(); k++ {
-		w.file(files[k], c)
+	w.touched += touch(files)
+	for _, f := range files {
+		if w.search.stop.Load() {
+			break
+		}
+		w.file(f, c)
 	}
 	return c
+}
+
+// touch reads a little of all that a search of files whose texts are kept will read: what is
+// not in the processor's caches comes from memory for all of them at the same time then, and
+// not for one after the other. The result means nothing.
+func touch(files []file) (sum byte) {
+	for i := range files {
+		e := files[i].kept
+		if e == nil {
+			continue
+		}
+		sum += e.path[0]
+		if k := e.known.Load(); k != nil && len(k.text) > 0 {
+			sum += k.text[0]
+		}
+	}
+	return sum
 }
 
 func (s *search) result() *GrepResult {
