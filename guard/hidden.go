@@ -98,12 +98,8 @@ func (p *Policy) above(path string) *hiddenDir {
 // masksBelow reports whether a directory holds something that is masked.
 func (k *core) masksBelow(dir string) bool {
 	dir = k.state.spelling.of(dir) + "/"
-	for key := range k.masks {
-		if strings.HasPrefix(key, dir) {
-			return true
-		}
-	}
-	return false
+	below := func(key string) bool { return strings.HasPrefix(key, dir) }
+	return slices.ContainsFunc(k.state.keys, below) || slices.ContainsFunc(k.secrets.keys, below)
 }
 
 // masked reports whether path is in the host's state or a home secret that no
