@@ -36,6 +36,9 @@ func refuseSpecial(path guard.Path) error {
 	if (inProc || strings.HasPrefix(path.Real(), "/sys/kernel/")) && kernelStreams.MatchString(path.Real()) {
 		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
 	}
+	if path.Regular() {
+		return nil // what has taken its place meanwhile is told when it is opened
+	}
 	info, err := os.Lstat(path.Real())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
 		return nil // what cannot be described is told when it is opened

@@ -3,9 +3,15 @@ package guard
 import (
 	"errors"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/atonce"
 )
+
+// noLinks refuses a path with a symbolic link in it.
+const noLinks = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // bareFlags opens a file without any right on it, only to look at it.
 const bareFlags = unix.O_PATH
@@ -17,17 +23,28 @@ const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 // link, as nearly every path is; ok is false for any other, and where the kernel
 // cannot tell in one step.
 func withoutLinks(path string) (there found, ok bool) {
-	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	var st syscall.Stat_t
+	if fd, ok := atonce.Open(path, bareFlags, noLinks); ok {
+		defer atonce.Close(fd)
+		ok = atonce.Fstat(fd, &st)
+		return foundIn(&st), ok
+	}
+	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: noLinks}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	if err != nil {
 		return found{}, false
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
+	if syscall.Fstat(fd, &st) != nil {
 		return found{}, false
 	}
-	return found{st.Mode&unix.S_IFMT == unix.S_IFDIR, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
+	return foundIn(&st), true
+}
+
+// foundIn is what fstat tells.
+func foundIn(st *syscall.Stat_t) found {
+	kind := st.Mode & unix.S_IFMT
+	return found{kind == unix.S_IFDIR, kind == unix.S_IFREG, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}
 }
 
 // openNoLinks opens an absolute path none of whose elements is a symbolic link.
@@ -36,7 +53,7 @@ func withoutLinks(path string) (there found, ok bool) {
 func openNoLinks(path string, flag int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flag | unix.O_CLOEXEC),
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: noLinks,
 	}
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)

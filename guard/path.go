@@ -23,6 +23,8 @@ type Path struct {
 	file  fileID // what stood there when it was resolved; zero for nothing
 	dir   bool
 	links uint64 // names of the file, 0 when unknown or nothing
+	// regular says that it was a file with content.
+	regular bool
 }
 
 // String returns the absolute, cleaned path as the caller meant it, for
@@ -32,6 +34,10 @@ func (p Path) String() string { return p.given }
 // Real returns the path with every symbolic link resolved. Of a file that does
 // not exist it is the real path of its nearest existing ancestor and the rest.
 func (p Path) Real() string { return p.real }
+
+// Regular reports whether a regular file stood there when the path was
+// resolved.
+func (p Path) Regular() bool { return p.regular }
 
 // Open opens the file for reading. It does not block on a FIFO or device.
 func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }

@@ -84,15 +84,15 @@ func (k *core) resolve(dir Path, name string) (Path, error) {
 	if err != nil {
 		return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 	}
-	p.dir, p.file, p.links = at.dir, at.file, at.links
+	p.dir, p.regular, p.file, p.links = at.dir, at.regular, at.file, at.links
 	return p, nil
 }
 
 // found is what stands where a name leads, zero for nothing.
 type found struct {
-	dir   bool
-	file  fileID
-	links uint64 // names of it, 0 when unknown
+	dir, regular bool
+	file         fileID
+	links        uint64 // names of it, 0 when unknown
 }
 
 // foundBy is what a description tells; info may be nil.
@@ -101,7 +101,7 @@ func foundBy(info fs.FileInfo) found {
 		return found{}
 	}
 	id, links := identify(info)
-	return found{info.IsDir(), id, links}
+	return found{info.IsDir(), info.Mode().IsRegular(), id, links}
 }
 
 var errNoHome = errors.New("the path is in the home directory, which is not known; give an absolute path")
