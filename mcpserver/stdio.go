@@ -12,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"toolhost/guard/atonce"
 	"toolhost/mcpserver/audit"
 )
 
@@ -30,7 +31,7 @@ const (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
+	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(atonce.NewWriter(out)), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
 	defer c.out.close()
 	if err := s.mcp.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
@@ -41,7 +42,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
-	reader := newStdioReader(c, in)
+	c.burst.conn = c
+	reader := newStdioReader(c, atonce.NewReader(in))
 	defer reader.long.Close()
 	go reader.follow()
 	var err error
@@ -70,6 +72,8 @@ type stdioConn struct {
 	session *stdioSession
 	out     *lineWriter
 	crowded *refusals       // for want of room
+	burst   burst           // of brief calls
+	looks   lookout         // theirs
 	ctx     context.Context // done when the host closes
 
 	mu       sync.Mutex
@@ -108,8 +112,15 @@ func (c *stdioConn) warm(ctx context.Context) {
 	c.server.host.Warm(LocalPrincipal)
 }
 
+// A stdioTask is what is to be run for a request. What is brief most often takes less time than to wake another thread for the next
+// request; in a [burst] its answer is held.
+type stdioTask struct {
+	run   func(inBurst bool)
+	brief bool
+}
+
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
-func (c *stdioConn) receive(line []byte) (run func()) {
+func (c *stdioConn) receive(line []byte) stdioTask {
 	m, wrong := openEnvelope(line)
 	if wrong == nil {
 		wrong = c.server.misuse(m)
@@ -129,11 +140,11 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 	default:
 		return c.request(m, line)
 	}
-	return nil
+	return stdioTask{}
 }
 
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
-func (c *stdioConn) request(m envelope, line []byte) (run func()) {
+func (c *stdioConn) request(m envelope, line []byte) stdioTask {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &stdioCall{cancel: cancel, size: len(line)}
 	if err := c.admit(string(m.ID), call); err != nil {
@@ -142,32 +153,48 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 			c.crowded.record(audit.Record{Principal: LocalPrincipal, Scope: "stdio", Tool: admissionTool, Rule: "limits", Error: err.Error()})
 		}
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
-		return nil
+		return stdioTask{}
 	}
 	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
 		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 		if c.server.answersPlain(m) {
-			return func() {
-				defer cancel(nil)
-				response := c.server.callPlain(withClient(ctx, cl), m)
-				cl.arrival.Leave()
-				c.answer(string(m.ID), call, response)
-			}
+			return c.plain(withClient(ctx, cl), cancel, m, call)
 		}
 		if c.server.host.cfg.Extension.Options == nil && c.server.host.extra(m.Params.Name) == nil {
 			line, cl.arguments = m.rest, m.arguments // nobody but us reads them
 		}
 	}
-	return func() {
+	return stdioTask{run: func(bool) {
 		defer cancel(nil)
 		response := c.server.mcp.HandleMessage(withClient(ctx, cl), line)
 		if cl.arrival != nil {
 			cl.arrival.Leave() // the library may have refused the call before it came to us
 		}
-		c.answer(string(m.ID), call, response)
-	}
+		c.answer(heldAnswer{id: string(m.ID), call: call, response: response})
+	}}
+}
+
+// plain is a call that is answered without the library.
+func (c *stdioConn) plain(ctx context.Context, cancel context.CancelCauseFunc, m envelope, call *stdioCall) stdioTask {
+	cl, _ := clientOf(ctx)
+	cl.arrival.number = c.looks.arrived.Load()
+	return stdioTask{brief: c.server.brief[m.Params.Name], run: func(inBurst bool) {
+		defer cancel(nil)
+		a := heldAnswer{id: string(m.ID), call: call}
+		if inBurst {
+			cl.arrival.looks = &c.looks
+			cl.arrival.later = func(r audit.Record) { a.record = &r }
+		}
+		a.response = c.server.callPlain(ctx, m)
+		cl.arrival.Leave()
+		if inBurst {
+			c.burst.hold(a)
+		} else {
+			c.answer(a)
+		}
+	}}
 }
 
 // errTaken refuses a request whose id could not be told from another's.
@@ -191,15 +218,20 @@ func (c *stdioConn) admit(id string, call *stdioCall) error {
 	return nil
 }
 
-// answer sends a response, unless the client has cancelled its request.
-func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessage) {
+// answer sends responses, but for those whose request the client has cancelled.
+func (c *stdioConn) answer(all ...heldAnswer) {
+	var responses []any
 	c.mu.Lock()
-	delete(c.calls, id)
-	c.bytes -= call.size
-	silent := call.cancelled || response == nil
+	for _, a := range all {
+		delete(c.calls, a.id)
+		c.bytes -= a.call.size
+		if !a.call.cancelled && a.response != nil {
+			responses = append(responses, a.response)
+		}
+	}
 	c.mu.Unlock()
-	if !silent {
-		c.send(response)
+	if len(responses) > 0 {
+		c.send(responses...)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,11 +285,15 @@ func (c *stdioConn) notify(_ context.Context, method string, params map[string]a
 // calls it.
 func (c *stdioConn) refuse(f *fault) { go c.send(f.response()) }
 
-func (c *stdioConn) send(message any) {
-	line, err := encode(message)
-	if err != nil {
-		c.server.host.log.Error("a message could not be encoded", "error", err)
-		return
+func (c *stdioConn) send(messages ...any) {
+	lines := make([][]byte, 0, len(messages))
+	for _, m := range messages {
+		line, err := encode(m)
+		if err != nil {
+			c.server.host.log.Error("a message could not be encoded", "error", err)
+			continue
+		}
+		lines = append(lines, append(line, '\n'))
 	}
-	c.out.write(append(line, '\n'))
+	c.out.write(lines...)
 }

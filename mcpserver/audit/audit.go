@@ -218,41 +218,44 @@ func (l *Log) ready() error {
 	return nil
 }
 
-// Write appends one record.
-func (l *Log) Write(r Record) error {
-	if l == nil {
+// Write appends records, all or, as the error says, perhaps not all of them.
+func (l *Log) Write(records ...Record) error {
+	if l == nil || len(records) == 0 {
 		return nil
 	}
-	line := r.clipped().appendTo(make([]byte, 0, usualLine))
+	lines := make([]byte, 0, len(records)*usualLine)
+	for _, r := range records {
+		lines = append(r.clipped().appendTo(lines), '\n')
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(append(line, '\n')); err != nil {
-		l.failures++
+	if err := l.append(lines); err != nil {
+		l.failures += uint64(len(records))
 		return err
 	}
 	return nil
 }
 
-func (l *Log) append(line []byte) error {
-	err := l.enter(int64(len(line)))
+func (l *Log) append(lines []byte) error {
+	err := l.enter(int64(len(lines)))
 	if errors.Is(err, errBusy) && l.file != nil {
-		err = nil // the call has run: its line is worth more than the order
+		err = nil // the calls have run: their lines are worth more than the order
 	}
 	if err != nil {
 		return err
 	}
 	defer l.leave()
 	if l.torn {
-		line = append([]byte{'\n'}, line...)
+		lines = append([]byte{'\n'}, lines...)
 	}
-	l.reserved -= int64(len(line))
-	if n, err := l.file.Write(line); err != nil {
+	l.reserved -= int64(len(lines))
+	if n, err := l.file.Write(lines); err != nil {
 		l.torn = l.torn || n > 0
 		l.close() // the next record tries again from the start
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	l.torn = false
-	l.size += int64(len(line))
+	l.size += int64(len(lines))
 	return nil
 }
 
