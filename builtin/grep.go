@@ -94,14 +94,20 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 		limit = *in.HeadLimit
 	}
 	around := max(in.Around, in.Context)
+	scope := searchScope(env, path)
+	asked, rules := env.Policy.Asking(path)
+	scope.Asked = asked
 	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
-		Scope: searchScope(env, path), Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
+		Scope: scope, Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
 		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
 	})
 	if err != nil {
 		return Result{}, err
+	}
+	if len(rules) > 0 { // whatever they hold: whether one is left out must not tell of its contents
+		found.Notes = append(found.Notes, leftOut(rules))
 	}
 	return Result{
 		Text: searchText(found.Text, "No matches.", found.Notes),
@@ -110,6 +116,16 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 			NextOffset: found.NextOffset, IgnoredFiles: found.IgnoredFiles,
 		},
 	}, nil
+}
+
+// leftOut says which files a search does not show, by the rules that name them.
+func leftOut(rules []string) string {
+	const most = 10
+	names := strings.Join(rules[:min(len(rules), most)], ", ")
+	if len(rules) > most {
+		names += " and others"
+	}
+	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
 }
 
 // list splits a parameter that may hold several values at blanks and at commas outside of braces.

@@ -58,6 +58,27 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 	return hidden, hex.EncodeToString(sum[:16])
 }
 
+// Asking returns a function that tells which files a search that begins at start leaves
+// out, because a Read rule asks for them and nobody was asked: those that the rule names
+// which start itself was asked for are not among them. The rules say why, each as it
+// stands in the settings. Nil: no rule asks for files.
+func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {
+	ask := p.core.ask
+	if ask.read.empty() {
+		return nil, nil
+	}
+	agreed := ask.file("Grep", reading, slashed(start.given), slashed(start.real), start.dir)
+	for _, r := range ask.read.rules {
+		if r != agreed {
+			rules = append(rules, r.text)
+		}
+	}
+	return func(real string) bool {
+		found := ask.read.match(slashed(real), false)
+		return found != nil && found.rule != agreed
+	}, rules
+}
+
 // HidingLinks returns a function that tells of a file with several names, by its
 // device, inode and the time of its last change in nanoseconds since 1970, whether one
 // of them is hidden: what has been linked or renamed since [Policy.Hiding] looked for

@@ -5,6 +5,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"toolhost/guard/internal/ctime"
@@ -41,5 +42,31 @@ func TestHidingLinks(t *testing.T) {
 	}
 	if !hides("later") {
 		t.Error("a link renamed after the last look is not noticed")
+	}
+}
+
+// A search leaves out what a rule asks for, but for what it was itself asked for.
+func TestAsking(t *testing.T) {
+	_, ws := workspace(t)
+	p := policy(t, ws, rules(ws, "ask Read(.env)\nask Read(secrets)\nask Edit(README.md)"))
+	for start, want := range map[string]struct{ left, rules string }{
+		".":       {".env secrets/key secrets/public/ok", "Read(.env) Read(secrets)"},
+		"src":     {".env secrets/key secrets/public/ok", "Read(.env) Read(secrets)"},
+		"secrets": {".env", "Read(.env)"},
+		".env":    {"secrets/key secrets/public/ok", "Read(secrets)"},
+	} {
+		asks, names := p.Asking(resolve(t, p, start))
+		var left []string
+		for _, name := range []string{".env", "secrets/key", "secrets/public/ok", "README.md", "src/main.go"} {
+			if asks(filepath.Join(ws, name)) {
+				left = append(left, name)
+			}
+		}
+		if got := strings.Join(left, " "); got != want.left || strings.Join(names, " ") != want.rules {
+			t.Errorf("from %s: left out are %q by %q, want %q by %q", start, got, names, want.left, want.rules)
+		}
+	}
+	if asks, _ := policy(t, ws, rules(ws, "deny Read(.env)\nask Edit(x)")).Asking(resolve(t, p, ".")); asks != nil {
+		t.Error("without a rule that asks for reading, something is looked for")
 	}
 }

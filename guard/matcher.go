@@ -21,6 +21,8 @@ type matcher struct {
 	// byDir holds the anchored patterns with wildcards under the directory that
 	// their literal elements lead to; they are compared with what follows it.
 	byDir map[string][]*pattern
+	// rules are those of the patterns, in the order they were written.
+	rules []*rule
 }
 
 func newMatcher(s spelling) *matcher {
@@ -38,6 +40,9 @@ func (m *matcher) add(p pattern) {
 		p.elements[i] = m.spelling.of(e)
 	}
 	p.tail = m.spelling.of(p.tail)
+	if n := len(m.rules); p.rule != nil && !p.carves && (n == 0 || m.rules[n-1] != p.rule) {
+		m.rules = append(m.rules, p.rule)
+	}
 	p.order = m.count
 	m.count++
 	m.carving = m.carving || p.carves

@@ -123,6 +123,8 @@ func profileFlags(w *world, profile string) []string {
 		return append(flags, denials...)
 	case "uncontained": // rules on files, and nothing to hold them
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "uncontained.json"))
+	case "asking": // rules that ask, and nobody to be asked
+		return append(flags, "--settings", filepath.Join(w.root, "asking.json"))
 	case "late": // rules on files that do not exist yet
 		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
 	case "plan": // only what reads is run, and nothing holds it

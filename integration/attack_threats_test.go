@@ -40,6 +40,7 @@ var threats = []threat{
 	{class: "words that hold a name"},
 	{class: "search parameters"},
 	{class: "search bombs"},
+	{class: "what a rule asks for"},
 	{class: "chaining"},
 	{class: "line continuation"},
 	{class: "quotes and escapes"},

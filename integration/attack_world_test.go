@@ -84,6 +84,7 @@ func (w *world) files(t *testing.T) {
 		"home/.bashrc":               "# rc\n",
 		"home/.gitconfig":            "[user]\n\tname = t\n\temail = t@example.org\n",
 		"home/.claude/settings.json": `{}`,
+		"asking.json":                `{"permissions":{"ask":["Read(.env)","Read(hard*)","Read(secrets/**)"]}}`,
 		"uncontained.json":           `{"sandbox":{"enabled":false}}`,
 		"broken.json":                `{"permissions": [ }`,
 		"plan.json":                  `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"plan"}}`,

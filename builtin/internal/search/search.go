@@ -150,6 +150,9 @@ type Scope struct {
 	// hidden under one of them: what stands at a name may not be what stood there when
 	// Hidden learnt of the names. It is called by several goroutines. Nil: none is.
 	HiddenLink func(device, inode uint64, status int64) bool
+	// Asked tells of a file whose contents are not to be shown here, though it exists. It
+	// is called by several goroutines. Nil: there is none.
+	Asked func(real string) bool
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
 	// be others. Without one contents are neither kept nor used.
 	HiddenTag string

@@ -50,6 +50,9 @@ func newWorker(s *search) *worker {
 // file searches one file and appends what it finds to the chunk.
 func (w *worker) file(f file, c *chunk) {
 	s := w.search
+	if asked := s.query.Asked; asked != nil && asked(s.list.real(f.rel())) {
+		return
+	}
 	if s.list.stocked != 0 {
 		k := s.list.kept.current(s.list.root, f.kept, s.list.stocked)
 		if k != nil && s.list.scope.hidesLink(k.stamp) {
