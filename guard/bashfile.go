@@ -191,18 +191,23 @@ func (l *line) leaving(t target) (Part, bool) {
 // one for git the worktrees beside the repository.
 func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 	k := l.k
-	if l.held() || makesRepository(s) || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
+	if l.held() || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
 		return l.leaving
 	}
 	if r := k.allow.commands.allows(s); r == nil || !strings.HasSuffix(r.spec, "*") {
 		return l.leaving
 	}
 	return func(t target) (Part, bool) {
-		if _, ok := l.ruledIn(t); ok {
+		if _, ok := l.ruledIn(t); ok || makesRepository(s) && k.beside(t.real) {
 			return Part{}, false
 		}
 		return l.bounded(t)
 	}
+}
+
+// beside reports whether a path lies in the directory that a root lies in.
+func (k *core) beside(name string) bool {
+	return slices.ContainsFunc(k.roots, func(root place) bool { return filepath.Dir(root.real) == filepath.Dir(name) })
 }
 
 // makesRepository reports whether git makes a work tree or a repository, beside the one
