@@ -53,7 +53,7 @@ func (c *compiler) withheld(entries []settings.Entry, s spelling) *matcher {
 			p = literalPattern(c.absolute(e), "")
 		}
 		p.rule, p.bare = r, false
-		if q, ok := c.aliased(p); ok {
+		if q, ok := c.aliased(p, true); ok {
 			m.add(q)
 		}
 		m.add(p)
@@ -70,7 +70,12 @@ func (c *compiler) opened(entries []settings.Entry) []string {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
 			continue
 		}
-		out = append(out, c.place(unslashed(name)).real)
+		real := c.place(unslashed(name)).real
+		if linkedWithin(name, slashed(real), c.bounds) {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q: %v", e.Where(), e.Text, errLinkWithin))
+			continue
+		}
+		out = append(out, real)
 	}
 	return out
 }

@@ -42,6 +42,7 @@ func TestCommandFiles(t *testing.T) {
 		{why: "around a root", allowWrite: "$TOP", want: "Writable: ReadOnly:ws/.git/hooks", wantNot: "Writable:ws"},
 		{why: "hooks in what is open", allowWrite: "$TOP/ws/.git/..", want: "Writable:ws ReadOnly:ws/.git/hooks"},
 		{why: "wildcards open nothing", allowRead: "sec*", allowWrite: "$TOP/mo*", wantNot: "Writable:more", warns: "without wildcards"},
+		{why: "a link in the workspace opens nothing", denyRead: "$TOP/out", allowRead: "outdir", allowWrite: "outdir", want: "Denied:out", wantNot: "Writable:out Shown:out", warns: "name the directory itself"},
 		{why: "what no sandbox can open", allowWrite: "/ /dev/shm $TOP/more", want: "Writable:more Writable:ws", warns: "/dev/shm cannot be opened"},
 		{why: "an unusable pattern", denyRead: "sec[", want: "Denied:ws/sec[", warns: "literal path"},
 	} {

@@ -181,7 +181,7 @@ func (c *compiler) addPattern(l *list, tool string, r *rule, text string, bases 
 			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.text, err, r.spec)
 		}
 		p.rule = r
-		if q, ok := c.aliased(p); ok {
+		if q, ok := c.aliased(p, l.strict()); ok {
 			m.add(q)
 		}
 		m.add(p)
@@ -282,8 +282,9 @@ func cleanPattern(spec string) string {
 }
 
 // aliased returns the pattern by the real name of the directory it begins with,
-// when that leads through a symbolic link.
-func (c *compiler) aliased(p pattern) (pattern, bool) {
+// when that leads through a symbolic link. One that tools could lead elsewhere widens
+// no rule that allows.
+func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	if p.bare {
 		return pattern{}, false
 	}
@@ -291,9 +292,9 @@ func (c *compiler) aliased(p pattern) (pattern, bool) {
 	for n < len(p.elements) && !hasMeta(p.elements[n]) {
 		n++
 	}
-	dir := p.base + "/" + strings.Join(p.elements[:n], "/")
-	real := c.resolved(strings.TrimSuffix(dir, "/"))
-	if real == strings.TrimSuffix(dir, "/") {
+	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
+	real := c.resolved(dir)
+	if real == dir || !strict && linkedWithin(dir, real, c.bounds) {
 		return pattern{}, false
 	}
 	q := p
@@ -301,6 +302,22 @@ func (c *compiler) aliased(p pattern) (pattern, bool) {
 	q.elements = append(strings.Split(strings.TrimPrefix(quoteGlob(real), "/"), "/"), p.elements[n:]...)
 	return q, true
 }
+
+// linkedWithin reports whether dir, which leads to real, does so by a link in one of
+// the directories that tools write in: they could lead it elsewhere.
+func linkedWithin(dir, real string, writable []place) bool {
+	for _, w := range writable {
+		for _, name := range w.names() {
+			if name = slashed(name); within(dir, name) && real != slashed(w.real)+dir[len(name):] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// errLinkWithin is what becomes of an entry that a tool could make mean anything.
+var errLinkWithin = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
 
 // resolved returns the real name of a slash path; each directory is asked for
 // once.

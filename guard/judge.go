@@ -297,6 +297,10 @@ func (j *judge) bounded(t target) (Part, bool) {
 	if t.access == writing {
 		tool = "Edit"
 	}
+	if j.k.inside.within(t.given) {
+		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+t.path.given+".",
+			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
+	}
 	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+t.path.given+".",
 		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
 			strings.Join(j.Roots(), ", "), tool, t.given)), true

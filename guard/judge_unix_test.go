@@ -91,8 +91,12 @@ func TestJudgeFiles(t *testing.T) {
 		{"outside, allowed directory searched", "allow Read(/$TOP/out/**)", "Grep $TOP/out", Allow, "Read(/$TOP/out/**)"},
 		{"outside, only the tool allowed", "allow Read", "Read $TOP/out/f", Ask, RuleBoundary},
 		{"allow needs the link's target too", "allow Read(outlink)", "Read outlink", Ask, RuleBoundary},
+		{"allow needs the link's target too, by its whole name", "allow Read(/$TOP/ws/outlink)", "Read outlink", Ask, RuleBoundary},
+		{"allow of a link to a directory", "allow Read(/outdir/**)", "Read outdir/f", Ask, RuleBoundary},
+		{"allow of what a link leads to", "allow Read(/$TOP/out/**)\nallow Read(/outdir/**)", "Read outdir/f", Allow, "Read(/$TOP/out/**)"},
 		{"allow needs the link's name too", "mode default\nallow Edit(src/**)", "Edit other", Ask, "mode default"},
 		{"additional directory", "dir $TOP/more", "Edit $TOP/more/f", Allow, "mode acceptEdits"},
+		{"additional directory by a link in the workspace", "dir outdir", "Read outdir/f", Ask, RuleBoundary},
 		{"additional directory, relative", "dir ../more", "Read $TOP/more/f", Allow, RuleBoundary},
 
 		// Deny (guard.md, Read and Edit).

@@ -200,6 +200,9 @@ func (c *compiler) additional(entries []settings.Entry) []place {
 		if err == nil {
 			dir, err = k.resolve(base, name)
 		}
+		if err == nil && linkedWithin(slashed(dir.given), slashed(dir.real), c.roots) {
+			err = fmt.Errorf("%s: %w", name, errLinkWithin)
+		}
 		if err != nil {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
 			continue
