@@ -53,7 +53,6 @@ var Read = declare(Tool[ReadInput]{
 	Title: "Read a file",
 	Hints: Hints{ReadOnly: true, Closed: true},
 	Right: ToRead,
-	Brief: true,
 	Slips: map[string]Slip{
 		"path":        {Field: "file_path"},
 		"length":      {Field: "limit"},

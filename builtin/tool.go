@@ -54,9 +54,6 @@ type Tool[In any] struct {
 	Finishes bool
 	// Ungated lets calls pass beside the gate: they neither wait nor make others wait.
 	Ungated bool
-	// Brief marks a tool of which a call takes some hundredths of a millisecond: several are made one after the other in less time
-	// than it takes to begin them beside each other.
-	Brief bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Toolbox) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
@@ -85,7 +82,6 @@ type Def struct {
 	Limit            int
 	Finishes         bool
 	Ungated          bool
-	Brief            bool
 	Schema           *jsonschema.Schema
 
 	bind    func(json.RawMessage) (*Call, error)
@@ -160,7 +156,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints, Right: t.Right,
-		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Brief: t.Brief, Schema: schema, enabled: t.Enabled,
+		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In](), t.Slips)
 	d.bind = func(raw json.RawMessage) (*Call, error) {

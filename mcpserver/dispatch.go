@@ -24,11 +24,6 @@ type Arrival struct {
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
 	began     time.Time
-	// later, if set, takes the record of a call that was allowed; whoever sends the answer writes it before.
-	later func(audit.Record)
-	// looks, if set, is shared by the calls that came in with it, whose number is this.
-	looks  *lookout
-	number uint64
 }
 
 // Leave gives the place up. Leaving twice does nothing.
@@ -70,7 +65,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	defer a.Leave()
 	ctx, info := h.observers.began(ctx, a, req, h.serves(req.Tool))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
-	defer h.end(ctx, info, a, &rec, &reply) // audit, whatever became of it
+	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
 	defer h.survive(req.Tool, &reply)
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
@@ -95,7 +90,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
-	policy := h.policyOf(a.principal, h.settingsFor(a))
+	policy := h.policy(a.principal)
 	hooks, call, err := h.preHooks(ctx, a, policy, tool, call) // pre-hooks
 	if err != nil {
 		rec.Verdict = guard.Deny.String()
@@ -139,14 +134,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 }
 
 // end records a call that has ended, and tells of it.
-func (h *Host) end(ctx context.Context, info CallInfo, a *Arrival, rec *audit.Record, reply *Reply) {
-	*rec = completed(*rec, reply.Result)
-	if a.later != nil && rec.Verdict == guard.Allow.String() {
-		a.later(*rec)
-	} else {
-		h.changes.Add(1)
-		reply.Text += h.record(*rec)
-	}
+func (h *Host) end(ctx context.Context, info CallInfo, rec *audit.Record, reply *Reply) {
+	*rec, reply.Result = h.record(*rec, reply.Result)
 	h.observers.ended(ctx, info, *rec, reply.Result)
 }
 

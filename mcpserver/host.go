@@ -48,8 +48,6 @@ type Host struct {
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 
-	changes atomic.Uint64 // how many calls have ended that may have changed something
-
 	bound   sync.Map      // principal → bound
 	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
 
@@ -194,13 +192,10 @@ type bound struct {
 	whole    bool // the directory of the principal's results is known
 }
 
-// policy is the snapshot of the rules in force for a principal.
+// policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
+// last call.
 func (h *Host) policy(principal string) *guard.Policy {
-	return h.policyOf(principal, h.settings.Reload())
-}
-
-// policyOf is the snapshot of the rules of these settings for a principal, compiled when they have changed since its last call.
-func (h *Host) policyOf(principal string, now *settings.Settings) *guard.Policy {
+	now := h.settings.Reload()
 	if was := h.boundTo(principal); was.settings == now && was.whole {
 		return was.policy
 	}

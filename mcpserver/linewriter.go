@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -48,17 +49,15 @@ func (l *lineWriter) crowded() bool {
 	return l.size > maxUnread/2
 }
 
-// write may wait for the client. The reader of a transport must not call it itself. The lines are the writer's from then on.
-func (l *lineWriter) write(lines ...[]byte) {
+// write may wait for the client. The reader of a transport must not call it itself. The line is the writer's from then on.
+func (l *lineWriter) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
-	l.lines = append(l.lines, lines...)
-	for _, line := range lines {
-		l.size += len(line)
-	}
+	l.lines = append(l.lines, line)
+	l.size += len(line)
 	if l.writing {
 		return
 	}
@@ -97,16 +96,14 @@ func (l *lineWriter) put(lines [][]byte) error {
 		}
 		chunk := lines[0]
 		if n > 1 {
-			chunk = lineOf(joined)
-			for _, line := range lines[:n] {
-				chunk = append(chunk, line...)
-				spareLine(line)
-			}
+			chunk = slices.Concat(lines[:n]...)
 		}
 		if _, err := l.w.Write(chunk); err != nil {
 			return err
 		}
-		spareLine(chunk)
+		for _, line := range lines[:n] {
+			spareLine(line)
+		}
 		lines = lines[n:]
 	}
 	return nil

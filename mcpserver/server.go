@@ -25,12 +25,11 @@ type Server struct {
 	host  *Host
 	mcp   *server.MCPServer
 	tools map[string]bool // those of ours that it has
-	brief map[string]bool // of them those whose calls are
 }
 
 // NewServer makes the MCP face of a host.
 func NewServer(h *Host) (*Server, error) {
-	s := &Server{host: h, tools: map[string]bool{}, brief: map[string]bool{}}
+	s := &Server{host: h, tools: map[string]bool{}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.leaveOutDenied)
 	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
@@ -53,7 +52,6 @@ func NewServer(h *Host) (*Server, error) {
 		}
 		s.mcp.AddTool(tool, s.call)
 		s.tools[d.Name] = h.extra(d.Name) == nil
-		s.brief[d.Name] = d.Brief && s.tools[d.Name]
 	}
 	return s, nil
 }

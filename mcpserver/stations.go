@@ -141,25 +141,18 @@ func describe(rec *audit.Record, in guard.Intent) {
 	}
 }
 
-// completed is the record of a call with what became of it.
-func completed(rec audit.Record, r builtin.Result) audit.Record {
+// record writes the call's line, and returns it completed. A call that ran but could not be recorded says so.
+func (h *Host) record(rec audit.Record, r builtin.Result) (audit.Record, builtin.Result) {
 	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
 	rec.Bytes = len(r.Text)
 	if r.IsError {
 		rec.Error, _, _ = strings.Cut(r.Text, "\n")
 	}
-	return rec
-}
-
-// record writes the lines of calls. Calls that ran but could not be recorded say so: the note stands behind the text of each.
-func (h *Host) record(records ...audit.Record) (note string) {
-	err := h.audit.Write(records...)
-	if err == nil {
-		return ""
+	if err := h.audit.Write(rec); err != nil {
+		h.log.Error("a call could not be recorded", "tool", rec.Tool, "error", err)
+		if h.cfg.AuditLog != "" {
+			r.Text += "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
+		}
 	}
-	h.log.Error("calls could not be recorded", "calls", len(records), "tool", records[0].Tool, "error", err)
-	if h.cfg.AuditLog == "" {
-		return ""
-	}
-	return "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
+	return rec, r
 }

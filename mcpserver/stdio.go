@@ -12,7 +12,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/guard/atonce"
 	"toolhost/mcpserver/audit"
 )
 
@@ -31,7 +30,7 @@ const (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(atonce.NewWriter(out)), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
+	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
 	defer c.out.close()
 	if err := s.mcp.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
@@ -42,8 +41,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	c.session.send = c.send
 	go c.session.forward(running, c.out)
 
-	c.burst.conn = c
-	reader := newStdioReader(c, atonce.NewReader(in))
+	reader := newStdioReader(c, in)
 	defer reader.long.Close()
 	go reader.follow()
 	var err error
@@ -72,8 +70,6 @@ type stdioConn struct {
 	session *stdioSession
 	out     *lineWriter
 	crowded *refusals       // for want of room
-	burst   burst           // of brief calls
-	looks   lookout         // theirs
 	ctx     context.Context // done when the host closes
 
 	mu       sync.Mutex
@@ -112,15 +108,8 @@ func (c *stdioConn) warm(ctx context.Context) {
 	c.server.host.Warm(LocalPrincipal)
 }
 
-// A stdioTask is what is to be run for a request. What is brief most often takes less time than to wake another thread for the next
-// request; in a [burst] its answer is held.
-type stdioTask struct {
-	run   func(inBurst bool)
-	brief bool
-}
-
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
-func (c *stdioConn) receive(line []byte) stdioTask {
+func (c *stdioConn) receive(line []byte) (run func()) {
 	m, wrong := openEnvelope(line)
 	if wrong == nil {
 		wrong = c.server.misuse(m)
@@ -140,11 +129,11 @@ func (c *stdioConn) receive(line []byte) stdioTask {
 	default:
 		return c.request(m, line)
 	}
-	return stdioTask{}
+	return nil
 }
 
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
-func (c *stdioConn) request(m envelope, line []byte) stdioTask {
+func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &stdioCall{cancel: cancel, size: len(line)}
 	if err := c.admit(string(m.ID), call); err != nil {
@@ -153,48 +142,32 @@ func (c *stdioConn) request(m envelope, line []byte) stdioTask {
 			c.crowded.record(audit.Record{Principal: LocalPrincipal, Scope: "stdio", Tool: admissionTool, Rule: "limits", Error: err.Error()})
 		}
 		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
-		return stdioTask{}
+		return nil
 	}
 	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
 	if m.Method == methodCall {
 		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 		if c.server.answersPlain(m) {
-			return c.plain(withClient(ctx, cl), cancel, m, call)
+			return func() {
+				defer cancel(nil)
+				response := c.server.callPlain(withClient(ctx, cl), m)
+				cl.arrival.Leave()
+				c.answer(string(m.ID), call, response)
+			}
 		}
 		if c.server.host.cfg.Extension.Options == nil && c.server.host.extra(m.Params.Name) == nil {
 			line, cl.arguments = m.rest, m.arguments // nobody but us reads them
 		}
 	}
-	return stdioTask{run: func(bool) {
+	return func() {
 		defer cancel(nil)
 		response := c.server.mcp.HandleMessage(withClient(ctx, cl), line)
 		if cl.arrival != nil {
 			cl.arrival.Leave() // the library may have refused the call before it came to us
 		}
-		c.answer(heldAnswer{id: string(m.ID), call: call, response: response})
-	}}
-}
-
-// plain is a call that is answered without the library.
-func (c *stdioConn) plain(ctx context.Context, cancel context.CancelCauseFunc, m envelope, call *stdioCall) stdioTask {
-	cl, _ := clientOf(ctx)
-	cl.arrival.number = c.looks.arrived.Load()
-	return stdioTask{brief: c.server.brief[m.Params.Name], run: func(inBurst bool) {
-		defer cancel(nil)
-		a := heldAnswer{id: string(m.ID), call: call}
-		if inBurst {
-			cl.arrival.looks = &c.looks
-			cl.arrival.later = func(r audit.Record) { a.record = &r }
-		}
-		a.response = c.server.callPlain(ctx, m)
-		cl.arrival.Leave()
-		if inBurst {
-			c.burst.hold(a)
-		} else {
-			c.answer(a)
-		}
-	}}
+		c.answer(string(m.ID), call, response)
+	}
 }
 
 // errTaken refuses a request whose id could not be told from another's.
@@ -218,20 +191,15 @@ func (c *stdioConn) admit(id string, call *stdioCall) error {
 	return nil
 }
 
-// answer sends responses, but for those whose request the client has cancelled.
-func (c *stdioConn) answer(all ...heldAnswer) {
-	var responses []any
+// answer sends a response, unless the client has cancelled its request.
+func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessage) {
 	c.mu.Lock()
-	for _, a := range all {
-		delete(c.calls, a.id)
-		c.bytes -= a.call.size
-		if !a.call.cancelled && a.response != nil {
-			responses = append(responses, a.response)
-		}
-	}
+	delete(c.calls, id)
+	c.bytes -= call.size
+	silent := call.cancelled || response == nil
 	c.mu.Unlock()
-	if len(responses) > 0 {
-		c.send(responses...)
+	if !silent {
+		c.send(response)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,15 +253,11 @@ func (c *stdioConn) notify(_ context.Context, method string, params map[string]a
 // calls it.
 func (c *stdioConn) refuse(f *fault) { go c.send(f.response()) }
 
-func (c *stdioConn) send(messages ...any) {
-	lines := make([][]byte, 0, len(messages))
-	for _, m := range messages {
-		line, err := encode(m)
-		if err != nil {
-			c.server.host.log.Error("a message could not be encoded", "error", err)
-			continue
-		}
-		lines = append(lines, append(line, '\n'))
+func (c *stdioConn) send(message any) {
+	line, err := encode(message)
+	if err != nil {
+		c.server.host.log.Error("a message could not be encoded", "error", err)
+		return
 	}
-	c.out.write(lines...)
+	c.out.write(append(line, '\n'))
 }

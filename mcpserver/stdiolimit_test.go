@@ -17,7 +17,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 	if err := c.admit("5", &stdioCall{size: 1}); err == nil {
 		t.Error("more bytes are in flight than there is room for")
 	}
-	c.answer(heldAnswer{id: "0", call: c.calls["0"]})
+	c.answer("0", c.calls["0"], nil)
 	if err := c.admit("5", &stdioCall{size: 1}); err != nil {
 		t.Errorf("when there is room again: %v", err)
 	}

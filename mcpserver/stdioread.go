@@ -29,7 +29,6 @@ type stdioReader struct {
 
 	mu      sync.Mutex
 	running bool // a request runs, and nobody reads
-	timed   bool // long was set, and neither rang nor was stopped
 }
 
 func newStdioReader(c *stdioConn, in io.Reader) *stdioReader {
@@ -48,91 +47,49 @@ const (
 // follow leads until another does, waits to lead again, and returns when the input has ended or nobody needs it.
 func (r *stdioReader) follow() {
 	for leads := true; leads || r.wait(); {
-		task, err := r.next()
+		run, err := r.next()
 		if err != nil {
 			r.end(err)
-			r.do(task, false)
+			if run != nil {
+				run()
+			}
 			return
 		}
-		switch {
-		case task.run == nil: // it was no request
-		case task.brief:
-			leads = r.doLeading(task)
-		case r.in.Buffered() > 0:
+		if r.in.Buffered() > 0 {
 			r.pass()
-			r.do(task, false)
+			run()
 			leads = false
-		default:
-			leads = r.doLeading(task)
-		}
-		if leads && !r.more() {
-			if r.conn.burst.holds() { // nobody waits for a message that may never come
-				leads = r.doLeading(stdioTask{})
-			}
-			r.still()
-		}
-		if !leads {
-			r.conn.burst.settle()
+		} else {
+			leads = r.runLeading(run)
 		}
 	}
 }
 
-// do does a task. What is held goes before it, unless it is of the same burst.
-func (r *stdioReader) do(task stdioTask, inBurst bool) {
-	if !inBurst {
-		r.conn.burst.settle()
-	}
-	if task.run != nil {
-		task.run(inBurst)
-	}
-}
-
-// doLeading does a task, and reports whether this goroutine still leads then.
-func (r *stdioReader) doLeading(task stdioTask) bool {
-	inBurst := task.brief && (r.more() || r.conn.burst.holds())
+// runLeading runs a request, and reports whether this goroutine still leads then.
+func (r *stdioReader) runLeading(run func()) bool {
 	r.mu.Lock()
 	r.running = true
-	if !r.timed {
-		r.timed = true
-		r.long.Set(mostLed)
-	}
+	r.long.Set(mostLed)
 	r.mu.Unlock()
-	r.do(task, inBurst)
+	run()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	leads := r.running
-	r.running = false
+	if leads {
+		r.running = false
+		r.long.Set(0)
+	}
 	return leads
 }
 
-// relieve lets another goroutine lead when a request takes long, and answers those that were made before it.
+// relieve lets another goroutine lead when a request takes long.
 func (r *stdioReader) relieve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.timed = false
 	if r.running && r.conn.ctx.Err() == nil { // else what runs is cancelled, and nothing more is taken
 		r.running = false
 		r.pass()
 	}
-	if r.conn.burst.holds() {
-		go r.conn.burst.settle() // which may wait for the client
-	}
-}
-
-// still stops the clock.
-func (r *stdioReader) still() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.timed {
-		r.timed = false
-		r.long.Set(0)
-	}
-}
-
-// more reports whether a whole message has been read already.
-func (r *stdioReader) more() bool {
-	read, _ := r.in.Peek(r.in.Buffered())
-	return bytes.IndexByte(read, '\n') >= 0
 }
 
 // pass lets another goroutine lead.
@@ -167,21 +124,22 @@ func (r *stdioReader) end(err error) {
 	r.ended <- fmt.Errorf("reading the input: %w", err)
 }
 
-// next takes a message; what is to be run for it is returned. Both may be returned: a request and the error behind it.
-func (r *stdioReader) next() (task stdioTask, err error) {
-	r.conn.out.waitForRoom()
-	waits := !r.more()
-	line, long, err := readLine(r.in, MaxMessage)
-	if waits {
-		r.conn.looks.arrived.Add(1)
+// next handles messages up to the next request, which is returned to be run. Both may be returned: a request and the
+// error behind it.
+func (r *stdioReader) next() (run func(), err error) {
+	for run == nil && err == nil {
+		r.conn.out.waitForRoom()
+		var line []byte
+		var long bool
+		line, long, err = readLine(r.in, MaxMessage)
+		switch {
+		case long:
+			r.conn.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
+		case len(bytes.TrimSpace(line)) > 0:
+			run = r.conn.receive(line)
+		}
 	}
-	switch {
-	case long:
-		r.conn.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
-	case len(bytes.TrimSpace(line)) > 0:
-		task = r.conn.receive(line)
-	}
-	return task, err
+	return run, err
 }
 
 // readLine reads up to the next newline. A line of more than limit bytes is skipped, and long is true.

@@ -16,7 +16,7 @@ var _ server.SessionWithElicitation = (*stdioSession)(nil)
 
 // A stdioSession is the library's view of the stdio client.
 type stdioSession struct {
-	send          func(messages ...any)
+	send          func(message any)
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
 	info          atomic.Pointer[mcp.Implementation]

@@ -218,44 +218,41 @@ func (l *Log) ready() error {
 	return nil
 }
 
-// Write appends records, all or, as the error says, perhaps not all of them.
-func (l *Log) Write(records ...Record) error {
-	if l == nil || len(records) == 0 {
+// Write appends one record.
+func (l *Log) Write(r Record) error {
+	if l == nil {
 		return nil
 	}
-	lines := make([]byte, 0, len(records)*usualLine)
-	for _, r := range records {
-		lines = append(r.clipped().appendTo(lines), '\n')
-	}
+	line := r.clipped().appendTo(make([]byte, 0, usualLine))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(lines); err != nil {
-		l.failures += uint64(len(records))
+	if err := l.append(append(line, '\n')); err != nil {
+		l.failures++
 		return err
 	}
 	return nil
 }
 
-func (l *Log) append(lines []byte) error {
-	err := l.enter(int64(len(lines)))
+func (l *Log) append(line []byte) error {
+	err := l.enter(int64(len(line)))
 	if errors.Is(err, errBusy) && l.file != nil {
-		err = nil // the calls have run: their lines are worth more than the order
+		err = nil // the call has run: its line is worth more than the order
 	}
 	if err != nil {
 		return err
 	}
 	defer l.leave()
 	if l.torn {
-		lines = append([]byte{'\n'}, lines...)
+		line = append([]byte{'\n'}, line...)
 	}
-	l.reserved -= int64(len(lines))
-	if n, err := l.file.Write(lines); err != nil {
+	l.reserved -= int64(len(line))
+	if n, err := l.file.Write(line); err != nil {
 		l.torn = l.torn || n > 0
 		l.close() // the next record tries again from the start
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	l.torn = false
-	l.size += int64(len(lines))
+	l.size += int64(len(line))
 	return nil
 }
 
