@@ -181,7 +181,7 @@ func TestSpillFails(t *testing.T) {
 	}{
 		"none":           {nil, "", ""},
 		"cannot open":    {func() (io.WriteCloser, string, error) { return nil, "", os.ErrPermission }, "", "could not be kept: permission denied"},
-		"full meanwhile": {func() (io.WriteCloser, string, error) { return full, "path", nil }, "path", "could be kept: no space left"},
+		"full meanwhile": {func() (io.WriteCloser, string, error) { return full, "path", nil }, "path", "could not be kept, only its first 0 bytes: no space left"},
 		"full disk": {func() (io.WriteCloser, string, error) {
 			f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 			return f, "path", err

@@ -62,7 +62,7 @@ func (s *spill) cut() {
 }
 
 func (s *spill) fail(err error) {
-	s.err = fmt.Errorf("only the first %s bytes of the output could be kept: %w", grouped(s.max-s.left), err)
+	s.err = fmt.Errorf("the whole output could not be kept, only its first %s bytes: %w", grouped(s.max-s.left), err)
 }
 
 // cutShort reports whether the spill holds only the beginning.
