@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"toolhost/guard/atonce"
 )
 
 // Content reads the file into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false for
@@ -20,20 +18,14 @@ func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok boo
 	if p.real == "" {
 		return nil, false, p.unresolved("open")
 	}
-	fd, now := atonce.Open(p.real, unix.O_RDONLY, noLinks)
-	if now {
-		defer atonce.Close(fd)
-	} else {
-		if fd, err = openNoLinks(p.real, unix.O_RDONLY|unix.O_NONBLOCK); err != nil {
-			return nil, false, p.fail("open", err)
-		}
-		defer unix.Close(fd)
+	fd, err := openNoLinks(p.real, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, false, p.fail("open", err)
 	}
+	defer unix.Close(fd)
 	d := &description{name: filepath.Base(p.real)}
-	if !now || !atonce.Fstat(fd, &d.stat) {
-		if err := syscall.Fstat(fd, &d.stat); err != nil {
-			return nil, false, p.fail("open", err)
-		}
+	if err := syscall.Fstat(fd, &d.stat); err != nil {
+		return nil, false, p.fail("open", err)
 	}
 	if d.stat.Mode&unix.S_IFMT != unix.S_IFREG || d.stat.Size > limit {
 		return d, false, nil
@@ -41,7 +33,7 @@ func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok boo
 	if err := p.unswapped(d); err != nil {
 		return nil, false, err
 	}
-	ok, err = readWhole(fd, now, room, d.stat.Size, limit)
+	ok, err = readWhole(fd, room, d.stat.Size, limit)
 	if err != nil {
 		return nil, false, p.fail("read", err)
 	}
@@ -51,18 +43,12 @@ func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok boo
 // readWhole reads to the end of a regular file, which is told to be so long. ok is false if it is longer than limit. A read that returns
 // less than it has room for has come to the end. That is believed when it is where the end was told to be, for files whose
 // length is told (those of the kernel's own file systems have none); else the end is where nothing more is read.
-func readWhole(fd int, now bool, room *bytes.Buffer, told, limit int64) (ok bool, err error) {
+func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err error) {
 	for begin := int64(room.Len()); ; {
 		room.Grow(int(max(told-int64(room.Len())+begin, 0)) + bytes.MinRead)
 		free := room.AvailableBuffer()
 		free = free[:cap(free)]
-		n, err := 0, error(nil)
-		if now {
-			n, now = atonce.Read(fd, free)
-		}
-		if !now {
-			n, err = unix.Read(fd, free)
-		}
+		n, err := unix.Read(fd, free)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

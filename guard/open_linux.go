@@ -3,11 +3,8 @@ package guard
 import (
 	"errors"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"toolhost/guard/atonce"
 )
 
 // noLinks refuses a path with a symbolic link in it.
@@ -23,28 +20,18 @@ const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 // link, as nearly every path is; ok is false for any other, and where the kernel
 // cannot tell in one step.
 func withoutLinks(path string) (there found, ok bool) {
-	var st syscall.Stat_t
-	if fd, ok := atonce.Open(path, bareFlags, noLinks); ok {
-		defer atonce.Close(fd)
-		ok = atonce.Fstat(fd, &st)
-		return foundIn(&st), ok
-	}
 	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: noLinks}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	if err != nil {
 		return found{}, false
 	}
 	defer unix.Close(fd)
-	if syscall.Fstat(fd, &st) != nil {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
 		return found{}, false
 	}
-	return foundIn(&st), true
-}
-
-// foundIn is what fstat tells.
-func foundIn(st *syscall.Stat_t) found {
 	kind := st.Mode & unix.S_IFMT
-	return found{kind == unix.S_IFDIR, kind == unix.S_IFREG, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}
+	return found{kind == unix.S_IFDIR, kind == unix.S_IFREG, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
 }
 
 // openNoLinks opens an absolute path none of whose elements is a symbolic link.
