@@ -169,6 +169,24 @@ func TestReaderNeverBlocks(t *testing.T) {
 	}
 }
 
+// TestReaderKeepsTheLead: whoever waited to lead leads on when the next message is no request.
+func TestReaderKeepsTheLead(t *testing.T) {
+	c := startPipe(t, nil)
+	for i := range 30 { // in the first ones nobody waits yet
+		file := fmt.Sprint("go", i)
+		c.send(toolCall(i, "Bash", fmt.Sprintf(`{"command":"until [ -e %s ]; do sleep 0.01; done"}`, file)))
+		c.send(`{"jsonrpc":"2.0","method":"notifications/something"}`)
+		c.send(ping)
+		if a := c.receive(); string(a.ID) != `"p"` {
+			t.Fatalf("an answer to %s: %s", a.ID, a.Result)
+		}
+		writeFile(t, filepath.Join(c.root, file), "")
+		if a := c.receive(); string(a.ID) != fmt.Sprint(i) || !strings.Contains(string(a.Result), `"exit_code":0`) {
+			t.Fatalf("an answer to %s: %s", a.ID, a.Result)
+		}
+	}
+}
+
 func TestIDInFlightIsTaken(t *testing.T) {
 	c := startPipe(t, nil)
 	c.send(toolCall(1, "Bash", waitFor))
