@@ -48,7 +48,11 @@ func (l *line) taskRuns(s command.Simple) (ruling, bool) {
 				dir = p
 			}
 		}
-		for _, file := range l.taskFiles(t, dir) {
+		files, all := l.taskFiles(t, dir)
+		if !all || len(t.Names) > maxTaskNames {
+			return ruling{by: clip(s.Text), text: tooMuch}, true
+		}
+		for _, file := range files {
 			if found, ok := l.fileRuns(t, file); ok {
 				found.by = strings.TrimSpace(clip(s.Text)) + " (" + filepath.Base(file.real) + ")"
 				return found, true
@@ -66,19 +70,26 @@ var taskNames = map[string][]string{
 	"task":    {"Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml", "Taskfile.dist.yml", "Taskfile.dist.yaml"},
 }
 
-// maxPackages bounds the packages of a workspace that are looked into.
-const maxPackages = 200
+const (
+	// maxPackages bounds the packages of a workspace that are looked into, maxTaskNames
+	// what a runner is asked for at once.
+	maxPackages  = 200
+	maxTaskNames = 100
+
+	// tooMuch is what a task runs that is beyond a bound.
+	tooMuch = "more than can be looked at"
+)
 
 // taskFiles returns the files that the runner reads: those it is given, or those of the
-// nearest directory that has any.
-func (l *line) taskFiles(t command.Task, dir Path) (files []Path) {
+// nearest directory that has any. It is not all of them if there are too many.
+func (l *line) taskFiles(t command.Task, dir Path) (files []Path, all bool) {
 	for _, name := range t.Files {
 		if p, err := l.resolve(name, name.Text, dir); err == nil {
 			files = append(files, p)
 		}
 	}
 	if len(t.Files) > 0 {
-		return files
+		return files, true
 	}
 	for at := dir.real; ; at = filepath.Dir(at) {
 		for _, name := range taskNames[t.Runner] {
@@ -87,7 +98,7 @@ func (l *line) taskFiles(t command.Task, dir Path) (files []Path) {
 				continue
 			}
 			if files = append(files, p); t.Runner != "scripts" {
-				return files
+				return files, true
 			}
 		}
 		if len(files) > 0 || t.Runner == "make" || at == filepath.Dir(at) {
@@ -95,15 +106,18 @@ func (l *line) taskFiles(t command.Task, dir Path) (files []Path) {
 		}
 	}
 	if !t.Every {
-		return files
+		return files, true
 	}
 	for _, depth := range []string{"*", "*/*"} {
 		more, _ := filepath.Glob(filepath.Join(escapeGlob(dir.real), depth, "package.json"))
-		for _, name := range more[:min(len(more), maxPackages)] {
+		if len(more) > maxPackages {
+			return nil, false
+		}
+		for _, name := range more {
 			files = append(files, Path{given: name, real: name})
 		}
 	}
-	return files
+	return files, true
 }
 
 func escapeGlob(name string) string {
@@ -116,7 +130,7 @@ func (l *line) fileRuns(t command.Task, file Path) (ruling, bool) {
 	target := newTarget(file, reading, "")
 	target.given = strings.Join(append(t.Names, target.real), "\x00")
 	if known, many := l.againAs(target.given); known || many {
-		return ruling{text: "more than can be looked at"}, many
+		return ruling{text: tooMuch}, many
 	}
 	dir := filepath.Dir(file.real)
 	in := Path{given: dir, real: dir}
@@ -129,30 +143,31 @@ func (l *line) fileRuns(t command.Task, file Path) (ruling, bool) {
 			}
 		}
 	}
-	text, ok := readScript(file.real)
-	if !ok {
-		return ruling{}, false
+	text, whole := readScript(file.real)
+	if !whole {
+		return ruling{text: tooMuch}, true
 	}
 	return l.textRuns(t, text, in)
 }
 
-// readScript returns the text of a regular file that is not too large.
-func readScript(name string) (string, bool) {
+// readScript returns the text of a regular file, none for anything else. It is not
+// whole if it is too large.
+func readScript(name string) (text string, whole bool) {
 	f, err := openFile(name, os.O_RDONLY)
 	if err != nil {
-		return "", false
+		return "", true
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", false
+		return "", true
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxScript))
-	return string(text), err == nil
+	raw, err := io.ReadAll(io.LimitReader(f, maxScript+1))
+	return string(raw), err == nil && len(raw) <= maxScript
 }
 
 func (l *line) textRuns(t command.Task, text string, dir Path) (ruling, bool) {
 	var runs []recipe.Run
-	all, names := true, slices.Clone(t.Names)
+	all, cut, names := true, false, slices.Clone(t.Names)
 	for i, name := range names {
 		if name == "" {
 			names[i] = recipe.Any
@@ -164,8 +179,11 @@ func (l *line) textRuns(t command.Task, text string, dir Path) (ruling, bool) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(dir.real, name)
 			}
-			return readScript(name)
+			text, whole := readScript(name)
+			cut = cut || !whole
+			return text, text != ""
 		})
+		all = all && !cut
 	case "scripts":
 		runs = recipe.Scripts(text, names)
 	case "just":
@@ -174,7 +192,7 @@ func (l *line) textRuns(t command.Task, text string, dir Path) (ruling, bool) {
 		runs, all = recipe.Task(text, names)
 	}
 	if !all {
-		return ruling{text: "more than can be looked at"}, true
+		return ruling{text: tooMuch}, true
 	}
 	for _, run := range runs {
 		if t.Dry && !strings.HasPrefix(run.Target, "(") {

@@ -61,3 +61,35 @@ func TestTasks(t *testing.T) {
 		t.Errorf("the verdict does not say what runs: %s", v.Error())
 	}
 }
+
+// TestTasksBeyondBounds holds that what is too much to look at is asked for.
+func TestTasksBeyondBounds(t *testing.T) {
+	_, ws := workspace(t)
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(ws, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filler := strings.Repeat("# nothing\n", maxScript/10)
+	put("long.mk", "all: ; ls\n"+filler+"clean: ; rm x\n")
+	put("first.mk", "include long.mk\n")
+	put("justfile", "build:\n  cc\n"+filler+"clean:\n  rm x\n")
+	put("package.json", `{"scripts":{"build":"tsc"}}`)
+	for i := range maxPackages + 1 {
+		put(filepath.Join("pk", strings.Repeat("p", i+1), "package.json"), `{"scripts":{"other":"rm x"}}`)
+	}
+	p := policy(t, ws, rules(ws, "deny Bash(rm *)"), contained)
+	for command, want := range map[string]Action{
+		"make -f long.mk clean": Ask, "make -f first.mk clean": Ask, "just clean": Ask,
+		"npm run build": Allow, "npm run build --workspaces": Ask, "run-s" + strings.Repeat(" build", maxTaskNames+1): Ask, "run-s build build": Allow,
+	} {
+		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: command, Dir: resolve(t, p, ".")}}); v.Action != want {
+			t.Errorf("%.40s: %v, want %v\n%s", command, v.Action, want, v.Error())
+		}
+	}
+}
