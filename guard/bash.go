@@ -162,8 +162,12 @@ func (l *line) denials() {
 			l.add(l.rulePart(l.text, r, list.action))
 		}
 		for _, s := range l.analysis.Commands {
-			if r := list.commands.denies(s); r != nil {
+			r, maybe := list.commands.denies(s)
+			switch {
+			case r != nil:
 				l.add(l.rulePart(s.Text, r, list.action))
+			case maybe != nil:
+				l.add(l.maybePart(s.Text, maybe, list.action))
 			}
 		}
 	}
@@ -173,6 +177,16 @@ func (l *line) rulePart(text string, r *rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: a, Rule: r.text, Source: r.source, Firm: true,
 		Reason: fmt.Sprintf("The command %s is %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
+	}
+}
+
+// maybePart asks for a command of which it is known only when it runs whether it is the
+// one that a rule speaks of.
+func (l *line) maybePart(text string, r *rule, a Action) Part {
+	return Part{
+		What: "run " + text, Action: Ask, Rule: r.text, Source: r.source, Firm: true,
+		Reason: fmt.Sprintf("Whether %s is what the rule %s says is %s is known only when it runs.", clip(text), r.text, ruled(a)),
+		Remedy: "Write out the words that the rule speaks of.",
 	}
 }
 

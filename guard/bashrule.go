@@ -23,9 +23,11 @@ type commandRules struct {
 	// globs are the rules with wildcards elsewhere, by their first word; those
 	// whose first word has a wildcard are under "".
 	globs map[string][]globRule
-	// flags are the deny and ask rules with options, by program: their order and
-	// clustering does not count.
-	flags map[string][]flagRule
+	// loose are the deny and ask rules of several words, by program: they are looked
+	// for among whatever options the command has.
+	loose map[string][]looseRule
+	// longs are the long options that deny and ask rules name.
+	longs []string
 	// whole are the rules that hold a separator, which only a whole command line
 	// can match.
 	whole []globRule
@@ -38,19 +40,11 @@ type globRule struct {
 	rule    *rule
 }
 
-// A flagRule is a rule whose options count wherever they stand.
-type flagRule struct {
-	options  []string // in the form of [optionSet]
-	operands []string
-	open     bool // ends in " *": further operands may follow
-	rule     *rule
-}
-
 // errNoCommand says that a rule speaks of every command, or of none.
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
 func newCommandRules(a Action) *commandRules {
-	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, globs: map[string][]globRule{}, flags: map[string][]flagRule{}}
+	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, globs: map[string][]globRule{}, loose: map[string][]looseRule{}}
 }
 
 // add indexes a rule whose specifier is not empty.
@@ -92,7 +86,7 @@ func (c *commandRules) add(r *rule) error {
 		c.globs[first] = append(c.globs[first], g)
 	}
 	if c.action != Allow {
-		c.addFlags(spec, r)
+		c.addLoose(spec, r)
 	}
 	return c.addWhole(spec, stars, r)
 }
@@ -133,26 +127,6 @@ func (c *commandRules) addWhole(spec string, stars int, r *rule) error {
 	}
 	c.whole = append(c.whole, newGlobRule(spec, r))
 	return nil
-}
-
-// addFlags notes a rule with options.
-func (c *commandRules) addFlags(spec string, r *rule) {
-	words, open := strings.CutSuffix(spec, " *")
-	fields := strings.Fields(words)
-	if len(fields) < 2 || strings.ContainsAny(words, "*'\"\\$`|;&<>") {
-		return
-	}
-	f := flagRule{open: open, rule: r}
-	for _, w := range fields[1:] {
-		if isOption(w) {
-			f.options = append(f.options, optionSet(fields[0], w)...)
-		} else {
-			f.operands = append(f.operands, w)
-		}
-	}
-	if len(f.options) > 0 {
-		c.flags[fields[0]] = append(c.flags[fields[0]], f)
-	}
 }
 
 // text returns the rule that matches one text.
@@ -209,26 +183,33 @@ func (c *commandRules) line(text string) *rule {
 }
 
 // denies returns the deny or ask rule that matches the command in any of its
-// forms.
-func (c *commandRules) denies(s command.Simple) *rule {
+// forms, and else one that it might match: which word a rule speaks of is there is
+// known only when it runs.
+func (c *commandRules) denies(s command.Simple) (match, maybe *rule) {
 	if c.count == 0 {
-		return nil
+		return nil, nil
 	}
 	for _, form := range s.Forms() {
 		if r := c.text(form); r != nil {
-			return r
+			return r, nil
 		}
 	}
-	if len(c.flags[s.Name]) == 0 {
-		return nil
-	}
-	options, operands := takeApart(s)
-	for _, f := range c.flags[s.Name] {
-		if f.matches(options, operands) {
-			return f.rule
+	for _, words := range s.Spellings() {
+		long, changed := lengthened(words, c.longs)
+		if changed {
+			if r := c.text(joined(long)); r != nil {
+				return r, nil
+			}
+		}
+		r, perhaps := c.looseMatch(long)
+		if r != nil {
+			return r, nil
+		}
+		if maybe == nil {
+			maybe = perhaps
 		}
 	}
-	return nil
+	return nil, maybe
 }
 
 // allows returns the allow rule that matches the command.
@@ -253,92 +234,4 @@ func (c *commandRules) allows(s command.Simple) *rule {
 		return nil // find * is meant for looking
 	}
 	return r
-}
-
-// An operand is a word that is no option.
-type operand struct {
-	text  string
-	value bool // follows an option, whose value it may be
-}
-
-func (f flagRule) matches(options map[string]bool, operands []operand) bool {
-	for _, o := range f.options {
-		if !options[o] {
-			return false
-		}
-	}
-	rest := operands
-	for _, want := range f.operands {
-		for len(rest) > 0 && rest[0].text != want && rest[0].value {
-			rest = rest[1:]
-		}
-		if len(rest) == 0 || rest[0].text != want {
-			return false
-		}
-		rest = rest[1:]
-	}
-	return f.open || !slices.ContainsFunc(rest, func(o operand) bool { return !o.value })
-}
-
-// takeApart separates the options of a command from its operands.
-func takeApart(s command.Simple) (options map[string]bool, operands []operand) {
-	options = map[string]bool{}
-	after, ended := false, false
-	for _, w := range s.Args[1:] {
-		switch {
-		case w.Text == "--":
-			ended, after = true, false
-		case !ended && isOption(w.Text):
-			for _, o := range optionSet(s.Name, w.Text) {
-				options[o] = true
-			}
-			after = !strings.Contains(w.Text, "=")
-		default:
-			operands = append(operands, operand{w.Text, after})
-			after = false
-		}
-	}
-	return options, operands
-}
-
-func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
-
-// optionSet returns the options in one word, long ones without value, short
-// ones one by one, and those with two names by one of them.
-func optionSet(program, word string) []string {
-	if strings.HasPrefix(word, "--") {
-		name, _, _ := strings.Cut(word, "=")
-		return []string{canonicalOption(program, name)}
-	}
-	var out []string
-	for _, c := range word[1:] {
-		out = append(out, canonicalOption(program, "-"+string(c)))
-	}
-	return out
-}
-
-// canonicalOption knows the other names of the options that people deny.
-func canonicalOption(program, option string) string {
-	switch program + " " + option {
-	case "rm -R", "rm --recursive", "chmod --recursive", "chown --recursive", "cp -R", "cp --recursive", "grep -R", "grep --recursive":
-		if program == "chmod" || program == "chown" {
-			return "-R"
-		}
-		return "-r"
-	case "rm --force", "git --force", "cp --force", "mv --force", "ln --force", "docker --force":
-		return "-f"
-	case "rm --interactive":
-		return "-i"
-	case "git --delete":
-		return "-d"
-	case "git --all":
-		return "-a"
-	case "git --message":
-		return "-m"
-	case "curl --output", "sort --output":
-		return "-o"
-	case "sed --in-place":
-		return "-i"
-	}
-	return option
 }

@@ -102,8 +102,10 @@ func (l *line) namesRuled(script string) bool {
 // in turn, as far as it says so. Which directory it is in by then is not followed.
 func (l *line) ruled(a *command.Analysis) bool {
 	return slices.ContainsFunc(a.Commands, func(s command.Simple) bool {
-		if l.k.deny.commands.denies(s) != nil || l.k.ask.commands.denies(s) != nil {
-			return true
+		for _, list := range []*list{l.k.deny, l.k.ask} {
+			if r, maybe := list.commands.denies(s); r != nil || maybe != nil {
+				return true
+			}
 		}
 		if _, ok := l.taskRuns(s); ok {
 			return true

@@ -217,8 +217,12 @@ func (l *line) recipeRuns(text string, dir Path) (ruling, bool) {
 		in.follow()
 		for _, s := range in.analysis.Commands {
 			for _, list := range []*list{l.k.deny, l.k.ask} {
-				if r := list.commands.denies(s); r != nil {
+				r, maybe := list.commands.denies(s)
+				if r != nil {
 					return ruling{rule: r, text: s.Text}, true
+				}
+				if maybe != nil {
+					return ruling{text: s.Text}, true
 				}
 			}
 			if found, ok := in.taskRuns(s); ok {

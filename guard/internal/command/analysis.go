@@ -141,6 +141,7 @@ type Simple struct {
 	Places []Place
 
 	variants    []string // other spellings a deny rule must see
+	spellings   [][]Word // those of them that are told word by word
 	transparent bool     // adds nothing to what the inner command does
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in

@@ -399,11 +399,7 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	if name.Static && name.Text != "" {
 		c.Name = path.Base(name.Text)
 	}
-	for _, text := range guessed(c.Args) {
-		first, rest, _ := strings.Cut(text, " ")
-		c.variants = appendNew(append(c.variants, text), strings.TrimSpace(path.Base(first)+" "+rest))
-	}
-	c.variants = append(c.variants, shortForms(c.Name, c.Args)...)
+	c.spell()
 	w.out.Commands = append(w.out.Commands, c)
 	w.current = len(w.out.Commands) - 1
 	switch {

@@ -92,7 +92,7 @@ func (w *walker) git(c Simple) {
 	}
 	cur := &w.out.Commands[w.current]
 	if index > 1 {
-		cur.variants = append(cur.variants, "git "+join(c.Args[index:]))
+		cur.spelled(append([]Word{fixed("git")}, c.Args[index:]...))
 		cur.enters(c.Args[1:index])
 	}
 	sub, rest := c.Args[index].Text, c.Args[index+1:]

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (w *walker) loops(name string, item *syntax.Word) {
 		}
 		w.out.patterns[name] = append(w.out.patterns[name], word)
 	}
-	w.mayHold(name, w.readings(item))
+	w.mayHoldWord(name, item)
 }
 
 // Values returns the words that a word stands for which is a variable alone, if the text
@@ -96,35 +97,45 @@ func variableOf(arg *syntax.Word) string {
 // defaults notes what an expansion puts in place of a variable: ${x:-value}.
 func (w *walker) defaults(p *syntax.ParamExp) {
 	if givesDefault(p) {
-		w.mayHold(p.Param.Value, w.readings(p.Exp.Word))
+		w.mayHoldWord(p.Param.Value, p.Exp.Word)
 	}
 }
 
 func (w *walker) assigned(a *syntax.Assign) {
-	texts := w.readings(a.Value)
-	if a.Append {
-		var longer []string
-		for _, before := range w.out.values[a.Name.Value] {
-			for _, text := range texts {
-				longer = append(longer, before+text)
-			}
-		}
-		texts = longer
+	if !a.Append {
+		w.mayHoldWord(a.Name.Value, a.Value)
+		return
 	}
-	w.mayHold(a.Name.Value, texts)
+	texts, all := w.readings(a.Value)
+	var longer []string
+	for _, before := range w.out.values[a.Name.Value] {
+		for _, text := range texts {
+			longer = append(longer, before+text)
+		}
+	}
+	if w.mayHold(a.Name.Value, longer); !all && len(longer) > 0 {
+		w.mayHoldOther(a.Name.Value)
+	}
 }
 
-// readings returns what a word is, or may be.
-func (w *walker) readings(arg *syntax.Word) []string {
+// readings returns what a word is, or may be, and whether it is nothing else.
+func (w *walker) readings(arg *syntax.Word) (texts []string, all bool) {
 	word := w.word(arg)
 	if word.Static && !word.Home {
-		return []string{word.Text}
+		return []string{word.Text}, true
 	}
-	var texts []string
 	for _, fields := range word.guesses {
 		texts = append(texts, strings.Join(fields, " "))
 	}
-	return texts
+	return texts, len(word.from) > 0
+}
+
+// mayHoldWord notes that a variable may be given what a word is.
+func (w *walker) mayHoldWord(name string, arg *syntax.Word) {
+	texts, all := w.readings(arg)
+	if w.mayHold(name, texts); !all && len(texts) > 0 {
+		w.mayHoldOther(name)
+	}
 }
 
 // mayHold notes texts that a variable may be given; none if it is not known what.
@@ -158,7 +169,7 @@ func (w *walker) mayHoldOther(name string) {
 // guess returns the words that an argument may become, if all of its variables have
 // values in the text, and these variables, unless there are more guesses than are made.
 func (w *walker) guess(arg *syntax.Word) (found [][]string, from []string) {
-	names, ok := w.guessable(arg)
+	names, printed, ok := w.guessable(arg)
 	if !ok {
 		return nil, nil
 	}
@@ -178,13 +189,13 @@ func (w *walker) guess(arg *syntax.Word) (found [][]string, from []string) {
 			now[name] = values[k%len(values)]
 			k /= len(values)
 		}
-		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
+		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] }), CmdSubst: writePrinted}, arg)
 		if err != nil {
 			return nil, nil
 		}
 		found = append(found, fields)
 	}
-	if count > maxGuesses {
+	if count > maxGuesses || printed {
 		names = nil
 	}
 	return found, names
@@ -199,13 +210,17 @@ func (a *Analysis) Names(w Word) bool {
 	return len(w.from) > 0 && !slices.ContainsFunc(w.from, func(name string) bool { return a.others[name] > 0 })
 }
 
-// guessable returns the variables of a word, and whether all have values in the text
-// and nothing else in it is unknown.
-func (w *walker) guessable(arg *syntax.Word) (names []string, ok bool) {
-	ok = len(w.out.values) > 0
+// guessable returns the variables of a word, whether some of it is printed by commands
+// of which the text says what they print, and whether nothing else in it is unknown.
+func (w *walker) guessable(arg *syntax.Word) (names []string, printed, ok bool) {
+	ok = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
 		switch n := n.(type) {
-		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
+		case *syntax.CmdSubst:
+			_, known := prints(n)
+			printed, ok = printed || known, ok && known
+			return false
+		case *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
 			ok = false
 		case *syntax.ParamExp:
 			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 {
@@ -216,7 +231,72 @@ func (w *walker) guessable(arg *syntax.Word) (names []string, ok bool) {
 		}
 		return ok
 	})
-	return names, ok && len(names) > 0
+	return names, printed, ok && (printed || len(names) > 0)
+}
+
+// prints returns the output of `$(echo …)` and `$(printf …)` with fixed words.
+func prints(sub *syntax.CmdSubst) (string, bool) {
+	if len(sub.Stmts) != 1 || len(sub.Stmts[0].Redirs) > 0 {
+		return "", false
+	}
+	call, ok := callOf(sub.Stmts[0])
+	if !ok || len(call.Assigns) > 0 || len(call.Args) < 2 {
+		return "", false
+	}
+	var words []string
+	for _, arg := range call.Args {
+		e := expansion{single: true, known: true}
+		for i, part := range arg.Parts {
+			e.part(part, i == 0, i == len(arg.Parts)-1)
+		}
+		if !e.known || e.glob || e.home || openBraces(arg) > 0 {
+			return "", false
+		}
+		words = append(words, e.text.String())
+	}
+	switch name, args := words[0], words[1:]; {
+	case name == "printf" && args[0] == "--" && len(args) > 1:
+		return formatted(args[1], args[2:])
+	case name == "printf" && !isOption(args[0]):
+		return formatted(args[0], args[1:])
+	case name != "echo":
+		return "", false
+	case args[0] == "-e", args[0] == "-ne", args[0] == "-en":
+		text, _, err := expand.Format(nil, strings.Join(args[1:], " "), nil)
+		return text, err == nil
+	case args[0] == "-n":
+		return strings.Join(args[1:], " "), true
+	default:
+		return strings.Join(args, " "), true
+	}
+}
+
+// formatted is what printf prints, which goes through its format until no word is left.
+func formatted(format string, args []string) (string, bool) {
+	for _, after := range strings.Split(strings.ReplaceAll(format, "%%", ""), "%")[1:] {
+		if after == "" || strings.IndexByte("sbcdq", after[0]) < 0 { // nor with a width, which may be large
+			return "", false
+		}
+	}
+	var b strings.Builder
+	for range len(args) + 1 {
+		text, n, err := expand.Format(nil, format, args)
+		if err != nil {
+			return "", false
+		}
+		b.WriteString(text)
+		if args = args[min(n, len(args)):]; n == 0 || len(args) == 0 {
+			break
+		}
+	}
+	return b.String(), true
+}
+
+// writePrinted writes what a command prints of which the text says so.
+func writePrinted(out io.Writer, sub *syntax.CmdSubst) error {
+	text, _ := prints(sub)
+	_, err := io.WriteString(out, text)
+	return err
 }
 
 // Guesses returns what a word that is not static may become, as far as the text
@@ -229,23 +309,26 @@ func (w Word) Guesses() []string {
 	return texts
 }
 
-// guessed returns the texts of a command with guesses in place of its dynamic words.
-func guessed(args []Word) []string {
+// guessed returns the words of a command with guesses in place of its dynamic words.
+func guessed(args []Word) (all [][]Word) {
 	most := 0
 	for _, word := range args {
 		most = max(most, len(word.guesses))
 	}
-	var texts []string
 	for k := range most {
-		var words []string
+		var words []Word
 		for _, word := range args {
-			if n := len(word.guesses); n > 0 {
-				words = append(words, word.guesses[k%n]...)
+			if n := len(word.guesses); n == 0 {
+				words = append(words, word)
 			} else {
-				words = append(words, word.Text)
+				for _, text := range word.guesses[k%n] {
+					words = append(words, fixed(text))
+				}
 			}
 		}
-		texts = append(texts, strings.Join(words, " "))
+		if len(words) > 0 {
+			all = append(all, words)
+		}
 	}
-	return texts
+	return all
 }

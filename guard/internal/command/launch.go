@@ -299,7 +299,7 @@ func (w *walker) runs(c Simple, starts []int) {
 			return
 		}
 		cur := &w.out.Commands[w.current]
-		cur.variants = append(cur.variants, join(inner))
+		cur.spelled(inner)
 		if known(inner[0].Text) {
 			w.inner(c.Name, inner, nil, nil)
 		}

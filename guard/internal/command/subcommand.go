@@ -1,6 +1,10 @@
 package command
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // hasSubcommands are programs whose first operand says what they do. Rules name it
 // right behind the program.
@@ -20,6 +24,92 @@ var subcommandNames = [...]struct{ program, name, others string }{
 	{"pnpm", "install", "i"}, {"pnpm", "remove", "rm uninstall un"}, {"pnpm", "update", "up upgrade"}, {"pnpm", "run", "run-script"},
 	{"bun", "install", "i"}, {"bun", "remove", "rm"},
 	{"cargo", "build", "b"}, {"cargo", "run", "r"}, {"cargo", "test", "t"},
+}
+
+// Spellings returns the words of a command, and other words that say the same: a rule
+// for any of them is meant for all.
+func (c Simple) Spellings() [][]Word { return append([][]Word{c.Args}, c.spellings...) }
+
+// spelled notes another spelling, and what that says by the usual name of its program.
+func (c *Simple) spelled(words []Word) {
+	for ; len(words) > 0; words = otherName(words) {
+		c.spellings = append(c.spellings, words)
+		c.variants = appendNew(c.variants, join(words))
+	}
+}
+
+// spell notes the spellings that the words of a command alone tell.
+func (c *Simple) spell() {
+	for _, words := range guessed(c.Args) {
+		c.spelled(words)
+		if name := path.Base(words[0].Text); name != words[0].Text {
+			c.spelled(append([]Word{fixed(name)}, words[1:]...))
+		}
+	}
+	c.spelled(otherName(c.Args))
+	if c.Name == "dd" && len(c.Args) <= maxDD { // whose operands stand in any order
+		for i := 2; i < len(c.Args); i++ {
+			c.spelled(slices.Concat(c.Args[:1], c.Args[i:i+1], c.Args[1:i], c.Args[i+1:]))
+		}
+	}
+	for _, words := range c.Spellings() {
+		for _, form := range shortForms(path.Base(words[0].Text), words) {
+			c.variants = appendNew(c.variants, form)
+		}
+	}
+}
+
+// maxDD bounds the operands of dd whose order is changed; it knows 12.
+const maxDD = 16
+
+// otherName returns a command by the name that rules have for its program, nil if it
+// has none but its own.
+func otherName(words []Word) []Word {
+	own := path.Base(words[0].Text)
+	name := own
+	if i := strings.LastIndexByte(own, '@'); i > 0 { // npx npm@latest
+		name = own[:i]
+	}
+	if tool := strings.TrimRight(name, "0123456789."); oneOf(tool, "pip python") {
+		name = tool
+	}
+	switch name {
+	case "nodejs":
+		name = "node"
+	case "docker-compose":
+		return append([]Word{fixed("docker"), fixed("compose")}, words[1:]...)
+	case "python", "py":
+		return pythonModule(words)
+	}
+	if name == own {
+		return nil
+	}
+	return append([]Word{fixed(name)}, words[1:]...)
+}
+
+// pythonModule returns what `python3 -m pip install x` runs: pip install x.
+func pythonModule(words []Word) []Word {
+	for i := 1; i < len(words); i++ {
+		letters, option := strings.CutPrefix(words[i].Text, "-")
+		if !words[i].Static || !option || letters == "" || letters[0] == '-' {
+			return nil
+		}
+		at := strings.IndexAny(letters, "mcWX")
+		switch {
+		case at < 0:
+		case letters[at] == 'c':
+			return nil
+		case letters[at] != 'm':
+			if at+1 == len(letters) {
+				i++ // the value of -W or -X
+			}
+		case at+1 < len(letters):
+			return append([]Word{fixed(letters[at+1:])}, words[i+1:]...)
+		default:
+			return words[i+1:]
+		}
+	}
+	return nil
 }
 
 // shortForms returns the spellings of a command that begin with its subcommand, as a

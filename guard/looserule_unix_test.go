@@ -1,0 +1,52 @@
+//go:build unix
+
+package guard
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLooseRules holds that a rule of several words finds them among options, by their
+// other names and in what the line itself gives them, and says nothing of other commands.
+func TestLooseRules(t *testing.T) {
+	tests := []struct {
+		rule               string
+		denied, asked, not []string
+	}{
+		{"Bash(npm run deploy)", []string{"npm run --silent deploy", "npm run -s deploy", "npm -w sub run deploy"}, []string{"npm run $(x)"},
+			[]string{"npm run build", "npm run deploy --dry-run", "npm run build deploy"}},
+		{"Bash(npm publish:*)", []string{"npx -y npm@latest publish", "s=publish; npm $s", "npm $(echo publish)", "timeout 5 npm --silent publish"},
+			[]string{"npm $SUB", "echo publish | xargs npm"}, []string{"npm install publish", "npm test -- publish", "echo npm publish"}},
+		{"Bash(gh pr merge:*)", []string{"gh pr -R o/r merge 1", "gh -R o/r pr merge 1"}, nil, []string{"gh pr list", "gh pr view merge"}},
+		{"Bash(pip install:*)", []string{"pip3 install x", "pip3.12 -q install x", "python3 -m pip install x", "python -Im pip install x", "python -W ignore -mpip install x"},
+			nil, []string{"pip list", "python -m http.server", "python x.py -m pip install", "python -c 'print(1)' -m pip install", "uv pip install x"}},
+		{"Bash(docker compose down:*)", []string{"docker-compose down", "docker-compose -f x.yml down", "docker compose -f x.yml down"}, nil, []string{"docker-compose up"}},
+		{"Bash(terraform apply:*)", []string{"terraform -chdir=x apply"}, []string{`tf() { terraform "$@"; }; tf apply`}, []string{"terraform plan", `terraform plan "$X"`}},
+		{"Bash(chmod 777:*)", []string{"chmod -v 777 x", "chmod -R 777 x"}, nil, []string{"chmod 755 x", "chmod -R 755 x"}},
+		{"Bash(rm -rf:*)", []string{"rm --recurs --forc x", "f=-r; rm $f -f x", "rm $(printf '\\x2d%s' rf) x", "rm `echo -rf` x"}, nil,
+			[]string{"rm -r -- x -f", "rm $(git ls-files -d)", `rm "$f"`, "find . | xargs rm -f"}},
+		{"Bash(git reset --hard:*)", []string{"git reset --har", "git -C . reset -q --hard"}, nil, []string{"git reset --soft HEAD~1"}},
+		{"Bash(git branch -D:*)", []string{"git branch -df x", "git branch --delete --force x", "git branch -qD x"}, nil, []string{"git branch -d x", "git branch -f x"}},
+		{"Bash(git push --force:*)", []string{"git push -uf origin x", "git push --forc"}, nil, []string{"git push --force-with-lease", "git push --follow-tags"}},
+		{"Bash(*--no-verify*)", []string{"git commit -n", "git commit -anm x", "git commit -m x --no-ver", "git push --no-verify"}, nil,
+			[]string{"git commit -mnew", `git commit -am "never -n"`, "git clean -n", "git push -n"}},
+		{"Bash(dd if=*)", []string{"dd of=x if=/dev/zero", "dd bs=1 count=2 if=/dev/zero"}, nil, []string{"dd of=if=x"}},
+		{"Bash(dd of=/dev/*)", []string{"dd if=x of=/dev/sda"}, nil, []string{"dd if=/dev/zero of=x"}},
+	}
+	_, ws := workspace(t)
+	for _, tt := range tests {
+		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		for want, commands := range map[Action][]string{Deny: tt.denied, Ask: tt.asked, Allow: tt.not} {
+			for _, command := range commands {
+				v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: command, Dir: resolve(t, p, ".")}})
+				if v.Action != want {
+					t.Errorf("%s: %s: %v, want %v\n%s", tt.rule, command, v.Action, want, v.Error())
+				}
+				if want == Ask && strings.Contains(command, "SUB") && v.Rule != tt.rule {
+					t.Errorf("%s: asked by %q, not by the rule", command, v.Rule)
+				}
+			}
+		}
+	}
+}
