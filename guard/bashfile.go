@@ -133,12 +133,23 @@ func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target 
 }
 
 // absentDenied is denied for files that are not there yet: what does not exist the
-// containment cannot hold by its name.
+// containment cannot hold by its name, unless it keeps all as it is.
 func (l *line) absentDenied(t target) (Part, bool) {
-	if t.path.file != (fileID{}) {
+	if t.path.file != (fileID{}) || l.contained() && l.k.keepsNew(t.real) {
 		return Part{}, false
 	}
 	return l.denied(t)
+}
+
+// keepsNew reports whether the containment keeps a file from being made: the directory is
+// there, and no edit of what is in it is allowed.
+func (k *core) keepsNew(name string) bool {
+	dir := filepath.Dir(unslashed(name))
+	if k.scratch != "" && within(name, slashed(k.scratch)) || !k.inside.within(slashed(dir)) || !k.frozen(dir) {
+		return false
+	}
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir()
 }
 
 // deniedInside is denied for a directory all of whose content is: who removes or

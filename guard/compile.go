@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toolhost/guard/settings"
@@ -82,6 +83,9 @@ func (c *compiler) add(l *list, r *rule) error {
 
 // index puts a rule where calls of the tool look for it.
 func (c *compiler) index(l *list, tool string, r *rule) error {
+	if l.strict() && l.every == nil && (tool == "Edit" && r.spec == "" || l.matcherOf(tool) == l.edit && everything(r.spec)) {
+		l.every = r
+	}
 	if r.spec == "" {
 		setFirst(l.tools, tool, r)
 		return nil
@@ -115,6 +119,19 @@ func ownTool(tool string) string {
 		return name
 	}
 	return tool
+}
+
+// everything reports whether a pattern means all that is in the roots.
+func everything(spec string) bool {
+	return slices.Contains([]string{"**", "./**", "**/*", "./**/*", "**/**", "."}, spec)
+}
+
+// matcherOf is matcherFor for tools that touch files, nil for others.
+func (l *list) matcherOf(tool string) *matcher {
+	if accessOf(tool) == noFiles {
+		return nil
+	}
+	return l.matcherFor(tool)
 }
 
 // matcherFor returns where a path rule for the tool belongs. A deny of Grep(p) is

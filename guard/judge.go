@@ -180,7 +180,16 @@ func (j *judge) denied(t target) (Part, bool) {
 	if r := j.k.deny.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Deny, r), true
 	}
+	if r := j.k.deny.every; r != nil && j.editedBy(t) {
+		return t.byRule(Deny, r), true
+	}
 	return Part{}, false
+}
+
+// editedBy reports whether a command would write a file of the boundary: a rule for Edit
+// as a whole is on these too.
+func (j *judge) editedBy(t target) bool {
+	return t.access == writing && j.in.Command != nil && j.inside(t) && !(j.k.scratch != "" && within(t.real, slashed(j.k.scratch)))
 }
 
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
@@ -244,6 +253,9 @@ func (j *judge) planned(t target) (Part, bool) {
 
 func (j *judge) asked(t target) (Part, bool) {
 	if r := j.k.ask.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+		return t.byRule(Ask, r), true
+	}
+	if r := j.k.ask.every; r != nil && j.editedBy(t) {
 		return t.byRule(Ask, r), true
 	}
 	return Part{}, false

@@ -22,6 +22,8 @@ type list struct {
 	read, edit *matcher
 	only       map[string]*matcher
 	domains    []string // of WebFetch(domain:…)
+	// every is the deny or ask rule on all edits in the boundary: Edit, Edit(**).
+	every *rule
 }
 
 type paramRule struct {

@@ -41,7 +41,10 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		if dir == k.scratch {
 			continue // large, and all of it the caller's own
 		}
-		c.walk(k, dir)
+		frozen := k.frozen(dir)
+		if c.walk(k, dir, frozen); frozen {
+			c.ReadOnly = append(c.ReadOnly, dir)
+		}
 		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
 	}
 	c.Denied = append(c.Denied, named(k.deny.read)...)
@@ -67,6 +70,13 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	return c
 }
 
+// frozen reports whether every edit in a directory of the boundary is denied, also of what
+// is not there yet.
+func (k *core) frozen(dir string) bool {
+	edit := k.deny.edit
+	return k.deny.every != nil || !edit.carving && edit.match(slashed(dir)+anyChild, false) != nil
+}
+
 // others returns the scratch directories of other callers.
 func (k *core) others() []string {
 	if k.scratch == "" {
@@ -83,8 +93,9 @@ func (k *core) others() []string {
 	return out
 }
 
-// walk adds what lies in one directory of the boundary.
-func (c *SandboxPaths) walk(k *core, root string) {
+// walk adds what lies in one directory of the boundary, which is frozen if it is kept as a
+// whole.
+func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 	// What cannot be listed cannot be opened by a command either.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
@@ -105,6 +116,7 @@ func (c *SandboxPaths) walk(k *core, root string) {
 			// its configuration is looked at afterwards.
 			c.ReadOnly = append(c.ReadOnly, hooksIn(path)...)
 			return fs.SkipDir
+		case frozen:
 		case k.deny.edit.holds(name, dir), k.files.unwritten.holds(name, dir):
 			c.ReadOnly = append(c.ReadOnly, path)
 		case k.shielded[folded.of(d.Name())] && (dir || filepath.Dir(path) == root):

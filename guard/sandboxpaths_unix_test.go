@@ -49,6 +49,45 @@ func TestSandboxPaths(t *testing.T) {
 	}
 }
 
+// Where every edit is denied the root itself is kept, so that nothing new appears in it.
+func TestSandboxPathsFrozen(t *testing.T) {
+	_, ws := workspace(t)
+	for rule, want := range map[string]bool{
+		"Edit": true, "Edit(*)": true, "Edit(**)": true, "Edit(./**)": true, "Edit(/**)": true, "Edit(//**)": true, "Write(**)": true, "MultiEdit(**)": true,
+		"Edit(src/**)": false, "Edit(*.go)": false, "Write": false, "Read(src/**)": false,
+	} {
+		p := policy(t, ws, rules(ws, "deny "+rule), contained)
+		if got := slices.Contains(p.SandboxPaths().ReadOnly, ws); got != want {
+			t.Errorf("%s: the root is kept: %v, want %v", rule, got, want)
+		}
+	}
+}
+
+// TestEveryEdit holds that a rule for Edit as a whole is on what a command says it writes.
+func TestEveryEdit(t *testing.T) {
+	_, ws := workspace(t)
+	for action, want := range map[string]Action{"deny": Deny, "ask": Ask} {
+		p := policy(t, ws, rules(ws, action+" Edit"), contained)
+		for text, want := range map[string]Action{
+			"echo x > q": want, "sed -i s/a/b/ README.md": want, "cp README.md q": want, "mkdir q": want, "cd src && rm main.go": want, "git diff --output=q": want,
+			"go test ./...": Allow, "npm test": Allow, "pytest -k foo": Allow, "python3 -c 'print(1)'": Allow, "cat README.md": Allow, "echo x > /dev/null": Allow,
+		} {
+			if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
+				t.Errorf("%s Edit: %s: %v, want %v\n%s", action, text, v.Action, want, v.Error())
+			}
+		}
+	}
+	p := policy(t, ws, rules(ws, "deny Edit(src/**)\ndeny Edit(test)"), contained)
+	for text, want := range map[string]Action{
+		"cd src && make -f Makefile all": Allow, "cd src && pytest -k foo": Allow, "npm test": Allow,
+		"touch src/x": Deny, "cd src && touch x": Deny, "openssl rand -out test 8": Deny,
+	} {
+		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
+			t.Errorf("%s: %v, want %v\n%s", text, v.Action, want, v.Error())
+		}
+	}
+}
+
 // What is not to be fetched from, commands do not reach either.
 func TestNetworkDenied(t *testing.T) {
 	_, ws := workspace(t)

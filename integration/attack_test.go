@@ -125,12 +125,18 @@ func profileFlags(w *world, profile string) []string {
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "uncontained.json"))
 	case "asking": // rules that ask, and nobody to be asked
 		return append(flags, "--settings", filepath.Join(w.root, "asking.json"))
+	case "frozen": // a rule on every edit
+		return append(flags, "--deny", "Edit")
+	case "frozenbelow": // the same, as a pattern
+		return append(flags, "--deny", "Edit(**)")
 	case "late": // rules on files that do not exist yet
 		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
 	case "plan": // only what reads is run, and nothing holds it
 		return append(flags, "--settings", filepath.Join(w.root, "plan.json"))
 	case "allowed": // only what rules allow is run, and nothing holds it
 		return append(flags, "--settings", filepath.Join(w.root, "allowed.json"))
+	case "words": // rules of several words
+		return append(flags, "--deny", "Bash(chmod 777:*)", "--deny", "Bash(git tag -d:*)", "--deny", "Bash(*--no-verify*)", "--deny", "Bash(dd of=*)", "--deny", "Bash(python3 -m venv:*)")
 	case "flags":
 		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)")
 	case "broken":

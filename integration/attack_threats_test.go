@@ -63,6 +63,8 @@ var threats = []threat{
 	{class: "background tasks"},
 	{class: "protected paths that are absent"},
 	{class: "late files"},
+	{class: "every edit denied"},
+	{class: "the words of a rule"},
 	{class: "arguments", tests: []func(*testing.T){TestAttackArguments}},
 	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,15 +118,18 @@ func resolveAll(paths []string) ([]target, error) {
 }
 
 // absent reports whether err says that a command, which has no more rights than
-// we have, will find nothing either.
+// we have, will find nothing either: also behind links that lead round in a circle.
 func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ELOOP)
 }
 
 // locate follows symbolic links to the object that reading path would reach.
 func locate(path string) (target, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
+		if _, kernel := os.Stat(path); errors.Is(kernel, unix.ELOOP) { // which EvalSymlinks says in words of its own
+			err = kernel
+		}
 		return target{}, err
 	}
 	return identify(resolved)

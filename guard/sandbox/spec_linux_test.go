@@ -130,3 +130,25 @@ func TestPolicyErrors(t *testing.T) {
 		}
 	}
 }
+
+// A link that leads to itself names nothing, whichever list it is in.
+func TestPolicyLinksInACircle(t *testing.T) {
+	f := newFixture(t)
+	loop := f.ws + "/loop"
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Fatal(err)
+	}
+	p := f.policy()
+	p.ReadOnly, p.Denied, p.Masked = append(p.ReadOnly, loop), append(p.Denied, loop+"/x"), append(p.Masked, loop)
+	s, err := Start(context.Background(), p, Options{})
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo made > new && cat new"); !strings.Contains(r.output, "made") {
+		t.Errorf("got %q", r.output)
+	}
+}

@@ -232,7 +232,11 @@ func (c Simple) Mentions() []Word {
 		return nil
 	}
 	out := make([]Word, 0, len(c.Args))
-	for _, word := range c.Args[1:] {
+	words := c.Args[1:]
+	if oneOf(c.Name, hasSubcommands) && words[0].Static && !strings.ContainsAny(words[0].Text, "./-") {
+		words = words[1:] // npm test says what to do, and names no file
+	}
+	for _, word := range words {
 		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && isName(scheme) {
 			if scheme == "file" {
 				out = append(out, Word{Text: path, Static: word.Static, single: word.single})
