@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -36,6 +37,9 @@ const (
 	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
 	lockPatience = 2 * time.Second
 	lockRetry    = 5 * time.Millisecond
+
+	// lockFlags are flock's own, without waiting for the other end should somebody have put a pipe there.
+	lockFlags = os.O_CREATE | os.O_RDONLY | syscall.O_NONBLOCK
 )
 
 // names are those that a sweep may remove, whatever directory was configured; the group is set for temporary files.
@@ -81,7 +85,7 @@ func (d *disk) makePrivate() error {
 
 // locked runs do while no other process, and no other Store of this one, changes the directory.
 func (d *disk) locked(do func() error) error {
-	lock := flock.New(filepath.Join(d.dir, lockName))
+	lock := flock.New(filepath.Join(d.dir, lockName), flock.SetFlag(lockFlags))
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {

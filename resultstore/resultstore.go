@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -42,6 +43,9 @@ const (
 	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
 	lockPatience = 2 * time.Second
 	lockRetry    = 5 * time.Millisecond
+
+	// lockFlags are flock's own, without waiting for the other end should somebody have put a pipe there.
+	lockFlags = os.O_CREATE | os.O_RDONLY | syscall.O_NONBLOCK
 )
 
 // Reasons why a whole result, or the rest of it, is not in a file.
@@ -309,23 +313,35 @@ func (h *home) makePrivate() error {
 // loadKey reads the key of shelf names, or writes one. One of the wrong length, which a crash can leave, is replaced: results kept under
 // it stay where they are until they are too old.
 func (h *home) loadKey() error {
-	key, err := h.root.ReadFile(keyName)
-	if err == nil && len(key) == keyLength {
+	key, err := h.keptKey()
+	if err != nil || len(key) == keyLength {
 		h.key = key
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if h.key == nil {
 		h.key = make([]byte, keyLength)
 		rand.Read(h.key) // never fails
 	}
-	const temp = keyName + ".new" // what a kill leaves is overwritten the next time
+	const temp = keyName + ".new"
+	if err := h.removeIfThere(temp); err != nil { // a kill leaves one
+		return err
+	}
 	if err := h.root.WriteFile(temp, h.key, 0o600); err != nil {
 		return errors.Join(err, h.root.Remove(temp))
 	}
 	return h.root.Rename(temp, keyName)
+}
+
+// keptKey returns what is kept as key: nothing where there is none, nor where a pipe stands, which would be waited for.
+func (h *home) keptKey() ([]byte, error) {
+	info, err := h.root.Stat(keyName)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.root.ReadFile(keyName)
 }
 
 // shelfName returns the name of a principal's directory, which nobody without the key can guess.
@@ -339,7 +355,7 @@ func (h *home) shelfName(principal string) string {
 func (h *home) locked(do func() error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
-	lock := flock.New(filepath.Join(h.dir, lockName))
+	lock := flock.New(filepath.Join(h.dir, lockName), flock.SetFlag(lockFlags))
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {

@@ -36,7 +36,7 @@ type result struct {
 // keep new results from being kept. Callers hold the lock.
 func (h *home) tidy(maxAge time.Duration) {
 	h.recover()
-	entries, _ := fs.ReadDir(h.root.FS(), ".")
+	entries, _ := h.entries(".")
 	for _, e := range entries {
 		if !e.IsDir() || !shelfNames.MatchString(e.Name()) {
 			continue
@@ -50,13 +50,13 @@ func (h *home) tidy(maxAge time.Duration) {
 
 // recover removes the unfinished files of owners whose lock is free, that is whose process has ended. Callers hold the lock.
 func (h *home) recover() {
-	entries, _ := fs.ReadDir(h.root.FS(), openName)
+	entries, _ := h.entries(openName)
 	for _, e := range entries {
 		owner, isLock := strings.CutSuffix(e.Name(), lockMark)
 		if !isLock || owner == h.owner {
 			continue
 		}
-		lock := flock.New(filepath.Join(h.dir, openName, e.Name()))
+		lock := flock.New(filepath.Join(h.dir, openName, e.Name()), flock.SetFlag(lockFlags))
 		if free, err := lock.TryLock(); err != nil || !free {
 			continue
 		}
@@ -69,7 +69,7 @@ func (h *home) recover() {
 
 // removeUnfinished removes what a dead owner left: each file before its mark, the directory of the marks last.
 func (h *home) removeUnfinished(owner string) error {
-	marks, err := fs.ReadDir(h.root.FS(), openName+"/"+owner)
+	marks, err := h.entries(openName + "/" + owner)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -91,6 +91,15 @@ func (h *home) removeIfThere(path string) error {
 		return err
 	}
 	return nil
+}
+
+// entries lists a directory. Something else in its place counts as an empty one: a pipe would be waited for.
+func (h *home) entries(dir string) ([]fs.DirEntry, error) {
+	info, err := h.root.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil, err
+	}
+	return fs.ReadDir(h.root.FS(), filepath.ToSlash(dir))
 }
 
 // evict removes from a shelf what is over its age and then the oldest until at most quota bytes and fewer than maxResults files remain;
@@ -132,7 +141,7 @@ func (h *home) evict(shelf string, maxAge time.Duration, quota int64) (left rema
 
 // list returns the files of a shelf, none when there is no such shelf.
 func (h *home) list(shelf string) ([]result, error) {
-	entries, err := fs.ReadDir(h.root.FS(), shelf)
+	entries, err := h.entries(shelf)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -151,12 +160,12 @@ func (h *home) list(shelf string) ([]result, error) {
 // unfinished returns the paths, with slashes, of the files that bear a mark of any owner, and the sizes of the marks.
 func (h *home) unfinished() (map[string]int64, error) {
 	marked := make(map[string]int64)
-	owners, err := fs.ReadDir(h.root.FS(), openName)
+	owners, err := h.entries(openName)
 	for _, o := range owners {
 		if !o.IsDir() {
 			continue
 		}
-		marks, err := fs.ReadDir(h.root.FS(), openName+"/"+o.Name())
+		marks, err := h.entries(openName + "/" + o.Name())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

@@ -196,7 +196,7 @@ func underLock(file string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("make directory for %s: %w", file, err)
 	}
-	lock := flock.New(strings.TrimSuffix(file, ".json")+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(strings.TrimSuffix(file, ".json")+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openNonblock)) // a pipe is not waited for
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	const retry = 10 * time.Millisecond

@@ -127,7 +127,7 @@ func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("the directory of the tokens file: %w", err)
 	}
-	lock := flock.New(file+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(file+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags))
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	const retry = 10 * time.Millisecond

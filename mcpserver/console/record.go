@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -55,7 +56,7 @@ func openRecord(state string, i Instance) (*record, error) {
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &record{file: i, lock: flock.New(i.path(".lock"), flock.SetPermissions(0o600))}
+	r := &record{file: i, lock: newLock(i)}
 	ok, err := r.lock.TryLock()
 	if err == nil && !ok {
 		err = errors.New("somebody else holds it")
@@ -64,6 +65,11 @@ func openRecord(state string, i Instance) (*record, error) {
 		return nil, fmt.Errorf("locking %s: %w", i.path(".lock"), err)
 	}
 	return r, nil
+}
+
+// newLock returns the lock of an instance. A pipe in its place is not waited for.
+func newLock(i Instance) *flock.Flock {
+	return flock.New(i.path(".lock"), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK))
 }
 
 // write replaces the file, so that nobody reads half of it. Only the owner can read it.
@@ -105,6 +111,9 @@ func Find(state string) ([]Instance, error) {
 			continue
 		}
 		i := Instance{dir: dir, ID: id}
+		if !e.Type().IsRegular() { // a pipe would be waited for
+			continue
+		}
 		raw, err := os.ReadFile(i.path(".json"))
 		if err != nil || json.Unmarshal(raw, &i) != nil || i.ID != id || !i.alive() {
 			continue
@@ -117,7 +126,7 @@ func Find(state string) ([]Instance, error) {
 
 // alive reports whether the instance's process holds its lock. What a dead one left is removed.
 func (i Instance) alive() bool {
-	lock := flock.New(i.path(".lock"), flock.SetPermissions(0o600))
+	lock := newLock(i)
 	free, err := lock.TryLock()
 	if err != nil || !free {
 		return err == nil

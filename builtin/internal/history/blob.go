@@ -111,6 +111,31 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
+// readRegular reads a file of the journal's own, which others may replace meanwhile; nothing if there is none.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", path, errOther)
+	}
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, info.Size(), info.Size()+1) // it may have grown since, which is read the next time
+	n, err := io.ReadFull(f, raw)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // a line was taken back
+		err = nil
+	}
+	return raw[:n], err
+}
+
 // content returns a content from the first of some places at which it is as it was stored.
 func (j *journal) content(b Blob, places []place) ([]byte, error) {
 	damaged := ErrNotKept

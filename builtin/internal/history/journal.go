@@ -154,8 +154,8 @@ func (j *journal) load() (index, error) {
 
 // loadWith reads the index, and ends of changes that are not written yet.
 func (j *journal) loadWith(owed []byte) (index, error) {
-	raw, err := os.ReadFile(filepath.Join(j.dir, indexName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	raw, err := readRegular(filepath.Join(j.dir, indexName))
+	if err != nil {
 		return index{}, err
 	}
 	if len(raw) > 0 && raw[len(raw)-1] != '\n' {
@@ -243,7 +243,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 
 // tidiedAt returns when the journal was last tidied; the zero time if that is unknown.
 func (j *journal) tidiedAt() time.Time {
-	raw, err := os.ReadFile(filepath.Join(j.dir, tidiedName))
+	raw, err := readRegular(filepath.Join(j.dir, tidiedName))
 	if err != nil {
 		return time.Time{}
 	}

@@ -182,12 +182,12 @@ func (p *packer) close() {
 
 // read returns a content after checking that it is what was stored.
 func (p *packer) read(b Blob, at place) ([]byte, error) {
-	f, err := os.Open(filepath.Join(p.dir, at.Pack))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotKept
-	}
+	f, err := openRegular(filepath.Join(p.dir, at.Pack))
 	if err != nil {
 		return nil, err
+	}
+	if f == nil {
+		return nil, ErrNotKept
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -102,7 +103,7 @@ func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][
 	if err := private(d.path); err != nil {
 		return err
 	}
-	lock := flock.New(filepath.Join(d.path, lockName))
+	lock := flock.New(filepath.Join(d.path, lockName), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK)) // a pipe there is not waited for
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if held, err := lock.TryLock(); err != nil {
 		return err
