@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -143,7 +144,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 
 // progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.
 func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
-	if meta == nil || meta.ProgressToken == nil || c.notify == nil {
+	if meta == nil || c.notify == nil || !canComeBack(meta.ProgressToken) {
 		return nil
 	}
 	n := 0
@@ -153,6 +154,21 @@ func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
 			"progressToken": meta.ProgressToken, "progress": n, "message": lastLines,
 		})
 	}
+}
+
+// maxProgressToken is the length, in bytes, from which on a token is not sent back with each line that a command prints.
+const maxProgressToken = 1 << 10
+
+// canComeBack reports whether a progress token is one that the protocol knows, a string or an integer, and comes back as it came. A call
+// with another one is made, without reports of its progress.
+func canComeBack(token any) bool {
+	switch t := token.(type) {
+	case string:
+		return len(t) <= maxProgressToken
+	case float64:
+		return t == math.Trunc(t) && math.Abs(t) <= largestID
+	}
+	return false
 }
 
 // awaitAcknowledgement holds the end of a subscription until its beginning was written.
