@@ -28,7 +28,7 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 		return Path{}, errors.New("no directory to resolve names in")
 	}
 	err := checkName(name)
-	if errors.Is(err, errPadded) && hasName(dir.real, name) {
+	if errors.As(err, new(paddedError)) && hasName(dir.real, name) {
 		err = checkName(strings.TrimSpace(name)) // there is a file of that very name
 	}
 	if err != nil {
@@ -37,7 +37,12 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	return p.core.resolve(dir, name)
 }
 
-var errPadded = errors.New("leave it out")
+// A paddedError is one of a name with white space around it, which may be one all the same.
+type paddedError string
+
+func (e paddedError) Error() string {
+	return fmt.Sprintf("the path %q begins or ends with white space, and there is no file of that very name: leave the white space out", string(e))
+}
 
 // hasName reports whether something has that name, blanks included, in dir.
 func hasName(dir, name string) bool {
@@ -56,7 +61,7 @@ func checkName(name string) error {
 	case strings.ContainsRune(name, 0):
 		return fmt.Errorf("the path %q contains a NUL character; no file has such a name", name)
 	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("the path %q begins or ends with white space; %w", name, errPadded)
+		return paddedError(name)
 	case len(name) > MaxPathLength:
 		return fmt.Errorf("the path has %d bytes, more than the %d a path may have", len(name), MaxPathLength)
 	}
