@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -45,9 +46,46 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"stdio", "--structured", "perhaps"}, 2},
 		{[]string{"stdio", "--scope-key", "x=perhaps"}, 2},
 		{[]string{"http", "--host", "http://tools.example.com"}, 2},
+		{[]string{"stdio", "--tools", "Nope"}, 2},
+		{[]string{"call", "--tools", "Read,Nope", "Read", `{"file_path":"a.txt"}`}, 2},
+		{[]string{"http", "--listen", "127.0.0.1"}, 2},
+		{[]string{"http", "--listen", "127.0.0.1:99999"}, 2},
+		{[]string{"http", "--listen", "0.0.0.0:0"}, 2},
+		{[]string{"http", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"}, 2},
+		{[]string{"http", "--listen", "127.0.0.1:0", "--oauth-issuer", "login"}, 2},
+		{[]string{"http", "--listen", "127.0.0.1:0", "--oauth-audience", "x"}, 2},
+		{[]string{"http", "--listen", "192.0.2.1:0", "--insecure-plain-http"}, 1}, // an address of another machine
 	} {
 		if out, code := runCommand(t, home, tt.args...); code != tt.want {
 			t.Errorf("toolhost %s: exit code %d, want %d\n%s", strings.Join(tt.args, " "), code, tt.want, out)
+		}
+	}
+}
+
+// Nobody is told of an address while another one that is asked for cannot be had, and the exit code says whether it ever could.
+func TestAnnouncedTogether(t *testing.T) {
+	home := doctorHome(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, tt := range []struct {
+		flag, value string
+		want        int
+	}{
+		{"--metrics", "none", 2},
+		{"--metrics", "0.0.0.0:0", 2},
+		{"--metrics", taken.Addr().String(), 1},
+		{"--console-listen", "0.0.0.0:0", 2},
+		{"--console-listen", taken.Addr().String(), 1},
+	} {
+		for _, flags := range [][]string{{"stdio"}, {"http", "--listen", "127.0.0.1:0"}, {"http", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--console"}} {
+			flags := append(flags, tt.flag, tt.value)
+			out, code := runCommand(t, home, flags...)
+			if code != tt.want || strings.Contains(out, "listening on") || strings.Contains(out, "metrics on http") {
+				t.Errorf("toolhost %q: exit code %d, want %d and nothing announced\n%s", flags, code, tt.want, out)
+			}
 		}
 	}
 }

@@ -242,7 +242,7 @@ func TestFlagsOfObservation(t *testing.T) {
 		}
 	}
 	out, code := runCommand(t, home, "stdio", "--metrics", "0.0.0.0:0")
-	if code != 1 || !strings.Contains(out, "--metrics-token-file") {
+	if code != 2 || !strings.Contains(out, "--metrics-token-file") {
 		t.Errorf("metrics for everybody: exit code %d, %s", code, fmt.Sprint(out))
 	}
 }

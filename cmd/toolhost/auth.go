@@ -74,7 +74,7 @@ type welcome struct {
 // open makes the verifiers that the flags name.
 func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*welcome, error) {
 	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
-		return nil, errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")
+		return nil, usageError{errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")}
 	}
 	var known auth.Any
 	w := &welcome{}
@@ -92,7 +92,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 	if f.issuer != "" {
 		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})
 		if err != nil {
-			return nil, err
+			return nil, usageError{err} // nobody was asked yet
 		}
 		metadata := issuer.Metadata()
 		known, w.Metadata = append(known, issuer), &metadata

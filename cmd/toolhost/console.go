@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,10 +39,10 @@ func (f *consoleFlags) apply(cfg *mcpserver.Config) {
 	}
 }
 
-// beside serves the console, if there is one, for as long as serve runs.
-func (f *consoleFlags) beside(ctx context.Context, host *mcpserver.Host, kind string, serve func() error) error {
+// open opens the console, if there is one.
+func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]aside, error) {
 	if f.board == nil {
-		return serve()
+		return nil, nil
 	}
 	cfg := console.Config{Listen: f.listen, StateDir: host.StateDir(), Kind: kind, Log: host.Log()}
 	if f.listen == "" && kind != stdioKind {
@@ -51,16 +50,9 @@ func (f *consoleFlags) beside(ctx context.Context, host *mcpserver.Host, kind st
 	}
 	site, err := f.board.Open(host, cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- site.Serve(ctx) }()
-	announceConsole(os.Stderr, site, isTerminal(os.Stderr))
-	err = serve()
-	stop()
-	return errors.Join(err, <-ended)
+	return []aside{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
 }
 
 // stdioKind is the transport whose host listens on no port, so that its console listens on a socket.

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"toolhost/builtin"
 	"toolhost/mcpserver"
 )
 
@@ -52,6 +54,9 @@ func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
 
 // config makes the host's configuration of the flags; names are further roots, given after the flags.
 func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error) {
+	if err := f.checkTools(); err != nil {
+		return mcpserver.Config{}, err
+	}
 	named := append(append([]string{}, f.roots...), names...)
 	roots, err := mcpserver.Roots(named)
 	if err != nil {
@@ -76,6 +81,20 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	err = f.scopes.apply(&cfg)
 	return cfg, err
+}
+
+// checkTools finds a name in --tools that no tool has.
+func (f *hostFlags) checkTools() error {
+	var known []string
+	for _, d := range builtin.All() {
+		known = append(known, d.Name)
+	}
+	for _, name := range f.tools {
+		if !slices.Contains(known, name) {
+			return usageError{fmt.Errorf("--tools: there is no tool %q; known are %s", name, strings.Join(known, ", "))}
+		}
+	}
+	return nil
 }
 
 // with opens a host for as long as do runs; names are further roots.

@@ -9,9 +9,10 @@ import (
 	"runtime"
 	"strings"
 
-	"toolhost/mcpserver/visible"
-
 	"github.com/spf13/cobra"
+
+	"toolhost/mcpserver/listen"
+	"toolhost/mcpserver/visible"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.
@@ -36,10 +37,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
 	var usage usageError
+	var address listen.UsageError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage), errors.Is(err, errUnparsed):
+	case errors.As(err, &usage), errors.As(err, &address), errors.Is(err, errUnparsed):
 		return exitUsage
 	}
 	return exitFailed

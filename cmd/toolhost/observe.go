@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -111,35 +110,28 @@ func (f *observeFlags) watch(cfg *mcpserver.Config) {
 	}
 }
 
-// beside serves the metrics, if they are asked for, for as long as serve runs, and then sends the last traces.
-func (f *observeFlags) beside(ctx context.Context, host *mcpserver.Host, serve func() error) (err error) {
-	defer func() {
-		if e := f.traces.Shutdown(context.WithoutCancel(ctx)); e != nil {
-			host.Log().Warn("the last traces or metrics could not be sent", "error", e)
-		}
-	}()
+// end sends the last traces.
+func (f *observeFlags) end(ctx context.Context, log *slog.Logger) {
+	if err := f.traces.Shutdown(context.WithoutCancel(ctx)); err != nil {
+		log.Warn("the last traces or metrics could not be sent", "error", err)
+	}
+}
+
+// open listens for scrapers, if metrics are asked for.
+func (f *observeFlags) open(host *mcpserver.Host) (all []aside, err error) {
 	if f.count == nil {
-		return serve()
+		return nil, nil
 	}
 	cfg := f.metrics
 	cfg.Version, cfg.Log = versionString(), host.Log()
 	site, err := f.count.Listen(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- site.Serve(ctx, host.Stats) }()
-	fmt.Fprintf(os.Stderr, "metrics on %s\n", site.URL())
-	err = serve()
-	stop()
-	return errors.Join(err, <-ended)
-}
-
-// beside serves what stands beside a server, for as long as serve runs.
-func (f *hostFlags) beside(ctx context.Context, host *mcpserver.Host, kind string, serve func() error) error {
-	return f.observe.beside(ctx, host, func() error { return f.console.beside(ctx, host, kind, serve) })
+	return []aside{{
+		announce: func() { fmt.Fprintf(os.Stderr, "metrics on %s\n", site.URL()) },
+		serve:    func(ctx context.Context) error { return site.Serve(ctx, host.Stats) },
+	}}, nil
 }
 
 // A byteSize is a number of bytes as people write it.

@@ -27,7 +27,7 @@ func stdioCommand() *cobra.Command {
 					return err
 				}
 				survivePipes()
-				return flags.beside(cmd.Context(), host, stdioKind, func() error {
+				return flags.beside(cmd.Context(), host, stdioKind, func() {}, func() error {
 					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
 				})
 			})
@@ -75,10 +75,12 @@ func httpCommand() *cobra.Command {
 				return err
 			}
 			survivePipes()
-			announce(l, network.cert, known, cfg.Roots)
-			notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
+			begin := func() {
+				announce(l, network.cert, known, cfg.Roots)
+				notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
+			}
 			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
-			return flags.beside(cmd.Context(), host, "http", func() error {
+			return flags.beside(cmd.Context(), host, "http", begin, func() error {
 				known.Hosts, known.Inherited = network.hosts, l.Inherited
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})

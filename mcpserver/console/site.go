@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/listen"
 )
 
 // Limits of the server.
@@ -190,7 +191,7 @@ func AnyLoopback() string {
 // loopbackOnly refuses addresses that others can reach.
 func loopbackOnly(address string) error {
 	if name, _, err := net.SplitHostPort(address); err != nil || !isLoopback(name) {
-		return fmt.Errorf("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console", address)
+		return listen.Usage("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console", address)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func Open(cfg Config) (*Listener, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
-		return nil, errors.New("TLS needs a certificate and its key: give both --tls-cert and --tls-key")
+		return nil, Usage("TLS needs a certificate and its key: give both --tls-cert and --tls-key")
 	}
 	l, err := cfg.open()
 	if err != nil {
@@ -102,6 +102,9 @@ func (c Config) open() (*Listener, error) {
 		return openUnix(path, c.Log)
 	}
 	address := cmp.Or(c.Address, DefaultAddress)
+	if err := CheckAddress(address); err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", address, err)
+	}
 	where, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", address, err)
@@ -122,7 +125,7 @@ func (c Config) permit(where net.Addr) error {
 	if !ok || tcp.IP.IsLoopback() || c.CertFile != "" || c.PlainHTTP {
 		return nil
 	}
-	return fmt.Errorf("%s can be reached by others, and tokens and files would cross the network in the clear: "+
+	return Usage("%s can be reached by others, and tokens and files would cross the network in the clear: "+
 		"give --tls-cert and --tls-key, listen on a loopback address behind a proxy with TLS, or say --insecure-plain-http", where)
 }
 
@@ -136,7 +139,7 @@ func (c Config) guard(l *Listener) (net.Listener, error) {
 		return limited, nil
 	}
 	if l.Socket != "" {
-		return l.Listener, errors.New("a Unix socket does not leave the machine: leave --tls-cert and --tls-key out")
+		return l.Listener, Usage("a Unix socket does not leave the machine: leave --tls-cert and --tls-key out")
 	}
 	return withTLS(limited, c.CertFile, c.KeyFile, c.Log)
 }

@@ -31,7 +31,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	}
 	fail := func(err error) (*Listener, error) { return nil, fmt.Errorf("--listen %s%s: %w", unixPrefix, path, err) }
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return fail(fmt.Errorf("the path has %d bytes, a socket's name has at most %d", len(path), most))
+		return fail(Usage("the path has %d bytes, a socket's name has at most %d", len(path), most))
 	}
 	if err := ownDirectory(filepath.Dir(path)); err != nil {
 		return fail(err)

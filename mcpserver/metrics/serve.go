@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -59,19 +60,20 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	if err != nil && !strings.Contains(cfg.Address, ":") {
 		host, port, err = "", cfg.Address, nil
 	}
+	if err == nil {
+		err = listen.CheckAddress(net.JoinHostPort(host, port))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the address for metrics %q: it must be like 127.0.0.1:9464 or :9464: %w", cfg.Address, err)
+		return nil, listen.Usage("the address for metrics %q: it must be like 127.0.0.1:9464 or :9464: %w", cfg.Address, err)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, "127.0.0.1")
 	s := &Site{metrics: m, cfg: cfg}
 	if cfg.TokenFile != "" {
 		if s.token, err = readToken(cfg.TokenFile); err != nil {
 			return nil, err
 		}
 	} else if ip := net.ParseIP(host); (ip == nil || !ip.IsLoopback()) && host != "localhost" {
-		return nil, fmt.Errorf("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
+		return nil, listen.Usage("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {

@@ -1,0 +1,28 @@
+package listen
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// A UsageError says that an address, or what is asked for beside it, cannot be meant, whatever the machine: not that it cannot be had here.
+type UsageError struct{ error }
+
+// Usage makes an error one of usage.
+func Usage(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Unwrap returns what is wrong.
+func (e UsageError) Unwrap() error { return e.error }
+
+// CheckAddress finds what is wrong with a host:port before anything is looked up.
+func CheckAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return UsageError{err}
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Usage("invalid port %q: it is a number from 0, which picks one, to 65535", port)
+	}
+	return nil
+}
