@@ -34,7 +34,11 @@ func newFinder(p *pattern.Pattern) *finder {
 func (f *finder) reset() {
 	for i := range f.needles {
 		n := &f.needles[i]
-		n.common = max(0, n.common-1)
+		if n.common > 0 {
+			n.common--
+		} else {
+			n.streak = 0
+		}
 	}
 	f.restart()
 }

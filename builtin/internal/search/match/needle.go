@@ -18,6 +18,7 @@ type needle struct {
 	second int  // index of the second rarest byte
 	pairs  bool // it is never looked for by one byte: that is a letter in either case
 	common int  // for so many texts more the rarest byte counts as common
+	streak int  // for how many it did the last time
 
 	// head is what the text begins with, and mask has the bits of it that count.
 	head, mask uint64
@@ -116,10 +117,11 @@ func (n *needle) indexText(b []byte, from int) int {
 
 const (
 	// commonGap is up to how many bytes from one to the next of a byte it is faster to
-	// look at every eight bytes than to look for it: a look-up takes about 8 ns to begin.
-	commonGap   = 48
+	// look at pairs than to look for it: a look-up takes about 8 ns to begin.
+	commonGap   = 112
 	judgeByteAt = 16
-	// commonFor is for how many texts that holds: they are alike, but not all.
+	// commonFor is up to for how many texts that holds, the more the longer it has held: one
+	// table of numbers says nothing of the rest of the tree.
 	commonFor = 64
 )
 
@@ -128,7 +130,8 @@ func (n *needle) isCommon(misses, size int) bool {
 	if misses < judgeByteAt || size > misses*commonGap {
 		return false
 	}
-	n.common = commonFor
+	n.streak = min(2*n.streak+1, commonFor)
+	n.common = n.streak
 	return true
 }
 
