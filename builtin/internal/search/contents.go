@@ -24,10 +24,6 @@ const (
 	maxUses = 3
 	// maxShare is what part of the budget one text may have.
 	maxShare = 16
-	// maxDisplaced is what part of it the texts of one query may take from others, and
-	// one text more: of a query that goes through more than is kept nothing would be
-	// left for the next.
-	maxDisplaced = 32
 )
 
 // add notes that n bytes more are kept, and returns how many that makes.
@@ -64,6 +60,12 @@ func (c *contents) room(n int64, evict bool) bool {
 	}
 	c.evict(budget - n)
 	return c.memory.Load()+n <= budget
+}
+
+// forTexts is about how many bytes there are for texts besides the indexes.
+func (c *contents) forTexts() int64 {
+	all := c.budget - c.budget/8 - c.index.Load()
+	return all - all/8
 }
 
 // grow takes n bytes for an index, or gives them back. False: all indexes have as

@@ -132,6 +132,7 @@ func (s *search) runAll(ctx context.Context) {
 			s.page.found = slices.Grow(s.page.found, len(s.list.files))
 		}
 		s.list.chosen = len(s.list.files) <= all/few
+		s.list.fits = s.list.chosen && s.list.fit(s.list.files)
 		s.next.Store(0)
 		s.page.next = 0
 		s.run(ctx)

@@ -277,6 +277,52 @@ func TestEvict(t *testing.T) {
 	}
 }
 
+// TestFit: what a query goes through again is kept if all of it can be, and else takes the place of nothing.
+func TestFit(t *testing.T) {
+	files := map[string]string{}
+	for i := range 200 {
+		word := "other"
+		if i%5 == 0 {
+			word = "many"
+		} else if i%20 == 1 {
+			word = "some"
+		}
+		files[fmt.Sprintf("f%03d.txt", i)] = strings.Repeat("x", 4000) + " " + word + "\n"
+	}
+	root := tree(t, files)
+	scope := Scope{Base: root, Path: root}
+	e := keeping(t, Config{MaxMemory: 100_000}, scope)
+	kept := func(word string) (n int) {
+		k := e.keeper.hold(root).tree
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, d := range k.top.entries {
+			if known := d.known.Load(); known != nil && bytes.Contains(known.text, []byte(word)) {
+				n++
+			}
+		}
+		return n
+	}
+	ask := func(word string, want int) {
+		t.Helper()
+		for range 4 {
+			r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: word, Mode: Count})
+			if err != nil || r.Files != want {
+				t.Errorf("%s: %+v, %v", word, r, err)
+			}
+		}
+	}
+	ask("some", 10)
+	if n := kept("some"); n != 10 {
+		t.Errorf("of 10 texts that fit %d are kept", n)
+	}
+	before := kept("many")
+	ask("many", 40)
+	if n := kept("many"); n != before || kept("some") != 10 {
+		t.Errorf("of texts that do not fit %d are kept, as %d were before, and %d of the others", n, before, kept("some"))
+	}
+}
+
 // TestBudgets: what does not fit is searched all the same.
 func TestBudgets(t *testing.T) {
 	files := map[string]string{}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"toolhost/builtin/internal/search/filetype"
@@ -55,8 +54,8 @@ type listing struct {
 	learns  bool
 	// chosen says that the index chose the files that are searched, and they are few.
 	chosen bool
-	// displaced counts the bytes of texts that the query keeps in the place of others.
-	displaced atomic.Int64
+	// fits says that all their texts can be kept, in the place of others.
+	fits bool
 
 	troubles troubles
 	left     // what ignore files leave out

@@ -240,14 +240,23 @@ func (k *known) look(h walk.Handle) bool {
 	return true
 }
 
-// displaces reports whether texts of a query may take the place of others.
-func (l *listing) displaces() bool {
-	return l.chosen && l.displaced.Load() <= l.kept.engine.kept.budget/maxDisplaced
+// fit reports whether the texts of files can all be kept. If they cannot, a query that goes through them again and again
+// would copy as much as it keeps, and leave nothing of what others use.
+func (l *listing) fit(files []file) bool {
+	room := l.kept.engine.kept.forTexts()
+	for _, f := range files {
+		if k := f.kept.known.Load(); k != nil && k.content == contentText {
+			if room -= k.stamp.Size; room < 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // remember keeps the content of a file that was read in a query, and a copy of what was
 // seen of it. It takes the place of what has been used less only if the index chose it,
-// and not for the first time.
+// not for the first time, and with no more than can be kept.
 func (l *listing) remember(e *dirent, k *known, raw []byte) {
 	c, n := l.kept.engine.kept, int64(len(raw))
 	if !c.room(n, false) {
@@ -256,10 +265,9 @@ func (l *listing) remember(e *dirent, k *known, raw []byte) {
 		}
 		again := e.uses.Load() > 0
 		e.use()
-		if !again || !l.displaces() || !c.room(n, true) {
+		if !again || !l.fits || !c.room(n, true) {
 			return
 		}
-		l.displaced.Add(n)
 	}
 	kept := *k
 	kept.describe(raw)

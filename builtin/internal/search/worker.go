@@ -228,7 +228,7 @@ func (w *worker) start(f file, old *known) bool {
 	if old != nil {
 		size = old.stamp.Size
 	}
-	if !l.learns || l.displaces() || l.kept.engine.kept.room(size, false) {
+	if !l.learns || l.fits || l.kept.engine.kept.room(size, false) {
 		return l.learns
 	}
 	if l.chosen {
