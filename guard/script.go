@@ -15,7 +15,7 @@ import (
 // into: one that names what rules deny hides it.
 func (l *line) hidesIn(s command.Simple, before []command.Simple) bool {
 	files, ok := s.Runs()
-	if !ok {
+	if !ok || s.TakesSupplied() && !l.suppliedPlain(s) {
 		return true
 	}
 	if len(files) > 0 && slices.ContainsFunc(before, command.Simple.RunsText) {

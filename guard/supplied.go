@@ -12,23 +12,61 @@ import (
 // suppliedReadable reports whether all that find or xargs may put into the words of a
 // command is open to Read: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
 func (l *line) suppliedReadable(s command.Simple) bool {
-	if s.Outer < 0 {
+	lister, split, ok := l.lister(s)
+	if !ok {
 		return false
-	}
-	outer := l.analysis.Commands[s.Outer]
-	lister, split := outer, false
-	if outer.Name != "find" && outer.Name != "gfind" {
-		from, ok := l.analysis.Lister(outer)
-		if !ok {
-			return false
-		}
-		lister, split = from, outer.SplitsLines()
 	}
 	starts, match, ok := lister.Lists()
 	if s.Recurses() {
 		match = func(string, bool) bool { return true }
 	}
 	return ok && l.allReadable(starts, l.standsIn(lister.Places), match, split)
+}
+
+// lister returns the command that lists what is put into the words of another, and whether
+// xargs takes what it prints apart at blanks.
+func (l *line) lister(s command.Simple) (lister command.Simple, split, ok bool) {
+	if s.Outer < 0 {
+		return command.Simple{}, false, false
+	}
+	outer := l.analysis.Commands[s.Outer]
+	if outer.Name == "find" || outer.Name == "gfind" {
+		return outer, false, true
+	}
+	lister, ok = l.analysis.Lister(outer)
+	return lister, outer.SplitsLines(), ok
+}
+
+// suppliedPlain reports whether no file that may be put into the words of a command has a
+// name that a program takes for an option, or for several words.
+func (l *line) suppliedPlain(s command.Simple) bool {
+	lister, _, ok := l.lister(s)
+	if !ok || s.Outer >= 0 && l.analysis.Commands[s.Outer].Name == lister.Name { // what find itself gives was judged
+		return false
+	}
+	starts, _, ok := lister.Lists()
+	left := maxFollowed
+	for _, start := range starts {
+		if start.Glob || !start.Static && !start.Home || oddName(start.Text) {
+			return false
+		}
+		for _, dir := range l.standsIn(lister.Places) {
+			p, err := l.resolve(start, start.Text, dir)
+			if err != nil || !plainBelow(p.real, &left) {
+				return false
+			}
+		}
+	}
+	return ok
+}
+
+func plainBelow(start string, left *int) bool {
+	return filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
+		if *left--; *left < 0 || err == nil && path != start && oddName(entry.Name()) {
+			return errLeadsOut
+		}
+		return nil // what cannot be listed is not put anywhere either
+	}) == nil
 }
 
 // allReadable reports whether every file below the starts whose name matches may be read,

@@ -65,6 +65,7 @@ var threats = []threat{
 	{class: "late files"},
 	{class: "every edit denied"},
 	{class: "the words of a rule"},
+	{class: "taken for harmless"},
 	{class: "arguments", tests: []func(*testing.T){TestAttackArguments}},
 	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},

@@ -197,6 +197,7 @@ func (c Simple) Runs() (files []Word, ok bool) {
 		case own && what == interprets && (c.harmless || c.interpretsFile()):
 		case own && strings.HasPrefix(what, runsFile):
 			files = append(files, c.argument(what[len(runsFile):]))
+		case reason == c.Name+suppliedOptions:
 		case reason == sourcesFile && len(c.Args) > 1:
 			files = append(files, c.Args[1])
 		case SteersModules(reason):
@@ -218,6 +219,12 @@ func SteersModules(reason string) bool {
 // looked for in.
 func (a *Analysis) GrowsPath() bool { return slices.Contains(a.Undecidable, growsPath) }
 
+// TakesSupplied reports whether what xargs puts into the words of the command could be an
+// option by which it starts a program, which [Simple.Runs] leaves to who knows the files.
+func (c Simple) TakesSupplied() bool {
+	return slices.Contains(c.Undecidable, c.Name+suppliedOptions)
+}
+
 // argument returns the word with that text.
 func (c Simple) argument(text string) Word {
 	for _, word := range c.Args {
@@ -237,6 +244,13 @@ func (c Simple) interpretsFile() bool {
 	switch c.Name {
 	case "bun", "deno":
 		if oneOf(c.Args[1].Text, "test install i add remove build pm update outdated lint fmt check task bench") {
+			return true
+		}
+		if c.Args[1].Text == "run" && len(c.Args) > 2 && c.Args[2].Static && !isOption(c.Args[2].Text) {
+			return true // a script of the package, or a file
+		}
+	case "node":
+		if c.Args[1].Text == "--test" && !slices.ContainsFunc(c.Args[2:], func(w Word) bool { return !w.Static && !w.Glob || isOption(w.Text) }) {
 			return true
 		}
 	case "gdb", "lldb", "psql", "mysql", "litecli", "mycli", "pgcli", "usql", "mongosh", "mongo": // the file is no program for them, other words are
@@ -308,9 +322,10 @@ const (
 
 // The reasons, after the name of the program, that lie in what it is for.
 const (
-	interprets   = "is an interpreter"
-	startsOthers = "starts commands of its own"
-	runsFile     = "runs a file: "
+	interprets      = "is an interpreter"
+	suppliedOptions = ": what is put into its words may be an option"
+	startsOthers    = "starts commands of its own"
+	runsFile        = "runs a file: "
 )
 
 // Dynamic reports whether any argument is unknown before the command runs, so

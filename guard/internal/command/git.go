@@ -45,6 +45,8 @@ func gitSubcommand(c Simple) (index int, reason string) {
 		}
 		name, _, attached := strings.Cut(word.Text, "=")
 		switch {
+		case name == "-c" && i+1 < len(c.Args) && harmlessKey(c.Args[i+1]):
+			i++
 		case name == "-c" || name == "--config-env" || name == "--exec-path" && attached || name == "--git-dir" || name == "--work-tree":
 			reason = "git " + name + " can run commands by its configuration"
 			if !attached && name != "--exec-path" {
@@ -66,6 +68,26 @@ func gitSubcommand(c Simple) (index int, reason string) {
 		}
 	}
 	return i, reason
+}
+
+// harmlessKey reports whether the value of git -c says only how something looks, or who
+// commits: name=value with a key whose value is no program and no file.
+func harmlessKey(word Word) bool {
+	name, value, _ := strings.Cut(word.Text, "=")
+	name = strings.ToLower(name)
+	section, key, _ := strings.Cut(name, ".")
+	switch {
+	case !word.Static:
+		return false
+	case section == "color" || section == "advice" || section == "column":
+		return true
+	case section == "pager" || name == "core.pager":
+		return oneOf(value, "cat false")
+	}
+	return section+"."+key == name && oneOf(name, "user.name user.email author.name author.email committer.name committer.email core.quotepath core.autocrlf core.abbrev core.safecrlf core.ignorecase "+
+		"core.filemode core.longpaths init.defaultbranch commit.verbose tag.sort branch.sort versionsort.suffix log.date log.decorate log.abbrevcommit diff.context diff.renames diff.algorithm "+
+		"diff.mnemonicprefix diff.noprefix diff.colormoved merge.conflictstyle pull.rebase pull.ff push.default push.autosetupremote push.followtags rebase.autostash rebase.autosquash rebase.updaterefs "+
+		"fetch.prune rerere.enabled gc.auto status.showuntrackedfiles status.short grep.linenumber protocol.version http.postbuffer")
 }
 
 // gitProgram returns the subcommand that a program of git's own directory is, or

@@ -76,6 +76,8 @@ var (
 	// array @1), and delimiters that are none.
 	perlDoubt  = regular(`\([?*]|\$[0-9&]\s*(\[|\{|->)|\\[/|#]`)
 	perlOption = regular(`^-[0-7pnlwi]*(\.\w+)?e?$`)
+	// perlFinds matches a program that prints the lines that a pattern matches.
+	perlFinds = regular("^\\s*print( if| unless)? *(m?/([^/@`$(]|\\$/)*/[gimsx]*)?\\s*;?\\s*$")
 	// nodeShows matches a program that shows a value of a JSON file or of node.
 	nodeShows = regular(`^\s*(console\.log\()?(JSON\.stringify\()?(require\(['"]\.{1,2}/[\w./-]+\.json['"]\)(\.\w+|\[['"][\w./@-]+['"]\])*|process\.(version|versions\.\w+|arch|platform))(, ?null, ?\d)?\)*\s*;?\s*$`)
 )
@@ -90,7 +92,10 @@ func (w *walker) harmlessText(c Simple, stdin []*syntax.Redirect) bool {
 	}
 	switch c.Name {
 	case "node", "nodejs":
-		return len(c.Args) == 3 && oneOf(c.Args[1].Text, "-e -p -pe --eval --print") && nodeShows().MatchString(c.Args[2].Text)
+		program, ok := w.nodeProgram(c, stdin)
+		return ok && (nodeShows().MatchString(program) || computes(program))
+	case "psql", "mysql", "mariadb":
+		return harmlessQuery(c)
 	case "perl":
 		return harmlessPerl(c.Args[1:])
 	}
@@ -105,7 +110,8 @@ func harmlessPerl(words []Word) bool {
 		case !word.Static || !perlOption().MatchString(word.Text):
 			return false
 		case strings.HasSuffix(word.Text, "e"):
-			if i+1 == len(words) || !words[i+1].Static || perlDoubt().MatchString(words[i+1].Text) || !perlReplaces().MatchString(words[i+1].Text) {
+			if i+1 == len(words) || !words[i+1].Static || perlDoubt().MatchString(words[i+1].Text) ||
+				!perlReplaces().MatchString(words[i+1].Text) && !perlFinds().MatchString(words[i+1].Text) {
 				return false
 			}
 			for _, file := range words[i+2:] {
@@ -118,3 +124,69 @@ func harmlessPerl(words []Word) bool {
 	}
 	return false
 }
+
+// nodeProgram returns the program that node is given as text.
+func (w *walker) nodeProgram(c Simple, stdin []*syntax.Redirect) (string, bool) {
+	if len(c.Args) == 3 && oneOf(c.Args[1].Text, "-e -p -pe --eval --print") {
+		return c.Args[2].Text, true
+	}
+	if len(c.Args) == 1 || len(c.Args) == 2 && c.Args[1].Text == "-" {
+		return w.here(stdin)
+	}
+	return "", false
+}
+
+var (
+	// scriptText matches the strings and numbers of JavaScript that hold nothing to be computed.
+	scriptText = regular(`'[^'\\\n]*'|"[^"\\\n]*"|\b[0-9][0-9a-fA-FxX_.]*\b`)
+	// scriptIndex matches what chooses an element, which is not where an array begins.
+	scriptIndex = regular(`[^\s(,=:\[?]\s*\[`)
+	scriptName  = regular(`[A-Za-z_$][\w$]*`)
+)
+
+// scriptNames are what a program in JavaScript may name that only computes and prints.
+const scriptNames = "console log error JSON stringify parse Math max min round floor ceil abs sqrt pow random Date now new toISOString getTime Number String Boolean parseInt parseFloat toString toFixed " +
+	"null true false undefined typeof const let var if else for of in return length join split map filter reduce sort reverse slice includes indexOf replace trim toUpperCase toLowerCase repeat padStart " +
+	"a b c d e f g i j k l m n o p q r s t u v w x y z"
+
+// computes reports whether a program in JavaScript names nothing by which it could start
+// another. What it reaches by a computed name it could reach by any: there are no such.
+func computes(program string) bool {
+	if program == "" || strings.ContainsAny(program, "`\\#@") || strings.ContainsFunc(program, func(r rune) bool { return r > '~' }) {
+		return false
+	}
+	rest := scriptText().ReplaceAllString(program, " 0 ")
+	if strings.ContainsAny(rest, `'"/`) || scriptIndex().MatchString(rest) {
+		return false
+	}
+	for _, name := range scriptName().FindAllString(rest, -1) {
+		if !oneOf(name, scriptNames) {
+			return false
+		}
+	}
+	return true
+}
+
+// harmlessQuery reports whether a client of a database is given SQL alone, as text that
+// none of its own commands is in.
+func harmlessQuery(c Simple) bool {
+	texts := 0
+	for i, word := range c.Args[1:] {
+		text := strings.ToLower(word.Text)
+		switch {
+		case !word.Static || strings.ContainsAny(text, "\\`\n|"):
+			return false
+		case i > 0 && oneOf(c.Args[i].Text, "-c --command -e --execute"):
+			if texts++; clientCommand().MatchString(text) {
+				return false
+			}
+		case !isOption(text), oneOf(text, "-c --command -e --execute -h -u -d -p --host --port --user --username --dbname --database -t -a -x -q -s -n"):
+		default:
+			return false
+		}
+	}
+	return texts > 0
+}
+
+// clientCommand matches what makes a client of a database start a program or read a file.
+var clientCommand = regular(`\b(system|program|pager|edit|tee|source|copy|outfile|infile|load_file|delimiter)\b`)

@@ -11,10 +11,32 @@ func TestHarmlessText(t *testing.T) {
 		"node -p \"require('child_process')\"": false, "node -p \"require('./a.js')\"": false, "node -p \"require('./a.json').x('y')\"": false, "node -p 'process.exit()'": false,
 		"node -r ./x -p process.version": false, "python3 -c 'print(1)'": true, "python3 -c \"print($X)\"": false, "python3 -W x -c 'print(1)'": false, "python3 -ic 'print(1)'": false,
 		"perl -pe 's/(a)/$1b/;s/c/$&$&/' x": true, "perl -pe 's/a/$1{system 1}/' x": false, "perl -pe 's/a/$1 [system 1]/' x": false, "perl -pe 's/$&->{system 1}//' x": false, "perl -pe 's/(*{x})//' x": false,
+		"perl -ne 'print if /a+b/i' x": true, "perl -ne print x": true, "perl -ne 'print if /(?{x})/' x": false, "perl -ne 'print if /@{[x]}/' x": false, "perl -ne 'print if /$x[y]/' x": false, "perl -ne 'print if /a/' 'rm x|'": false,
+		"psql -h db -U me -c 'select 1'": true, "mysql -e 'show tables' db": true, `psql -c '\\! x'`: false, "psql -c 'copy a to program $$x$$'": false, "psql -f x": false, "mysql -e 'system x'": false,
+		"mysql --pager=x -e 'select 1'": false, "psql": false, "psql -c \"$X\"": false, "mysql -e $'select 1\\nsystem x'": false,
 		"ruby -e 1": false, "python3 -c 'print(1)' < x": true, "python3 < x": false, "python3 -u - <<< 'print(1)'": true,
 	} {
 		if got := Analyze(text).Commands[0].harmless; got != want {
 			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestComputes(t *testing.T) {
+	for _, text := range []string{
+		"console.log(1+1)", "1 + 2", "console.log('a', \"b c\", 0x1F, 1.5e3)", "[1,2,3].map(x => x*2).join(',')", "console.log(JSON.stringify({a: [1, 2]}, null, 2))",
+		"const a = JSON.parse('[1]'); for (let i of a) console.log(i)", "Math.max(1, Number('2'))", "new Date().toISOString()", "console.log('require(x)')",
+	} {
+		if !computes(text) {
+			t.Errorf("%q is taken to start something", text)
+		}
+	}
+	for _, text := range []string{
+		"", "require('child_process')", "process.exit()", "import('x')", "[]['constructor']", "''['a']", "x\n['a']", "(1)['a']", "a.constructor('x')()", "`${x}`", "a`x`", "this", "eval('1')", "Function('x')()",
+		"globalThis.x", "\\u0065val('x')", "\uff45val(1)", "a //", "/x/.y", "'a\\'; require(\"x\")", "'unterminated", "#!x", "a?.['b']", "({}).x.bind(y)", "$", "_", "fetch('x')", "with (a) b",
+	} {
+		if computes(text) {
+			t.Errorf("%q is taken to start nothing", text)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sedSpec lists the options of GNU sed 4.9 and BSD sed.
 var sedSpec = spec{short: "nrEsuzi::be:f:l:", permute: true,
@@ -29,6 +32,15 @@ func sedParse(c Simple) (scripts, files []Word, p parsed) {
 // that are not among its words (w, s///w), and those it cannot read.
 func (w *walker) sed(c Simple) {
 	scripts, _, p := sedParse(c)
+	if at := slices.IndexFunc(c.Args, func(word Word) bool { return word.given && !word.found }); p.unsure != "" && at > 1 {
+		// Files that xargs supplies: the script is judged as if none were an option.
+		c.Args = slices.Clone(c.Args)
+		c.Args[at].found = true
+		if w.sed(c); len(w.out.Commands[w.current].Undecidable) == 0 {
+			w.undecided(true, c.Name+suppliedOptions)
+		}
+		return
+	}
 	switch {
 	case p.unsure != "":
 		w.undecided(true, c.Name+": "+p.unsure)

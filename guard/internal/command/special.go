@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -70,7 +71,7 @@ func (w *walker) executes(c Simple, stdin []*syntax.Redirect) {
 			w.undecided(!harmless, c.Name+" "+interprets)
 		}
 		return
-	case startsCommands(c.Name) && (asksVersion(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l"):
+	case startsCommands(c.Name) && (asksVersion(c) || pages(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l"):
 		return
 	case startsCommands(c.Name):
 		w.undecided(true, c.Name+" "+startsOthers)
@@ -126,5 +127,16 @@ func startsCommands(name string) bool {
 // asksVersion reports whether a command does nothing but print a version or a
 // help text.
 func asksVersion(c Simple) bool {
-	return len(c.Args) == 2 && c.Args[1].Static && oneOf(c.Args[1].Text, "--version -V --help -v") && !(c.Args[1].Text == "-v" && c.Name != "node")
+	return len(c.Args) == 2 && c.Args[1].Static && oneOf(c.Args[1].Text, "--version -V --help -v") && !(c.Args[1].Text == "-v" && !oneOf(c.Name, "node php ruby perl lua"))
+}
+
+// pages reports whether a pager is given files alone, and options that only say how to
+// show them: it has nobody here who could tell it to start something.
+func pages(c Simple) bool {
+	return oneOf(c.Name, "less more") && !slices.ContainsFunc(c.Args[1:], func(w Word) bool {
+		if isOption(w.Text) {
+			return !w.Static || strings.Trim(w.Text[1:], "NRSFXiIMmeEgsdu") != ""
+		}
+		return !w.Static && !w.Glob && !w.Home || strings.HasPrefix(w.Text, "+") || w.Glob && strings.IndexAny(w.Text, "*?[") == 0
+	})
 }
