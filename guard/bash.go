@@ -41,6 +41,7 @@ func (j *judge) command(c Command) {
 	l.redirects()
 	l.hiding()
 	l.unread()
+	l.asking()
 	l.containable()
 	l.optOut()
 	l.permission()

@@ -222,6 +222,9 @@ func (c Simple) Feeds() bool {
 	return false
 }
 
+// leaveOut are options whose value is not looked at.
+const leaveOut = "--exclude --exclude-dir --ignore"
+
 // Mentions returns every text among the arguments that could name a file for a
 // program that is not known: the arguments themselves, what follows "=", "@" or
 // an option letter in them (`--file=.env`, `-d @.env`, `-f.env`), and the parts
@@ -236,7 +239,10 @@ func (c Simple) Mentions() []Word {
 	if oneOf(c.Name, hasSubcommands) && words[0].Static && !strings.ContainsAny(words[0].Text, "./-") {
 		words = words[1:] // npm test says what to do, and names no file
 	}
-	for _, word := range words {
+	for i, word := range words {
+		if option, _, _ := strings.Cut(word.Text, "="); oneOf(option, leaveOut) || i > 0 && oneOf(words[i-1].Text, leaveOut) {
+			continue
+		}
 		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && isName(scheme) {
 			if scheme == "file" {
 				out = append(out, Word{Text: path, Static: word.Static, single: word.single})

@@ -191,6 +191,10 @@ func TestMentions(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"foo -f.env", "-f.env .env"},
 		{"foo --file=.env", "--file=.env .env"},
+		{"tar cf x --exclude=.env --exclude y.tar .", "cf x ."},
+		{"foo --exclude-from=.env", "--exclude-from=.env .env"},
+		{"npm test x", "x"},
+		{"npm .env", ".env"},
 		{"foo -d @.env", "-d @.env .env"},
 		{"foo -d@.env", "-d@.env @.env .env"},
 		{"echo .env", ""},
