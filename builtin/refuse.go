@@ -95,7 +95,7 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 const (
 	shownNames  = 5
 	nameTimeout = 300 * time.Millisecond
-	nameEdits   = 3 // the most letters by which a name may differ
+	nameEdits   = 3 // the most letters by which a name may differ, and no more than a third of them
 )
 
 // missing answers a name that does not exist with the names that are like it.
@@ -142,7 +142,7 @@ func nearest(env *Env, path guard.Path) []string {
 		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
 			d = min(d, 1)
 		}
-		if d <= min(nameEdits, len(base)-1) && !env.Policy.Hidden(name, e.IsDir()) {
+		if d <= min(nameEdits, (len(base)+1)/3) && !env.Policy.Hidden(name, e.IsDir()) {
 			found = append(found, near{name, d})
 		}
 	}
