@@ -226,6 +226,15 @@ func (r *replacement) update() (Outcome, error) {
 	return Outcome{}, r.syncDir()
 }
 
+// keepError says which attribute a new file cannot be given.
+type keepError struct {
+	what string
+	err  error
+}
+
+func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
+func (e *keepError) Unwrap() error { return e.err }
+
 // byRename replaces the current file by a rename, unless there is a reason
 // why that cannot be, or would lose something. Then nothing is left of it.
 func (r *replacement) byRename() (why string, err error) {

@@ -28,15 +28,6 @@ type attrs struct {
 	xattrs   map[string][]byte
 }
 
-// keepError says which attribute a new file cannot be given.
-type keepError struct {
-	what string
-	err  error
-}
-
-func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
-func (e *keepError) Unwrap() error { return e.err }
-
 func readAttrs(f *os.File) (attrs, error) {
 	info, err := f.Stat()
 	if err != nil {
