@@ -56,8 +56,14 @@ func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed
 	}
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
 	buf.Opened, buf.Recall, buf.Listed = nil, nil, nil
+	before := n.err
 	if n.err, n.look = nil, buf.Look; err != nil {
 		n.fail(t, err)
+	}
+	if (before == nil) != (n.err == nil) { // which an answer tells, also where no name has changed
+		t.shared.Lock()
+		t.changed(n)
+		t.shared.Unlock()
 	}
 	return listed, was
 }

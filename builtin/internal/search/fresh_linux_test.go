@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -161,6 +162,7 @@ var sceneNames = []string{"a", "b", "c.go", "d.go", "e.txt", "lib", "src", "buil
 
 func newScene(tb testing.TB, seed uint64) *scene {
 	outer := tree(tb, map[string]string{"elsewhere/a": "foo\n", "elsewhere/b/c.go": "bar foo\n"})
+	tb.Cleanup(func() { openUp(outer) })
 	s := &scene{outer, filepath.Join(outer, "in", "root"), seed%2 == 1, rand.New(rand.NewPCG(seed, 5))}
 	for _, name := range []string{".git/info", "src"} {
 		if err := os.MkdirAll(filepath.Join(s.root, name), 0o755); err != nil {
@@ -173,6 +175,16 @@ func newScene(tb testing.TB, seed uint64) *scene {
 		_ = os.WriteFile(p, []byte(s.text()), 0o644)
 	}
 	return s
+}
+
+// openUp lets who is not root remove a tree, whatever was taken away from its directories.
+func openUp(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
 }
 
 func (s *scene) path(root string) string {
@@ -338,6 +350,32 @@ func TestFreshness(t *testing.T) {
 	}
 	if used < edits*3/4 {
 		t.Errorf("the list was kept for %d queries only of %d", used, edits)
+	}
+}
+
+// TestUnreadableLater takes the right to list an empty root away, and gives it back: no name changes by it.
+func TestUnreadableLater(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	root := tree(t, nil)
+	t.Cleanup(func() { openUp(root) })
+	e := New(Config{GlobalIgnore: os.DevNull})
+	defer e.Close()
+	settle(t, e, root)
+	for _, mode := range []os.FileMode{0o755, 0o444, 0o755} {
+		if err := os.Chmod(root, mode); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if mode == 0o444 {
+			want = 1
+		}
+		for range 2 {
+			if r := mustGrep(t, e, root, GrepQuery{Pattern: "x"}); r.Unreadable != want {
+				t.Errorf("mode %o: %d could not be read, want %d", mode, r.Unreadable, want)
+			}
+		}
 	}
 }
 

@@ -133,6 +133,9 @@ func (t *troubles) add(path string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count++
+	if path == "" { // the root itself
+		path = "."
+	}
 	if text := path + ": " + reason(err); t.first == "" || text < t.first {
 		t.first = text
 	}
