@@ -15,6 +15,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin/jsontext"
 )
 
 // A binder turns raw arguments into one tool's typed input. The schema that clients see is the one that
@@ -72,21 +74,12 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		if isNull(value) && !slices.Contains(b.schema.Required, name) {
 			continue // models send null for "not given"
 		}
-		err := whole(value)
-		if err == nil {
-			value, err = coerce(value, prop)
-		}
-		if err == nil {
-			err = json.Unmarshal(value, in.Field(b.fields[name]).Addr().Interface())
-		}
-		if err == nil {
-			err = within(reflect.Indirect(in.Field(b.fields[name])), prop)
-		}
-		if err != nil {
+		field := in.Field(b.fields[name])
+		if err := decode(value, prop, field); err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v", name, err))
 			continue
 		}
-		if v := reflect.Indirect(in.Field(b.fields[name])); v.Kind() != reflect.Slice && v.Kind() != reflect.Struct {
+		if v := reflect.Indirect(field); v.Kind() != reflect.Slice && v.Kind() != reflect.Struct {
 			scalars[name] = v.Interface()
 		}
 	}
@@ -99,6 +92,27 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		return nil, &BindError{Tool: b.tool, Problems: problems}
 	}
 	return scalars, nil
+}
+
+// decode puts a value into its field.
+func decode(value json.RawMessage, prop *jsonschema.Schema, field reflect.Value) error {
+	if prop.Type == "string" && field.Type() == reflect.TypeFor[string]() {
+		if text, ok := jsontext.String(value); ok { // without escapes of which half could be missing
+			field.SetString(text)
+			return within(field, prop)
+		}
+	}
+	if err := whole(value); err != nil {
+		return err
+	}
+	value, err := coerce(value, prop)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(value, field.Addr().Interface()); err != nil {
+		return err
+	}
+	return within(reflect.Indirect(field), prop)
 }
 
 // A Slip is what is meant by a field that a tool does not have. The zero Slip means nothing.
@@ -184,7 +198,11 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	if len(raw) == 0 || isNull(raw) {
 		return nil, nil
 	}
-	var m map[string]json.RawMessage
+	m := map[string]json.RawMessage{}
+	if jsontext.Object(raw, func(name, value []byte) bool { m[string(name)] = value; return true }) {
+		return m, nil
+	}
+	m = nil
 	if err := json.Unmarshal(raw, &m); err == nil {
 		return m, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"toolhost/builtin/jsontext"
 )
 
 // cutArguments takes the arguments of a call out of its message, where they are nearly all of a long one: rest has an empty
@@ -34,7 +36,7 @@ func cutArguments(message []byte) (rest []byte, arguments json.RawMessage, ok bo
 		return nil, nil, false
 	}
 	arguments = json.RawMessage(message[from:to:to])
-	if arguments[0] != '{' || !json.Valid(arguments) {
+	if arguments[0] != '{' || !jsontext.Valid(arguments) {
 		return nil, nil, false
 	}
 	return slices.Concat(message[:from], []byte("{}"), message[to:]), arguments, true

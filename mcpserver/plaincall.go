@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/builtin/jsontext"
 )
 
 // plainCall takes the message of a call apart that has nothing but what clients of the era of sessions send: it is decoded once,
@@ -13,7 +15,7 @@ import (
 // find different things in it, ok is false, and the library gets it.
 func plainCall(message []byte) (m envelope, ok bool) {
 	p := plainParts{s: jsonScanner{text: message}}
-	if !p.s.object(p.member) || p.seen != allParts || !json.Valid(message) {
+	if !p.s.object(p.member) || p.seen != allParts || !jsontext.Valid(message) {
 		return m, false
 	}
 	if p.meta != nil && (json.Unmarshal(p.meta, &m.Params.Meta) != nil || m.Params.Meta[mcp.MetaKeyProtocolVersion] != nil) {
