@@ -24,6 +24,7 @@ type Arrival struct {
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
 	began     time.Time
+	look      uint64 // how many looks at the settings had begun then
 }
 
 // Leave gives the place up. Leaving twice does nothing.
@@ -86,11 +87,12 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
+	defer func() { h.looks.behind(call) }() // as hooks will have rewritten it
 	h.observers.reached(ctx, info, AtTurn)
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
-	policy := h.policy(a.principal)
+	policy := h.policyFor(a)
 	hooks, call, err := h.preHooks(ctx, a, policy, tool, call) // pre-hooks
 	if err != nil {
 		rec.Verdict = guard.Deny.String()

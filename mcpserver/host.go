@@ -35,6 +35,7 @@ type Host struct {
 	unkept     error // why the state directory is not used; nil: it is
 	scratch    string
 	settings   *settings.Watcher
+	looks      looks // at the settings
 	seen       *readstate.Store
 	results    *resultstore.Store
 	box        *builtin.Toolbox
@@ -175,7 +176,7 @@ func (h *Host) Arrive(who auth.Identity, meta map[string]any, session string, st
 }
 
 func (h *Host) arriveIn(s *scope, rights auth.Rights) *Arrival {
-	return &Arrival{principal: s.key.principal, rights: rights, began: time.Now(), scope: s, ticket: s.gate.Arrive()}
+	return &Arrival{principal: s.key.principal, rights: rights, began: time.Now(), look: h.looks.begun.Load(), scope: s, ticket: s.gate.Arrive()}
 }
 
 // arriveAgain takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
@@ -195,7 +196,21 @@ type bound struct {
 // policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
 // last call.
 func (h *Host) policy(principal string) *guard.Policy {
+	return h.policyOf(h.settings.Reload(), principal)
+}
+
+// policyFor is policy for a call, which may make do with the look of another.
+func (h *Host) policyFor(a *Arrival) *guard.Policy {
+	if h.looks.serves(a.look) {
+		return h.policyOf(h.settings.Current(), a.principal)
+	}
+	n := h.looks.begin()
 	now := h.settings.Reload()
+	h.looks.done(n)
+	return h.policyOf(now, a.principal)
+}
+
+func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy {
 	if was := h.boundTo(principal); was.settings == now && was.whole {
 		return was.policy
 	}

@@ -43,7 +43,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 
 	reader := newStdioReader(c, in)
 	defer reader.long.Close()
-	go reader.follow()
+	go reader.follow(leading)
 	var err error
 	grace := EOFGrace
 	select {

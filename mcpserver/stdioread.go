@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,23 +18,31 @@ import (
 )
 
 // A stdioReader takes the messages of a client in their order. One goroutine at a time leads: it reads, and runs the request
-// that it has read. When more input waits already, or the request takes longer than [mostLed], another leads meanwhile. So
-// nobody has to be woken between a message and its answer, and no message waits for a call.
+// that it has read, so that nobody has to be woken between a message and its answer. Requests that came in together wait in a queue,
+// of which others help to run what is in it. When that takes longer than [mostLed], another leads meanwhile, and each of the queue
+// is run by a goroutine of its own, so that no message waits for a call.
 type stdioReader struct {
 	conn  *stdioConn
 	in    *bufio.Reader
-	lead  chan struct{} // received by a goroutine that is to lead
-	idle  atomic.Int32  // how many goroutines wait for that
-	ended chan error    // gets why the input ended, nil at its end
+	lead  chan duty    // received by a goroutine that is to lead or to help
+	idle  atomic.Int32 // how many goroutines wait for that
+	ended chan error   // gets why the input ended, nil at its end
 
 	long *alarm.Alarm // rings when a request has run for mostLed
 
 	mu      sync.Mutex
-	running bool // a request runs, and nobody reads
+	running bool     // requests run, and nobody reads
+	queue   []func() // requests that came in together and wait to be run; long is set while there are any
+
+	helpers    atomic.Int32 // how many goroutines help, or are about to
+	processors int32        // how many there are
 }
 
 func newStdioReader(c *stdioConn, in io.Reader) *stdioReader {
-	r := &stdioReader{conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan struct{}), ended: make(chan error, 1)}
+	r := &stdioReader{
+		conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan duty), ended: make(chan error, 1),
+		processors: int32(runtime.GOMAXPROCS(0)),
+	}
 	r.long = alarm.New(r.relieve)
 	return r
 }
@@ -44,25 +54,95 @@ const (
 	maxIdle = 4
 )
 
-// follow leads until another does, waits to lead again, and returns when the input has ended or nobody needs it.
-func (r *stdioReader) follow() {
-	for leads := true; leads || r.wait(); {
+// follow does what it is here for until nobody needs it, or the input has ended: it leads until another does, or helps.
+func (r *stdioReader) follow(d duty) {
+	for needed := true; needed; d, needed = r.wait() {
+		if d == leading && !r.leadOn() {
+			return
+		}
+		r.work()
+		if d == helping {
+			r.helpers.Add(-1)
+		}
+	}
+}
+
+// leadOn reads and runs requests as long as this goroutine leads. It returns false when the input has ended.
+func (r *stdioReader) leadOn() bool {
+	for leads := true; leads; {
 		run, err := r.next()
-		if err != nil {
+		switch {
+		case err != nil:
 			r.end(err)
 			if run != nil {
 				run()
 			}
-			return
-		}
-		if r.in.Buffered() > 0 {
-			r.pass()
-			run()
-			leads = false
-		} else {
+			return false
+		case r.more():
+			leads = r.share(run)
+		default:
 			leads = r.runLeading(run)
 		}
 	}
+	return true
+}
+
+// more reports whether a whole message has been read already.
+func (r *stdioReader) more() bool {
+	read, _ := r.in.Peek(r.in.Buffered())
+	return bytes.IndexByte(read, '\n') >= 0
+}
+
+// share takes all messages that came in together, so that none waits for a call before it, and lets another goroutine help with
+// them. It reports whether this one still leads then. To hand each on with the lead would wake a thread for each.
+func (r *stdioReader) share(first func()) bool {
+	runs := []func(){first}
+	for r.more() {
+		if run, _ := r.message(); run != nil { // what has been read fails no more
+			runs = append(runs, run)
+		}
+	}
+	r.mu.Lock()
+	r.queue = append(r.queue, runs...)
+	r.mu.Unlock()
+	return r.runLeading(func() {
+		if len(runs) > 1 && r.help() {
+			runtime.Gosched() // the other goes on here, and this one wherever there is room
+		}
+		r.work()
+	})
+}
+
+// help lets another goroutine help, if there may be a processor for it.
+func (r *stdioReader) help() bool {
+	if r.helpers.Add(1) >= r.processors {
+		r.helpers.Add(-1)
+		return false
+	}
+	r.pass(helping)
+	return true
+}
+
+// work runs what waits to be run.
+func (r *stdioReader) work() {
+	for run, more := r.take(); run != nil; run, more = r.take() {
+		if more {
+			r.help()
+		}
+		run()
+	}
+}
+
+// take takes the next of what waits to be run, and tells whether there is more.
+func (r *stdioReader) take() (run func(), more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return nil, false
+	}
+	run = r.queue[0]
+	r.queue = slices.Delete(r.queue, 0, 1)
+	return run, len(r.queue) > 0
 }
 
 // runLeading runs a request, and reports whether this goroutine still leads then.
@@ -77,41 +157,55 @@ func (r *stdioReader) runLeading(run func()) bool {
 	leads := r.running
 	if leads {
 		r.running = false
+	}
+	if leads && len(r.queue) == 0 { // else another shares, of whom this one has taken the lead
 		r.long.Set(0)
 	}
 	return leads
 }
 
-// relieve lets another goroutine lead when a request takes long.
+// relieve lets another goroutine lead when a request takes long, and others run what waits behind it.
 func (r *stdioReader) relieve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running && r.conn.ctx.Err() == nil { // else what runs is cancelled, and nothing more is taken
 		r.running = false
-		r.pass()
+		r.pass(leading)
 	}
+	for _, run := range r.queue {
+		go run()
+	}
+	r.queue = nil
 }
 
-// pass lets another goroutine lead.
-func (r *stdioReader) pass() {
+// A duty is what a goroutine is to do.
+type duty bool
+
+const (
+	leading duty = true
+	helping duty = false
+)
+
+// pass lets another goroutine lead, or help.
+func (r *stdioReader) pass(d duty) {
 	select {
-	case r.lead <- struct{}{}:
+	case r.lead <- d:
 	default:
-		go r.follow()
+		go r.follow(d)
 	}
 }
 
-// wait returns true when this goroutine is to lead, and false when it is not needed any more.
-func (r *stdioReader) wait() bool {
+// wait returns when this goroutine is to do something, and false when it is not needed any more.
+func (r *stdioReader) wait() (d duty, needed bool) {
 	defer r.idle.Add(-1)
 	if r.idle.Add(1) > maxIdle {
-		return false
+		return false, false
 	}
 	select {
-	case <-r.lead:
-		return true
+	case d := <-r.lead:
+		return d, true
 	case <-r.conn.ctx.Done():
-		return false
+		return false, false
 	}
 }
 
@@ -129,15 +223,19 @@ func (r *stdioReader) end(err error) {
 func (r *stdioReader) next() (run func(), err error) {
 	for run == nil && err == nil {
 		r.conn.out.waitForRoom()
-		var line []byte
-		var long bool
-		line, long, err = readLine(r.in, MaxMessage)
-		switch {
-		case long:
-			r.conn.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
-		case len(bytes.TrimSpace(line)) > 0:
-			run = r.conn.receive(line)
-		}
+		run, err = r.message()
+	}
+	return run, err
+}
+
+// message handles a message, and returns what is to be run for it.
+func (r *stdioReader) message() (run func(), err error) {
+	line, long, err := readLine(r.in, MaxMessage)
+	switch {
+	case long:
+		r.conn.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
+	case len(bytes.TrimSpace(line)) > 0:
+		run = r.conn.receive(line)
 	}
 	return run, err
 }
