@@ -238,32 +238,6 @@ func (w *walker) visit(n syntax.Node) bool {
 	return true
 }
 
-// coproc judges the name of a coproc. To bash the first word of a simple command
-// is none (`coproc rm x=1` runs rm); the parser takes it for one where an
-// assignment follows, and what it makes of the rest is not to be walked.
-func (w *walker) coproc(n *syntax.CoprocClause) bool {
-	if n.Name == nil {
-		if call, ok := callOf(n.Stmt); ok && len(call.Assigns) > 0 && len(call.Args) > 0 && call.Assigns[0].Pos().After(call.Args[0].Pos()) {
-			w.undecided(true, "an assignment among the words of a coproc")
-			return false
-		}
-		return true
-	}
-	w.out.arrays.add(n.Name.Lit())
-	var compound bool
-	if n.Stmt != nil {
-		switch n.Stmt.Cmd.(type) {
-		case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.ArithmCmd, *syntax.TestClause:
-			compound = true
-		}
-	}
-	if !compound || n.Name.Lit() == "" {
-		w.undecided(true, "a coproc whose name may be a program")
-		return false
-	}
-	return true
-}
-
 // pipe notes whose output a statement is given.
 func (w *walker) pipe(n *syntax.BinaryCmd) {
 	if n.Op != syntax.Pipe {
@@ -285,45 +259,6 @@ func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	return call, ok
-}
-
-// shellDialect names what bash and a plain sh read differently: in dash,
-// `[[ a && reboot ]]` runs reboot and $'…' ends at another place.
-func (w *walker) shellDialect(n syntax.Node) {
-	var what string
-	switch n := n.(type) {
-	case *syntax.TestClause:
-		what = "[["
-	case *syntax.ArithmCmd:
-		what = "(("
-	case *syntax.SglQuoted:
-		if n.Dollar {
-			what = "$'…'"
-		}
-	case *syntax.DblQuoted:
-		if n.Dollar {
-			what = `$"…"`
-		}
-	case *syntax.ProcSubst:
-		what = "process substitution"
-	case *syntax.CoprocClause, *syntax.LetClause, *syntax.ArrayExpr:
-		what = "a bash construct"
-	case *syntax.FuncDecl:
-		if n.RsrvWord {
-			what = "function"
-		}
-	case *syntax.BinaryCmd:
-		if n.Op == syntax.PipeAll {
-			what = "|&"
-		}
-	case *syntax.Redirect:
-		if n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.Op == syntax.WordHdoc {
-			what = n.Op.String()
-		}
-	}
-	if what != "" {
-		w.undecided(true, what+" means different things to different sh")
-	}
 }
 
 // stmt takes the redirections of a statement and, if it is one, its simple

@@ -28,18 +28,12 @@ func Just(text string, names []string) (runs []Run) {
 	if slices.Contains(names, Any) {
 		names = slices.Collect(maps.Keys(recipes))
 	}
-	known := map[string]bool{}
-	for len(names) > 0 {
-		name := names[0]
-		if names = names[1:]; known[name] {
-			continue
-		}
-		known[name] = true
+	reach(names, func(name string) (calls []string) {
 		if other, ok := aliases[name]; ok {
-			names = append(names, other)
+			calls = append(calls, other)
 		}
 		for _, r := range recipes[name] {
-			names = append(names, r.needs...)
+			calls = append(calls, r.needs...)
 			body := justUse.ReplaceAllStringFunc(strings.Join(r.body, "\n"), func(use string) string {
 				if value, ok := vars[justUse.FindStringSubmatch(use)[1]]; ok {
 					return value
@@ -48,7 +42,8 @@ func Just(text string, names []string) (runs []Run) {
 			})
 			runs = append(runs, Run{name, body})
 		}
-	}
+		return calls
+	})
 	return runs
 }
 

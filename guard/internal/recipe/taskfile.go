@@ -38,20 +38,15 @@ func Task(text string, names []string) (runs []Run, all bool) {
 	if when := shellValues(file.Vars); when != "" {
 		runs = append(runs, Run{"(when it is read)", when})
 	}
-	known := map[string]bool{}
-	for len(names) > 0 {
-		name := names[0]
-		if names = names[1:]; known[name] {
-			continue
-		}
-		known[name] = true
+	reach(names, func(name string) (calls []string) {
 		for _, key := range sortedKeys(file.Tasks) {
 			if key == name || name == Any || aliased(file.Tasks[key], name) {
-				run, calls := file.run(key)
-				runs, names = append(runs, run), append(names, calls...)
+				run, more := file.run(key)
+				runs, calls = append(runs, run), append(calls, more...)
 			}
 		}
-	}
+		return calls
+	})
 	return runs, true
 }
 

@@ -1,0 +1,197 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// An expansion collects the value of one word from its parts.
+type expansion struct {
+	text   strings.Builder
+	end    int // length of the known prefix, once something is unknown or a pattern
+	known  bool
+	single bool
+	glob   bool
+	home   bool
+}
+
+func (e *expansion) unknown() {
+	if e.known && !e.glob {
+		e.end = e.text.Len()
+	}
+	e.known = false
+}
+
+func (e *expansion) pattern() {
+	if e.known && !e.glob {
+		e.end = e.text.Len()
+	}
+	e.glob = true
+}
+
+func (e *expansion) prefix() string {
+	if e.known && !e.glob {
+		return e.text.String()
+	}
+	return e.text.String()[:e.end]
+}
+
+func (e *expansion) part(part syntax.WordPart, first, last bool) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		e.literal(p.Value, first, last)
+	case *syntax.SglQuoted:
+		e.quotation(p)
+	case *syntax.DblQuoted:
+		if p.Dollar { // translated by the message catalogue
+			e.unknown()
+		}
+		for i, q := range p.Parts {
+			switch q := q.(type) {
+			case *syntax.Lit:
+				e.text.WriteString(unescapeQuoted(q.Value))
+			case *syntax.ParamExp:
+				e.param(q, first && i == 0, true)
+			default:
+				e.unknown()
+			}
+		}
+	case *syntax.ParamExp:
+		e.param(p, first, false)
+	case *syntax.ProcSubst: // a path such as /dev/fd/63
+		e.unknown()
+		e.single = e.single && len(p.Stmts) > 0 // <() is no word at all
+		if first && e.single {
+			e.text.WriteString("/dev/fd/")
+			e.end = e.text.Len()
+		}
+	default:
+		e.unknown()
+		e.single = false
+	}
+}
+
+// quotation adds a quotation in '…' or $'…'.
+func (e *expansion) quotation(p *syntax.SglQuoted) {
+	if !p.Dollar {
+		e.text.WriteString(p.Value)
+		return
+	}
+	s, ok := ansiC(p.Value)
+	if !ok {
+		e.unknown()
+		return
+	}
+	e.text.WriteString(s)
+}
+
+// ansiC decodes the inside of $'…'. The library knows neither \c, \x{…} nor
+// octal values above one byte as bash does: those are left undecoded.
+func ansiC(s string) (string, bool) {
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] != '\\' {
+			continue
+		}
+		i++
+		switch next := s[i]; {
+		case next == 'c', next == 'x' && i+1 < len(s) && s[i+1] == '{',
+			next >= '4' && next <= '7' && i+2 < len(s) && isDigit(s[i+1]) && isDigit(s[i+2]):
+			return "", false
+		}
+	}
+	v, _, err := expand.Format(&expand.Config{}, s, nil)
+	v, _, _ = strings.Cut(v, "\x00") // as in C, it ends there
+	return v, err == nil
+}
+
+// literal adds unquoted text: backslashes go, a tilde in front means home, and
+// a pattern character makes the word depend on the files that are there.
+func (e *expansion) literal(s string, first, last bool) {
+	if first && s != "" && s[0] == '~' {
+		switch {
+		case s == "~" && last, strings.HasPrefix(s, "~/"):
+			e.home = true
+		default: // ~user, ~+, ~-, ~"x"
+			e.unknown()
+		}
+	}
+	if first && assignedTilde(s) {
+		e.unknown()
+	}
+	if plain(s) {
+		e.text.WriteString(s)
+		return
+	}
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			switch i++; {
+			case i == len(s): // at the end of the text it stands for itself
+				e.text.WriteByte('\\')
+			case s[i] != '\n':
+				e.text.WriteByte(s[i])
+			}
+			continue
+		case '*', '?':
+			e.pattern()
+		case '[': // the program of that name, and what no "]" closes, is no pattern
+			if !last || strings.IndexByte(s[i:], ']') >= 0 {
+				e.pattern()
+			}
+		}
+		e.text.WriteByte(s[i])
+	}
+}
+
+// assignedTilde reports whether bash expands a tilde inside the word because it
+// looks like an assignment: `dd of=~/x`, `make PREFIX=/a:~/b`.
+func assignedTilde(s string) bool {
+	name, value, ok := strings.Cut(s, "=")
+	return ok && isName(name) && (strings.HasPrefix(value, "~") || strings.Contains(value, ":~"))
+}
+
+// param adds a parameter expansion. Only $HOME is known: where it is assigned,
+// that alone makes the analysis undecidable.
+func (e *expansion) param(p *syntax.ParamExp, first, quoted bool) {
+	simple := p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil &&
+		p.Names == 0 && p.Exp == nil
+	if simple && first && p.Param.Value == "HOME" && e.text.Len() == 0 {
+		e.home = true
+		e.text.WriteByte('~')
+		return
+	}
+	e.unknown()
+	e.single = e.single && quoted && oneWord(p)
+}
+
+// oneWord reports whether p, in double quotes, stays one word. "$@" and
+// "${a[@]}" become several.
+func oneWord(p *syntax.ParamExp) bool {
+	if p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl || p.Names != 0 {
+		return false
+	}
+	return p.Exp == nil || p.Exp.Word == nil || p.Exp.Word.Lit() != ""
+}
+
+// unescapeQuoted resolves the escapes that count between double quotes.
+func unescapeQuoted(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			switch s[i+1] {
+			case '\n':
+				i++
+				continue
+			case '$', '`', '"', '\\':
+				i++
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
