@@ -242,7 +242,14 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 		}
 		return slashAll(home.names()), carve + spec
 	case strings.HasPrefix(spec, "/") && r.root != "":
-		return slashAll(c.place(r.root).names()), carve + spec
+		own := c.place(r.root)
+		bases = slashAll(own.names())
+		if l.strict() && !slices.Contains(c.roots, own) { // the file belongs to no root, and is about them all the same
+			for _, root := range c.roots {
+				bases = append(bases, slashAll(root.names())...)
+			}
+		}
+		return bases, carve + spec
 	case strings.HasPrefix(spec, "./") && l.strict():
 		spec = spec[2:] // Claude Code reads ./p as p
 	case strings.HasPrefix(spec, "./"):

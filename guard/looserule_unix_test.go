@@ -50,3 +50,19 @@ func TestLooseRules(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfNoRoot holds that a pattern with a slash in front, in settings that belong to
+// no root, is about the roots where it forbids, and about no more than it says where it
+// allows.
+func TestRulesOfNoRoot(t *testing.T) {
+	top, ws := workspace(t)
+	p := policy(t, ws, rules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
+	for name, want := range map[string]Action{"src/main.go": Deny, "README.md": Ask, "sub/x": Ask, "new.txt": Ask} {
+		if v := p.Judge(Intent{Tool: "Write", Writes: []Path{resolve(t, p, name)}}); v.Action != want {
+			t.Errorf("%s: %v, want %v\n%s", name, v.Action, want, v.Error())
+		}
+	}
+	if v := p.Judge(Intent{Tool: "Read", Reads: []Path{resolve(t, p, "src/main.go")}}); v.Action != Deny {
+		t.Errorf("reading: %v", v.Error())
+	}
+}
