@@ -10,9 +10,17 @@ import (
 
 // asking asks for commands that come by themselves to files that a Read rule asks for:
 // grep -r, tar, cp -r, what find or a list hands to another program. What a program does
-// of which the line says nothing, such as a script, is not seen here.
+// of which the line says nothing, such as a script, is not seen here. Where nothing
+// contains commands they come to what is denied in the same way.
 func (l *line) asking() {
-	if l.k.ask.read.empty() {
+	if !l.contained() {
+		l.descending(l.k.deny)
+	}
+	l.descending(l.k.ask)
+}
+
+func (l *line) descending(rules *list) {
+	if rules.read.empty() {
 		return
 	}
 	left := maxFollowed
@@ -20,7 +28,7 @@ func (l *line) asking() {
 		starts, takes, dirs := l.descent(s)
 		for _, start := range known(starts) {
 			for _, dir := range dirs {
-				if part, ok := l.askedBelow(s, start, dir, takes, &left); ok {
+				if part, ok := l.ruledBelow(rules, s, start, dir, takes, &left); ok {
 					l.add(part)
 					return
 				}
@@ -73,7 +81,7 @@ func readsSupplied(s command.Simple) bool {
 	return true
 }
 
-func (l *line) askedBelow(s command.Simple, start command.Word, dir Path, takes func(string, bool) bool, left *int) (Part, bool) {
+func (l *line) ruledBelow(rules *list, s command.Simple, start command.Word, dir Path, takes func(string, bool) bool, left *int) (Part, bool) {
 	names := []string{start.Text}
 	if start.Glob {
 		names, _ = l.expand(start, dir)
@@ -83,15 +91,15 @@ func (l *line) askedBelow(s command.Simple, start command.Word, dir Path, takes 
 		if err != nil || !p.dir {
 			continue // a file is judged by itself
 		}
-		r, found := l.k.askedIn(p.real, takes, left)
+		r, found := l.k.findRuled(rules, p.real, takes, left)
 		switch {
 		case r != nil:
-			return Part{What: "run " + s.Text, Action: Ask, Rule: r.text, Source: r.source, Firm: true,
-				Reason: fmt.Sprintf("The command %s comes to %s, which is to be asked for by a rule.", clip(s.Text), l.shown(found)),
+			return Part{What: "run " + s.Text, Action: rules.action, Rule: r.text, Source: r.source, Firm: true,
+				Reason: fmt.Sprintf("The command %s comes to %s, which is %s by a rule.", clip(s.Text), l.shown(found), ruled(rules.action)),
 				Remedy: "Leave the file out (--exclude), name other files or directories, or use Grep, which leaves it out."}, true
 		case *left < 0:
 			return Part{What: "run " + s.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn, Firm: true,
-				Reason: fmt.Sprintf("The command %s goes through more files than are looked at, and rules ask for some.", clip(s.Text)),
+				Reason: fmt.Sprintf("The command %s goes through more files than are looked at, and rules speak of some.", clip(s.Text)),
 				Remedy: "Name a smaller directory, or use Grep."}, true
 		}
 	}
@@ -108,8 +116,8 @@ func (l *line) shown(name string) string {
 	return name
 }
 
-// askedIn returns a rule that asks for a file below a directory, and the file.
-func (k *core) askedIn(dir string, takes func(name string, dir bool) bool, left *int) (r *rule, found string) {
+// findRuled returns a rule on a file below a directory, and the file.
+func (k *core) findRuled(rules *list, dir string, takes func(name string, dir bool) bool, left *int) (r *rule, found string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be listed is not read either
 		if *left--; *left < 0 {
 			return fs.SkipAll
@@ -125,8 +133,8 @@ func (k *core) askedIn(dir string, takes func(name string, dir bool) bool, left 
 		if d.IsDir() {
 			return nil
 		}
-		p := k.ask.read.match(slashed(path), false)
-		if p == nil || k.deny.read.match(slashed(path), false) != nil { // what is denied no command comes to
+		p := rules.read.match(slashed(path), false)
+		if p == nil || rules.action == Ask && k.deny.read.match(slashed(path), false) != nil { // what is denied no command comes to
 			return nil
 		}
 		r, found = p.rule, path

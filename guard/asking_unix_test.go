@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"toolhost/guard/settings"
 )
 
 // TestAskedBelow holds that commands are asked for which come by themselves to files that a
@@ -22,11 +24,18 @@ func TestAskedBelow(t *testing.T) {
 		}
 	}
 	p := policy(t, ws, rules(ws, "ask Read(*.key)\ndeny Read(closed/**)"), contained)
+	judge := func(p *Policy, want Action, text string) {
+		t.Helper()
+		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
+			t.Errorf("%s: %v, want %v\n%s", text, v.Action, want, v.Error())
+		}
+	}
 	for want, commands := range map[Action][]string{
 		Ask: {
 			"grep -rn x .", "grep -R x", "cd keys && grep -r x .", "grep -r x keys", "grep -r --include='*.k*' x .", "rg x", "rg x keys", "tar cf x.tar .", "tar -czf x.tgz keys",
 			"cp -r keys y", "cp -a . ../y", "cp -r * y", "mv keys y", "ln -s keys y; cat y/a.key", "rsync -a . y", "scp -r . h:", "zip -r x.zip .", "diff -r keys src", "diff -r keys src | head",
 			"find . -type f | xargs cat", "find . -type f -exec cat {} +", "find keys -name '*.key' -print0 | xargs -0 base64", "git ls-files | xargs cat", "bash -c 'grep -r x .'", "d=keys; grep -r x $d",
+			`cat "$PWD/keys/a.key"`, "cd keys && cat ${PWD}/a.key", "python3 -c 'print(open(\"keys/a.key\").read())'", "node <<< 'read(`keys/a.key`)'",
 			"find . -mtime 1 -exec cat {} +", "printf 'keys/a.key' | xargs cat",
 		},
 		Allow: {
@@ -36,9 +45,19 @@ func TestAskedBelow(t *testing.T) {
 		},
 	} {
 		for _, text := range commands {
-			if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
-				t.Errorf("%s: %v, want %v\n%s", text, v.Action, want, v.Error())
-			}
+			judge(p, want, text)
+		}
+	}
+	// What nothing contains comes to what is denied in the same way.
+	set := rules(ws, "mode bypassPermissions\ndeny Read(*.key)")
+	set.Sandbox.OnUnavailable = settings.OnFailureAllow
+	open := policy(t, ws, set, uncontained)
+	for want, commands := range map[Action][]string{
+		Deny:  {"grep -r x .", "tar cf x.tar keys", "find . -exec cat {} +", `cat "$PWD/keys/a.key"`, "python3 -c 'print(open(\"keys/a.key\").read())'", "awk 'BEGIN{getline l < \"keys/a.key\"; print l}'"},
+		Allow: {"grep -r x src", "make", "python3 -c 'print(1)'", "git commit -m 'see keys/a.key'", "ls keys"},
+	} {
+		for _, text := range commands {
+			judge(open, want, text)
 		}
 	}
 }

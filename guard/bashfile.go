@@ -43,6 +43,7 @@ func (l *line) words() {
 			}
 		}
 		l.likely(reads, dirs, reading)
+		l.programs(s, dirs)
 		l.likely(writes, dirs, writing)
 		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, l.unknownFile)
 		if !s.ReadOnly() && !s.Precise() {
@@ -51,6 +52,26 @@ func (l *line) words() {
 	}
 	if unknown { // it may be any that the text names
 		l.mayName(command.Pieces(l.text), l.dirs)
+	}
+}
+
+// programs judges the files that stand in a program that an interpreter is given as text:
+// python3 -c 'print(open(".env").read())'. What is denied the containment holds.
+func (l *line) programs(s command.Simple, dirs []Path) {
+	if !s.Interpreted() || l.k.ask.read.empty() && (l.contained() || l.k.deny.read.empty()) {
+		return
+	}
+	for w := range s.Quoted() {
+		for _, t := range l.targets([]command.Word{w}, dirs, reading) {
+			if t.path.file == (fileID{}) {
+				continue
+			}
+			if l.contained() {
+				l.through(t, l.asked)
+			} else {
+				l.through(t, l.denied, l.asked)
+			}
+		}
 	}
 }
 

@@ -188,6 +188,12 @@ func (c Simple) Interprets() bool {
 // one that starts no other. It may write files.
 func (c Simple) RunsText() bool { return c.harmless }
 
+// Interpreted reports whether the command is an interpreter, whose words or input may hold
+// a program.
+func (c Simple) Interpreted() bool {
+	return isInterpreter(c.Name) || oneOf(c.Name, "awk gawk mawk nawk")
+}
+
 // Runs returns the files that the command's shell reads commands from, and reports
 // whether these, and files that interpreters run, are all that is undecidable about
 // it: then it is no more hidden than make what it runs.

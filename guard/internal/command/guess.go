@@ -183,7 +183,7 @@ func (w *walker) guess(arg *syntax.Word) (found [][]string, from []string) {
 		count *= len(w.out.values[name])
 	}
 	for k := range min(count, maxGuesses) {
-		now := map[string]string{}
+		now := map[string]string{"PWD": "."}
 		for _, name := range names {
 			values := w.out.values[name]
 			now[name] = values[k%len(values)]
@@ -211,7 +211,8 @@ func (a *Analysis) Names(w Word) bool {
 }
 
 // guessable returns the variables of a word, whether some of it is printed by commands
-// of which the text says what they print, and whether nothing else in it is unknown.
+// of which the text says what they print, or is the directory it runs in, and whether
+// nothing else in it is unknown.
 func (w *walker) guessable(arg *syntax.Word) (names []string, printed, ok bool) {
 	ok = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -223,8 +224,12 @@ func (w *walker) guessable(arg *syntax.Word) (names []string, printed, ok bool) 
 		case *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
 			ok = false
 		case *syntax.ParamExp:
-			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 {
+			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 && n.Param.Value != "PWD" {
 				ok = false
+				break
+			}
+			if len(w.out.values[n.Param.Value]) == 0 {
+				printed = true // where it stands, which "." says as well
 				break
 			}
 			names = appendNew(names, n.Param.Value)

@@ -222,6 +222,11 @@ func (c Simple) Feeds() bool {
 	return false
 }
 
+// givesMessage reports whether an option of git takes a message: -m, -am.
+func givesMessage(option string) bool {
+	return option == "--message" || len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.HasSuffix(option, "m")
+}
+
 // leaveOut are options whose value is not looked at.
 const leaveOut = "--exclude --exclude-dir --ignore"
 
@@ -241,6 +246,9 @@ func (c Simple) Mentions() []Word {
 	}
 	for i, word := range words {
 		if option, _, _ := strings.Cut(word.Text, "="); oneOf(option, leaveOut) || i > 0 && oneOf(words[i-1].Text, leaveOut) {
+			continue
+		}
+		if c.Name == "git" && i > 0 && strings.ContainsAny(word.Text, " \n") && givesMessage(words[i-1].Text) {
 			continue
 		}
 		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && isName(scheme) {

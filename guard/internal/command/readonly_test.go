@@ -194,6 +194,7 @@ func TestMentions(t *testing.T) {
 		{"tar cf x --exclude=.env --exclude y.tar .", "cf x ."},
 		{"foo --exclude-from=.env", "--exclude-from=.env .env"},
 		{"npm test x", "x"},
+		{"git commit -am 'rotate the x.key' y", "commit -am m y"},
 		{"npm .env", ".env"},
 		{"foo -d @.env", "-d @.env .env"},
 		{"foo -d@.env", "-d@.env @.env .env"},
