@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -136,7 +137,7 @@ func fromBOM(raw []byte) *charset {
 
 // detect finds the charset of raw, which has no byte order mark.
 func detect(raw []byte) *charset {
-	if cs := utf16ByParity(raw); cs != nil {
+	if cs := byNULs(raw); cs != nil {
 		return cs
 	}
 	if mostlyUTF8(raw) {
@@ -203,6 +204,34 @@ func western(cs *charset, raw []byte) *charset {
 		return other
 	}
 	return cs
+}
+
+// byNULs recognises the charsets whose texts hold NULs, without a mark.
+func byNULs(raw []byte) *charset {
+	if cs := utf16ByParity(raw); cs != nil {
+		return cs
+	}
+	return utf32ByUnits(raw)
+}
+
+// utf32ByUnits recognises UTF-32 without a mark: at least two units, all of them
+// printable characters.
+func utf32ByUnits(raw []byte) *charset {
+	head := raw[:min(len(raw), sniffLen)&^3]
+	if len(head) < 8 || head[0] != 0 && head[3] != 0 {
+		return nil
+	}
+	big := head[0] == 0
+	for i := 0; i < len(head); i += 4 {
+		unit := binary.LittleEndian.Uint32(head[i:])
+		if big {
+			unit = binary.BigEndian.Uint32(head[i:])
+		}
+		if r := rune(unit); unit > unicode.MaxRune || r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return nil
+		}
+	}
+	return utf32Charset(big)
 }
 
 // utf16ByParity recognises UTF-16 without a mark: Latin text has its NULs at
@@ -321,7 +350,7 @@ func IsBinary(raw []byte) bool {
 	}
 	head := raw[:min(len(raw), sniffLen)]
 	if bytes.IndexByte(head, 0) >= 0 {
-		return utf16ByParity(raw) == nil
+		return byNULs(raw) == nil
 	}
 	if mostlyUTF8(head) {
 		return false
