@@ -225,7 +225,7 @@ func (g *guardian) serve() error {
 		buf, files, err := in.next()
 		if err != nil {
 			if g.view == nil { // no namespace that would end with us
-				sweep(descends)
+				sweep(sweepPatience, descends)
 			}
 			unix.Exit(0) // the host has ended; with us, at once, everything here does
 		}

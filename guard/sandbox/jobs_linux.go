@@ -184,13 +184,20 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 	if j.ns >= 0 {
 		defer unix.Close(j.ns)
 	}
-	return sweep(func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
+	limit := sweepLimit
+	if j.ns < 0 { // nothing ends with us
+		limit = sweepPatience
+	}
+	return sweep(limit, func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
 }
 
 const (
 	// sweepLimit bounds the time a sweep runs after processes that start
 	// others faster than they can be killed.
 	sweepLimit = time.Second
+	// sweepPatience bounds the time it waits for processes that were killed and
+	// have not ended: on a machine that is busy a large one takes seconds.
+	sweepPatience = 20 * time.Second
 	// sweepPause is what killed processes get to end before the next look.
 	sweepPause = 500 * time.Microsecond
 	// cleanLooks is how many looks in a row must find nothing: in one, a process
@@ -200,10 +207,11 @@ const (
 )
 
 // sweep kills all processes of a command, until nothing is found any more, and
-// returns how many there were. If that does not succeed process 1 ends, and with it
-// everything in the sandbox.
-func sweep(members func(pid int) bool) (ended int, err error) {
-	s := &sweeper{members: members, seen: make(map[int]bool), deadline: time.Now().Add(sweepLimit)}
+// returns how many there were. If new ones are found for so long, process 1 ends, and
+// with it everything in the sandbox, or at least what would answer that all have ended.
+func sweep(limit time.Duration, members func(pid int) bool) (ended int, err error) {
+	s := &sweeper{members: members, seen: make(map[int]bool), limit: limit, begun: time.Now()}
+	s.fresh = s.begun
 	if err := s.count(); err != nil {
 		return 0, err
 	}
@@ -224,9 +232,11 @@ func sweep(members func(pid int) bool) (ended int, err error) {
 
 // sweeper ends the processes of one command.
 type sweeper struct {
-	members  func(pid int) bool
-	seen     map[int]bool
-	deadline time.Time
+	members func(pid int) bool
+	seen    map[int]bool
+	limit   time.Duration // for which new ones may be found
+	begun   time.Time
+	fresh   time.Time // before which all that is still found was killed
 }
 
 // count notes all processes before the first is killed: what dies with the group of
@@ -248,8 +258,9 @@ func (s *sweeper) look() (found int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	begun, all := time.Now(), len(s.seen)
 	for _, pid := range pids {
-		if time.Now().After(s.deadline) {
+		if time.Since(s.fresh) > s.limit || time.Since(s.begun) > sweepPatience {
 			fmt.Fprintln(os.Stderr, "a command started processes faster than they could be ended; the sandbox was ended instead")
 			unix.Exit(exitInit)
 		}
@@ -257,6 +268,9 @@ func (s *sweeper) look() (found int, err error) {
 			found++
 			s.seen[pid] = true
 		}
+	}
+	if len(s.seen) == all {
+		s.fresh = begun // what is still there was killed: it only takes its time
 	}
 	return found, nil
 }

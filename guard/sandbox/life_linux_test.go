@@ -150,6 +150,46 @@ func TestKillEndsTheTree(t *testing.T) {
 	}
 }
 
+// Nobody is told that all has ended when what would have ended it is gone, and no namespace went with it.
+func TestKillWithoutGuardian(t *testing.T) {
+	f := newFixture(t)
+	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{Landlock}})
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d := duration()
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/sleep", d}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endSleepers(t, d)
+	if err := p.(*supervised).guardian.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Kill(); err == nil || !strings.Contains(err.Error(), "may still run") {
+		t.Errorf("Kill() = %v with %d processes left", err, sleepers(t, d))
+	}
+}
+
+// endSleepers ends what a test has left on purpose.
+func endSleepers(t *testing.T, d string) {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		if b, err := os.ReadFile(l); err == nil && bytes.HasSuffix(b, []byte("sleep\x00"+d+"\x00")) {
+			if pid, err := strconv.Atoi(strings.Split(l, "/")[2]); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
 // Killing one command leaves the others alone.
 func TestKillEndsOneTreeOnly(t *testing.T) {
 	f := newFixture(t)
