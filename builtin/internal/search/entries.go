@@ -25,7 +25,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	slices.SortFunc(n.entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
 	n.listed = true
 	if fresh && t.sees && t.ready.Load() {
-		t.linksOf(root, n)
+		t.linksOf(root, n, first)
 	}
 	t.rule(root, n, first)
 	t.shared.Lock()

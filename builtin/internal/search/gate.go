@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ type gate struct {
 	running int
 	free    chan struct{} // closed when none runs any more; nil: nobody waits
 	slice   time.Time     // until when work goes on although queries run
+	patient time.Duration // instead of patience, for tests; 0: it is not set
 }
 
 const (
@@ -47,7 +49,7 @@ func (g *gate) pause(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if timer == nil {
-			timer = time.NewTimer(patience)
+			timer = time.NewTimer(cmp.Or(g.patient, patience))
 			defer timer.Stop()
 		}
 		select {

@@ -61,6 +61,7 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	nothing := r.Total == 0 && !r.TimedOut
 	ignored := func(f file) bool { return w.match(f.rel()) }
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, ignored)
+	l.tell(anywhere)
 	r.Unreadable = l.troubles.count
 	r.Notes = r.notes(l, q)
 	return r, nil

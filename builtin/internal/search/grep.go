@@ -33,22 +33,40 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	defer e.keeper.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
-	l, err := e.list(limited, q.Scope, sel)
+	s, err := e.search(limited, &q, p, sel, q.Limit > 0 && q.Mode != FilesWithMatches)
 	if err != nil {
 		return nil, err
 	}
+	l := s.list
 	defer l.close()
-	s := newSearch(e.config, &q, p, l)
-	s.runAll(limited)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	seen := s.seen()
+	l.tell(seen)
 	r := s.result()
 	r.TimedOut = limited.Err() != nil
 	nothing := r.Matches == 0 && !r.TimedOut
-	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, func(file) bool { return true })
+	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, func(f file) bool { return seen(f.rel()) })
 	r.Notes = s.notes(r)
 	return r, nil
+}
+
+// search searches the files of a scope; those of a page in path order may be listed while
+// they are searched, unless that comes to nothing. The listing must be closed.
+func (e *Engine) search(ctx context.Context, q *GrepQuery, p *pattern.Pattern, sel *selection, paged bool) (*search, error) {
+	l, err := e.listFor(ctx, q.Scope, sel, paged)
+	if err != nil {
+		return nil, err
+	}
+	s := newSearch(e.config, q, p, l)
+	if l.ahead == nil {
+		s.runAll(ctx)
+	} else if !l.ahead.run(ctx, s) {
+		l.close()
+		return e.search(ctx, q, p, sel, false)
+	}
+	return s, nil
 }
 
 func deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -81,6 +99,7 @@ type search struct {
 	stop    atomic.Bool // the page is full, or the time is up
 	next    atomic.Int64
 	page    page
+	files   []file // all that may have been searched
 	counts
 }
 
@@ -88,7 +107,7 @@ type search struct {
 type counts struct{ binary, tooLarge atomic.Int64 }
 
 func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
-	s := &search{config: c, query: q, pattern: p, list: l}
+	s := &search{config: c, query: q, pattern: p, list: l, files: l.files}
 	s.page = page{limit: q.Limit, offset: q.Offset, maxText: c.MaxText, byTime: q.Mode == FilesWithMatches, context: q.contextual()}
 	s.page.room.L = &s.page.mu
 	s.page.waiting = map[int]*chunk{}
@@ -216,6 +235,20 @@ func touch(files []file) (sum byte) {
 	return sum
 }
 
+// anywhere says of every path that it is of interest.
+func anywhere(string) bool { return true }
+
+// seen returns what tells of which paths the result speaks: of those up to the last that it
+// shows if it ended there because the page was full. What lies behind that may not have been
+// looked at.
+func (s *search) seen() func(rel string) bool {
+	if p := &s.page; !p.byTime && p.more && p.shown > 0 {
+		last := s.files[p.last].rel()
+		return func(rel string) bool { return comparePaths(rel, last) < 0 }
+	}
+	return anywhere
+}
+
 func (s *search) result() *GrepResult {
 	p := &s.page
 	r := &GrepResult{Binary: int(s.binary.Load()), TooLarge: int(s.tooLarge.Load()), Unreadable: s.list.troubles.count}
@@ -244,8 +277,8 @@ type entry struct {
 	first bool // the first of its file
 	apart bool // not the line after the entry before it
 	count int  // matches it stands for
-	// path is all there is to print where the newest files come first: there is no text
-	// then, nor the above.
+	// aged has the number of its file. path is all there is to print where the newest files
+	// come first: there is no text then, nor the above.
 	path string
 	aged aged
 }
@@ -275,6 +308,7 @@ type page struct {
 	text                  strings.Builder
 	found                 []entry // byTime: all of them
 	seen                  int
+	last                  int32 // the number of the file that the last entry shown is of
 	shown, files, matches int
 	more                  bool
 	uncounted             bool // byTime: there are more files than that
@@ -340,6 +374,7 @@ func (p *page) take(c *chunk) {
 			start = from
 		}
 		p.shown++
+		p.last = e.aged.number
 		from = e.end
 	}
 	p.write(c.text[start:from])

@@ -34,13 +34,10 @@ type holding struct {
 	stop context.CancelFunc
 	idle *time.Timer
 	done chan struct{} // closed when nothing fills the tree or saves it any more
-	// saved says that an index of the root is on disk: until that is loaded, which
-	// takes less time than to search without it, queries wait for loaded.
+	// saved says that an index of the root is on disk: until it is loaded, which takes less
+	// time than to search without it, queries wait for loaded.
 	saved  bool
 	loaded chan struct{}
-	// haste is closed when the first query waits: until then one processor lists the tree.
-	haste  chan struct{}
-	hasten sync.Once
 	// asked is the scope of a query that came before there was a list.
 	asked atomic.Pointer[Scope]
 }
@@ -103,7 +100,6 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 
 // await lets a query wait until the saved index is loaded.
 func (h *holding) await(ctx context.Context) {
-	h.hasten.Do(func() { close(h.haste) })
 	select {
 	case <-h.loaded:
 	case <-ctx.Done():
@@ -140,7 +136,7 @@ func (k *keeper) hold(path string) *holding {
 
 // put adds a tree, and starts to fill it. It needs mu.
 func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{}), haste: make(chan struct{})}
+	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
 	h.saved = k.engine.saves(path)
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
@@ -173,29 +169,24 @@ func (k *keeper) drop(h *holding) {
 // fill makes the first listing, and then what rests on it.
 func (h *holding) fill(ctx context.Context, g *gate) {
 	defer close(h.done)
-	workers := 1
-	if h.saved {
-		workers = h.tree.engine.config.Workers
-	}
+	t := h.tree
+	loaded := sync.OnceFunc(func() { close(h.loaded) })
+	defer loaded()
 	settled := loading()
-	if !h.tree.build(ctx, g, workers, h) {
+	if !t.build(ctx, g, h.saved, loaded) {
 		settled()
-		h.tree.progress.set(Walking)
-		h.tree.load(ctx)
-		close(h.loaded)
+		t.progress.set(Walking)
 		return
 	}
-	h.tree.progress.set(Indexing)
-	h.tree.load(ctx)
-	close(h.loaded)
+	t.progress.set(Indexing)
 	_ = g.pause(ctx) // the collector, too, waits for the first query
 	settled()
-	h.tree.fetch(ctx, g)
+	t.fetch(ctx, g)
 	if s := h.asked.Load(); s != nil {
-		h.tree.foresee(s)
+		t.foresee(s)
 	}
-	h.tree.wakeUp() // it is ready when nothing is due
-	h.tree.index(ctx, g)
+	t.wakeUp() // it is ready when nothing is due
+	t.index(ctx, g)
 }
 
 // foresee lets the index be made for a scope, as a query in it would.
@@ -205,38 +196,26 @@ func (t *keptTree) foresee(s *Scope) {
 	t.admit(s)
 }
 
-// build lists what a query without globs asks for, while no query runs; with what an
-// earlier process has saved of the tree: that a query may wait for, so it is not put off.
-func (t *keptTree) build(ctx context.Context, g *gate, workers int, h *holding) bool {
+// build lists what a query without globs asks for, while no query runs. Of what an earlier
+// process has saved queries list themselves what they need: loaded is called when they can.
+func (t *keptTree) build(ctx context.Context, g *gate, saved bool, loaded func()) bool {
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
 		t.dead.Store(true)
 		return false
 	}
 	defer root.Close()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.id, t.sees = root.ID(), root.Local()
-	if h.saved {
-		t.earlier = t.recall()
-	}
-	t.around()
-	buffers := make([]*walk.Buffer, workers)
+	t.begin(root, saved)
+	loaded()
+	done := false
 	var alone sync.WaitGroup
-	alone.Go(func() { // so that all workers are goroutines that end
-		walk.Joined(ctx, workers, h.haste, t.top, func(w int, n *node) []*node {
-			if !h.saved && g.pause(ctx) != nil || t.overfull() {
-				return nil
-			}
-			if buffers[w] == nil {
-				buffers[w] = &walk.Buffer{Alone: watch.Alone()}
-			}
-			t.read(root, n, buffers[w])
-			return n.below()
-		})
+	alone.Go(func() { // so that it is a goroutine that ends
+		buf := &walk.Buffer{Alone: watch.Alone()}
+		for !done && !t.dead.Load() && g.pause(ctx) == nil {
+			done = t.rest(ctx, g, root, buf)
+		}
 	})
 	alone.Wait()
-	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
 		t.dead.Store(true)
 		return false
@@ -245,9 +224,48 @@ func (t *keptTree) build(ctx context.Context, g *gate, workers int, h *holding) 
 	return true
 }
 
-// below lists the directories in one that are not ignored.
+// begin looks at the root, and loads what an earlier process has saved: queries can use
+// the tree from then on.
+func (t *keptTree) begin(root *walk.Root, saved bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.id, t.sees = root.ID(), root.Local()
+	t.around()
+	if saved && t.recall() {
+		t.progress.set(Indexing)
+		t.ready.Store(true)
+	}
+}
+
+// rest lists what no query has listed, until one runs; where none can use the tree yet it
+// goes on behind that. True: everything is listed.
+func (t *keptTree) rest(ctx context.Context, g *gate, root *walk.Root, buf *walk.Buffer) (done bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done = true
+	walk.Parallel(ctx, 1, t.top, func(_ int, n *node) []*node {
+		switch {
+		case !done || t.overfull():
+			return nil
+		case t.ready.Load() && g.busy() != nil || !t.ready.Load() && g.pause(ctx) != nil:
+			done = false
+			return nil
+		case !n.listed:
+			t.read(root, n, buf)
+		}
+		return n.below()
+	})
+	t.settle()
+	if done = done && ctx.Err() == nil; done {
+		t.earlier = nil
+	}
+	return done
+}
+
+// below lists the directories in one that are not ignored, the last one first: who takes
+// them from the end goes through the tree in path order, as the first page needs it.
 func (n *node) below() (subs []*node) {
-	for _, e := range n.entries {
+	for _, e := range slices.Backward(n.entries) {
 		if e.sub != nil && !e.ignored && e.name != ".git" {
 			subs = append(subs, e.sub)
 		}

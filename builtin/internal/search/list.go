@@ -57,6 +57,13 @@ type listing struct {
 	// fits says that all their texts can be kept, in the place of others.
 	fits bool
 
+	// paged says that a page in path order is wanted, for which not all files are needed; ahead
+	// is where they come from then, nil: all are there.
+	paged bool
+	ahead *ahead
+
+	failed   []failure // directories; see tell
+	told     bool
 	troubles troubles
 	left     // what ignore files leave out
 }
@@ -141,6 +148,28 @@ func (t *troubles) add(path string, err error) {
 	}
 }
 
+// fail notes that a directory could not be listed.
+func (l *listing) fail(d *dir, err error) {
+	if l.told {
+		l.troubles.add(l.shown+d.rel, err)
+		return
+	}
+	l.troubles.mu.Lock()
+	defer l.troubles.mu.Unlock()
+	l.failed = append(l.failed, failure{d.rel, err})
+}
+
+// tell adds to what could not be read the directories that are of interest, and from then
+// on all that are looked at.
+func (l *listing) tell(of func(rel string) bool) {
+	l.told = true
+	for _, f := range l.failed {
+		if of(f.rel) {
+			l.troubles.add(l.shown+f.rel, f.err)
+		}
+	}
+}
+
 // reason drops the path that an error repeats.
 func reason(err error) string {
 	var pe *os.PathError
@@ -152,10 +181,16 @@ func reason(err error) string {
 
 // list finds the files of a scope. The listing must be closed.
 func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listing, error) {
+	return e.listFor(ctx, scope, sel, false)
+}
+
+// listFor is list, for a page in path order or not.
+func (e *Engine) listFor(ctx context.Context, scope Scope, sel *selection, paged bool) (*listing, error) {
 	l, err := openScope(scope)
 	if err != nil || l.direct {
 		return l, err
 	}
+	l.paged = paged
 	if e.keeper.list(ctx, l, sel) {
 		return l, nil
 	}
@@ -256,7 +291,7 @@ func withSlash(path string) string {
 func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	entries, err := l.root.List(strings.TrimSuffix(d.rel, "/"), buf)
 	if err != nil && !walk.IsGone(err) {
-		l.troubles.add(l.shown+d.rel, err)
+		l.fail(d, err)
 	}
 	if !sel.noIgnore {
 		rules, _ := readRules(l.root, d.rel, entries)

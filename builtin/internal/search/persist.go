@@ -172,66 +172,60 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 	return out
 }
 
-// earlier is what an earlier process has saved of a tree.
+// earlier is what an earlier process has saved of a tree's files.
 type earlier struct {
 	outline
 	folders map[string][]byte // see decodeTable
 	device  uint64            // of the root, now
 	spare   sync.Pool         // of *folder
-	index   loaded
 }
 
-// loaded is an index that is in a file, which its owner closes.
-type loaded struct {
-	segments []*index.Segment
-	file     *disk.File
-	err      error
-}
-
-// recall opens what an earlier process has saved, unless it is of no use. It needs the ID of the root.
-func (t *keptTree) recall() *earlier {
+// recall loads what an earlier process has saved, unless it is of no use: what it says of a
+// file is known when that is listed. It needs the ID of the root.
+func (t *keptTree) recall() bool {
 	e := t.engine
 	if e.config.MaxMemory < 0 || !t.sees {
-		return nil
+		return false
 	}
 	f, err := e.disk.Load(t.path, diskFormat, e.config.MaxMemory)
 	if err != nil {
-		return nil
+		return false
 	}
 	was := &earlier{device: t.id.Device}
-	table, err := was.table(f)
-	if err == nil {
-		was.outline, was.folders, err = decodeTable(table)
-	}
+	segments, err := was.load(f)
 	if err != nil || was.maxFile != e.config.MaxFile || was.inode != t.id.Inode {
 		f.Close()
-		return nil
+		return false
 	}
-	was.index = was.open(f)
-	return was
+	t.earlier, t.elsewhere = was, f
+	t.segments, t.corpus, t.adds, t.ids = segments, was.corpus, was.adds, was.ids
+	t.saved = saved{age: t.age, adds: t.adds}
+	return true
 }
 
-func (was *earlier) table(f *disk.File) ([]byte, error) {
+// load reads the table, and opens the segments: what is in them stays where it is.
+func (was *earlier) load(f *disk.File) (segments []*index.Segment, err error) {
 	if f.Len()%2 == 0 { // a table, and two sections for each segment
 		return nil, errTable
 	}
-	return f.Section(0)
-}
-
-// open opens the segments: what is in them stays where it is.
-func (was *earlier) open(f *disk.File) loaded {
-	l := loaded{file: f}
+	table, err := f.Section(0)
+	if err != nil {
+		return nil, err
+	}
+	if was.outline, was.folders, err = decodeTable(table); err != nil {
+		return nil, err
+	}
 	for i := 1; i < f.Len(); i += 2 {
 		part := func(section int) index.Part {
 			return func(from, to int64) ([]byte, error) { return f.Part(section, from, to) }
 		}
 		s, err := index.Open(f.Size(i), f.Size(i+1), was.ids, part(i), part(i+1))
 		if err != nil {
-			return loaded{file: f, err: err}
+			return nil, err
 		}
-		l.segments = append(l.segments, s)
+		segments = append(segments, s)
 	}
-	return l
+	return segments, nil
 }
 
 // folder returns what was known of a directory. Its watch, if it has one, is from before
@@ -300,28 +294,6 @@ func (f *folder) find(i int, name string) *row {
 		return nil
 	}
 	return &f.rows[i]
-}
-
-// load takes over the index that an earlier process has saved: what it says of the
-// files is known since they were listed.
-func (t *keptTree) load(ctx context.Context) {
-	t.mu.Lock()
-	was := t.earlier
-	t.earlier = nil
-	t.mu.Unlock()
-	if was == nil {
-		return
-	}
-	l := was.index
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.elsewhere = l.file
-	if l.err != nil || ctx.Err() != nil || t.dead.Load() || t.segments != nil {
-		t.empty() // files count as known that are in no index
-		return
-	}
-	t.segments, t.corpus, t.adds, t.ids = l.segments, was.corpus, was.adds, was.ids
-	t.saved = saved{age: t.age, adds: t.adds}
 }
 
 // fetch reads an index that was loaded, while no query runs: one that came first has read

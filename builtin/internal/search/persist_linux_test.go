@@ -146,15 +146,15 @@ func TestHiddenNotSaved(t *testing.T) {
 			}
 		}
 	}
-	was := (&earlier{outline: o}).open(f)
-	if was.err != nil {
-		t.Fatal(was.err)
+	segments, err := new(earlier).load(f)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for text, want := range map[string]int{"apple": 1, "quince": 0, "medlar": 0} {
 		var q index.Query
 		var found index.Set
 		q.Require([]string{text})
-		for _, s := range was.segments {
+		for _, s := range segments {
 			if q.Select(s, &found); s.Broken() {
 				t.Error("the index cannot be read")
 			}

@@ -272,14 +272,20 @@ func (t *keptTree) links(e *dirent, info walk.Info) {
 	t.linked = true
 }
 
-func (t *keptTree) linksOf(root *walk.Root, n *node) {
+// linksOf looks for such files in a directory; of those that were listed just now, among
+// which nothing is known of.
+func (t *keptTree) linksOf(root *walk.Root, n *node, first bool) {
+	unknown := func(e *dirent) bool { return e.kind == walk.File && !(first && e.known.Load() != nil) }
+	if !slices.ContainsFunc(n.entries, unknown) {
+		return
+	}
 	dir, err := root.Sub(n.open())
 	if err != nil {
 		return
 	}
 	defer dir.Close()
 	for _, e := range n.entries {
-		if e.kind != walk.File {
+		if !unknown(e) {
 			continue
 		}
 		if info, err := dir.Stat(e.name); err == nil {

@@ -218,12 +218,12 @@ type GrepResult struct {
 	// NextOffset is the Offset of the next page, 0 when there is none.
 	NextOffset int
 	// IgnoredFiles counts files that the globs and types allow but ignore files
-	// leave out. Files in ignored directories count only when nothing matched.
+	// leave out, likewise. Files in ignored directories count only when nothing matched.
 	IgnoredFiles int
 	// IgnoredMore says that there are more than IgnoredFiles.
 	IgnoredMore bool
 	// Binary counts files that were not, or not wholly, searched because they
-	// are binary; Unreadable, files and directories that could not be read;
+	// are binary; Unreadable, files and directories that could not be read, likewise;
 	// TooLarge, files beyond Config.MaxFile.
 	Binary, Unreadable, TooLarge int
 	// TimedOut says that the search ended early and the result is partial.

@@ -13,12 +13,12 @@ import (
 // snapshot is a listing of a tree as it was at one moment, for the next query
 // that asks for the same files while nothing has changed.
 type snapshot struct {
-	key      string
-	gen      uint64
-	top      *dir
-	files    []file
-	left     left
-	troubles []trouble
+	key    string
+	gen    uint64
+	top    *dir
+	files  []file
+	left   left
+	failed []failure
 
 	packing sync.Once
 	packed  *paths
@@ -26,9 +26,10 @@ type snapshot struct {
 	survey  *survey // likewise
 }
 
-type trouble struct {
-	path string
-	err  error
+// failure is a directory that could not be listed.
+type failure struct {
+	rel string
+	err error
 }
 
 // maxSnapshots is how many listings are kept of one tree: of the last queries
@@ -43,13 +44,12 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if l.paged && t.earlier != nil && t.listAhead(ctx, l, sel) {
+		return true
+	}
 	var s *snapshot
 	for s == nil || t.linked {
-		if t.linked {
-			t.linked = false
-			t.doubt(t.top)
-		}
-		if !t.sync(ctx, l.root, t.engine.config.Workers) {
+		if !t.syncLinked(ctx, l.root) {
 			return false
 		}
 		if s = t.snapshot(ctx, l, sel, t.engine.config.Workers); s == nil {
@@ -63,10 +63,17 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 		s.dates = t.datesOf(s)
 		l.snapshot, l.dates = s, s.dates
 	}
-	for _, tr := range s.troubles {
-		l.troubles.add(tr.path, tr.err)
-	}
+	l.failed = s.failed
 	return true
+}
+
+// syncLinked is sync, of everything if files have been found that others may be names of.
+func (t *keptTree) syncLinked(ctx context.Context, root *walk.Root) bool {
+	if t.linked {
+		t.linked = false
+		t.doubt(t.top)
+	}
+	return t.sync(ctx, root, t.engine.config.Workers)
 }
 
 // snapshot returns the files that a selection asks for. It needs mu, and a
@@ -98,17 +105,13 @@ func (t *keptTree) renewed(ctx context.Context, l *listing, sel *selection, work
 		return nil
 	}
 	top := &dir{rel: n.rel, kept: n, was: was.top}
-	buffers := make([]*walk.Buffer, workers)
-	walk.Parallel(ctx, workers, top, func(worker int, d *dir) []*dir {
-		if buffers[worker] == nil {
-			buffers[worker] = new(walk.Buffer)
-		}
-		dirs := t.visit(w, d, sel, buffers[worker])
-		if d.was != nil {
-			dirs = d.reuse(was.gen)
-		}
-		return dirs
-	})
+	if t.earlier != nil {
+		top.was = nil
+		a := &ahead{listing: w, tree: t, sel: sel}
+		a.visitAll(ctx, top, workers, whole, func(bool) int { return whole })
+	} else {
+		t.visitAll(ctx, w, top, sel, workers, was.gen)
+	}
 	gen := t.gen
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
@@ -116,8 +119,23 @@ func (t *keptTree) renewed(ctx context.Context, l *listing, sel *selection, work
 	}
 	s := &snapshot{gen: gen, top: top}
 	s.files = s.left.flatten(make([]file, 0, top.files()), top)
-	s.troubles = failures(nil, w, top)
+	s.failed = failures(nil, top)
 	return s
+}
+
+// visitAll visits a directory and all below it, but for what is as it was when the tree was of that gen.
+func (t *keptTree) visitAll(ctx context.Context, l *listing, top *dir, sel *selection, workers int, gen uint64) {
+	buffers := make([]*walk.Buffer, workers)
+	walk.Parallel(ctx, workers, top, func(worker int, d *dir) []*dir {
+		if buffers[worker] == nil {
+			buffers[worker] = new(walk.Buffer)
+		}
+		dirs := t.visit(l, d, sel, buffers[worker])
+		if d.was != nil {
+			dirs = d.reuse(gen)
+		}
+		return dirs
+	})
 }
 
 // reuse puts the directories in one that are as they were when the tree was of that gen, and
@@ -195,13 +213,13 @@ func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) [
 }
 
 // failures lists the directories that could not be listed.
-func failures(out []trouble, l *listing, d *dir) []trouble {
+func failures(out []failure, d *dir) []failure {
 	if d.kept.err != nil {
-		out = append(out, trouble{l.shown + d.rel, d.kept.err})
+		out = append(out, failure{d.rel, d.kept.err})
 	}
 	for _, c := range d.children {
 		if c.dir != nil {
-			out = failures(out, l, c.dir)
+			out = failures(out, c.dir)
 		}
 	}
 	return out

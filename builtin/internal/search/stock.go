@@ -127,6 +127,7 @@ func (t *keptTree) empty() {
 	t.letGo()
 	t.age++
 	t.segments, t.size, t.corpus, t.ids, t.adds, t.full = nil, 0, 0, 0, 0, false
+	t.earlier = nil // it speaks of that index
 	t.clear(t.top)
 }
 

@@ -93,13 +93,7 @@ type narrowed struct {
 // narrow asks the index. Nil: it leaves nothing out, and that is no listing of which
 // the newest files are wanted first.
 func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed {
-	var q index.Query
-	for _, set := range p.Required {
-		q.Require(set.Texts)
-	}
-	for _, run := range p.Runs {
-		q.RequireRun(run)
-	}
+	q := required(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.age != l.stocked || t.segments == nil {
@@ -112,9 +106,30 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed
 	if !q.Selects() && !newest {
 		return nil
 	}
+	r := t.selected(l, p, q)
+	if r != nil {
+		r.dates = v.dates
+		r.choose(v)
+	}
+	return r
+}
+
+// required is what the index is asked for a pattern.
+func required(p *pattern.Pattern) *index.Query {
+	var q index.Query
+	for _, set := range p.Required {
+		q.Require(set.Texts)
+	}
+	for _, run := range p.Runs {
+		q.RequireRun(run)
+	}
+	return &q
+}
+
+// selected asks the index; nil: it cannot be read. It needs mu.
+func (t *keptTree) selected(l *listing, p *pattern.Pattern, q *index.Query) *narrowed {
 	r := &narrowed{
-		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds,
-		selects: q.Selects(), dates: v.dates,
+		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds, selects: q.Selects(),
 	}
 	for _, s := range t.segments {
 		if q.Select(s, &r.may); s.Broken() {
@@ -122,7 +137,6 @@ func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *narrowed
 			return nil
 		}
 	}
-	r.choose(v)
 	return r
 }
 

@@ -30,7 +30,9 @@ type keptTree struct {
 	// sees says that events tell of every change; else all is looked at each time.
 	sees bool
 
-	ready atomic.Bool // the first listing is done; until then mu is held by what makes it
+	// ready says that queries can use the tree: the first listing is done, until which mu is
+	// held by what makes it, or what an earlier process has saved is loaded.
+	ready atomic.Bool
 	dead  atomic.Bool // of no use any more
 	// tooLarge says that it was given up because of its size.
 	tooLarge atomic.Bool

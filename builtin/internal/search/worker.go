@@ -408,6 +408,6 @@ func (w *worker) text() {
 	case Count:
 		o.chunk.text = append(append(o.chunk.text, o.name()...), ':')
 		o.chunk.text = append(strconv.AppendInt(o.chunk.text, int64(o.matches), 10), '\n')
-		o.add(entry{first: true, count: o.matches})
+		o.add(entry{first: true, count: o.matches, aged: aged{number: o.file.number}})
 	}
 }

@@ -80,29 +80,6 @@ func Parallel[T any](ctx context.Context, workers int, first T, visit func(worke
 	wg.Wait()
 }
 
-// Joined is Parallel with one worker until haste is closed, and all of them from then on.
-func Joined[T any](ctx context.Context, workers int, haste <-chan struct{}, first T, visit func(worker int, item T) []T) {
-	q := newQueue(first, 1)
-	stop := context.AfterFunc(ctx, q.cancel)
-	defer stop()
-	ended := make(chan struct{})
-	var wg sync.WaitGroup
-	for w := range workers - 1 {
-		wg.Go(func() {
-			select {
-			case <-haste:
-				if q.join() {
-					q.work(w, visit)
-				}
-			case <-ended:
-			}
-		})
-	}
-	q.work(workers-1, visit)
-	close(ended)
-	wg.Wait()
-}
-
 // queue hands items between workers. A worker keeps most of what it finds to
 // itself and shares half of it when another one is idle.
 type queue[T any] struct {
@@ -118,14 +95,6 @@ func newQueue[T any](first T, workers int) *queue[T] {
 	q := &queue[T]{shared: []T{first}, workers: workers}
 	q.wake.L = &q.mu
 	return q
-}
-
-// join adds a worker; false when there is nothing left to do.
-func (q *queue[T]) join() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.workers++
-	return !q.done
 }
 
 func (q *queue[T]) cancel() {

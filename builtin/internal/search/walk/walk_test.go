@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -28,48 +30,69 @@ func TestParallelVisitsEachOnce(t *testing.T) {
 	}
 }
 
-func TestJoinedVisitsEachOnce(t *testing.T) {
-	for _, at := range []int{0, 1, 2, 100, 1<<12 - 1, 1 << 12} { // when there is haste; the last: never
-		haste := make(chan struct{})
-		if at == 0 {
-			close(haste)
+// TestInOrder visits a tree of numbers, in which what lies below one comes right behind it.
+func TestInOrder(t *testing.T) {
+	const depth = 10
+	below := func(_ int, s string) []string {
+		if len(s) == depth {
+			return nil
 		}
-		var seen [1 << 12]atomic.Int32
-		var early atomic.Int32
-		Joined(context.Background(), 4, haste, 1, func(w, n int) []int {
-			if seen[n].Add(1) == 1 && n == at {
-				close(haste)
-			}
-			if at == len(seen) && w != 3 {
-				early.Add(1)
-			}
-			if 2*n+1 >= len(seen) {
-				return nil
-			}
-			return []int{2 * n, 2*n + 1}
-		})
-		for n := 1; n < len(seen); n++ {
-			if seen[n].Load() != 1 {
-				t.Fatalf("haste at %d: item %d visited %d times", at, n, seen[n].Load())
-			}
+		return []string{s + "a", s + "b"}
+	}
+	var everything []string
+	var gather func(s string)
+	gather = func(s string) {
+		everything = append(everything, s)
+		for _, s := range below(0, s) {
+			gather(s)
 		}
-		if n := early.Load(); n > 0 {
-			t.Errorf("without haste other workers visited %d items", n)
+	}
+	gather("")
+	for _, workers := range []int{1, 2, 8} {
+		for _, most := range []int{1, 7, 100, 1 << 20} {
+			var mu sync.Mutex
+			var seen []string
+			turns, busy := 0, 0
+			InOrder(workers, most, "", strings.Compare, func(w int, s string) []string {
+				mu.Lock()
+				seen = append(seen, s)
+				busy++
+				mu.Unlock()
+				defer func() { mu.Lock(); busy--; mu.Unlock() }()
+				return below(w, s)
+			}, func(over bool) int {
+				turns++
+				slices.Sort(seen)
+				if last := len(seen) - 1; !slices.Equal(seen, everything[:last+1]) {
+					t.Fatalf("%d workers, turn %d of %d: something before %q has not been visited", workers, turns, most, seen[last])
+				}
+				if all := len(seen) == len(everything); busy > 0 || over != all || !all && len(seen) < turns*most {
+					t.Fatalf("%d workers, turn %d of %d: %d visited, %d at work, over: %t", workers, turns, most, len(seen), busy, over)
+				}
+				return most
+			})
+			if len(seen) != len(everything) {
+				t.Errorf("%d workers, %d at a time: %d visited", workers, most, len(seen))
+			}
 		}
 	}
 }
 
-func TestJoinedStops(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	n := 0
-	Joined(ctx, 4, nil, 0, func(_, _ int) []int {
-		if n++; n == 100 {
-			cancel()
-		}
-		return []int{0, 0}
+// TestInOrderStops: nothing more is visited when a turn has ended it.
+func TestInOrderStops(t *testing.T) {
+	var mu sync.Mutex
+	seen, turns := 0, 0
+	InOrder(1, 20, "", strings.Compare, func(_ int, s string) []string {
+		mu.Lock()
+		defer mu.Unlock()
+		seen++
+		return []string{s + "a", s + "b", s + "c"}
+	}, func(bool) int {
+		turns++
+		return 20 * (2 - turns)
 	})
-	if n < 100 {
-		t.Errorf("stopped after %d", n)
+	if seen != 40 || turns != 2 {
+		t.Errorf("%d visited in %d turns", seen, turns)
 	}
 }
 
