@@ -183,8 +183,8 @@ func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (f
 	return found, total
 }
 
-// alone is how long one worker looks at what is kept before it gets help: to wake up a
-// thread, which finds the processor's caches empty, takes about as long.
+// alone is how long one worker works before it gets help: to wake up a thread, which finds
+// the processor's caches empty, takes about as long.
 const alone = 200 * time.Microsecond
 
 // pieceFiles is how many files a worker looks at at once.

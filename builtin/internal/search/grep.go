@@ -181,17 +181,20 @@ func (s *search) run(ctx context.Context) {
 	}
 	n := (len(s.list.files) + chunkFiles - 1) / chunkFiles
 	var wg sync.WaitGroup
-	for range min(s.config.Workers, n) - 1 {
-		wg.Go(func() { s.work(n) })
-	}
-	s.work(n) // here too: for few files no other thread needs to wake up
+	s.work(n, func() {
+		for range min(s.config.Workers, n) - 1 {
+			wg.Go(func() { s.work(n, nil) })
+		}
+	})
 	wg.Wait()
 }
 
-// work searches chunks, of which there are n, until there are no more.
-func (s *search) work(n int) {
+// work searches chunks, of which there are n, until there are no more. Unless nil, help is
+// called when there is more to do than it is worth to begin alone.
+func (s *search) work(n int, help func()) {
 	w := newWorker(s)
 	defer w.end()
+	begun := time.Now()
 	for !s.stop.Load() {
 		i := int(s.next.Add(1)) - 1
 		if i >= n {
@@ -199,6 +202,10 @@ func (s *search) work(n int) {
 		}
 		if s.page.add(i, w.chunk(i)) {
 			s.stop.Store(true)
+		}
+		if help != nil && time.Since(begun) > alone && !s.stop.Load() {
+			help()
+			help = nil
 		}
 	}
 }
