@@ -3,13 +3,11 @@ package search
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"toolhost/builtin/internal/search/filetype"
 	"toolhost/builtin/internal/search/ignore"
@@ -205,86 +203,6 @@ func (e *Engine) listFor(ctx context.Context, scope Scope, sel *selection, paged
 	})
 	l.files = l.flatten(make([]file, 0, top.files()), top)
 	return l, nil
-}
-
-// openScope opens the directory to search, or the directory of the one file.
-func openScope(scope Scope) (*listing, error) {
-	path := filepath.Clean(scope.Path)
-	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("%w %s: the path is not absolute", ErrScope, scope.Path)
-	}
-	l := &listing{scope: scope}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
-	}
-	name := ""
-	switch {
-	case scope.hides(path, info.IsDir()):
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(syscall.ENOENT))
-	case info.Mode().IsRegular():
-		path, name = filepath.Split(path)
-		path = filepath.Clean(path)
-	case !info.IsDir():
-		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, path, info.Mode().Type())
-	}
-	if name != "" {
-		l.direct = true
-		l.files = []file{{dir: &dir{}, name: name}}
-	}
-	if err := l.open(path); err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
-	}
-	return l, nil
-}
-
-// open opens the working root if the directory lies in it, so that all of its
-// directories are searched alike, or else the directory itself.
-func (l *listing) open(path string) (err error) {
-	base := filepath.Clean(l.scope.Base)
-	if rel, ok := below(l.scope.Base, path); ok && !l.direct && rel != "" {
-		if root, err := walk.OpenRoot(base); err == nil {
-			l.root, l.start, l.path = root, rel, base
-			l.top, l.shown = withSlash(filepath.ToSlash(base)), ""
-			sub, err := root.Sub(strings.TrimSuffix(rel, "/"))
-			if err != nil {
-				root.Close()
-				return err
-			}
-			return sub.Close()
-		}
-	}
-	if l.root, err = walk.OpenRoot(path); err != nil {
-		return err
-	}
-	l.path, l.top = path, withSlash(filepath.ToSlash(path))
-	l.shown = l.top
-	if rel, ok := below(l.scope.Base, path); ok {
-		l.shown = rel
-	}
-	return nil
-}
-
-// below returns what leads from base to path: "" or ending in a slash.
-func below(base, path string) (string, bool) {
-	if base == "" {
-		return "", false
-	}
-	rel, err := filepath.Rel(base, path)
-	switch {
-	case err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)):
-		return "", false
-	case rel == ".":
-		return "", true
-	}
-	return filepath.ToSlash(rel) + "/", true
-}
-
-func withSlash(path string) string {
-	if strings.HasSuffix(path, "/") {
-		return path
-	}
-	return path + "/"
 }
 
 // visit lists one directory and returns those below it that are to be visited.

@@ -1,0 +1,131 @@
+package search
+
+import (
+	"strings"
+	"sync"
+)
+
+// entry is one entry of a result.
+type entry struct {
+	end   int  // where its text ends in its chunk's
+	first bool // the first of its file
+	apart bool // not the line after the entry before it
+	count int  // matches it stands for
+	// aged has the number of its file. path is all there is to print where the newest files
+	// come first: there is no text then, nor the above.
+	path string
+	aged aged
+}
+
+// chunk is what a worker found in one chunk of files.
+type chunk struct {
+	text    []byte
+	entries []entry
+}
+
+// chunks are used again once the page has taken them: growing them anew costs as
+// much as filling them.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+// page puts entries into order and keeps those that the query asked for.
+type page struct {
+	limit, offset, maxText int
+	byTime, context        bool
+
+	mu      sync.Mutex
+	room    sync.Cond
+	waiting map[int]*chunk // chunks whose predecessors are missing
+	held    int            // bytes of text in waiting
+	next    int
+	over    bool
+
+	text                  strings.Builder
+	found                 []entry // byTime: all of them
+	seen                  int
+	last                  int32 // the number of the file that the last entry shown is of
+	shown, files, matches int
+	more                  bool
+	uncounted             bool // byTime: there are more files than that
+}
+
+// add takes the chunk number i, and all chunks after it that are waiting. It
+// reports whether the page is full. A worker that is far ahead of the others
+// waits here, so that memory stays bounded.
+func (p *page) add(i int, c *chunk) (full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i != p.next && p.held > p.maxText && !p.over {
+		p.room.Wait()
+	}
+	if p.over {
+		return true
+	}
+	p.waiting[i] = c
+	p.held += len(c.text)
+	for !p.over {
+		c, ok := p.waiting[p.next]
+		if !ok {
+			break
+		}
+		delete(p.waiting, p.next)
+		p.held -= len(c.text)
+		p.next++
+		p.take(c)
+		if cap(c.text) <= maxKept {
+			chunks.Put(c)
+		}
+	}
+	p.room.Broadcast()
+	return p.over
+}
+
+func (p *page) abandon() {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.room.Broadcast()
+}
+
+// take appends the entries of a chunk.
+func (p *page) take(c *chunk) {
+	if p.byTime {
+		p.found = append(p.found, c.entries...)
+		return
+	}
+	start, from := 0, 0 // of what is shown and not yet copied, and of the next entry
+	for _, e := range c.entries {
+		if p.limit > 0 && p.shown == p.limit || p.text.Len()+from-start > p.maxText {
+			p.more, p.over = true, true
+			break
+		}
+		if p.counts(e); p.seen <= p.offset {
+			start, from = e.end, e.end
+			continue
+		}
+		if p.context && e.apart && p.shown > 0 {
+			p.write(c.text[start:from])
+			p.write(apart)
+			start = from
+		}
+		p.shown++
+		p.last = e.aged.number
+		from = e.end
+	}
+	p.write(c.text[start:from])
+}
+
+var apart = []byte("--\n")
+
+// counts adds an entry to the counts.
+func (p *page) counts(e entry) {
+	p.seen++
+	p.matches += e.count
+	if e.first {
+		p.files++
+	}
+}
+
+func (p *page) write(text []byte) {
+	p.text.Grow(len(text)) // to twice as much, where Write alone makes a quarter more
+	p.text.Write(text)
+}

@@ -1,0 +1,209 @@
+package text
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// A lineScanner finds lines in a stream of bytes.
+type lineScanner struct {
+	r       io.Reader
+	block   []byte // storage; always filled whole, so that code units stay aligned
+	buf     []byte // the part of block not yet consumed
+	at      int64  // offset of buf in the file
+	charset *charset
+	ascii   bool   // nothing but ASCII so far: the charset is not known yet
+	newline []byte // one code unit
+	held    []byte // the first bytes of the lines read, each with "\n" behind it
+	inPlace bool   // held is memory of the file itself: no line was yet too long to be held whole, and each has its ending
+	open    bool   // the last line consumed has no ending
+	err     error
+}
+
+// rawLines holds the storage of lines that were decoded.
+var rawLines sync.Pool // of *[]rawLine
+
+// rawLine is a line as it is in the file.
+type rawLine struct {
+	from   int // where its first bytes, without "\n", are held
+	to     int
+	hidden int // how many characters follow them
+	ended  bool
+}
+
+// blocks holds the storage of scanners: made anew for each page, it would be most of what a Read allocates.
+var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
+
+func newLineScanner(r io.Reader, block []byte) *lineScanner {
+	s := &lineScanner{r: r, block: block}
+	s.fill()
+	s.begin()
+	return s
+}
+
+// scannerOf scans what is in memory.
+func scannerOf(content []byte) *lineScanner {
+	s := &lineScanner{buf: content, err: io.EOF, inPlace: true}
+	s.begin()
+	return s
+}
+
+// begin finds the charset and passes over the byte order mark.
+func (s *lineScanner) begin() {
+	head := s.buf[:min(len(s.buf), readLen)]
+	if s.charset = fromBOM(head); s.charset != nil {
+		s.advance(len(s.charset.bom))
+	} else {
+		if len(head) == readLen { // more follows: do not judge half a character
+			head = head[:bytes.LastIndexByte(head, '\n')+1]
+		}
+		s.ascii = isASCII(head)
+		if s.ascii && bytes.IndexByte(head, 0) < 0 {
+			s.charset = utf8Charset() // without a closer look, most files are
+		} else {
+			s.charset = detect(head)
+			s.ascii = s.ascii && s.charset.enc == nil
+		}
+	}
+	s.newline = make([]byte, s.charset.unit)
+	if strings.HasSuffix(s.charset.name, "be") {
+		s.newline[s.charset.unit-1] = '\n'
+	} else {
+		s.newline[0] = '\n'
+	}
+	s.inPlace = s.inPlace && s.charset.unit == 1
+}
+
+// fill makes buf not empty, and returns false at the end of the file.
+func (s *lineScanner) fill() bool {
+	if len(s.buf) > 0 {
+		return true
+	}
+	if s.err != nil {
+		return false
+	}
+	n, err := io.ReadFull(s.r, s.block)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	s.buf, s.err = s.block[:n], err
+	return n > 0
+}
+
+func (s *lineScanner) advance(n int) {
+	s.buf = s.buf[n:]
+	s.at += int64(n)
+}
+
+// index returns where the first line of b ends, before its ending, or -1.
+func (s *lineScanner) index(b []byte) int {
+	if len(s.newline) == 1 {
+		return bytes.IndexByte(b, '\n')
+	}
+	for from := 0; ; {
+		i := bytes.Index(b[from:], s.newline)
+		if i < 0 {
+			return -1
+		}
+		if from += i; from%len(s.newline) == 0 {
+			return from
+		}
+		from++
+	}
+}
+
+// count returns how many line endings b has.
+func (s *lineScanner) count(b []byte) int {
+	if len(s.newline) == 1 {
+		return bytes.Count(b, s.newline)
+	}
+	n := 0
+	for i := s.index(b); i >= 0; i = s.index(b) {
+		n++
+		b = b[i+len(s.newline):]
+	}
+	return n
+}
+
+// skip passes over n lines, or what is left, and returns how many had an
+// ending. It stops early once it has read limit bytes.
+func (s *lineScanner) skip(n int, limit int64) (skipped int) {
+	for skipped < n && limit > 0 && s.fill() {
+		limit -= int64(len(s.buf))
+		c := s.count(s.buf)
+		if c < n-skipped {
+			skipped += c
+			s.open = !bytes.HasSuffix(s.buf, s.newline)
+			s.advance(len(s.buf))
+			continue
+		}
+		for ; skipped < n; skipped++ {
+			s.advance(s.index(s.buf) + len(s.newline))
+		}
+		s.open = false
+	}
+	if limit <= 0 {
+		s.fill() // learn whether the file ends here
+	}
+	return skipped
+}
+
+// hold makes room for the lines of a page.
+func (s *lineScanner) hold(o PageOptions) {
+	if s.inPlace {
+		s.held = s.buf[:0:len(s.buf)]
+		return
+	}
+	s.held = make([]byte, 0, min(len(s.buf), o.MaxBytes)+1)
+}
+
+// line reads one line and keeps its first limit bytes.
+func (s *lineScanner) line(limit int) rawLine {
+	l := rawLine{from: len(s.held)}
+	if s.inPlace {
+		if i := bytes.IndexByte(s.buf, '\n'); i >= 0 && i <= limit {
+			s.advance(i + 1)
+			s.open = false
+			s.held = s.held[:l.from+i+1]
+			l.to, l.ended = l.from+i, true
+			return l
+		}
+		s.inPlace, s.held = false, bytes.Clone(s.held)
+	}
+	for !l.ended && s.fill() {
+		part := s.buf
+		if i := s.index(part); i >= 0 {
+			part, l.ended = part[:i], true
+		}
+		keep := min(limit-(len(s.held)-l.from), len(part))
+		s.held = append(s.held, part[:keep]...)
+		l.hidden += s.characters(part[keep:])
+		s.advance(len(part))
+	}
+	if l.ended {
+		s.advance(len(s.newline))
+	}
+	s.open = false
+	l.to = len(s.held)
+	s.held = append(s.held, '\n') // as detection of the charset expects it
+	return l
+}
+
+// characters counts the characters of b: exactly in UTF-8, by code units in
+// other charsets.
+func (s *lineScanner) characters(b []byte) int {
+	if s.charset.enc != nil {
+		return len(b) / s.charset.unit
+	}
+	n := 0
+	for _, c := range b {
+		if utf8.RuneStart(c) {
+			n++
+		}
+	}
+	return n
+}
