@@ -344,6 +344,7 @@ func TestKeyRotation(t *testing.T) {
 		if _, err := o.Verify(t.Context(), old); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // until the library has put down what it fetched: who asks before gets the same keys
 		i.rotate("two")
 		if _, err := o.Verify(t.Context(), i.token(map[string]any{"kid": "two"}, nil)); err != nil {
 			t.Errorf("a token of the new key: %v", err)
