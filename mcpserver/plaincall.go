@@ -14,21 +14,21 @@ import (
 // and answered without the library, which would decode it five times. Whenever a message has anything else, or two readers could
 // find different things in it, ok is false, and the library gets it.
 func plainCall(message []byte) (m envelope, ok bool) {
-	p := plainParts{s: jsonScanner{text: message}}
-	if !p.s.object(p.member) || p.seen != allParts || !jsontext.Valid(message) {
+	p := plainParts{Scanner: jsontext.NewScanner(message)}
+	if !p.Object(p.member) || !p.End() || p.seen != allParts {
 		return m, false
 	}
 	if p.meta != nil && (json.Unmarshal(p.meta, &m.Params.Meta) != nil || m.Params.Meta[mcp.MetaKeyProtocolVersion] != nil) {
 		return envelope{}, false // of the era without sessions
 	}
 	m.ID, m.Method, m.Params.Name = p.id, methodCall, string(p.name)
-	m.rest, m.arguments, m.plain = message, p.arguments[:len(p.arguments):len(p.arguments)], true
+	m.rest, m.arguments, m.plain = message, p.arguments, true
 	return m, true
 }
 
 // plainParts are what a plain call is made of, as far as it was walked.
 type plainParts struct {
-	s                         jsonScanner
+	*jsontext.Scanner
 	seen                      part
 	id, name, arguments, meta []byte
 }
@@ -53,26 +53,17 @@ func (p *plainParts) once(member part) bool {
 	return first
 }
 
-// value goes over a value and returns it.
-func (p *plainParts) value() []byte {
-	from := p.s.at
-	if !p.s.value() {
-		return nil
-	}
-	return p.s.text[from:p.s.at]
-}
-
 // member takes a member of the message.
 func (p *plainParts) member(name []byte) bool {
 	switch string(name) {
 	case "jsonrpc":
-		return p.once(partVersion) && string(p.value()) == `"2.0"`
+		return p.once(partVersion) && string(p.Value()) == `"2.0"`
 	case "method":
-		return p.once(partMethod) && string(p.value()) == `"`+methodCall+`"`
+		return p.once(partMethod) && string(p.Value()) == `"`+methodCall+`"`
 	case "params":
-		return p.once(partParams) && p.s.object(p.param)
+		return p.once(partParams) && p.Object(p.param)
 	case "id":
-		p.id = p.value()
+		p.id = p.Value()
 		return p.once(partID) && isPlain(p.id) && usable(p.id) != nil
 	}
 	return false
@@ -82,20 +73,20 @@ func (p *plainParts) member(name []byte) bool {
 func (p *plainParts) param(name []byte) bool {
 	switch string(name) {
 	case "name":
-		quoted := p.value()
+		quoted := p.Value()
 		if !p.once(partName) || !isPlain(quoted) || quoted[0] != '"' {
 			return false
 		}
 		p.name = quoted[1 : len(quoted)-1]
 		return true
 	case "arguments":
-		p.arguments = p.value()
+		p.arguments = p.Value()
 		return p.once(partArguments) && len(p.arguments) > 0 && p.arguments[0] == '{'
 	case "_meta":
 		if p.meta != nil {
 			return false
 		}
-		p.meta = p.value()
+		p.meta = p.Value()
 		return len(p.meta) > 0 && p.meta[0] == '{'
 	}
 	return false

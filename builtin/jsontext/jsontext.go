@@ -8,30 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how far values may be nested.
-const deepest = 1000
+const (
+	// deepest is how far values may be nested; every decoder has a limit of its own, which lies beyond this one.
+	deepest = 100
+	// longestNumber is how many bytes a number may take without its exponent, longestExponent how many digits that may have: what is
+	// longer may be too large for a float64.
+	longestNumber   = 200
+	longestExponent = 2
+)
 
 // Valid reports whether a text is sure to be one value of JSON.
 func Valid(text []byte) bool {
-	s := scanner{text: text}
-	s.space()
-	if !s.value(deepest) {
-		return false
-	}
-	s.space()
-	return s.at == len(text)
+	s := NewScanner(text)
+	return s.Value() != nil && s.End()
 }
 
 // Object hands the members of an object to a function, in their order: names without their quotes, values as they stand there. It is
 // false when the text is no object, a name is spelt with escapes or not in ASCII, or the function returned false.
 func Object(text []byte, member func(name, value []byte) bool) bool {
-	s := scanner{text: text}
-	s.space()
-	if !s.object(deepest, member) {
-		return false
-	}
-	s.space()
-	return s.at == len(text)
+	s := NewScanner(text)
+	return s.Object(func(name []byte) bool {
+		value := s.Value()
+		return value != nil && member(name, value)
+	}) && s.End()
 }
 
 // String decodes a string, given with its quotes. It is false where decoding it needs more than to replace escapes of one character.
@@ -86,195 +85,4 @@ func special(text []byte) int {
 		}
 	}
 	return i
-}
-
-// A scanner goes over a text. Each of its methods goes over what it is named for, and is false if that does not stand there.
-type scanner struct {
-	text []byte
-	at   int
-}
-
-func (s *scanner) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-// take goes over a character, and the space before it.
-func (s *scanner) take(c byte) bool {
-	s.space()
-	if s.at >= len(s.text) || s.text[s.at] != c {
-		return false
-	}
-	s.at++
-	return true
-}
-
-func (s *scanner) value(depth int) bool {
-	if s.at >= len(s.text) || depth == 0 {
-		return false
-	}
-	switch s.text[s.at] {
-	case '"':
-		return s.string()
-	case '{':
-		return s.object(depth, nil)
-	case '[':
-		return s.list(depth)
-	case 't':
-		return s.word("true")
-	case 'f':
-		return s.word("false")
-	case 'n':
-		return s.word("null")
-	}
-	return s.number()
-}
-
-func (s *scanner) object(depth int, member func(name, value []byte) bool) bool {
-	if !s.take('{') {
-		return false
-	}
-	if s.take('}') {
-		return true
-	}
-	for {
-		s.space()
-		from := s.at
-		if !s.string() {
-			return false
-		}
-		name := s.text[from+1 : s.at-1]
-		if !s.take(':') {
-			return false
-		}
-		s.space()
-		from = s.at
-		if !s.value(depth - 1) {
-			return false
-		}
-		if member != nil && (!plain(name) || !member(name, s.text[from:s.at:s.at])) {
-			return false
-		}
-		if s.take('}') {
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
-}
-
-// plain reports whether a name is spelt as it reads.
-func plain(name []byte) bool {
-	for _, c := range name {
-		if c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *scanner) list(depth int) bool {
-	if !s.take('[') {
-		return false
-	}
-	if s.take(']') {
-		return true
-	}
-	for {
-		s.space()
-		if !s.value(depth - 1) {
-			return false
-		}
-		if s.take(']') {
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
-}
-
-func (s *scanner) string() bool {
-	if s.at >= len(s.text) || s.text[s.at] != '"' {
-		return false
-	}
-	for s.at++; ; {
-		s.at += special(s.text[s.at:])
-		if s.at >= len(s.text) {
-			return false
-		}
-		switch s.text[s.at] {
-		case '"':
-			s.at++
-			return true
-		case '\\':
-			if !s.escape() {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-}
-
-func (s *scanner) escape() bool {
-	rest := s.text[s.at+1:]
-	if len(rest) > 0 && unescaped[rest[0]] != 0 {
-		s.at += len(`\n`)
-		return true
-	}
-	const digits = 4
-	if len(rest) <= digits || rest[0] != 'u' {
-		return false
-	}
-	for _, c := range rest[1 : 1+digits] {
-		if (c < '0' || c > '9') && (c|' ' < 'a' || c|' ' > 'f') {
-			return false
-		}
-	}
-	s.at += len(`\u0000`)
-	return true
-}
-
-func (s *scanner) word(word string) bool {
-	end := s.at + len(word)
-	if end > len(s.text) || string(s.text[s.at:end]) != word {
-		return false
-	}
-	s.at = end
-	return true
-}
-
-func (s *scanner) number() bool {
-	if s.text[s.at] == '-' {
-		s.at++
-	}
-	from := s.at
-	if n := s.digits(); n == 0 || n > 1 && s.text[from] == '0' {
-		return false
-	}
-	if s.word(".") && s.digits() == 0 {
-		return false
-	}
-	if s.word("e") || s.word("E") {
-		_ = s.word("+") || s.word("-")
-		return s.digits() > 0
-	}
-	return true
-}
-
-// digits goes over digits and returns how many there were.
-func (s *scanner) digits() int {
-	from := s.at
-	for s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9' {
-		s.at++
-	}
-	return s.at - from
 }
