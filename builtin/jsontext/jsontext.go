@@ -17,12 +17,6 @@ const (
 	longestExponent = 2
 )
 
-// Valid reports whether a text is sure to be one value of JSON.
-func Valid(text []byte) bool {
-	s := NewScanner(text)
-	return s.Value() != nil && s.End()
-}
-
 // Object hands the members of an object to a function, in their order: names without their quotes, values as they stand there. It is
 // false when the text is no object, a name is spelt with escapes or not in ASCII, or the function returned false.
 func Object(text []byte, member func(name, value []byte) bool) bool {

@@ -29,7 +29,7 @@ var (
 
 func TestUsualIsAccepted(t *testing.T) {
 	for _, text := range usual {
-		if !jsontext.Valid([]byte(text)) {
+		if !accepted([]byte(text)) {
 			t.Errorf("%q is refused", text)
 		}
 		check(t, []byte(text))
@@ -53,6 +53,12 @@ func TestStringsByLength(t *testing.T) {
 	}
 }
 
+// accepted reports whether a text is gone over as one value.
+func accepted(text []byte) bool {
+	s := jsontext.NewScanner(text)
+	return s.Value() != nil && s.End()
+}
+
 func FuzzLikeEncodingJSON(f *testing.F) {
 	for _, text := range append(usual, odd...) {
 		f.Add([]byte(text))
@@ -63,7 +69,7 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 // check holds what is accepted against encoding/json.
 func check(t *testing.T, text []byte) {
 	before := bytes.Clone(text)
-	if jsontext.Valid(text) {
+	if accepted(text) {
 		var value any
 		if err := json.Unmarshal(text, &value); err != nil {
 			t.Errorf("%q is accepted and cannot be decoded: %v", text, err)

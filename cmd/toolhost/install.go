@@ -181,7 +181,7 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	if err := printReport(out, client, r, report); err != nil || report.Action == clients.Unchanged {
 		return err
 	}
-	return f.advise(out, client, r)
+	return f.advise(out, r)
 }
 
 // local says how the client starts a host of its own.
@@ -277,7 +277,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 }
 
 // advise says what the user should know of the entry.
-func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Request) (err error) {
+func (f *installFlags) advise(w io.Writer, r clients.Request) (err error) {
 	say := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, format, args...)

@@ -27,7 +27,7 @@ func (s *session) look(f *file, now time.Time) bool {
 	case absent(err) && !f.required:
 		return s.vanish(f, now)
 	case err != nil:
-		return s.fail(f, &ParseError{File: f.file, Err: readFailure(f, err)})
+		return s.fail(f, &ParseError{File: f.file, Err: readFailure(err)})
 	}
 	f.gone = time.Time{}
 	if f.err == nil && f.stale == nil && !waiting && f.text != nil && bytes.Equal(text, f.text) {
@@ -77,7 +77,7 @@ func (s *session) content(f *file, seen stamp, err error) (text []byte, info os.
 	return text, info, err
 }
 
-func readFailure(f *file, err error) error {
+func readFailure(err error) error {
 	if absent(err) {
 		return errors.New("the file does not exist, but was named by --settings")
 	}

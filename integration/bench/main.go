@@ -214,10 +214,7 @@ func (r *peersRun) measureTrees(rep *report, dir string, found *places, binary s
 			continue
 		}
 		progress("the " + tree + " tree")
-		s, err := newSearcher(rep, r.search, found, binary, tree, roots[tree], dir)
-		if err != nil {
-			return err
-		}
+		s := newSearcher(rep, r.search, found, binary, tree, roots[tree], dir)
 		if s == nil {
 			return nil // there is nothing to compare with, which has been said
 		}

@@ -95,11 +95,12 @@ type searcher struct {
 	programs []seeker
 }
 
-func newSearcher(rep *report, e effort, found *places, binary, tree, root, dir string) (*searcher, error) {
+// newSearcher returns nil where there is nothing to compare with.
+func newSearcher(rep *report, e effort, found *places, binary, tree, root, dir string) *searcher {
 	s := &searcher{rep: rep, e: e, tree: tree, root: root, dir: dir, host: host(ours, binary)}
 	s.rg = found.find("rg")
 	if s.rg == "" {
-		return nil, nil
+		return nil
 	}
 	s.programs = append(s.programs, program(ripgrep, s.rg, root, func(q query) []string { return q.rg(false) }))
 	if path := found.find("ugrep"); path != "" {
@@ -108,7 +109,7 @@ func newSearcher(rep *report, e effort, found *places, binary, tree, root, dir s
 	if path := found.find("fd", "fdfind"); path != "" {
 		s.programs = append(s.programs, program(fd, path, root, query.fd))
 	}
-	return s, nil
+	return s
 }
 
 // open starts the host on the tree, with the state directory of a home, or a new one if that is "".

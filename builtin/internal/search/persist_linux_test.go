@@ -378,3 +378,12 @@ func rowNames(rows []row) (names []string) {
 	}
 	return names
 }
+
+// decodeFolder reads one directory of a table; nil if it is none.
+func decodeFolder(b []byte, ids uint32) *folder {
+	f := new(folder)
+	if !f.decode(b, ids) {
+		return nil
+	}
+	return f
+}

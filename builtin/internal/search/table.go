@@ -85,7 +85,7 @@ func appendRow(b []byte, r row) []byte {
 var errTable = errors.New("not a table of files")
 
 // decodeTable reads what encodeTable has written, but for the folders: each, by its path,
-// is for decodeFolder, so that several workers can read them.
+// is for [folder.decode], so that several workers can read them.
 func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 	d := &decoder{b: b}
 	o = outline{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
@@ -100,17 +100,8 @@ func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
 	return o, folders, nil
 }
 
-// decodeFolder reads one directory, but for its path; nil if it is none. No id is greater
-// than the one given.
-func decodeFolder(b []byte, ids uint32) *folder {
-	f := new(folder)
-	if !f.decode(b, ids) {
-		return nil
-	}
-	return f
-}
-
-// decode is decodeFolder into a folder that was of use before. Its names are parts of b.
+// decode reads one directory, but for its path, into a folder that may have been of use before; false if it is none. No id
+// is greater than the one given. Names are parts of b.
 func (f *folder) decode(b []byte, ids uint32) bool {
 	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // nobody writes to a table
 	f.look.Stamp, f.look.At = d.stamp()

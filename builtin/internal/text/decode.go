@@ -3,7 +3,6 @@ package text
 import (
 	"sort"
 	"strings"
-	"unicode/utf8"
 	"unsafe"
 )
 
@@ -107,26 +106,3 @@ func (t *Text) rawOffset(off int, near *mark) (int, bool) {
 // endings of the file. In UTF-8 invalid bytes are kept as they are, in other
 // charsets they show as U+FFFD.
 func (t *Text) String() string { return t.str }
-
-// Raw returns the bytes of the file. They must not be changed.
-func (t *Text) Raw() []byte { return t.raw }
-
-// Charset returns the name of the charset in lower case, such as "utf-8",
-// "utf-16le" or "gbk".
-func (t *Text) Charset() string { return t.charset.name }
-
-// BOM reports whether the file begins with a byte order mark.
-func (t *Text) BOM() bool { return t.bom > 0 }
-
-// EOL returns the line ending of the text.
-func (t *Text) EOL() EOL { return t.eol }
-
-// Invalid returns how many bytes of a UTF-8 text belong to no character.
-// It looks at the whole text.
-func (t *Text) Invalid() int {
-	if t.charset.enc != nil || utf8.ValidString(t.str) {
-		return 0
-	}
-	_, invalid := countUTF8(t.raw[t.bom:])
-	return invalid
-}

@@ -95,16 +95,13 @@ func TestDecode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Decode(tt.raw)
-			if got.Charset() != tt.charset || got.BOM() != tt.bom || got.String() != tt.want {
-				t.Errorf("got %s, mark %v, %q\nwant %s, mark %v, %q", got.Charset(), got.BOM(), got.String(), tt.charset, tt.bom, tt.want)
+			if got.charset.name != tt.charset || got.bom > 0 != tt.bom || got.String() != tt.want {
+				t.Errorf("got %s, mark %v, %q\nwant %s, mark %v, %q", got.charset.name, got.bom > 0, got.String(), tt.charset, tt.bom, tt.want)
 			}
 			if IsBinary(tt.raw) {
 				t.Error("taken for binary")
 			}
 		})
-	}
-	if n := Decode([]byte(russian + "\xff\xfe")).Invalid(); n != 2 {
-		t.Errorf("%d invalid bytes, want 2", n)
 	}
 }
 
@@ -112,8 +109,8 @@ func TestDetectLargeLegacy(t *testing.T) {
 	// One comment among thousands of ASCII lines, and longer than a sample.
 	code := strings.Repeat("int x = call(1, 2);\n", 20_000)
 	got := Decode([]byte(code + string(encoded(t, "gbk", chinese)) + code))
-	if got.Charset() != "gbk" || got.String() != code+chinese+code {
-		t.Errorf("read as %s", got.Charset())
+	if got.charset.name != "gbk" || got.String() != code+chinese+code {
+		t.Errorf("read as %s", got.charset.name)
 	}
 }
 
@@ -127,7 +124,7 @@ func TestEOL(t *testing.T) {
 		{"a\r\nb\n", Mixed, "mixed"}, {"a\rb\n", Mixed, "mixed"}, {"a\r\r\n", Mixed, "mixed"},
 	}
 	for _, tt := range tests {
-		if got := Decode([]byte(tt.text)).EOL(); got != tt.want || got.String() != tt.name {
+		if got := Decode([]byte(tt.text)).eol; got != tt.want || got.String() != tt.name {
 			t.Errorf("%q: %v, want %v", tt.text, got, tt.want)
 		}
 	}

@@ -13,23 +13,6 @@ type Line struct {
 	Hidden int    // characters after Text that were too many to hold
 }
 
-// Lines splits s at its line endings ("\n" and "\r\n").
-func Lines(s string) []Line {
-	var lines []Line
-	for line := range strings.Lines(s) {
-		lines = append(lines, Line{Text: trimEnding(line)})
-	}
-	return lines
-}
-
-func trimEnding(line string) string {
-	line, ended := strings.CutSuffix(line, "\n")
-	if ended {
-		line = strings.TrimSuffix(line, "\r")
-	}
-	return line
-}
-
 // blanks stand before a line number, so that it takes six columns.
 const blanks = "      "
 

@@ -109,7 +109,7 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 		}
 	}
 	if inner = inner[wr.skip:]; len(inner) == 0 {
-		w.alone(c.Name, p)
+		w.alone(c.Name)
 		return
 	}
 	if c.Name == "xargs" || c.Name == "gxargs" {
@@ -218,7 +218,7 @@ func (w *walker) flock(p parsed, inner []Word) bool {
 }
 
 // alone is a wrapper without a command.
-func (w *walker) alone(name string, p parsed) {
+func (w *walker) alone(name string) {
 	switch name {
 	case "env", "genv", "sudo", "doas", "busybox", "toybox":
 		// It prints the environment or a help text, or starts a shell: no
