@@ -26,6 +26,7 @@ type cell struct {
 	paths   guard.SandboxPaths
 	looked  time.Time
 	covered map[string]*coveredFile // denied files as they were when they were covered
+	fixed   map[string]*coveredFile // protected and masked files as they were when mounts were put on them
 	absent  []string                // protected paths that did not exist, which no mount holds
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
@@ -237,13 +238,9 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	}
 	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
+	c.fix()
 	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
 		return nil, err
-	}
-	for _, path := range c.paths.ReadOnly {
-		if _, err := os.Lstat(path); err != nil {
-			c.absent = append(c.absent, path)
-		}
 	}
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(os.Environ(), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
@@ -257,6 +254,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 		go cs.follow(c)
 	}
 	c.note(c.paths.Denied)
+	c.watchFixed()
 	return c, nil
 }
 
@@ -289,6 +287,9 @@ func (c *cell) current(policy *guard.Policy) bool {
 		if _, err := os.Lstat(path); err == nil {
 			return false // somebody outside has made it; from now on a mount holds it
 		}
+	}
+	if !c.unmoved() {
+		return false
 	}
 	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {
 		return true

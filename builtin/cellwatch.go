@@ -93,6 +93,7 @@ func (cs *cells) appeared(c *cell, path string, deep bool) {
 	if err != nil {
 		return
 	}
+	cs.replaced(c, path)
 	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
 		cs.cover(c, path, true)
 	} else if deep && dir && filepath.Base(path) != ".git" {

@@ -55,9 +55,16 @@ func watchedCell(tb testing.TB) (cs *cells, c *cell, ws string) {
 		tb.Fatal(err)
 	}
 	put(tb, filepath.Join(ws, "sub", "old.key"), kept)
+	cs, c = cellOf(tb, base, "", "Read(*.key)")
+	return cs, c, ws
+}
+
+// cellOf starts a cell for the workspace "ws" in base.
+func cellOf(tb testing.TB, base, home, deny string) (cs *cells, c *cell) {
+	tb.Helper()
 	policy, err := guard.New(guard.Config{
-		Roots: []string{ws}, Scratch: filepath.Join(base, "scratch", "me"),
-		Settings: &settings.Settings{Deny: []settings.Entry{{Text: "Read(*.key)", File: "settings.json", Line: 1}}},
+		Roots: []string{filepath.Join(base, "ws")}, Home: home, Scratch: filepath.Join(base, "scratch", "me"),
+		Settings: &settings.Settings{Deny: []settings.Entry{{Text: deny, File: "settings.json", Line: 1}}},
 		Contain:  func() guard.Containment { return guard.Containment{Writes: true, Denies: true} },
 	})
 	if err != nil {
@@ -80,7 +87,7 @@ func watchedCell(tb testing.TB) (cs *cells, c *cell, ws string) {
 	if c.box.Report().Backend != sandbox.Namespaces {
 		tb.Skip("nothing covers a file while a command runs here")
 	}
-	return cs, c, ws
+	return cs, c
 }
 
 func put(tb testing.TB, path, text string) {

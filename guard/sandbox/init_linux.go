@@ -264,13 +264,17 @@ func (g *guardian) handle(buf []byte, files []int) error {
 			send(g.conn, m.buf)
 		}()
 		return nil
-	case msgDeny:
+	case msgDeny, msgHold:
 		m := newMessage(msgDone, id)
 		targets, pins := decodeTargets(d), d.strs()
 		if g.view == nil {
 			return errMalformed
 		}
-		m.err(errors.Join(d.err, g.view.deny(targets, pins)))
+		mount := g.view.denyOne
+		if k == msgHold {
+			mount = g.view.holdOne
+		}
+		m.err(errors.Join(d.err, g.view.over(targets, pins, mount)))
 		m.uint(0)
 		return send(g.conn, m.buf)
 	case msgProbe:

@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What the host changes while the sandbox lives, and what a command sees then.
@@ -67,6 +70,60 @@ func TestLive(t *testing.T) {
 				r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", c.script)
 				if strings.Contains(r.output, secret) || strings.Contains(r.output, breach) {
 					t.Errorf("%s: got through: %s", backend, r.output)
+				}
+				s.Close()
+			}
+		})
+	}
+}
+
+// What is to stay as it is still does once another file has its name, and was told of.
+func TestHold(t *testing.T) {
+	anew := func(t *testing.T, dir, name string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte("new\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(t *testing.T, path string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path+".new", []byte("new\n"), 0o644), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, f *fixture)
+		hold   string // told to the sandbox, in the workspace
+		script string
+	}{
+		{"replaced atomically", func(t *testing.T, f *fixture) { replace(t, f.ws+"/.claude/settings.json") }, ".claude/settings.json", "echo x >.claude/settings.json"},
+		{"moved away", func(t *testing.T, f *fixture) { replace(t, f.ws+"/.claude/settings.json") }, ".claude/settings.json", "mv .claude/settings.json x; mv .claude c"},
+		{"directory made anew", func(t *testing.T, f *fixture) { anew(t, f.ws+"/.claude", "settings.json") }, ".claude/settings.json", "echo x >.claude/settings.json; mv .claude c"},
+		{"directory as a whole", func(t *testing.T, f *fixture) { anew(t, f.ws+"/.git/hooks", "pre-commit") }, ".git/hooks", "echo x >.git/hooks/pre-commit; touch .git/hooks/post-commit; mv .git/hooks h; mv .git g"},
+		{"another name", func(t *testing.T, f *fixture) {
+			replace(t, f.ws+"/.claude/settings.json")
+			os.Link(f.ws+"/.claude/settings.json", f.ws+"/src/h")
+		}, ".claude/settings.json", "echo x >src/h"},
+		{"twice", func(t *testing.T, f *fixture) { replace(t, f.ws+"/.claude/settings.json") }, ".claude/settings.json", "echo x >.claude/settings.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			for backend, s := range available(t, f) {
+				if !s.Report().Enforces.Denies || raceEnabled && backend != Namespaces {
+					continue
+				}
+				runIn(t, s, f.ws, f.env, "/bin/true")
+				c.change(t, f)
+				for range 2 {
+					if err := s.Hold(filepath.Join(f.ws, c.hold)); err != nil {
+						t.Fatalf("%s: Hold: %v", backend, err)
+					}
+				}
+				before := f.snapshot(t)
+				r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", c.script)
+				if diff := cmp.Diff(before, f.snapshot(t)); diff != "" {
+					t.Errorf("%s: changed (-before +after):\n%s\n%s", backend, diff, r.output)
 				}
 				s.Close()
 			}

@@ -185,9 +185,9 @@ func verifyReadOnly(path string) error {
 	return nil
 }
 
-// deny covers more targets while commands may be running. pins are directories
+// over mounts over more targets while commands may be running. pins are directories
 // above them.
-func (v *view) deny(targets []target, pins []string) error {
+func (v *view) over(targets []target, pins []string, mount func(target) error) error {
 	var errs []error
 	for _, dir := range pins {
 		if err := v.pin(dir); err != nil && !errors.Is(err, unix.ENOENT) {
@@ -195,7 +195,7 @@ func (v *view) deny(targets []target, pins []string) error {
 		}
 	}
 	for _, t := range targets {
-		if err := v.denyOne(t); err != nil {
+		if err := mount(t); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -232,4 +232,35 @@ func (v *view) denyOne(t target) error {
 		return err
 	}
 	return v.verifyHidden(t)
+}
+
+// holdOne makes t read-only, unless it is so or gone already, as denyOne says.
+func (v *view) holdOne(t target) error {
+	at, err := openPath(t.path)
+	if absent(err) || errors.Is(err, unix.ELOOP) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", t.path, err)
+	}
+	defer unix.Close(at)
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(at, &st); err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	if st.Flags&unix.ST_RDONLY != 0 {
+		return nil
+	}
+	fd, err := copyMount(t.path, attrShut)
+	if err != nil {
+		return err
+	}
+	if err := sameObject(fd, t); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	if err := attach(attachment{t, fd}); err != nil {
+		return err
+	}
+	return verifyReadOnly(t.path)
 }

@@ -360,6 +360,22 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 
 // deny covers what exists of paths now, under all its names.
 func (n *namespaces) deny(paths []string) error {
+	if err := n.mountOver(msgDeny, paths); err != nil {
+		return fmt.Errorf("sandbox: hiding %s: %w", strings.Join(paths, ", "), err)
+	}
+	return nil
+}
+
+// hold implements engine.
+func (n *namespaces) hold(paths []string) error {
+	if err := n.mountOver(msgHold, paths); err != nil {
+		return fmt.Errorf("sandbox: keeping commands from writing %s: %w", strings.Join(paths, ", "), err)
+	}
+	return nil
+}
+
+// mountOver has process 1 mount over what exists of paths now, under all its names.
+func (n *namespaces) mountOver(k kind, paths []string) error {
 	pl := &plan{}
 	for _, w := range n.policy.Writable {
 		t, err := locate(w)
@@ -380,14 +396,11 @@ func (n *namespaces) deny(paths []string) error {
 	}
 	pl.pin(nil)
 	pl.normalize()
-	_, err = n.request(msgDeny, func(e *encoder) {
+	_, err = n.request(k, func(e *encoder) {
 		encodeTargets(e, pl.denied)
 		e.strs(pl.pins)
 	})
-	if err != nil {
-		return fmt.Errorf("sandbox: hiding %s: %w", strings.Join(paths, ", "), err)
-	}
-	return nil
+	return err
 }
 
 // close ends process 1, whereupon the kernel kills everything inside, and waits

@@ -78,6 +78,8 @@ type Process interface {
 type engine interface {
 	spawn(Spec) (Process, error)
 	deny(paths []string) error
+	// hold is for backends whose view of files is made before the command.
+	hold(paths []string) error
 	// try does from inside what the policy of a probe forbids.
 	try(canary) (attempt, error)
 	close() error
@@ -180,6 +182,20 @@ func (s *Sandbox) Deny(paths ...string) error {
 		}
 	}
 	return s.engine.deny(paths)
+}
+
+// Hold keeps files and directories of Policy.ReadOnly as they are that were replaced
+// since the start: a mount is on the file that had the name then. Commands that run
+// cannot write them either, unless they have opened them already. A path that does
+// not exist is skipped; an error means that a path may still be written, and no
+// further command should be started.
+func (s *Sandbox) Hold(paths ...string) error {
+	for _, p := range paths {
+		if err := validatePath(p); err != nil {
+			return fmt.Errorf("sandbox: read-only path %q: %w", p, err)
+		}
+	}
+	return s.engine.hold(paths)
 }
 
 // Env is what a command's environment should have in addition, as

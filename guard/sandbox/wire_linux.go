@@ -19,6 +19,7 @@ const (
 	msgSignal kind = 'G' // signal number
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
+	msgHold   kind = 'H' // what is to be read-only
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 

@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fix remembers the protected and the masked files as they are before mounts are put on them. A mount is on a file, not on
+// a name: what takes the place of that file, as when an editor saves or git checks out, is open to commands until it is
+// mounted over in turn.
+func (c *cell) fix() {
+	c.fixed = map[string]*coveredFile{}
+	for _, path := range c.paths.ReadOnly {
+		if file, err := lookAt(path); err == nil {
+			c.fixed[path] = file
+		} else {
+			c.absent = append(c.absent, path)
+		}
+	}
+	for _, path := range c.paths.Masked {
+		if file, err := lookAt(path); err == nil {
+			c.fixed[path] = file
+		}
+	}
+}
+
+// unmoved makes sure that what is protected or masked still is, where another file has its name by now. It is false when
+// that takes a new sandbox.
+func (c *cell) unmoved() bool {
+	for path := range c.fixed {
+		if !c.refix(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// refix has a protected or masked file held again if another one has its name. It is false when that takes a new sandbox:
+// where nothing has the name, it is to be watched from now on.
+func (c *cell) refix(path string) bool {
+	file, err := lookAt(path)
+	switch old := c.fixed[path]; {
+	case err != nil:
+		return false
+	case old.same(file):
+		return true
+	case file.info.Mode()&os.ModeSymlink != 0 || old.info.IsDir() != file.info.IsDir():
+		return false
+	}
+	if slices.Contains(c.paths.Masked, path) {
+		if file.info.IsDir() || c.box.Deny(path) != nil { // ways may lead through a directory
+			return false
+		}
+	} else if c.box.Hold(path) != nil {
+		return false
+	}
+	c.fixed[path] = file
+	c.watchAbove(path)
+	return true
+}
+
+// replaced has what is protected or masked held again at a path, or below it, where something else has appeared.
+func (cs *cells) replaced(c *cell, path string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for fixed := range c.fixed {
+		if fixed != path && !strings.HasPrefix(fixed, path+string(filepath.Separator)) || c.life.Err() != nil {
+			continue
+		}
+		if !c.refix(fixed) {
+			c.torn = true
+		}
+	}
+}
+
+// watchFixed watches for others in the place of what is protected or masked.
+func (c *cell) watchFixed() {
+	for path := range c.fixed {
+		c.watchAbove(path)
+	}
+}
+
+// watchAbove watches the directory of a path and, in the workspace, those above it.
+func (c *cell) watchAbove(path string) {
+	dir := filepath.Dir(path)
+	for c.watchFor(dir) && slices.ContainsFunc(c.paths.Writable, func(w string) bool { return strings.HasPrefix(dir, w+string(filepath.Separator)) }) {
+		dir = filepath.Dir(dir)
+	}
+}
