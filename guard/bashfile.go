@@ -191,6 +191,9 @@ func (k *core) pinned(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b place) bool { return b.real == dir })
 	}
+	if k.hooked.within(slashed(path)) && exists(path) {
+		return true
+	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
 		name := folded.of(filepath.Base(at))
 		if name == ".git" {

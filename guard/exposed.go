@@ -37,7 +37,7 @@ func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, d
 // given as text.
 func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 	for w := range words {
-		if !l.k.isShielded(slashed(w.Text)) {
+		if !l.k.isShielded(slashed(w.Text)) && len(l.k.hooked.names) == 0 {
 			continue
 		}
 		for _, t := range l.targets([]command.Word{w}, dirs, writing) {

@@ -265,7 +265,11 @@ func (j *judge) protected(t target) (Part, bool) {
 	if t.access != writing || !j.k.isProtected(t.given) && !j.k.isProtected(t.real) {
 		return Part{}, false
 	}
-	part := t.part(Ask, RuleProtected, "Other programs run or obey this file, so writing it is never approved in advance: "+t.path.given+".",
+	why := "Other programs run or obey this file"
+	if j.k.hooked.within(t.given) || j.k.hooked.within(t.real) {
+		why = "A hook runs this file, outside of any sandbox"
+	}
+	part := t.part(Ask, RuleProtected, why+", so writing it is never approved in advance: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")
 	part.Firm = true
 	return part, true

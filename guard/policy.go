@@ -71,7 +71,8 @@ type core struct {
 	masks     map[string]bool // state and secrets
 	ruleFiles places
 	shielded  map[string]bool
-	blind     bool // every Read is denied
+	hooked    places // files that hooks run
+	blind     bool   // every Read is denied
 
 	deny, ask, allow *list
 	excluded         *commandRules // sandbox.excludedCommands
@@ -131,6 +132,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	slices.Sort(k.environment)
 	k.mask(c, cfg, tight)
+	k.hooked = k.hookFiles(set.Hooks, tight)
 	k.blind = k.deny.tools["Read"] != nil
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())

@@ -70,9 +70,12 @@ func shieldNames() map[string]bool {
 }
 
 // isProtected reports whether one of the elements of path below base is a
-// protected name. Case does not count: on half of the systems it does not for
+// protected name, or a hook runs the file. Case does not count: on half of the systems it does not for
 // the programs that obey these files either.
 func (k *core) isProtected(path string) bool {
+	if k.hooked.within(path) {
+		return true
+	}
 	rest := path
 	for _, b := range k.bounds {
 		for _, dir := range slashAll(b.names()) {

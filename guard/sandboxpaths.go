@@ -49,7 +49,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	}
 	c.Denied = append(c.Denied, named(k.deny.read)...)
 	c.ReadOnly = append(c.ReadOnly, named(k.deny.edit)...)
-	for _, f := range k.ruleFiles.names {
+	for _, f := range append(slices.Clone(k.ruleFiles.names), k.hooked.names...) {
 		c.ReadOnly = append(c.ReadOnly, unslashed(f))
 	}
 	for _, m := range append(slices.Clone(k.state.names), k.secrets.names...) {
