@@ -136,7 +136,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tellSession(reply))
-	if !s.host.cfg.Structured.to(clientName(ctx, req)) {
+	if !s.host.cfg.Structured.to(traitsOf(ctx, req)) {
 		result.StructuredContent = nil
 	}
 	return result, nil

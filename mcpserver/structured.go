@@ -14,8 +14,9 @@ import (
 // Structured says who gets the structure of a result, such as the exit code of a command, beside its text.
 //
 // MCP means structuredContent to say what the text says. Ours does not repeat it, since that would double every file that
-// is read. Claude Code, Codex and VS Code give a model the structure alone when there is one: it would see where a file
-// lies, and not a line of it (anthropics/claude-code#54450, microsoft/vscode#290063).
+// is read. Claude Code, Codex, VS Code and Mastra give a model the structure alone when there is one: it would see where a
+// file lies, and not a line of it (anthropics/claude-code#54450, microsoft/vscode#290063). LangChain gives it both as one
+// string of JSON, in which every quote and line break of the text is escaped.
 type Structured string
 
 const (
@@ -41,29 +42,43 @@ func ParseStructured(text string) (Structured, error) {
 // "claude-code", "claude-ai", "codex-mcp-client", "Visual Studio Code - Insiders", "cursor-vscode", "opencode".
 var modelClients = []string{
 	"amp", "antigravity", "augment", "chatgpt", "claude", "cline", "codex", "copilot", "crush", "cursor", "devin", "droid",
-	"gemini", "goose", "jetbrains", "junie", "kilo", "kiro", "librechat", "openai", "opencode", "qwen", "roo", "trae",
-	"visual", "vscode", "warp", "windsurf", "zed",
+	"gemini", "goose", "jetbrains", "junie", "kilo", "kiro", "langchain", "librechat", "mastra", "openai", "opencode", "qwen",
+	"roo", "trae", "visual", "vscode", "warp", "windsurf", "zed",
 }
 
-// to reports whether a client of this name gets the structure of results. A client without a name is a program.
-func (s Structured) to(name string) bool {
+// viewsExtension is declared by clients that show the views of MCP Apps in a conversation with a model. Mastra is known by it
+// alone: it calls itself what its user calls the server.
+const viewsExtension = "io.modelcontextprotocol/ui"
+
+// to reports whether a client gets the structure of results. A client without a name is a program.
+func (s Structured) to(c clientTraits) bool {
 	if s != StructuredAuto {
 		return s == StructuredAlways
 	}
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
-	return !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(modelClients, word) })
+	words := strings.FieldsFunc(strings.ToLower(c.name), func(r rune) bool { return !unicode.IsLetter(r) })
+	return !c.views && !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(modelClients, word) })
 }
 
-// clientName is what the client of a call calls itself: in the call, or when its session began.
-func clientName(ctx context.Context, req mcp.CallToolRequest) string {
+// clientTraits are what tells whether a client works for a model: what it calls itself, and whether it shows views.
+type clientTraits struct {
+	name  string
+	views bool
+}
+
+// traitsOf are those of the client of a call: as the call says, or as its session began.
+func traitsOf(ctx context.Context, req mcp.CallToolRequest) (c clientTraits) {
 	if meta := req.Params.Meta; meta != nil {
 		if info, ok := meta.AdditionalFields[mcp.MetaKeyClientInfo].(map[string]any); ok {
-			name, _ := info["name"].(string)
-			return name
+			c.name, _ = info["name"].(string)
+			declared, _ := meta.AdditionalFields[mcp.MetaKeyClientCapabilities].(map[string]any)
+			extensions, _ := declared["extensions"].(map[string]any)
+			_, c.views = extensions[viewsExtension]
+			return c
 		}
 	}
 	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
-		return s.GetClientInfo().Name
+		c.name = s.GetClientInfo().Name
+		_, c.views = s.GetClientCapabilities().Extensions[viewsExtension]
 	}
-	return ""
+	return c
 }

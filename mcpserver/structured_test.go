@@ -21,11 +21,15 @@ func TestStructuredTo(t *testing.T) {
 		"@librechat/api-client":         false,
 		"gemini-cli-mcp-client":         false,
 		"Zed":                           false,
+		"@langchain/mcp-adapters":       false,
 	} {
-		if got := StructuredAuto.to(name); got != want {
+		if got := StructuredAuto.to(clientTraits{name: name}); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
-		if !StructuredAlways.to(name) || StructuredNever.to(name) {
+		if StructuredAuto.to(clientTraits{name: name, views: true}) {
+			t.Errorf("%q: gets the structure although it shows views", name)
+		}
+		if !StructuredAlways.to(clientTraits{name: name, views: true}) || StructuredNever.to(clientTraits{name: name}) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
 	}
@@ -44,22 +48,25 @@ func TestParseStructured(t *testing.T) {
 
 // TestModelGetsTheText holds that a client which would show a model the structure instead of the text gets none, in both eras.
 func TestModelGetsTheText(t *testing.T) {
-	initialize := func(name string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, name)
+	const views = `{"extensions":{"io.modelcontextprotocol/ui":{}}}`
+	initialize := func(name, capabilities string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":%q,"version":"1"}}}`, capabilities, name)
 	}
-	modern := func(name string) string {
+	modern := func(name, capabilities string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt"},"_meta":{`+
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, name)
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"},"io.modelcontextprotocol/clientCapabilities":%s}}}`, name, capabilities)
 	}
 	for _, test := range []struct {
 		name       string
 		lines      []string
 		structured bool
 	}{
-		{"a session of Claude Code", []string{initialize("claude-code"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, false},
-		{"a session of a program", []string{initialize("test"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, true},
-		{"a call of Codex", []string{modern("codex-mcp-client")}, false},
-		{"a call of a program", []string{modern("test")}, true},
+		{"a session of Claude Code", []string{initialize("claude-code", "{}"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, false},
+		{"a session of a program", []string{initialize("test", "{}"), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, true},
+		{"a call of Codex", []string{modern("codex-mcp-client", "{}")}, false},
+		{"a call of a program", []string{modern("test", "{}")}, true},
+		{"a session of a client that shows views", []string{initialize("test", views), toolCall(1, "Read", `{"file_path":"a.txt"}`)}, false},
+		{"a call of a client that shows views", []string{modern("test", views)}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := startPipe(t, map[string]string{"a.txt": "the text\n"})
