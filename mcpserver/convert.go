@@ -27,8 +27,9 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	return tool, nil
 }
 
-// toResult is a reply as MCP carries it: the text for the model, the structure for programs, and a link to
-// the whole when the text was cut.
+// toResult is a reply as MCP carries it: the text for the model, and the structure for programs. Where the text was cut it names
+// the path of the whole itself. A resource_link would add nothing, and clients fail at one: the helpers of Anthropic's SDK
+// throw the result away, and LangChain hands the model's API a file:// address.
 func toResult(r Reply) *mcp.CallToolResult {
 	r.Result = bounded(r.Result)
 	result := &mcp.CallToolResult{
@@ -38,10 +39,6 @@ func toResult(r Reply) *mcp.CallToolResult {
 	}
 	for _, image := range r.Images {
 		result.Content = append(result.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(image.Data), image.MIME))
-	}
-	if r.Kept != "" {
-		result.Content = append(result.Content, mcp.NewResourceLink(
-			"file://"+r.Kept, "the whole result", "Read or Grep this path for what was cut.", "text/plain"))
 	}
 	return handing(result, r.Session)
 }

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/builtin"
 )
 
 func TestStructuredTo(t *testing.T) {
@@ -83,5 +87,17 @@ func TestModelGetsTheText(t *testing.T) {
 				t.Error(last)
 			}
 		})
+	}
+}
+
+// TestNoLinks holds that a result is text and images alone, also where the whole of it was kept: clients fail at other content.
+func TestNoLinks(t *testing.T) {
+	r := Reply{Result: builtin.Result{Text: "cut", Images: []builtin.Image{{MIME: "image/png", Data: []byte("x")}}, Kept: "/kept"}}
+	for i, content := range toResult(r).Content {
+		switch content.(type) {
+		case mcp.TextContent, mcp.ImageContent:
+		default:
+			t.Errorf("content %d is %T", i, content)
+		}
 	}
 }
