@@ -136,8 +136,8 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if status, text := d.sessions.check(r, who); status != 0 {
-		deny(w, status, text)
+	if status, no := d.sessions.check(r, who); no != nil {
+		answer(w, status, no)
 		return
 	}
 	place := d.running.place(who.Principal)

@@ -197,25 +197,29 @@ func (t *sessionTable) until(id string, cancel context.CancelCauseFunc) (forget 
 	})
 }
 
+// codeNoSession is the code with which servers of the official SDKs say that a session is unknown. Some releases of Claude Code,
+// such as 2.1.101, begin a new session on a 404 with this code alone.
+const codeNoSession = -32001
+
 // check holds the session id of a request before the library sees it, GET streams and answers of clients included,
-// which the library looks for by id alone. It returns status 0 when the request may pass. A POST without an id passes
+// which the library looks for by id alone. It returns no fault when the request may pass. A POST without an id passes
 // here: it may be the initialize request. In the modern era there are no sessions, and an id is taken off.
-func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, text string) {
+func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no *fault) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		r.Header.Del(server.HeaderKeySessionID)
-		return 0, ""
+		return 0, nil
 	}
 	id := r.Header.Get(server.HeaderKeySessionID)
 	if id == "" {
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
-			return http.StatusBadRequest, "the Mcp-Session-Id header is missing"
+			return http.StatusBadRequest, &fault{code: mcp.INVALID_REQUEST, text: "the Mcp-Session-Id header is missing"}
 		}
-		return 0, ""
+		return 0, nil
 	}
 	if _, err := (ownSessions{t, who}).Validate(id); err != nil {
-		return http.StatusNotFound, err.Error()
+		return http.StatusNotFound, &fault{code: codeNoSession, text: err.Error()}
 	}
-	return 0, ""
+	return 0, nil
 }
 
 // end forgets what is kept for a session that is no more: the table has dropped it, or its client has ended it.
