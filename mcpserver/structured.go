@@ -44,6 +44,8 @@ var modelClients = []string{
 	"amp", "antigravity", "augment", "chatgpt", "claude", "cline", "codex", "copilot", "crush", "cursor", "devin", "droid",
 	"gemini", "goose", "jetbrains", "junie", "kilo", "kiro", "langchain", "librechat", "mastra", "openai", "opencode", "qwen",
 	"roo", "trae", "visual", "vscode", "warp", "windsurf", "zed",
+	// Programs that a model runs, and those behind which any client may stand: "mcp-proxy", "mcp-hub".
+	"gateway", "hub", "mcporter", "proxy", "supergateway",
 }
 
 // viewsExtension is declared by clients that show the views of MCP Apps in a conversation with a model. Mastra is known by it

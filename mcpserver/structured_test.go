@@ -26,6 +26,9 @@ func TestStructuredTo(t *testing.T) {
 		"gemini-cli-mcp-client":         false,
 		"Zed":                           false,
 		"@langchain/mcp-adapters":       false,
+		"mcp-proxy":                     false,
+		"mcp-hub":                       false,
+		"github-example":                true,
 	} {
 		if got := StructuredAuto.to(clientTraits{name: name}); got != want {
 			t.Errorf("%q: %v", name, got)
