@@ -21,7 +21,9 @@ type visit struct {
 // A page answers a visit.
 type page func(w http.ResponseWriter, v visit)
 
-func (s *Site) routes() http.Handler {
+func (s *Site) routes() http.Handler { return impatient(s.guarded(s.pages()), headerTime, writeTime) }
+
+func (s *Site) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /enter", s.showEnter)
 	mux.HandleFunc("POST /enter", s.enter)
@@ -30,7 +32,7 @@ func (s *Site) routes() http.Handler {
 	for pattern, p := range map[string]page{
 		"GET /{$}": s.showLive, "GET /part/{name}": s.showPart, "GET /tasks/{key}": s.showTask,
 		"GET /history": s.showHistory, "GET /history/{id}": s.showChange,
-		"GET /rules": s.showRules, "GET /audit": s.showAudit, "GET /events": s.stream, "GET /tasks/{key}/output/{from}": s.taskOutput,
+		"GET /rules": s.showRules, "GET /audit": s.showAudit, "GET /events": lasting(s.stream), "GET /tasks/{key}/output/{from}": lasting(s.taskOutput),
 	} {
 		mux.HandleFunc(pattern, s.known(p))
 	}
@@ -40,7 +42,31 @@ func (s *Site) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, s.known(sealed(p)))
 	}
-	return s.guarded(mux)
+	return mux
+}
+
+// impatient waits neither for the rest of what a browser sends, which net/http would read away at any pace before it answers, nor
+// for one that leaves its answer unread. A form that was read, and what lasts, sets another time.
+func impatient(next http.Handler, send, read time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now, wire := time.Now(), http.NewResponseController(w)
+		_ = wire.SetReadDeadline(now.Add(send)) // only a connection that is gone has none to set
+		_ = wire.SetWriteDeadline(now.Add(send + read))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// lasting lets an answer wait for what it tells of. There is none to a HEAD, which would hold the place of a page.
+func lasting(p page) page {
+	return func(w http.ResponseWriter, v visit) {
+		if v.Method == http.MethodHead {
+			return
+		}
+		wire := http.NewResponseController(w)
+		_ = wire.SetReadDeadline(time.Time{})
+		p(w, v)
+		_ = wire.SetReadDeadline(time.Now().Add(headerTime))
+	}
 }
 
 // guarded sets what every answer says, and refuses requests that another page has caused.
@@ -95,11 +121,7 @@ func (s *Site) known(p page) http.HandlerFunc {
 // sealed refuses a form that did not come from a page of this session.
 func sealed(p page) page {
 	return func(w http.ResponseWriter, v visit) {
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(headerTime)) // only a connection that is gone has none
-		err := v.ParseForm()
-		_ = control.SetReadDeadline(time.Time{})
-		if err != nil {
+		if err := v.ParseForm(); err != nil {
 			var long *http.MaxBytesError
 			if errors.As(err, &long) {
 				http.Error(w, fmt.Sprintf("The form holds more than %d bytes.", maxForm), http.StatusRequestEntityTooLarge)
@@ -108,6 +130,7 @@ func sealed(p page) page {
 			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
 			return
 		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what is decided takes its time
 		if !v.session.sealed(v.Request) {
 			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.", http.StatusForbidden)
 			return
@@ -119,7 +142,6 @@ func sealed(p page) page {
 // enter exchanges a code for a session.
 func (s *Site) enter(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
 	cookie, err := s.door.enter(r.PostFormValue("code"))
 	if err != nil {
 		showLocked(w, http.StatusForbidden, err.Error())

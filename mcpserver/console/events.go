@@ -100,6 +100,10 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 		return
 	}
 	chunk, err := s.host.TaskOutput(v.Context(), task, from, outputWait)
+	if _, ok := s.door.session(v.Request); !ok { // it was left, or grew too old, meanwhile
+		showLocked(w, http.StatusUnauthorized, "")
+		return
+	}
 	if err != nil {
 		http.Error(w, visible.Text(err.Error()), http.StatusGone)
 		return

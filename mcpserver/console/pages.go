@@ -49,6 +49,7 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 		page(text, err != nil, status)
 		return
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // it may have taken long
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(visible.Text(text)))
