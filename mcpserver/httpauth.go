@@ -39,22 +39,22 @@ func newReception(h *Host, cfg HTTPConfig) *reception {
 
 // identify says who sends a request. Otherwise it has answered the request.
 func (c *reception) identify(w http.ResponseWriter, r *http.Request) (who auth.Identity, ok bool) {
-	bearer := ""
-	if headers := r.Header.Values("Authorization"); len(headers) == 1 { // of two, others could take the other one
-		bearer = auth.Bearer(headers[0])
-	}
+	bearer, wrong := auth.Sent(r.Header.Values("Authorization"))
 	if wait := c.throttle.Hold(r.RemoteAddr, bearer); wait > 0 {
 		c.refuse(w, r, errors.New("not looked at: too many wrong tokens"), wait)
 		return auth.Identity{}, false
 	}
 	who, err := c.verifier.Verify(r.Context(), bearer)
-	if err == nil && who.Principal != "" && who.Rights != 0 {
+	if err == nil && wrong == "" && who.Principal != "" && who.Rights != 0 {
 		c.throttle.Passed(r.RemoteAddr, bearer)
 		c.watch(who)
 		return who, true
 	}
 	if err == nil {
 		err = &auth.Error{Kind: auth.Insufficient, Reason: "the token gives no rights"}
+	}
+	if e, ok := errors.AsType[*auth.Error](err); ok && wrong != "" {
+		err = &auth.Error{Kind: auth.Missing, Reason: wrong, Scope: e.Scope}
 	}
 	var wait time.Duration
 	if e, ok := errors.AsType[*auth.Error](err); !ok || e.Kind == auth.Invalid {

@@ -344,9 +344,10 @@ func TestTwoTokensAreNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%q and %q get %d", pair[0], pair[1], resp.StatusCode)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), "Authorization header is there 2 times") {
+			t.Errorf("%q and %q get %d %s, %v", pair[0], pair[1], resp.StatusCode, body, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -16,7 +17,7 @@ import (
 )
 
 // repeated finds a header that says twice what may be said once. Authorization is not among them: see
-// [reception.identify].
+// [auth.Sent].
 func repeated(h http.Header) (name string) {
 	for _, name := range []string{
 		"Origin", "Content-Type", "Content-Encoding", mcp.HeaderProtocolVersion, server.HeaderKeySessionID,
@@ -40,7 +41,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: "a message is sent as Content-Type: application/json"}
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
 	}
 	if !room.read(1) {

@@ -12,15 +12,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestBearer(t *testing.T) {
-	tests := []struct{ header, want string }{
-		{"Bearer abc", "abc"}, {"bearer abc", "abc"}, {"BEARER  abc ", "abc"},
-		{"", ""}, {"Bearer", ""}, {"Bearer ", ""}, {"Basic abc", ""}, {"abc", ""}, {"Bearerabc", ""},
-		{"Bearer a b", ""}, {"Bearer a,b", ""}, {"Bearer a\tb", ""}, {"Bearer " + strings.Repeat("x", MaxBearer+1), ""},
+func TestSent(t *testing.T) {
+	tests := []struct {
+		headers     []string
+		want, wrong string
+	}{
+		{nil, "", ""}, {[]string{"Bearer abc"}, "abc", ""}, {[]string{"bearer abc"}, "abc", ""}, {[]string{"BEARER  abc "}, "abc", ""},
+		{[]string{""}, "", "does not begin with"}, {[]string{"Bearer"}, "", "holds no token"}, {[]string{"Bearer "}, "", "holds no token"},
+		{[]string{"Basic abc"}, "", "does not begin with"}, {[]string{"abc"}, "", "does not begin with"},
+		{[]string{"Bearerabc"}, "", "does not begin with"}, {[]string{"Bearer\tabc"}, "", "does not begin with"},
+		{[]string{"Bearer a b"}, "", "not one token"}, {[]string{"Bearer a,b"}, "", "not one token"}, {[]string{"Bearer a\tb"}, "", "not one token"},
+		{[]string{"Bearer abc, Bearer abc"}, "", "not one token"},
+		{[]string{"Bearer " + strings.Repeat("x", MaxBearer+1)}, "", "longer than"},
+		{[]string{"Bearer abc", "Bearer abc"}, "", "there 2 times"}, {[]string{"Bearer abc", "Basic eDp5"}, "", "there 2 times"},
 	}
 	for _, tt := range tests {
-		if got := Bearer(tt.header); got != tt.want {
-			t.Errorf("Bearer(%.40q) = %q, want %q", tt.header, got, tt.want)
+		got, wrong := Sent(tt.headers)
+		if got != tt.want || (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) || strings.Contains(wrong, "abc") {
+			t.Errorf("Sent(%.40q) = %q, %q", tt.headers, got, wrong)
 		}
 	}
 }
@@ -30,9 +39,9 @@ func FuzzBearer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		got := Bearer(header)
-		if strings.ContainsAny(got, " \t\r\n,") || len(got) > MaxBearer || !strings.Contains(header, got) {
-			t.Errorf("Bearer(%q) = %q", header, got)
+		got, wrong := Sent([]string{header})
+		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > MaxBearer || !strings.Contains(header, got) {
+			t.Errorf("Sent(%q) = %q, %q", header, got, wrong)
 		}
 		// Whatever comes is refused by a verifier that does not know it.
 		s, err := NewSingle("th_secret", "p")

@@ -104,12 +104,31 @@ func quotable(s string) string {
 	}, s)
 }
 
-// Bearer takes the token out of an Authorization header. It returns "" when there is none, or one of another scheme.
-func Bearer(header string) string {
+// Sent takes the token out of the Authorization headers of a request: "" when there is none, and then wrong says what stands
+// in its place, without repeating it.
+func Sent(headers []string) (bearer, wrong string) {
+	switch len(headers) {
+	case 0:
+		return "", ""
+	case 1:
+		return parseBearer(headers[0])
+	}
+	return "", fmt.Sprintf("the Authorization header is there %d times, and somebody on the way could have taken another one", len(headers))
+}
+
+// parseBearer takes the token out of an Authorization header, or says what is wrong with it.
+func parseBearer(header string) (token, wrong string) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(header), " ")
 	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || len(token) > MaxBearer || strings.ContainsAny(token, " \t\r\n,") {
-		return ""
+	switch {
+	case !strings.EqualFold(scheme, "Bearer"):
+		return "", "the Authorization header does not begin with the word Bearer and a blank"
+	case token == "":
+		return "", "the Authorization header holds no token behind the word Bearer"
+	case len(token) > MaxBearer:
+		return "", fmt.Sprintf("the token is longer than %d bytes", MaxBearer)
+	case strings.ContainsAny(token, " \t\r\n,"):
+		return "", "what stands behind the word Bearer is not one token: there is a blank or a comma in it"
 	}
-	return token
+	return token, ""
 }
