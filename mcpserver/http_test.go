@@ -2,13 +2,16 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"toolhost/mcpserver/auth"
 )
@@ -230,14 +233,41 @@ func TestDisconnectCancelsInTheModernEra(t *testing.T) {
 	}
 }
 
+// working tells that it works, and goes on when there is a file go, so that no load of the machine lets it end untold.
+const working = `{"command":"echo working; until [ -e go ]; do sleep 0.01; done; rm go; echo more"}`
+
 func TestProgressIsNotLost(t *testing.T) {
-	url, _ := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
-	body := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"echo working; sleep 0.3; echo more"},` +
-		strings.Replace(modernMeta, "{", `{"progressToken":"t",`, 1) + `}}`
+	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
+	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {
-		_, answer := modern(body).do(t, url)
-		events := strings.Split(strings.TrimSpace(answer), "\n\n")
-		if len(events) < 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[len(events)-1], `"result"`) {
+		stream := modern(body).open(t, url)
+		if a := stream.next(); a.Method != "notifications/progress" {
+			t.Fatalf("the first message is %+v", a)
+		}
+		writeFile(t, filepath.Join(root, "go"), "")
+		a := stream.next()
+		for a.Method == "notifications/progress" {
+			a = stream.next()
+		}
+		if string(a.ID) != "5" || !strings.Contains(string(a.Result), "more") {
+			t.Fatalf("the answer is %s %+v", a.Result, a.Error)
+		}
+	}
+}
+
+// TestProgressBeforeTheAnswer reports progress right before the answer, which must not be faster.
+func TestProgressBeforeTheAnswer(t *testing.T) {
+	for range 200 {
+		w := httptest.NewRecorder()
+		s := newCallStream(w, time.Minute)
+		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": 1})
+		s.Header().Set("Content-Type", "application/json")
+		if _, err := s.Write([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+		s.end(envelope{Method: methodCall, ID: json.RawMessage("5")}, nil)
+		events := strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
+		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[1], `"result"`) {
 			t.Fatalf("events: %q", events)
 		}
 	}

@@ -69,16 +69,17 @@ func newSession(t *testing.T, url, capabilities string) (headers map[string]stri
 
 // Progress goes to the response of its call, even while the session listens on a stream of its own.
 func TestProgressStaysWithItsCall(t *testing.T) {
-	url, _ := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
+	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	session := newSession(t, url, "")
 	listening := webRequest{method: http.MethodGet, headers: session}.open(t, url)
 	defer listening.resp.Body.Close()
-	call := strings.Replace(toolCall(7, "Bash", `{"command":"echo working; sleep 0.3; echo more"}`), `"params":{`, `"params":{"_meta":{"progressToken":"t"},`, 1)
+	call := strings.Replace(toolCall(7, "Bash", working), `"params":{`, `"params":{"_meta":{"progressToken":"t"},`, 1)
 	for range 5 {
 		stream := webRequest{body: call, headers: session}.open(t, url)
 		if a := stream.next(); a.Method != "notifications/progress" {
 			t.Fatalf("the first message is %+v", a)
 		}
+		writeFile(t, filepath.Join(root, "go"), "")
 		a := stream.next()
 		for a.Method == "notifications/progress" {
 			a = stream.next()
