@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -71,11 +72,11 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 	}
 	switch trimmed := bytes.TrimSpace(message); {
 	case !utf8.Valid(message): // decoding it would put other characters in their place
-		return m, &fault{id: usable(m.ID), code: mcp.PARSE_ERROR, text: "the message is not valid UTF-8"}
+		return m, &fault{id: usable(m.ID), code: mcp.PARSE_ERROR, text: notUTF8(message)}
 	case err == nil && m.Method != "" && (m.Result != nil || m.Error != nil):
 		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "a message with a method is a request and has neither result nor error"}
 	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
-		return m, &fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d", largestID)}
+		return m, &fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d, and no string with half of a surrogate pair", largestID)}
 	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // its sender would wait for ever
 		return m, &fault{id: usable(m.ID), code: mcp.INVALID_REQUEST, text: "this message has an id and neither a method nor a result: a request needs a method"}
 	case err == nil && m.plain:
@@ -85,7 +86,7 @@ func openEnvelope(message []byte) (m envelope, f *fault) {
 	case err == nil:
 		return m, unclear(m)
 	case !json.Valid(message):
-		return m, &fault{code: mcp.PARSE_ERROR, text: "the message is not valid JSON"}
+		return m, &fault{code: mcp.PARSE_ERROR, text: notJSON(message, err)}
 	case trimmed[0] == '[':
 		return m, &fault{code: mcp.INVALID_REQUEST, text: "batches are not part of the protocol: send one message at a time"}
 	}
@@ -130,12 +131,24 @@ const largestID = 1<<53 - 1
 // usable is an id that a request may have, and that it is answered with; nil when it is none.
 func usable(id json.RawMessage) json.RawMessage {
 	if len(id) > 0 && id[0] == '"' {
+		if strings.ContainsRune(idKey(id), utf8.RuneError) && bytes.IndexByte(id, '\\') >= 0 {
+			return nil // half a character, as an escape: others would get the same answer
+		}
 		return id
 	}
 	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n < -largestID || n > largestID {
 		return nil
 	}
 	return id
+}
+
+// idKey is the same for all spellings of an id: the letter a of a string may come as an escape too.
+func idKey(id json.RawMessage) string {
+	var text string
+	if bytes.IndexByte(id, '\\') < 0 || json.Unmarshal(id, &text) != nil {
+		return string(id)
+	}
+	return `"` + text + `"` // which no id without escapes is, unless it is the same
 }
 
 // misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no

@@ -134,7 +134,7 @@ func (p *place) enter(session string, m envelope) *rejection {
 	if m.Method == "" || m.ID == nil {
 		return nil
 	}
-	key := session + "\x00" + string(m.ID)
+	key := session + "\x00" + idKey(m.ID)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	switch {

@@ -72,7 +72,7 @@ func TestAdmissionOfIDs(t *testing.T) {
 		session, id string
 		status      int
 	}{
-		{"session", "1", http.StatusBadRequest}, {"session", `"1"`, 0}, {"other", "1", 0}, {"", "1", 0}, {"", "1", 0},
+		{"session", "1", http.StatusBadRequest}, {"session", `"1"`, 0}, {"session", `"\u0031"`, http.StatusBadRequest}, {"other", "1", 0}, {"", "1", 0}, {"", "1", 0},
 	} {
 		status := 0
 		if no := a.place("p").enter(tt.session, request(tt.id)); no != nil {

@@ -14,6 +14,35 @@ import (
 
 // What the library would answer with the words of its decoder, or take for something that others read in another way.
 
+// byteOrderMark begins what some programs write as UTF-8.
+var byteOrderMark = []byte("\uFEFF")
+
+// notUTF8 says what a message is that cannot be read as text.
+func notUTF8(message []byte) string {
+	if bytes.IndexByte(message, 0) >= 0 {
+		return "the message is not valid UTF-8: it looks like UTF-16, send UTF-8"
+	}
+	return "the message is not valid UTF-8"
+}
+
+// notJSON says what is the matter with a message that is none, as far as that can be guessed; err is the decoder's.
+func notJSON(message []byte, err error) string {
+	const text = "the message is not valid JSON"
+	start := bytes.ToLower(message[:min(len(message), 32)])
+	isHeader := func(head string) bool { return bytes.HasPrefix(start, []byte(head)) }
+	switch {
+	case bytes.HasPrefix(message, byteOrderMark):
+		return text + ": it begins with a byte order mark, leave that out"
+	case bytes.IndexByte(message, 0) >= 0:
+		return text + ": there are NUL bytes in it, as in UTF-16; send UTF-8"
+	case slices.ContainsFunc([]string{"content-length:", "content-type:", "post /", "get /"}, isHeader):
+		return text + ": it looks like a header. Over stdio each message is a line of its own, with no header before it"
+	case strings.Contains(err.Error(), "max depth"):
+		return text + " to this server: its lists and objects are nested too deeply"
+	}
+	return text
+}
+
 // members are the names in a message that say what it asks for.
 var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 

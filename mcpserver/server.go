@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -164,7 +165,7 @@ const maxProgressToken = 1 << 10
 func canComeBack(token any) bool {
 	switch t := token.(type) {
 	case string:
-		return len(t) <= maxProgressToken
+		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
 	case float64:
 		return t == math.Trunc(t) && math.Abs(t) <= largestID
 	}

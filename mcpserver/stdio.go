@@ -73,7 +73,7 @@ type stdioConn struct {
 	ctx     context.Context // done when the host closes
 
 	mu       sync.Mutex
-	calls    map[string]*stdioCall // requests in flight, by the JSON of their id
+	calls    map[string]*stdioCall // requests in flight, by the key of their id
 	begun    int                   // how many there were
 	bytes    int                   // the length of their messages
 	finished chan struct{}         // closed when calls becomes empty; nil when nobody waits
@@ -110,6 +110,7 @@ func (c *stdioConn) warm(ctx context.Context) {
 
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
 func (c *stdioConn) receive(line []byte) (run func()) {
+	line = bytes.TrimPrefix(line, byteOrderMark) // which Windows puts before the first one
 	m, wrong := openEnvelope(line)
 	if wrong == nil {
 		wrong = c.server.misuse(m)
@@ -120,7 +121,7 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 	switch {
 	case wrong != nil:
 		c.refuse(wrong)
-	case m.Method == methodCancelled:
+	case m.Method == methodCancelled && m.ID == nil:
 		c.cancel(m.Params.RequestID)
 	case m.Method == "":
 		c.session.answered(m)
@@ -136,7 +137,8 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &stdioCall{cancel: cancel, size: len(line)}
-	if err := c.admit(string(m.ID), call); err != nil {
+	id := idKey(m.ID)
+	if err := c.admit(id, call); err != nil {
 		cancel(err)
 		if !errors.Is(err, errTaken) {
 			c.crowded.record(audit.Record{Principal: LocalPrincipal, Scope: "stdio", Tool: admissionTool, Rule: "limits", Error: err.Error()})
@@ -153,7 +155,7 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 				defer cancel(nil)
 				response := c.server.callPlain(withClient(ctx, cl), m)
 				cl.arrival.Leave()
-				c.answer(string(m.ID), call, response)
+				c.answer(id, call, response)
 			}
 		}
 		if c.server.host.cfg.Extension.Options == nil && c.server.host.extra(m.Params.Name) == nil {
@@ -166,7 +168,7 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 		if cl.arrival != nil {
 			cl.arrival.Leave() // the library may have refused the call before it came to us
 		}
-		c.answer(string(m.ID), call, response)
+		c.answer(id, call, response)
 	}
 }
 
@@ -212,7 +214,7 @@ func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessa
 func (c *stdioConn) cancel(id json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call, ok := c.calls[string(bytes.TrimSpace(id))]; ok {
+	if call, ok := c.calls[idKey(bytes.TrimSpace(id))]; ok {
 		call.cancelled = true
 		call.cancel(context.Canceled)
 	}

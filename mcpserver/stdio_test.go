@@ -85,6 +85,8 @@ func TestStdioMessages(t *testing.T) {
 		id         string
 	}{
 		{"no JSON", `{bad`, -32700, "null"},
+		{"half a character as id", `{"jsonrpc":"2.0","id":"\ud800","method":"ping"}`, -32600, "null"},
+		{"a notification with an id", `{"jsonrpc":"2.0","id":30,"method":"notifications/cancelled","params":{"requestId":1}}`, -32601, "30"},
 		{"half a message", `{"jsonrpc":"2.0","id":1`, -32700, "null"},
 		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, -32600, "null"},
 		{"a number", `5`, -32600, "null"},
@@ -135,6 +137,56 @@ func TestStdioMessages(t *testing.T) {
 				t.Errorf("after it a ping got id %s, error %+v", a.ID, a.Error)
 			}
 		})
+	}
+}
+
+// TestOtherFramings sends what other protocols and programs would send. What is wrong with it is said, and the next line is read.
+func TestOtherFramings(t *testing.T) {
+	c := startPipe(t, nil)
+	utf16 := func(text string) string {
+		var b strings.Builder
+		for _, r := range text {
+			b.WriteByte(byte(r))
+			b.WriteByte(0)
+		}
+		return b.String()
+	}
+	for _, test := range []struct{ name, line, says string }{
+		{"the headers of a language server", fmt.Sprintf("Content-Length: %d\r", len(ping)), "a line of its own"},
+		{"the type of a language server", "Content-Type: application/vscode-jsonrpc; charset=utf-8\r", "a line of its own"},
+		{"HTTP", "POST /mcp HTTP/1.1\r", "a line of its own"},
+		{"UTF-16", utf16(ping), "UTF-8"},
+		{"UTF-16 with a mark", "\xff\xfe" + utf16(ping), "UTF-8"},
+		{"NUL bytes", "\x00" + ping, "NUL"},
+		{"a depth of 20,000", strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "too deeply"},
+	} {
+		c.send(test.line)
+		if a := c.receive(); a.Error == nil || a.Error.Code != -32700 || !strings.Contains(a.Error.Message, test.says) {
+			t.Errorf("%s: id %s, error %+v", test.name, a.ID, a.Error)
+		}
+	}
+	for _, line := range []string{"\uFEFF" + ping, ping + "\r", "\t" + ping + "  "} {
+		c.send("\r")
+		c.send(line)
+		if a := c.receive(); string(a.ID) != `"p"` || a.Error != nil {
+			t.Errorf("%q: id %s, error %+v", line, a.ID, a.Error)
+		}
+	}
+}
+
+// TestSpellingsOfAnID writes one id in two ways: they are the same, of a call that runs and of one that is cancelled.
+func TestSpellingsOfAnID(t *testing.T) {
+	c := startPipe(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
+	escaped := func(text string) string { return strings.Replace(text, `"a"`, `"\u0061"`, 1) }
+	c.send(strings.Replace(toolCall(1, "Bash", waitFor), `"id":1`, `"id":"a"`, 1))
+	c.send(escaped(`{"jsonrpc":"2.0","id":"a","method":"ping"}`))
+	if a := c.receive(); a.Error == nil || !strings.Contains(a.Error.Message, "still running") {
+		t.Errorf("the id of a call that runs: id %s, error %+v", a.ID, a.Error)
+	}
+	c.send(escaped(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
+	c.send(toolCall(2, "Bash", `{"command":"echo next"}`)) // its turn comes when the first one has ended
+	if a := c.receive(); string(a.ID) != "2" || a.Error != nil {
+		t.Errorf("after a call that was cancelled: id %s, error %+v", a.ID, a.Error)
 	}
 }
 
