@@ -17,7 +17,8 @@ import (
 
 // How long a stdio host lets calls finish before it ends them.
 const (
-	// EOFGrace follows the end of the input or the death of the client.
+	// EOFGrace follows the end of the input or the death of the client. After the former, what still runs is ended and has
+	// [drainRest] to say so.
 	EOFGrace = time.Second
 	// DrainGrace follows SIGTERM. What still runs then gets its own SIGTERM and [drainRest].
 	DrainGrace = 3 * time.Second
@@ -45,18 +46,19 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	defer reader.long.Close()
 	go reader.follow(leading)
 	var err error
-	grace := EOFGrace
+	grace, told := EOFGrace, false
 	select {
 	case err = <-reader.ended:
+		told = true // who only sends no more may still read
 	case <-gone:
 	case <-c.out.broken:
 	case <-ctx.Done():
-		grace = DrainGrace
+		grace, told = DrainGrace, true
 	}
 	c.drain(grace)
 	stop(errClosed)
-	if grace == DrainGrace {
-		c.drain(drainRest)
+	if told {
+		c.drain(drainRest) // the calls that were ended say so
 	}
 	return err
 }

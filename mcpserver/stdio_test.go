@@ -264,17 +264,31 @@ func TestCancelledRequestIsNotAnswered(t *testing.T) {
 }
 
 func TestEndOfInput(t *testing.T) {
-	for name, end := range map[string]func(*pipeClient){
-		"the input ends":      func(c *pipeClient) { c.in.Close() },
-		"the client has died": func(c *pipeClient) { close(c.gone) },
+	for name, tt := range map[string]struct {
+		end  func(*pipeClient)
+		told bool // who only sends no more may read
+	}{
+		"the input ends":      {func(c *pipeClient) { c.in.Close() }, true},
+		"the client has died": {func(c *pipeClient) { close(c.gone) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startPipe(t, map[string]string{"a.txt": "a\n"})
 			c.send(toolCall(1, "Read", `{"file_path":"a.txt"}`))
 			c.send(toolCall(2, "Bash", `{"command":"sleep 600"}`))
-			end(c)
+			c.send(toolCall(3, "Bash", `{"command":"sleep 600"}`))
+			tt.end(c)
 			if a := c.receive(); string(a.ID) != "1" || a.Error != nil {
 				t.Errorf("a call that could finish: %+v", a)
+			}
+			if tt.told {
+				said := map[string]string{}
+				for range 2 {
+					a := c.receive()
+					said[string(a.ID)] = string(a.Result)
+				}
+				if !strings.Contains(said["2"], "cancelled and ended") || !strings.Contains(said["3"], "the host is closing") {
+					t.Errorf("of the calls that were ended the client is told %q", said)
+				}
 			}
 			go io.Copy(io.Discard, c.out)
 			if err := <-c.ended; err != nil {
