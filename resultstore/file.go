@@ -82,6 +82,9 @@ func (sh *Shelf) create(name string, size int64) (*File, error) {
 			f, err = sh.createIn(h, name, size)
 		}
 	}
+	if err != nil && h != nil {
+		return nil, h.named(err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -216,6 +216,10 @@ func (s *Store) open() (*home, error) {
 	if s.cfg.Dir == "" {
 		return nil, ErrNoDir
 	}
+	if s.home != nil && !s.home.inPlace() {
+		_ = s.home.close() // what is written there is found by nobody
+		s.home = nil
+	}
 	if s.home == nil {
 		h, err := openHome(s.cfg, s.key)
 		if err != nil {
@@ -251,6 +255,7 @@ func (s *Store) reopen(lost *home) (*home, error) {
 type home struct {
 	dir   string // real path
 	root  *os.Root
+	self  os.FileInfo // of root
 	key   []byte
 	owner string // name of this process among the owners
 	alive *flock.Flock
@@ -272,10 +277,30 @@ func openHome(cfg Config, key []byte) (*home, error) {
 		return nil, err
 	}
 	h := &home{dir: dir, root: root, key: key, owner: rand.Text()}
-	if err := h.locked(func() error { return h.settle(cfg) }); err != nil {
-		return nil, errors.Join(err, h.close())
+	if h.self, err = root.Stat("."); err == nil {
+		err = h.locked(func() error { return h.settle(cfg) })
+	}
+	if err != nil {
+		return nil, errors.Join(h.named(err), h.close())
 	}
 	return h, nil
+}
+
+// inPlace reports whether the directory still has its path. If it was moved, it takes files that nobody finds under theirs.
+func (h *home) inPlace() bool {
+	info, err := os.Lstat(h.dir)
+	return err == nil && os.SameFile(info, h.self)
+}
+
+// named says the whole path in an error about something below the directory.
+func (h *home) named(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
+		return &fs.PathError{Op: e.Op, Path: filepath.Join(h.dir, e.Path), Err: e.Err}
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok && !filepath.IsAbs(e.New) {
+		return &os.LinkError{Op: e.Op, Old: filepath.Join(h.dir, e.Old), New: filepath.Join(h.dir, e.New), Err: e.Err}
+	}
+	return err
 }
 
 // settle makes the directory private, tidies it and registers this process as an owner. Callers hold the lock, without which another

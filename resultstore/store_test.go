@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -289,6 +290,60 @@ func TestDirectoryRemovedUnderneath(t *testing.T) {
 		}
 		if path := keep(t, s.For("p"), 1, 0); !exists(path) || filepath.Dir(path) != shelf {
 			t.Errorf("after %s was removed: %s is not there, or not in %s", remove, path, shelf)
+		}
+	}
+}
+
+// TestDirectoryMovedUnderneath moves the directory away, and puts others in its place: a path that is told is one where the result is.
+func TestDirectoryMovedUnderneath(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "state", "results")
+	s := open(t, Config{Dir: dir})
+	first := keep(t, s.For("p"), 1, 0)
+	begun, err := s.For("p").Create("task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, moved := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Rename(moved, filepath.Join(parent, strconv.Itoa(n))); err != nil {
+			t.Skip(err) // Windows moves no directory that is open
+		}
+		if path := keep(t, s.For("p"), 1, 0); !exists(path) || filepath.Dir(path) != filepath.Dir(first) {
+			t.Errorf("after %s was moved: %s is not there, or not in %s", moved, path, filepath.Dir(first))
+		}
+		if path := s.For("p").Dir(); !exists(path) {
+			t.Errorf("after %s was moved: there is no shelf %s", moved, path)
+		}
+	}
+	if _, err := begun.Write([]byte("x")); err != nil {
+		t.Errorf("a file that was begun before: %v", err)
+	}
+	_ = begun.Discard() // it is where nobody looks for it
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.For("p").Fit(numbered(1, 10_000), 100); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("with a file in its place: %v", err)
+	}
+}
+
+// TestErrorsNameTheirFile puts into the directory what is in the way, and looks for its path in what is said.
+func TestErrorsNameTheirFile(t *testing.T) {
+	for _, blocked := range []string{openName, keyName} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, blocked)
+		if err := os.Symlink(filepath.Join(t.TempDir(), "elsewhere"), path); err != nil {
+			t.Skip(err) // not everybody may on Windows
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, Config{Dir: dir}).For("p").Fit(numbered(1, 10_000), 100); err == nil || !strings.Contains(err.Error(), filepath.Join(real, blocked)) {
+			t.Errorf("a link in the place of %s: %v", blocked, err)
 		}
 	}
 }
