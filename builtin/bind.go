@@ -48,6 +48,10 @@ func (e *BindError) Error() string {
 	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
 }
 
+// clientFields are parameters that clients add to every tool's schema for their own use, and send on with the rest. Gemini CLI's
+// says whether a call waits for those before it; Gemini CLI sees to that itself.
+var clientFields = []string{"wait_for_previous"}
+
 // maxProblems is how many wrong arguments are told of.
 const maxProblems = 20
 
@@ -68,7 +72,9 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		value := given[name]
 		prop := b.schema.Properties[name]
 		if prop == nil {
-			problems = append(problems, b.unknown(name))
+			if !slices.Contains(clientFields, name) {
+				problems = append(problems, b.unknown(name))
+			}
 			continue
 		}
 		if isNull(value) && !slices.Contains(b.schema.Required, name) {

@@ -49,6 +49,7 @@ func TestBind(t *testing.T) {
 		{"a whole number with a fraction of zero", `{"file_path":"a","offset":3.0}`, boundInput{FilePath: "a", Offset: 3}},
 		{"a boolean sent as a string", `{"file_path":"a","all":"True"}`, boundInput{FilePath: "a", All: true}},
 		{"a list sent as a string", `{"file_path":"a","names":"[\"x\",\"y\"]"}`, boundInput{FilePath: "a", Names: []string{"x", "y"}}},
+		{"a parameter of the client's own", `{"file_path":"a","wait_for_previous":true}`, boundInput{FilePath: "a"}},
 		{"null for not given", `{"file_path":"a","offset":null}`, boundInput{FilePath: "a"}},
 		{"an empty choice is none", `{"file_path":"a","mode":""}`, boundInput{FilePath: "a"}},
 		{"a pointer", `{"file_path":"a","head_limit":"3"}`, boundInput{FilePath: "a", Head: &three}},

@@ -44,6 +44,7 @@ func TestModelSeesTheText(t *testing.T) {
 	}{
 		{"claude", anthropicAPI, claudeArgs},
 		{"codex", openaiAPI, codexArgs},
+		{"gemini", geminiAPI, geminiArgs},
 	} {
 		t.Run(client.program, func(t *testing.T) {
 			program, err := exec.LookPath(filepath.Join(dir, client.program))
