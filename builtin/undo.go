@@ -95,6 +95,10 @@ func (b *Toolbox) restore(ctx context.Context, env *Env, f history.FileUndo) err
 	if err != nil {
 		return err
 	}
+	if path.Real() != f.Path {
+		// The journal holds real paths, so an agent has led this one elsewhere: what was written here is not for there.
+		return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
+	}
 	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Writes: []guard.Path{path}}); v.Action == guard.Deny {
 		return v
 	}
