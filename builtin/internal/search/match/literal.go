@@ -24,7 +24,7 @@ func newFinder(p *pattern.Pattern) *finder {
 	f := &finder{}
 	for _, t := range p.Literals.Texts {
 		n := newNeedle(t, p.Literals.Fold)
-		n.before, n.after, n.crlf = p.Literals.Before, p.Literals.After, p.CRLF
+		n.between(p.Literals.Before, p.Literals.After, p.CRLF)
 		f.needles = append(f.needles, n)
 	}
 	return f
@@ -39,6 +39,7 @@ func (f *finder) reset() {
 		} else {
 			n.streak = 0
 		}
+		n.looks, n.passed = 0, 0
 	}
 	f.restart()
 }

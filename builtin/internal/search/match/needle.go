@@ -15,10 +15,12 @@ type needle struct {
 	text   []byte // lower case when fold
 	fold   bool
 	rare   int  // index of the rarest byte
-	second int  // index of the second rarest byte
+	second int  // index of the second rarest byte, or behind the text that of the end of its line
 	pairs  bool // it is never looked for by one byte: that is a letter in either case
 	common int  // for so many texts more the rarest byte counts as common
 	streak int  // for how many it did the last time
+	looks  int  // how often it was looked for in this text by its rarest byte
+	passed int  // how many bytes lay before what was found by that
 
 	// head is what the text begins with, and mask has the bits of it that count.
 	head, mask uint64
@@ -62,15 +64,11 @@ func newNeedle(text string, fold bool) needle {
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// index returns the first position at or after from where the text stands between its
-// edges, or -1.
-func (n *needle) index(b []byte, from int) int {
-	for {
-		i := n.indexText(b, from)
-		if i < 0 || n.stands(b, i) {
-			return i
-		}
-		from = i + 1
+// between sets what stands at either side. Most lines do not end behind the text.
+func (n *needle) between(before, after pattern.Edge, crlf bool) {
+	n.before, n.after, n.crlf = before, after, crlf
+	if after == pattern.LineEdge {
+		n.second = len(n.text)
 	}
 }
 
@@ -89,12 +87,13 @@ func (n *needle) isEdge(e pattern.Edge, c byte) bool {
 	return c >= utf8.RuneSelf || !pattern.IsWord(rune(c))
 }
 
-// indexText returns the first position at or after from where the text starts, or -1.
-func (n *needle) indexText(b []byte, from int) int {
+// index returns the first position at or after from where the text stands between its
+// edges, or -1.
+func (n *needle) index(b []byte, from int) int {
 	if n.pairs || n.common > 0 {
 		return n.indexPair(b, from)
 	}
-	rare, misses := n.text[n.rare], 0
+	rare := n.text[n.rare]
 	for i := from + n.rare; i < len(b); i++ {
 		k := bytes.IndexByte(b[i:], rare)
 		if k < 0 {
@@ -105,10 +104,12 @@ func (n *needle) indexText(b []byte, from int) int {
 		if start+len(n.text) > len(b) {
 			return -1
 		}
-		if n.at(b, start) {
+		n.looks++
+		if n.at(b, start) && n.stands(b, start) {
+			n.passed += i - from
 			return start
 		}
-		if misses++; n.isCommon(misses, i-from) {
+		if n.isCommon(n.passed + i - from) {
 			return n.indexPair(b, start+1)
 		}
 	}
@@ -125,9 +126,9 @@ const (
 	commonFor = 64
 )
 
-// isCommon judges by so many misses in so many bytes whether the rarest byte is rare.
-func (n *needle) isCommon(misses, size int) bool {
-	if misses < judgeByteAt || size > misses*commonGap {
+// isCommon judges by the looks at so many bytes of a text whether the rarest byte is rare.
+func (n *needle) isCommon(size int) bool {
+	if n.looks < judgeByteAt || size > n.looks*commonGap {
 		return false
 	}
 	n.streak = min(2*n.streak+1, commonFor)
@@ -172,8 +173,14 @@ func (n *needle) indexPair(b []byte, from int) int {
 	if last < from {
 		return n.indexEach(b, from)
 	}
+	if n.second == len(n.text) {
+		if i := n.indexPairMasked(b, from, last); i >= 0 {
+			return i
+		}
+		return n.indexEach(b, len(b)-len(n.text)) // the text may end there, without a line's end
+	}
 	if n.fold {
-		return n.indexPairFold(b, from, last)
+		return n.indexPairMasked(b, from, last)
 	}
 	c1, c2 := lowBits*uint64(n.text[n.rare]), lowBits*uint64(n.text[n.second])
 	for i := from; i < last+window; i += window {
@@ -193,10 +200,14 @@ func (n *needle) indexPair(b []byte, from int) int {
 	return -1
 }
 
-// indexPairFold is indexPair for a text in any case: of letters, the bit of the case does not count.
-func (n *needle) indexPairFold(b []byte, from, last int) int {
-	c1, c2 := lowBits*uint64(n.text[n.rare]), lowBits*uint64(n.text[n.second])
-	m1, m2 := ^n.foldBits(n.rare), ^n.foldBits(n.second)
+// indexPairMasked is indexPair where some bits do not count: of letters in any case that of
+// the case, of the end of a line those by which a newline and a carriage return differ.
+func (n *needle) indexPairMasked(b []byte, from, last int) int {
+	c1, m1 := lowBits*uint64(n.text[n.rare]), ^n.foldBits(n.rare)
+	c2, m2 := uint64(lowBits*'\n'), ^uint64(lowBits*('\n'^'\r'))
+	if n.second < len(n.text) {
+		c2, m2 = lowBits*uint64(n.text[n.second]), ^n.foldBits(n.second)
+	}
 	for i := from; i < last+window; i += window {
 		i = min(i, last)
 		s1, s2 := (*[window]byte)(b[i+n.rare:]), (*[window]byte)(b[i+n.second:])
@@ -221,7 +232,7 @@ func part(s *[window]byte, k int) uint64 { return binary.LittleEndian.Uint64(s[8
 func (n *needle) among(b []byte, i int, differences [window / 8]uint64) int {
 	for k, x := range differences {
 		for y := (x - lowBits) &^ x & highBits; y != 0; y &= y - 1 {
-			if p := i + 8*k + bits.TrailingZeros64(y)/8; n.at(b, p) {
+			if p := i + 8*k + bits.TrailingZeros64(y)/8; n.at(b, p) && n.stands(b, p) {
 				return p
 			}
 		}
@@ -232,7 +243,7 @@ func (n *needle) among(b []byte, i int, differences [window / 8]uint64) int {
 // indexEach is index for what is shorter than a window.
 func (n *needle) indexEach(b []byte, from int) int {
 	for i := from; i+len(n.text) <= len(b); i++ {
-		if n.at(b, i) {
+		if n.at(b, i) && n.stands(b, i) {
 			return i
 		}
 	}

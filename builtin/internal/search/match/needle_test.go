@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"toolhost/builtin/internal/search/pattern"
 )
 
-// TestNeedle compares each way of looking for a text with the plain one.
+// TestNeedle compares each way of looking for a text, with what stands beside it, with the plain one.
 func TestNeedle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	const letters = "aabkAKbs .\x00\x80\xc5\xbf"
+	const letters = "aabkAKbs .\n\r\x00\x80\xc5\xbf"
+	edges := []pattern.Edge{pattern.AnyEdge, pattern.AnyEdge, pattern.LineEdge, pattern.WordEdge}
 	random := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -24,18 +27,23 @@ func TestNeedle(t *testing.T) {
 			text, in = string(lowerASCII([]byte(text))), lowerASCII(b)
 		}
 		from := r.IntN(len(b) + 1)
-		want := bytes.Index(in[from:], []byte(text))
-		if want >= 0 {
-			want += from
-		}
+		before, after, crlf := edges[r.IntN(len(edges))], edges[r.IntN(len(edges))], r.IntN(2) == 0
 		for _, common := range []int{0, 1} {
 			n := newNeedle(text, fold)
+			n.between(before, after, crlf)
 			n.common = common
+			want := from
+			for want <= len(in)-len(text) && !(bytes.HasPrefix(in[want:], []byte(text)) && n.stands(b, want)) {
+				want++
+			}
+			if want > len(in)-len(text) {
+				want = -1
+			}
 			if got := n.index(b, from); got != want {
-				t.Fatalf("%q in %q from %d, fold %t, common %d: got %d, want %d", text, b, from, fold, common, got, want)
+				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t, common %d: got %d, want %d", text, before, after, crlf, b, from, fold, common, got, want)
 			}
 			if got := n.indexPair(b, from); got != want {
-				t.Fatalf("%q in %q from %d, fold %t: got %d, want %d", text, b, from, fold, got, want)
+				t.Fatalf("%q (%d, %d, %t) in %q from %d, fold %t: got %d, want %d", text, before, after, crlf, b, from, fold, got, want)
 			}
 		}
 	}
