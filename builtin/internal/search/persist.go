@@ -154,7 +154,8 @@ func visible(folders []folder, root string, hidden func(string, bool) bool) []fo
 }
 
 // sections puts what is written into a form: a table of files, then two sections
-// for each segment.
+// for each segment. Where every text that was ever indexed is written they are written as
+// they are: to leave texts out takes longer than all the rest, and as much memory again.
 func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segment) [][]byte {
 	var there index.Set
 	for _, f := range folders {
@@ -166,7 +167,10 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 	}
 	out := [][]byte{encodeTable(o, folders)}
 	for _, s := range segments {
-		arrays, postings := s.Only(&there).Append(nil)
+		if there.Len() < int(o.ids) {
+			s = s.Only(&there)
+		}
+		arrays, postings := s.Append(nil)
 		out = append(out, arrays, postings)
 	}
 	return out
