@@ -151,8 +151,8 @@ func cut(head, tail string, kept Kept, limit int) Fitted {
 	return fitted
 }
 
-// keepOfCut is the part of its budget that a head or tail must keep for a cut at a line end; a longer line is cut inside. Two thirds
-// of the half that a tail gets is the third of the whole that Fit promises.
+// keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a longer line is cut
+// inside. Two thirds of the half that a tail gets is the third of the whole that Fit promises.
 const keepOfCut = 2.0 / 3
 
 // firstLines returns the beginning of text in at most n characters.
@@ -161,7 +161,7 @@ func firstLines(text string, n int) string {
 	if len(short) == len(text) {
 		return text
 	}
-	if end := strings.LastIndexByte(short, '\n') + 1; utf8.RuneCountInString(short[:end]) >= int(keepOfCut*float64(n)) {
+	if end := strings.LastIndexByte(short, '\n') + 1; n-utf8.RuneCountInString(short[end:]) >= int(keepOfCut*float64(n)) {
 		return short[:end]
 	}
 	return short
@@ -174,7 +174,7 @@ func lastLines(text string, n int) string {
 		return short
 	}
 	start := strings.IndexByte(short, '\n') + 1
-	if start > 0 && utf8.RuneCountInString(short[start:]) >= int(keepOfCut*float64(n)) {
+	if start > 0 && n-utf8.RuneCountInString(short[:start]) >= int(keepOfCut*float64(n)) {
 		return short[start:]
 	}
 	return short
@@ -184,6 +184,9 @@ func lastLines(text string, n int) string {
 func runePrefix(text string, n int) string {
 	i := 0
 	for ; n > 0 && i < len(text); n-- {
+		for n > word && len(text)-i > word && isASCII(text[i:i+word]) {
+			i, n = i+word, n-word
+		}
 		_, size := utf8.DecodeRuneInString(text[i:])
 		i += size
 	}
@@ -194,10 +197,22 @@ func runePrefix(text string, n int) string {
 func runeSuffix(text string, n int) string {
 	i := len(text)
 	for ; n > 0 && i > 0; n-- {
+		for n > word && i > word && isASCII(text[i-word:i]) {
+			i, n = i-word, n-word
+		}
 		_, size := utf8.DecodeLastRuneInString(text[:i])
 		i -= size
 	}
 	return text[i:]
+}
+
+// word is how many bytes isASCII looks at, at once: nearly all that is cut is ASCII, of which each byte is a character.
+const word = 8
+
+func isASCII(s string) bool {
+	// Read as one number by the compiler.
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return w&0x8080808080808080 == 0
 }
 
 // gap is what is left out between head and tail.

@@ -2,6 +2,7 @@ package resultstore
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -296,5 +297,29 @@ func BenchmarkFit(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestRunes compares the ways to count characters, which look at several bytes at once, with the plain one.
+func TestRunes(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	pieces := []string{"a", "plain text", "ä", "漢字", "🙂", "\xff", "\xe6\xbc", "\n", "a longer run of ASCII in between\n"}
+	for range 5_000 {
+		var text string
+		for range r.IntN(8) {
+			text += pieces[r.IntN(len(pieces))]
+		}
+		var ends []int // of each character
+		for i := range text {
+			ends = append(ends, i)
+		}
+		ends = append(ends, len(text))
+		n := r.IntN(len(ends))
+		if got, want := runePrefix(text, n), text[:ends[n]]; got != want {
+			t.Fatalf("the first %d of %q: %q, want %q", n, text, got, want)
+		}
+		if got, want := runeSuffix(text, n), text[ends[len(ends)-1-n]:]; got != want {
+			t.Fatalf("the last %d of %q: %q, want %q", n, text, got, want)
+		}
 	}
 }
