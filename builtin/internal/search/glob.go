@@ -45,19 +45,13 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	}
 	defer l.close()
 	w := newWanted(want, l.within(q.Path))
-	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), w)
+	paths := l.paths()
+	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), paths, w)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r := &GlobResult{Total: total, TimedOut: limited.Err() != nil}
-	var text strings.Builder
-	for _, f := range found {
-		path := l.printed(f)
-		r.Paths = append(r.Paths, path)
-		text.WriteString(printable(path))
-		text.WriteByte('\n')
-	}
-	r.Text, r.Shown = validText(text.String()), len(found)
+	r := &GlobResult{Total: total, Shown: len(found), TimedOut: limited.Err() != nil}
+	r.show(l, paths, found)
 	nothing := r.Total == 0 && !r.TimedOut
 	ignored := func(f file) bool { return w.match(f.rel()) }
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, ignored)
@@ -65,6 +59,27 @@ func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	r.Unreadable = l.troubles.count
 	r.Notes = r.notes(l, q)
 	return r, nil
+}
+
+// show puts the files with those numbers into the result. paths may be nil.
+func (r *GlobResult) show(l *listing, paths *paths, found []aged) {
+	r.Paths = make([]string, len(found))
+	size := 0
+	for i, a := range found {
+		if paths != nil { // where less of the memory is read that no cache holds
+			r.Paths[i] = l.shown + paths.at(int(a.number))
+		} else {
+			r.Paths[i] = l.printed(l.files[a.number])
+		}
+		size += len(r.Paths[i]) + 1
+	}
+	var text strings.Builder
+	text.Grow(size)
+	for _, path := range r.Paths {
+		text.WriteString(printable(path))
+		text.WriteByte('\n')
+	}
+	r.Text = validText(text.String())
 }
 
 // compile reads the pattern, relative to Path.
@@ -140,13 +155,11 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 }
 
 // pick returns the newest files that match, at most limit unless that is 0, and how many
-// match; equal times go by path.
-func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (found []file, total int) {
-	paths := l.paths()
+// match; equal times go by path. paths may be nil.
+func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *wanted) (all agedHeap, total int) {
 	var mu sync.Mutex
 	var others sync.WaitGroup
 	var next atomic.Int64
-	var all agedHeap
 	pieces := (len(l.files) + pieceFiles - 1) / pieceFiles
 	work := func(help func()) {
 		var own agedHeap
@@ -176,11 +189,7 @@ func (l *listing) pick(ctx context.Context, workers, limit int, want *wanted) (f
 	if limit > 0 {
 		all = all[:min(len(all), limit)]
 	}
-	found = make([]file, len(all))
-	for i, a := range all {
-		found[i] = l.files[a.number]
-	}
-	return found, total
+	return all, total
 }
 
 // alone is how long one worker works before it gets help: to wake up a thread, which finds

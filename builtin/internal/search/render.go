@@ -288,7 +288,7 @@ func (o *output) name() string {
 
 // printable keeps a name from looking like more than one line.
 func printable(path string) string {
-	if strings.IndexFunc(path, unicode.IsControl) < 0 {
+	if isPlain(path) || strings.IndexFunc(path, unicode.IsControl) < 0 {
 		return path
 	}
 	return strings.Map(func(r rune) rune {
@@ -297,6 +297,16 @@ func printable(path string) string {
 		}
 		return r
 	}, path)
+}
+
+// isPlain reports whether a path is of ASCII without control characters, as nearly all are.
+func isPlain(path string) bool {
+	for i := range len(path) {
+		if c := path[i]; c < ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // clip appends n bytes of a line around the position at, and says how many
