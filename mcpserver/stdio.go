@@ -29,6 +29,7 @@ const (
 // gone is closed because the client died, or when ctx is done; calls that run then have a short grace. We
 // read the lines ourselves, because their order must reach the gate and the reader must never block.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+	widen(out)
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
 	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
