@@ -101,23 +101,27 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	page, err := pageOf(ctx, f.whole, src, in)
+	shown, page, err := pageOf(ctx, f.whole, src, in)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	if err := remember(env.Seen, path, f.info, page, f.whole, src); err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
-	return showPage(path, page, in), nil
+	return showPage(path, shown, page, in), nil
 }
 
-// pageOf is the page that was asked for, of a file that is in memory whole or is read on.
-func pageOf(ctx context.Context, whole []byte, src io.Reader, in ReadInput) (*text.Page, error) {
+// pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
+func pageOf(ctx context.Context, whole []byte, src io.Reader, in ReadInput) (shown string, page *text.Page, err error) {
 	o := text.PageOptions{Offset: in.Offset, Limit: in.Limit}
 	if whole != nil && int64(len(whole)) <= wholeFile {
-		return text.PageOf(whole, o), context.Cause(ctx)
+		shown, page = text.NumberPage(whole, o, MaxLineShown)
+		return shown, page, context.Cause(ctx)
 	}
-	return text.ReadPage(&cancelled{ctx, src}, o)
+	if page, err = text.ReadPage(&cancelled{ctx, src}, o); err != nil {
+		return "", nil, err
+	}
+	return page.Numbered(MaxLineShown), page, nil
 }
 
 // headOf is the beginning of a file, and leaves src at its start.
@@ -150,26 +154,20 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	if _, err := io.ReadFull(src, shown); err != nil {
 		return err
 	}
-	seen.SawPart(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: len(page.Lines), Start: page.Start}, shown)
+	seen.SawPart(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: page.Count, Start: page.Start}, shown)
 	return nil
 }
 
-// numbering is about what the number of a line adds to it, in bytes.
-const numbering = 10
-
-// showPage writes the page and, last, what a reader must know to go on.
-func showPage(path guard.Path, page *text.Page, in ReadInput) Result {
-	var out strings.Builder
-	out.Grow(int(page.End-page.Start) + len(page.Lines)*numbering)
-	text.Number(&out, page.Lines, page.First, MaxLineShown)
+// showPage adds to the page, last, what a reader must know to go on.
+func showPage(path guard.Path, shown string, page *text.Page, in ReadInput) Result {
 	if notes := pageNotes(path, page, in); notes != "" {
-		if out.Len() > 0 {
-			out.WriteByte('\n')
+		if shown != "" {
+			notes = "\n" + notes
 		}
-		out.WriteString(notes)
+		shown += notes
 	}
-	return Result{Text: out.String(), Structured: ReadOutput{
-		Path: path.String(), StartLine: page.First, Lines: len(page.Lines), TotalLines: page.Total,
+	return Result{Text: shown, Structured: ReadOutput{
+		Path: path.String(), StartLine: page.First, Lines: page.Count, TotalLines: page.Total,
 		NextOffset: page.Next, Encoding: encodingName(page.Charset, page.BOM), EOL: page.EOL.String(),
 	}}
 }
@@ -192,11 +190,11 @@ func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
 	switch {
 	case page.Total == 0 && page.Exact:
 		notes = append(notes, path.String()+" is empty.")
-	case len(page.Lines) == 0:
+	case page.Count == 0:
 		notes = append(notes, fmt.Sprintf("offset %d is beyond the end: %s has %s lines.", in.Offset, path, total))
 	case page.More:
 		notes = append(notes, fmt.Sprintf("This is not the whole file: lines %d to %d of %s. Go on with offset=%d.",
-			page.First, page.First+len(page.Lines)-1, total, page.Next))
+			page.First, page.First+page.Count-1, total, page.Next))
 	}
 	if len(notes) == 0 {
 		return ""

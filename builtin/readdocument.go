@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -111,11 +110,8 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	}
 	n, err := document.ParseNotebook(raw)
 	if err != nil { // shown as the text that it is, so that it can be mended
-		page, readErr := text.ReadPage(bytes.NewReader(raw), text.PageOptions{Offset: in.Offset, Limit: in.Limit})
-		if readErr != nil {
-			return Result{}, err
-		}
-		r := showPage(f.path, page, in)
+		shown, page := text.NumberPage(raw, text.PageOptions{Offset: in.Offset, Limit: in.Limit}, MaxLineShown)
+		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
 		return r, nil
 	}

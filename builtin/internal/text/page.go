@@ -43,6 +43,7 @@ type PageOptions struct {
 // Page is a run of lines of a file.
 type Page struct {
 	Lines []Line
+	Count int // of the lines
 	First int // number of the first line, from 1
 
 	// Start and End are the range of bytes in the file that Lines came from.
@@ -83,29 +84,48 @@ func PageOf(content []byte, o PageOptions) *Page {
 }
 
 func readPage(s *lineScanner, o PageOptions) (*Page, error) {
+	p := beginPage(s, &o)
+	p.read(s, o)
+	if err := p.conclude(s, o); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// beginPage passes over what lies before the page, and counts its lines.
+func beginPage(s *lineScanner, o *PageOptions) *Page {
 	o.setDefaults()
 	p := &Page{First: o.Offset, BOM: s.at > 0}
-	line := s.skip(o.Offset-1, math.MaxInt64)
+	p.Total = s.skip(o.Offset-1, math.MaxInt64)
+	return p
+}
+
+// read reads the lines of the page.
+func (p *Page) read(s *lineScanner, o PageOptions) {
 	raw := p.collect(s, o)
 	p.decode(raw, s)
 	rawLines.Put(&raw)
-	line += len(raw)
+	p.Count = len(p.Lines)
+}
+
+// conclude looks at what lies behind the page.
+func (p *Page) conclude(s *lineScanner, o PageOptions) error {
+	p.Total += p.Count
 	p.More = s.fill() || p.End < s.at
 	if p.More {
-		p.Next = p.First + len(p.Lines)
+		p.Next = p.First + p.Count
 	}
 	if p.End < s.at {
-		line++ // the line that was too much
+		p.Total++ // the line that was too much
 	}
-	line += s.skip(math.MaxInt, o.CountBytes)
+	p.Total += s.skip(math.MaxInt, o.CountBytes)
 	if s.open {
-		line++
+		p.Total++
 	}
-	p.Total, p.Exact = line, errors.Is(s.err, io.EOF)
-	if s.err != nil && !p.Exact {
-		return nil, s.err
+	if p.Exact = errors.Is(s.err, io.EOF); p.Exact {
+		return nil
 	}
-	return p, nil
+	return s.err
 }
 
 func (o *PageOptions) setDefaults() {

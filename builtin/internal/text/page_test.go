@@ -43,6 +43,7 @@ func TestReadPage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.want.Count = len(tt.want.Lines)
 			got, err := ReadPage(strings.NewReader(tt.raw), tt.opts)
 			if err != nil {
 				t.Fatal(err)

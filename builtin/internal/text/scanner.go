@@ -17,6 +17,7 @@ type lineScanner struct {
 	at      int64  // offset of buf in the file
 	charset *charset
 	ascii   bool   // nothing but ASCII so far: the charset is not known yet
+	judged  int64  // up to where that was looked for
 	newline []byte // one code unit
 	held    []byte // the first bytes of the lines read, each with "\n" behind it
 	inPlace bool   // held is memory of the file itself: no line was yet too long to be held whole, and each has its ending
@@ -61,7 +62,7 @@ func (s *lineScanner) begin() {
 		if len(head) == readLen { // more follows: do not judge half a character
 			head = head[:bytes.LastIndexByte(head, '\n')+1]
 		}
-		s.ascii = isASCII(head)
+		s.ascii, s.judged = isASCII(head), int64(len(head))
 		if s.ascii && bytes.IndexByte(head, 0) < 0 {
 			s.charset = utf8Charset() // without a closer look, most files are
 		} else {

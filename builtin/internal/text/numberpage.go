@@ -1,0 +1,117 @@
+package text
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// NumberPage is [PageOf] of a file, and its lines as [Number] writes them. Of most files no lines are made: they are copied from the
+// file to where they are shown, and Lines is nil.
+func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page) {
+	s := scannerOf(content)
+	p = beginPage(s, &o)
+	shown, copied := p.copyNumbered(s, o, clip)
+	if !copied {
+		p.read(s, o)
+		shown = p.Numbered(clip)
+	}
+	_ = p.conclude(s, o) // what is in memory can be read
+	return shown, p
+}
+
+// Numbered are the lines of the page as [Number] writes them.
+func (p *Page) Numbered(clip int) string {
+	var out strings.Builder
+	out.Grow(int(p.End-p.Start) + len(p.Lines)*(numberWidth+1))
+	Number(&out, p.Lines, p.First, clip)
+	return out.String()
+}
+
+const (
+	// numberWidth is how many bytes stand before a line, up to the last that is padded.
+	numberWidth = len(blanks) + len("→")
+	lastPadded  = 999_999
+)
+
+// copyNumbered passes over the lines of the page and returns them numbered. It returns false, and passes over nothing, if they cannot be
+// copied as they are.
+func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bool) {
+	// Where the bound in bytes ends the page, line endings, of which it knows nothing, come on top.
+	near := s.buf[:min(len(s.buf), o.MaxBytes+min(o.Limit, o.MaxBytes))]
+	if len(near) == 0 || clip <= 0 || clip > o.LineBytes || p.First > lastPadded-len(near) || !s.shownAsIs(near) {
+		return "", false
+	}
+	all := bytes.Count(near, s.newline) + 1
+	lines := min(o.Limit, all)
+	out := make([]byte, 0, len(near)/all*lines+len(near)/8+lines*numberWidth+1)
+	number := paddedNumber(p.First)
+	at, size, open := 0, 0, 0
+	for p.Count < o.Limit && at < len(near) {
+		length := bytes.IndexByte(near[at:], '\n')
+		if length < 0 {
+			length, open = len(near)-at, 1
+		}
+		if size += length; size > o.MaxBytes && p.Count > 0 {
+			open = 0
+			break
+		}
+		if length > clip || open > 0 && len(near) < len(s.buf) {
+			p.Count = 0
+			return "", false
+		}
+		out = append(append(out, number[:]...), near[at:at+length+1-open]...)
+		at += length + 1 - open
+		p.Count++
+		next(&number)
+	}
+	switch {
+	case at == len(near) && len(near) < len(s.buf) && p.Count < o.Limit: // the page goes on
+		p.Count = 0
+		return "", false
+	case open > 0:
+		out = append(out, '\n')
+	}
+	p.Start, p.End = s.at, s.at+int64(at)
+	p.Charset, p.EOL = s.charset.name, eolCount{lf: p.Count - open}.kind()
+	s.advance(at)
+	s.open = false
+	return shared(out), true
+}
+
+// shownAsIs reports whether bytes of a file that are all in memory are shown as they are: they are UTF-8, and their lines end with "\n".
+func (s *lineScanner) shownAsIs(part []byte) bool {
+	if !s.inPlace || s.charset.enc != nil || bytes.IndexByte(part, '\r') >= 0 {
+		return false
+	}
+	if s.ascii { // as far as the charset was looked for
+		return s.at+int64(len(part)) <= s.judged || isASCII(part)
+	}
+	return utf8.Valid(part)
+}
+
+// paddedNumber is what stands before the line with a number up to [lastPadded].
+func paddedNumber(n int) (number [numberWidth]byte) {
+	digits := strconv.Itoa(n)
+	copy(number[:], blanks)
+	copy(number[len(blanks)-len(digits):], digits)
+	copy(number[len(blanks):], "→")
+	return number
+}
+
+// next makes the number that stands before a line that before the next.
+func next(number *[numberWidth]byte) {
+	for i := len(blanks) - 1; i >= 0; i-- {
+		switch number[i] {
+		case '9':
+			number[i] = '0'
+			continue
+		case ' ':
+			number[i] = '1'
+		default:
+			number[i]++
+		}
+		return
+	}
+}

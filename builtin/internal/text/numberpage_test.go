@@ -1,0 +1,84 @@
+package text
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// samePage holds [NumberPage] against [PageOf] and [Number].
+func samePage(t *testing.T, raw string, o PageOptions, clip int) {
+	t.Helper()
+	want := PageOf([]byte(raw), o)
+	var lines strings.Builder
+	Number(&lines, want.Lines, want.First, clip)
+	content := []byte(raw)
+	shown, got := NumberPage(content, o, clip)
+	clear(content) // what is shown shares nothing of it
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(Page{}, "Lines")); d != "" {
+		t.Errorf("%.80q, %+v, clip %d (-want +got)\n%s", raw, o, clip, d)
+	}
+	if shown != lines.String() {
+		t.Errorf("%.80q, %+v, clip %d is shown as\n%.300q, want\n%.300q", raw, o, clip, shown, lines.String())
+	}
+}
+
+func TestNumberPage(t *testing.T) {
+	long := strings.Repeat("x", 30)
+	raws := []string{
+		"", "\n", "\n\n\n", "a", "a\n", "a\nb", "a\n\nb\n", numbered(10), numbered(1100), "ä\n→b\n", "\xef\xbb\xbfa\nb\n", "a\r\nb\n", "a\rb\n", "a\nb\r\n",
+		"a\xffb\nc\n", russian, string(encoded(t, "gbk", chinese)), string(encoded(t, "utf-16le", "a\nb\n")), "a\x00b\nc\n",
+		"a\n" + long + "\nb\n", long, strings.Repeat("ä", 30) + "\nb", strings.Repeat("\n", 60), strings.Repeat("ab\n", 20) + long + long,
+		numbered(readLen/7) + "caf\xe9\n", numbered(readLen/7) + "café\n",
+	}
+	options := []PageOptions{
+		{}, {Offset: 2}, {Limit: 1}, {Offset: 3, Limit: 2}, {Offset: 1000}, {MaxBytes: 5}, {MaxBytes: 15, Limit: 3}, {Offset: 2, MaxBytes: 1},
+		{LineBytes: 8}, {Offset: readLen / 7, Limit: 5}, {Limit: 1 << 40},
+	}
+	for _, raw := range raws {
+		for _, o := range options {
+			for _, clip := range []int{0, 1, 20, 2000, 9000} {
+				samePage(t, raw, o, clip)
+			}
+		}
+	}
+}
+
+// TestNumberPageLines: numbers are as wide as ever, also where they are wider than their columns.
+func TestNumberPageLines(t *testing.T) {
+	raw := strings.Repeat("\n", lastPadded+20)
+	for _, first := range []int{1, 9, 99, 999, 9_990, 99_990, 999_900, lastPadded - 5, lastPadded + 3} {
+		samePage(t, raw, PageOptions{Offset: first, Limit: 30}, 2000)
+		samePage(t, raw[:first+10], PageOptions{Offset: first}, 2000)
+	}
+}
+
+func FuzzNumberPage(f *testing.F) {
+	f.Add([]byte("a\nb\n"), 1, 2, 100, 20)
+	f.Add([]byte("a\r\n\xff\n"), 2, 1, 5, 3)
+	f.Fuzz(func(t *testing.T, raw []byte, offset, limit, most, clip int) {
+		if clip < 0 || most > 1<<20 {
+			t.Skip()
+		}
+		samePage(t, string(raw), PageOptions{Offset: offset, Limit: limit, MaxBytes: most}, clip)
+	})
+}
+
+func BenchmarkNumberPage(b *testing.B) {
+	content := bytes.Repeat([]byte("line 003 of file 02 is neither long nor short, as code is\n"), 200)
+	b.ReportAllocs()
+	for b.Loop() {
+		NumberPage(content, PageOptions{}, 2000)
+	}
+}
+
+func BenchmarkPageOf(b *testing.B) {
+	content := bytes.Repeat([]byte("line 003 of file 02 is neither long nor short, as code is\n"), 200)
+	b.ReportAllocs()
+	for b.Loop() {
+		PageOf(content, PageOptions{}).Numbered(2000)
+	}
+}
