@@ -3,9 +3,9 @@
 // A log that was asked for and cannot be written refuses the calls: what is not on record does not happen.
 // The contents of files and results are never logged, only paths, commands and sizes.
 //
-// Several hosts may write to one log, and any of them rotates it. Each line is appended under a shared lock of
-// the very file that the path names at that moment, and a rotation holds that lock alone, so that no line goes
-// to a file that is on its way out. A program outside may rotate too, by renaming or by truncating.
+// Several hosts may write to one log, and any of them rotates it. Each line is appended, in one piece, to the file that the path
+// named a moment before. One that is renamed in that moment gets the line all the same, as if it had come before the rotation. Who
+// rotates holds a lock of the file, against the others that would. A program outside may rotate too, by renaming or by truncating.
 package audit
 
 import (
@@ -186,8 +186,8 @@ func (l *Log) Ready() error {
 }
 
 // readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
-// beside each other, and without the file's lock: this says nothing of the moment of the record, for which it is taken. Where nobody
-// would be refused for what is found, what is known of the file must do.
+// beside each other: this says nothing of the moment of the record, before which it is looked at again. Where nobody would be refused
+// for what is found, what is known of the file must do.
 func (l *Log) readyAsItIs() bool {
 	l.mu.Lock()
 	opened, size := l.opened, l.size
@@ -207,7 +207,6 @@ func (l *Log) ready() error {
 	if err := l.enter(enough); err != nil {
 		return err
 	}
-	defer l.leave()
 	if l.reserved >= enough {
 		return nil
 	}
@@ -234,14 +233,9 @@ func (l *Log) Write(r Record) error {
 }
 
 func (l *Log) append(line []byte) error {
-	err := l.enter(int64(len(line)))
-	if errors.Is(err, errBusy) && l.file != nil {
-		err = nil // the call has run: its line is worth more than the order
-	}
-	if err != nil {
+	if err := l.enter(int64(len(line))); err != nil {
 		return err
 	}
-	defer l.leave()
 	if l.torn {
 		line = append([]byte{'\n'}, line...)
 	}
@@ -256,8 +250,7 @@ func (l *Log) append(line []byte) error {
 	return nil
 }
 
-// enter makes sure that the open file is the one that the path names and has room for so many bytes more, and
-// locks it against a rotation. The caller leaves, also after [errBusy]: then the file is usable, but not locked.
+// enter makes sure that the open file is the one that the path names and has room for so many bytes more.
 func (l *Log) enter(room int64) error {
 	if l.closed {
 		return errors.New("audit log: it is closed")
@@ -270,9 +263,6 @@ func (l *Log) enter(room int64) error {
 		}
 		if !l.regular {
 			return nil
-		}
-		if err := lock(l.file, shared, lockPatience); err != nil {
-			return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 		}
 		if l.moved() {
 			l.close()
@@ -288,12 +278,6 @@ func (l *Log) enter(room int64) error {
 		}
 	}
 	return fmt.Errorf("audit log %s: it is moved away as fast as it is opened", l.cfg.Path)
-}
-
-func (l *Log) leave() {
-	if l.file != nil && l.regular {
-		unlock(l.file)
-	}
 }
 
 // moved reports whether the path no longer names the open file, as after a rotation. It notes the file's size:

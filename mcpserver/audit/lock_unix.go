@@ -12,13 +12,9 @@ import (
 // movesOpenFiles says that a file can be renamed while it is open.
 const movesOpenFiles = true
 
-func tryLock(f *os.File, mode lockMode) (bool, error) {
-	how := unix.LOCK_SH
-	if mode == alone {
-		how = unix.LOCK_EX
-	}
+func tryLock(f *os.File) (bool, error) {
 	for {
-		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 		case err == nil:
 			return true, nil
 		case errors.Is(err, unix.EWOULDBLOCK):

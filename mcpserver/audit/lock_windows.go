@@ -15,12 +15,8 @@ const movesOpenFiles = false
 // The lock is one byte far behind any content, because locks on this system keep others from writing.
 func region() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: math.MaxInt32} }
 
-func tryLock(f *os.File, mode lockMode) (bool, error) {
-	unlock(f) // there is no changing from one mode to the other
-	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
-	if mode == alone {
-		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
-	}
+func tryLock(f *os.File) (bool, error) {
+	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, region())
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
 		return false, nil

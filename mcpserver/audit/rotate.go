@@ -9,35 +9,22 @@ import (
 	"time"
 )
 
-// How long to wait for another host's lock.
+// How long to wait for another host that rotates, which takes it less than a millisecond. When it is stopped there, the file grows on.
 const (
-	// lockPatience passes only when another host is stopped in the middle of a rotation, which takes less than a millisecond.
-	lockPatience = 2 * time.Second
-	// rotatePatience is short: when the others write all the time, the next call rotates.
 	rotatePatience = 100 * time.Millisecond
 	lockRetry      = 500 * time.Microsecond
 )
 
-// errBusy says that a lock could not be had in time.
-var errBusy = errors.New("another process holds the log locked; is a host stopped there?")
-
-type lockMode uint8
-
-const (
-	shared lockMode = iota
-	alone
-)
-
-// lock takes the lock of a file, in place of the one that this Log holds on it.
-func lock(f *os.File, mode lockMode, patience time.Duration) error {
-	for end := time.Now().Add(patience); ; time.Sleep(lockRetry) {
-		switch got, err := tryLock(f, mode); {
+// lock takes the lock of a file, and reports whether it could be had in time.
+func lock(f *os.File) (got bool, err error) {
+	for end := time.Now().Add(rotatePatience); ; time.Sleep(lockRetry) {
+		switch got, err := tryLock(f); {
 		case err != nil:
-			return fmt.Errorf("it cannot be locked: %w", err)
+			return false, fmt.Errorf("it cannot be locked: %w", err)
 		case got:
-			return nil
+			return true, nil
 		case time.Now().After(end):
-			return errBusy
+			return false, nil
 		}
 	}
 }
@@ -80,17 +67,18 @@ func (m move) do() error {
 }
 
 // rotate gives the log's file another name, so that the next one who opens the log makes a new file. It reports
-// whether the log must be opened anew: it was rotated, by this host or by another. Else the shared lock is held
-// as before.
+// whether the log must be opened anew: it was rotated, by this host or by another.
 func (l *Log) rotate(room int64) (rotated bool, err error) {
-	if err := lock(l.file, alone, rotatePatience); err != nil {
-		return false, errors.Join(ignoreBusy(err), lock(l.file, shared, lockPatience))
+	locked := l.file
+	if got, err := lock(locked); !got {
+		return false, err
 	}
 	if l.moved() { // another host was faster
 		return true, l.close()
 	}
 	if !l.full(room) {
-		return false, lock(l.file, shared, lockPatience)
+		unlock(locked)
+		return false, nil
 	}
 	if !movesOpenFiles {
 		l.close()
@@ -108,15 +96,8 @@ func (l *Log) rotate(room int64) (rotated bool, err error) {
 	case l.file == nil:
 		return false, errors.Join(err, l.open())
 	}
-	return false, errors.Join(err, lock(l.file, shared, lockPatience))
-}
-
-// ignoreBusy drops the error that the next call will do away with.
-func ignoreBusy(err error) error {
-	if errors.Is(err, errBusy) {
-		return nil
-	}
-	return err
+	unlock(locked)
+	return false, err
 }
 
 // renameChecked renames a file unless the new name was taken a moment before.
