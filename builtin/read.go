@@ -141,11 +141,12 @@ func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
 func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *text.Page, whole []byte, src io.ReadSeeker) error {
 	v := readstate.VersionOf(info)
 	if whole != nil && int64(len(whole)) <= wholeFile {
-		v.Size, v.Hash, v.Hashed = int64(len(whole)), readstate.HashOf(whole), true
+		v.Size = int64(len(whole))
 		if page.First <= 1 && !page.More {
 			seen.SawWhole(path.Real(), v, whole)
 			return nil
 		}
+		v.Hash, v.Hashed = readstate.HashOf(whole), true
 	}
 	shown := make([]byte, page.End-page.Start)
 	if _, err := src.Seek(page.Start, io.SeekStart); err != nil {

@@ -1,62 +1,175 @@
 package readstate
 
 import (
+	"bytes"
 	"container/list"
+	"hash/maphash"
 	"slices"
 	"sync"
 )
 
-// contents keeps bytes by their hash within a budget, least recently used out first. What two scopes saw is kept once, and only
-// somebody who has the hash, that is who saw the bytes, can ask for them.
+// contents keeps bytes within a budget, least recently used out first. What two scopes saw is kept once, and only somebody who has
+// the hash, that is who saw the bytes, can ask for them.
 type contents struct {
 	max, maxOne int64
+	seed        maphash.Seed
 
-	mu     sync.Mutex
-	bytes  int64
-	byHash map[[32]byte]*list.Element // of content
-	byUse  *list.List                 // most recently used first
+	mu      sync.Mutex
+	bytes   int64
+	byQuick map[uint64]*content
+	byHash  map[[32]byte]*content // those whose hash was taken
+	byUse   *list.List            // of *content, most recently used first
 }
 
+// A content is what was seen. Its hash is taken when it is first asked for, or when the bytes are let go: to take it at every Read
+// would be a good part of the Read, and most files that are read are never changed.
 type content struct {
+	quick uint64 // tells what may be the same bytes, in this process
+
+	once sync.Once
 	hash [32]byte
-	data []byte
+
+	data []byte        // nil once let go; guarded by contents.mu
+	use  *list.Element // guarded by contents.mu
 }
 
 func newContents(limit, maxOne int64) *contents {
-	return &contents{max: limit, maxOne: min(maxOne, limit), byHash: make(map[[32]byte]*list.Element), byUse: list.New()}
+	return &contents{
+		max: limit, maxOne: min(maxOne, limit), seed: maphash.MakeSeed(),
+		byQuick: make(map[uint64]*content), byHash: make(map[[32]byte]*content), byUse: list.New(),
+	}
 }
 
-// put keeps a copy of the pieces in one, unless they are empty or too large.
-func (c *contents) put(hash [32]byte, pieces ...[]byte) {
+// put keeps a copy of the pieces in one, and returns it; nil if they are empty or too large.
+func (c *contents) put(pieces ...[]byte) *content {
+	var quick maphash.Hash
+	quick.SetSeed(c.seed)
 	size := int64(0)
 	for _, piece := range pieces {
-		size += int64(len(piece))
+		if size += int64(len(piece)); size > c.maxOne {
+			return nil
+		}
+		quick.Write(piece)
 	}
-	if size == 0 || size > c.maxOne || c.touch(hash) != nil {
-		return
+	if size == 0 {
+		return nil
 	}
-	data := slices.Concat(pieces...)
+	sum := quick.Sum64()
+	if k := c.same(sum, pieces); k != nil {
+		return k
+	}
+	k, old := c.add(&content{quick: sum, data: slices.Concat(pieces...)})
+	for _, o := range old {
+		c.letGo(o)
+	}
+	return k
+}
+
+// add takes a content in, unless another call has kept the same bytes meanwhile. It returns what is kept of them, and what is beyond
+// the budget now.
+func (c *contents) add(k *content) (kept *content, old []*content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byHash[hash] != nil { // kept by another call meanwhile
-		return
+	if other := c.byQuick[k.quick]; other != nil && bytes.Equal(other.data, k.data) {
+		return other, nil
 	}
-	c.byHash[hash] = c.byUse.PushFront(content{hash, data})
-	for c.bytes += size; c.bytes > c.max; {
-		oldest := c.byUse.Remove(c.byUse.Back()).(content)
-		delete(c.byHash, oldest.hash)
-		c.bytes -= int64(len(oldest.data))
+	k.use = c.byUse.PushFront(k)
+	c.byQuick[k.quick] = k
+	c.bytes += int64(len(k.data))
+	return k, c.beyond()
+}
+
+// same returns what is kept of the same bytes.
+func (c *contents) same(quick uint64, pieces [][]byte) *content {
+	c.mu.Lock()
+	k := c.byQuick[quick]
+	c.mu.Unlock()
+	rest := c.touch(k)
+	for _, piece := range pieces {
+		var ok bool
+		if rest, ok = bytes.CutPrefix(rest, piece); !ok {
+			return nil
+		}
+	}
+	if len(rest) > 0 {
+		return nil
+	}
+	return k
+}
+
+// beyond takes those off the list that are beyond the budget. Callers hold c.mu, and let them go without it.
+func (c *contents) beyond() (old []*content) {
+	for c.bytes > c.max {
+		k := c.byUse.Remove(c.byUse.Back()).(*content)
+		k.use = nil
+		c.bytes -= int64(len(k.data))
+		if c.byQuick[k.quick] == k {
+			delete(c.byQuick, k.quick)
+		}
+		old = append(old, k)
+	}
+	return old
+}
+
+// letGo drops the bytes of a content for their hash.
+func (c *contents) letGo(k *content) {
+	hash := c.hashOf(k)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.data = nil
+	if c.byHash[hash] == k {
+		delete(c.byHash, hash)
 	}
 }
 
-// touch returns the bytes with that hash, nil when they are not kept.
-func (c *contents) touch(hash [32]byte) []byte {
+// hashOf returns the hash of a content, whose bytes may be gone.
+func (c *contents) hashOf(k *content) [32]byte {
+	k.once.Do(func() { c.know(k, HashOf(k.data)) }) // nobody takes the bytes before this is done
+	return k.hash
+}
+
+// know notes the hash of a content, within its once.
+func (c *contents) know(k *content, hash [32]byte) {
+	k.hash = hash
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.byHash[hash]
-	if e == nil {
+	c.byHash[hash] = k
+}
+
+// settle returns a record of a whole file with the hash in its version.
+func (c *contents) settle(r record) record {
+	if r.content != nil {
+		r.version.Hash, r.version.Hashed, r.content = c.hashOf(r.content), true, nil
+	}
+	return r
+}
+
+// hashed is put for bytes whose hash is known.
+func (c *contents) hashed(hash [32]byte, pieces ...[]byte) *content {
+	k := c.put(pieces...)
+	if k != nil {
+		k.once.Do(func() { c.know(k, hash) })
+	}
+	return k
+}
+
+// find returns the bytes with a hash, nil when they are not kept.
+func (c *contents) find(hash [32]byte) []byte {
+	c.mu.Lock()
+	k := c.byHash[hash]
+	c.mu.Unlock()
+	return c.touch(k)
+}
+
+// touch returns the bytes of a content, nil when they are not kept, and counts it as used.
+func (c *contents) touch(k *content) []byte {
+	if k == nil {
 		return nil
 	}
-	c.byUse.MoveToFront(e)
-	return e.Value.(content).data
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.use != nil {
+		c.byUse.MoveToFront(k.use)
+	}
+	return k.data
 }

@@ -224,7 +224,7 @@ func (s *Store) flush() error {
 
 	var errs []error
 	for _, sc := range changed {
-		merged, err := s.disk.merge(sc.key, sc.snapshot(), s.cfg.MaxFiles)
+		merged, err := s.disk.merge(sc.key, sc.snapshot(s.kept), s.cfg.MaxFiles)
 		errs = append(errs, err)
 		if err == nil {
 			sc.adopt(merged, s.cfg.MaxFiles)

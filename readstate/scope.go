@@ -34,20 +34,23 @@ type scope struct {
 // record is what was seen of one file. Records are replaced, never changed, so that copies of the map may share their parts.
 type record struct {
 	version Version
+	content *content // of a whole file, as long as its hash is not in the version
 	whole   bool
 	parts   []Part    // in the order shown; none when whole
 	seen    time.Time // orders the records of several processes
 	gone    bool      // forgotten; stands in for a record that another process may still have on disk
 }
 
-// SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken here when
-// it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
+// SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
+// is needed, if it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
 func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
-	if !v.Hashed {
-		v.Hash, v.Hashed = HashOf(content...), true
+	r := record{version: v, whole: true}
+	if v.Hashed {
+		sc.store.kept.hashed(v.Hash, content...)
+	} else if r.content = sc.store.kept.put(content...); r.content == nil {
+		r.version.Hash, r.version.Hashed = HashOf(content...), true
 	}
-	sc.store.kept.put(v.Hash, content...)
-	sc.replace(path, func(record) record { return record{version: v, whole: true} })
+	sc.replace(path, func(record) record { return r })
 }
 
 // SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
@@ -59,8 +62,11 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 	}
 	p.End = p.Start + int64(len(shown))
 	p.Hash = HashOf(shown)
-	sc.store.kept.put(p.Hash, shown)
+	sc.store.kept.hashed(p.Hash, shown)
 	sc.replace(path, func(old record) record {
+		if v.Hashed {
+			old = sc.store.kept.settle(old)
+		}
 		if old.gone || !old.version.same(v) {
 			return record{version: v, parts: []Part{p}}
 		}
@@ -68,7 +74,7 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 			v.Hash, v.Hashed = old.version.Hash, true
 		}
 		if old.whole {
-			return record{version: v, whole: true}
+			return record{version: v, content: old.content, whole: true}
 		}
 		return record{version: v, parts: withPart(old.parts, p)}
 	})
@@ -101,14 +107,18 @@ func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standin
 // compare is Check without the bookkeeping.
 func (sc *Scope) compare(r record, content []byte) Standing {
 	if r.whole {
-		old := sc.store.kept.touch(r.version.Hash)
-		if old == nil && r.version.Hash == HashOf(nil) {
+		old := sc.store.kept.touch(r.content)
+		hash := sc.store.kept.settle(r).version.Hash
+		if old == nil {
+			old = sc.store.kept.find(hash)
+		}
+		if old == nil && hash == HashOf(nil) {
 			old = []byte{} // an empty content needs no keeping
 		}
 		st := Standing{State: Drifted, Whole: true, Old: old}
 		// Comparing with the kept bytes is the same answer as hashing, and faster.
-		if old != nil && bytes.Equal(old, content) || old == nil && r.version.Hash == HashOf(content) {
-			st.State, st.Hash, st.Hashed = Current, r.version.Hash, true
+		if old != nil && bytes.Equal(old, content) || old == nil && hash == HashOf(content) {
+			st.State, st.Hash, st.Hashed = Current, hash, true
 		}
 		return st
 	}
@@ -119,7 +129,7 @@ func (sc *Scope) compare(r record, content []byte) Standing {
 			continue
 		}
 		st.State = Drifted
-		st.Changed = append(st.Changed, ChangedPart{Part: p, Old: sc.store.kept.touch(p.Hash)})
+		st.Changed = append(st.Changed, ChangedPart{Part: p, Old: sc.store.kept.find(p.Hash)})
 	}
 	st.Whole = st.State == Current && cover(st.Parts, int64(len(content)))
 	return st
@@ -166,11 +176,15 @@ func (sc *Scope) replace(path string, next func(old record) record) {
 	sc.store.changed(st)
 }
 
-// snapshot returns a copy of the records.
-func (st *scope) snapshot() map[string]record {
+// snapshot returns a copy of the records, with their hashes.
+func (st *scope) snapshot(kept *contents) map[string]record {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return maps.Clone(st.files)
+	files := maps.Clone(st.files)
+	st.mu.Unlock()
+	for path, r := range files {
+		files[path] = kept.settle(r)
+	}
+	return files
 }
 
 // adopt takes over records that are newer than those of the scope.
