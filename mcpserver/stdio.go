@@ -18,8 +18,9 @@ import (
 // How long a stdio host lets calls finish before it ends them.
 const (
 	// EOFGrace follows the end of the input or the death of the client. After the former, what still runs is ended and has
-	// [drainRest] to say so.
+	// [eofRest] to say so: the two together leave a host that ends within 2 s, whatever its commands do with a SIGTERM.
 	EOFGrace = time.Second
+	eofRest  = 700 * time.Millisecond
 	// DrainGrace follows SIGTERM. What still runs then gets its own SIGTERM and [drainRest].
 	DrainGrace = 3 * time.Second
 	drainRest  = 2 * time.Second
@@ -47,20 +48,18 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	defer reader.long.Close()
 	go reader.follow(leading)
 	var err error
-	grace, told := EOFGrace, false
+	grace, rest := EOFGrace, time.Duration(0)
 	select {
 	case err = <-reader.ended:
-		told = true // who only sends no more may still read
+		rest = eofRest // who only sends no more may still read
 	case <-gone:
 	case <-c.out.broken:
 	case <-ctx.Done():
-		grace, told = DrainGrace, true
+		grace, rest = DrainGrace, drainRest
 	}
 	c.drain(grace)
 	stop(errClosed)
-	if told {
-		c.drain(drainRest) // the calls that were ended say so
-	}
+	c.drain(rest) // the calls that were ended say so
 	return err
 }
 
