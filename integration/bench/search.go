@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -344,18 +343,19 @@ func checkNames(want, got []string, structured []byte) error {
 	return nil
 }
 
-// whole is the text of a result, from the file in which it is kept if it was cut.
+// whole is the text of a result, from the file in which it is kept if it was cut: the text says how to read that.
 func whole(r *client.Result) (string, error) {
-	for _, c := range r.Content {
-		if c.URI == "" {
-			continue
-		}
-		u, err := url.Parse(c.URI)
-		if err != nil {
-			return "", err
-		}
-		raw, err := os.ReadFile(filepath.FromSlash(u.Path))
-		return string(raw), err
+	_, next, cut := strings.Cut(r.Text(), " are left out here. The whole is kept in ")
+	if !cut {
+		return strings.TrimSpace(r.Text()), nil
 	}
-	return strings.TrimSpace(r.Text()), nil
+	var read struct {
+		Path string `json:"file_path"`
+	}
+	_, next, _ = strings.Cut(next, " Next part: Read ")
+	if err := json.NewDecoder(strings.NewReader(next)).Decode(&read); err != nil {
+		return "", fmt.Errorf("where the whole is kept cannot be read: %w", err)
+	}
+	raw, err := os.ReadFile(read.Path)
+	return string(raw), err
 }

@@ -40,7 +40,6 @@ type Result struct {
 	Content []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
-		URI  string `json:"uri"`
 	} `json:"content"`
 	Structured json.RawMessage `json:"structuredContent"`
 	IsError    bool            `json:"isError"`
