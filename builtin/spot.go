@@ -103,6 +103,9 @@ func (s spot) remarks() []string {
 		return all
 	}
 	all := s.settle()
+	if !s.cell.policy.Containment().Denies {
+		s.box.admitted.Do(func() { all = append(all, halfContained) })
+	}
 	for _, r := range s.cell.box.Refused() {
 		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s. A person can allow it in sandbox.network.allowedDomains.", r.Host, strings.TrimSuffix(r.Why, ".")))
 	}

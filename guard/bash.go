@@ -139,7 +139,7 @@ func (l *line) hides() bool {
 	return slices.ContainsFunc(l.elsewhere(), hidden)
 }
 
-// contained reports whether what rules deny is out of the command's reach.
+// contained reports whether what rules deny is out of the command's reach, and what is protected.
 func (l *line) contained() bool { return l.held() && l.k.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
@@ -285,15 +285,15 @@ func (l *line) autoAllowed() bool {
 	}
 	switch k.mode {
 	case settings.ModeAcceptEdits:
-		return k.containment().Writes || !l.caller.Remote
+		return l.contained() || !l.caller.Remote
 	case settings.ModeDefault:
-		return k.containment().Writes
+		return l.contained()
 	}
 	return false
 }
 
 func (l *line) autoReason() string {
-	if l.k.containment().Writes {
+	if l.held() {
 		return "The sandbox (" + l.k.containment().Name + ") keeps it in the workspace."
 	}
 	return "This mode runs commands of a local user, uncontained" + because(l.k.containment().Why) + "."

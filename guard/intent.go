@@ -41,7 +41,7 @@ type Caller struct {
 type Containment struct {
 	// Writes says that commands can write in the boundary only.
 	Writes bool
-	// Denies says that commands cannot reach what Read and Edit rules deny.
+	// Denies says that commands cannot reach what Read and Edit rules deny, nor write what is protected.
 	Denies bool
 	// Name is the backend's ("namespaces", "bubblewrap"); Why says what it cannot
 	// do and why, for the refusal.

@@ -86,7 +86,7 @@ func (h *Host) examineSandbox() []Finding {
 		held bool
 		what string
 	}{
-		{report.Enforces.Writes, "writes stay in the workspace"}, {report.Enforces.Denies, "denied files cannot be read"},
+		{report.Enforces.Writes, "writes stay in the workspace"}, {report.Enforces.Denies, "denied and protected files are out of reach"},
 		{report.Enforces.Network, "the network is limited"}, {report.Enforces.Processes, "nothing outlives its command"},
 	} {
 		if part.held {

@@ -57,7 +57,7 @@ func landlockReport(version int, pl *plan) Report {
 	}
 	r := Report{Backend: Landlock, Enforces: Enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
 	if inside(pl.readOnly) {
-		r.Enforces.Writes = false
+		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
 	}
 	if inside(pl.denied) || inside(pl.masked) {

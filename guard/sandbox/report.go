@@ -32,9 +32,9 @@ var ErrClosed = errors.New("sandbox: the sandbox has ended")
 
 // Enforcement says what the kernel holds against every command.
 type Enforcement struct {
-	// Writes: no content outside Policy.Writable, or inside ReadOnly, changes.
+	// Writes: no content outside Policy.Writable changes.
 	Writes bool
-	// Denies: Denied and Masked cannot be read or written.
+	// Denies: Denied and Masked cannot be read or written, nor ReadOnly be written.
 	Denies bool
 	// Network: nothing but what Policy.Network allows is reachable.
 	Network bool
