@@ -148,8 +148,8 @@ func (s spot) failed(env *Env, err error) error {
 // uncontained is said once: what holds a command, and what does not.
 const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
 
-// halfContained is said once where the sandbox cannot hold back single files.
-const halfContained = "Commands run here in a sandbox that keeps their writes in the workspace and ends what they start, but cannot keep them from protected files inside it, such as .git/hooks. Rules on command text apply to those. This is said once."
+// halfContained is said once where single files cannot be held, and the network only as a whole: under Landlock.
+const halfContained = "Commands run here in a sandbox that keeps their writes in the workspace, ends what they start, and leaves them no network, whatever sandbox.network allows. It cannot keep them from protected files in the workspace, such as .git/hooks: rules on command text apply to those. This is said once."
 
 // clampTimeout makes the asked time fit, and says so.
 func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
