@@ -4,8 +4,9 @@
 // The contents of files and results are never logged, only paths, commands and sizes.
 //
 // Several hosts may write to one log, and any of them rotates it. Each line is appended, in one piece, to the file that the path
-// named a moment before. One that is renamed in that moment gets the line all the same, as if it had come before the rotation. Who
-// rotates holds a lock of the file, against the others that would. A program outside may rotate too, by renaming or by truncating.
+// named a moment before: while the call was under way, and no longer ago than [sharedLook]. One that is renamed in that moment gets
+// the line all the same, as if it had come before the rotation. Who rotates holds a lock of the file, against the others that would.
+// A program outside may rotate too, by renaming or by truncating.
 package audit
 
 import (
@@ -58,6 +59,10 @@ const Room = 64 << 10
 // enough is the reserved room that will do for one more record, in bytes.
 const enough = 4 * MaxText
 
+// sharedLook is for how long a look at the file's name serves the records of other calls too, if they had come in before it: calls that
+// run beside each other end beside each other. What was done to the file before a call came in is seen by its record in any case.
+const sharedLook = time.Millisecond
+
 // mostMoves is how often the file may be found moved away in a row before that is an error.
 const mostMoves = 1000
 
@@ -98,6 +103,7 @@ type Log struct {
 	unready  error  // what it found
 	file     *os.File
 	opened   os.FileInfo // of file, when it was opened
+	named    time.Time   // when the path was last looked at, and named it
 	regular  bool        // it is a file with a size, which can be locked and rotated
 	size     int64       // when last looked at
 	reserved int64       // bytes of reserved room not used yet
@@ -159,6 +165,7 @@ func (l *Log) open() error {
 		return errors.Join(fmt.Errorf("audit log: %w", err), f.Close())
 	}
 	l.file, l.opened, l.regular, l.size, l.reserved = f, info, info.Mode().IsRegular(), info.Size(), 0
+	l.named = time.Time{}
 	return nil
 }
 
@@ -225,16 +232,19 @@ func (l *Log) Write(r Record) error {
 	line := r.clipped().appendTo(make([]byte, 0, usualLine))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.append(append(line, '\n')); err != nil {
+	if err := l.append(append(line, '\n'), r.Time); err != nil {
 		l.failures++
 		return err
 	}
 	return nil
 }
 
-func (l *Log) append(line []byte) error {
-	if err := l.enter(int64(len(line))); err != nil {
-		return err
+// append writes the line of a call that came in then.
+func (l *Log) append(line []byte, then time.Time) error {
+	if !l.seenSince(then) || l.full(int64(len(line))) {
+		if err := l.enter(int64(len(line))); err != nil {
+			return err
+		}
 	}
 	if l.torn {
 		line = append([]byte{'\n'}, line...)
@@ -248,6 +258,11 @@ func (l *Log) append(line []byte) error {
 	l.torn = false
 	l.size += int64(len(line))
 	return nil
+}
+
+// seenSince reports whether the open file was seen to be the one that the path names, behind that time and a moment ago.
+func (l *Log) seenSince(then time.Time) bool {
+	return l.file != nil && l.regular && !then.IsZero() && l.named.After(then) && time.Since(l.named) <= sharedLook
 }
 
 // enter makes sure that the open file is the one that the path names and has room for so many bytes more.
@@ -283,6 +298,7 @@ func (l *Log) enter(room int64) error {
 // moved reports whether the path no longer names the open file, as after a rotation. It notes the file's size:
 // one that has shrunk was truncated by a program outside, which gave the reserved room back.
 func (l *Log) moved() bool {
+	now := time.Now()
 	named, err := os.Stat(l.cfg.Path)
 	if err != nil || !os.SameFile(l.opened, named) {
 		return true
@@ -290,7 +306,7 @@ func (l *Log) moved() bool {
 	if named.Size() < l.size {
 		l.reserved = 0
 	}
-	l.size = named.Size()
+	l.size, l.named = named.Size(), now
 	return false
 }
 

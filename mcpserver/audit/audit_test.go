@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 )
@@ -131,6 +132,47 @@ func TestRotatedLogIsReopened(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(path); err != nil || len(raw) == 0 {
 		t.Errorf("the new file holds %q, %v", raw, err)
+	}
+}
+
+// Calls that ran beside each other share a look at the file's name. What was done to the file before a call came in, or longer ago
+// than a moment, is seen by its record.
+func TestSharedLook(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		arrived, rests time.Duration // of the second call: behind the first one's arrival, and its end behind the first record
+		moved          bool          // its record goes to where the file was moved
+	}{
+		{"under way when the file was moved", 0, sharedLook, true},
+		{"came in behind the look", 2, 0, false},
+		{"ended later", 0, sharedLook + 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				path, earlier := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "earlier")
+				l, err := Open(Config{Path: path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				began := time.Now()
+				time.Sleep(1)
+				first := l.Write(Record{Time: began, Tool: "Read"})
+				renamed := os.Rename(path, earlier)
+				time.Sleep(tt.rests)
+				if err := errors.Join(first, renamed, l.Write(Record{Time: began.Add(tt.arrived), Tool: "Edit"})); err != nil {
+					t.Fatal(err)
+				}
+				raw, err := os.ReadFile(earlier)
+				if got := strings.Contains(string(raw), "Edit"); err != nil || got != tt.moved {
+					t.Errorf("the second record went to the moved file: %v, want %v (%v)\n%s", got, tt.moved, err, raw)
+				}
+				if _, err := os.Stat(path); (err == nil) == tt.moved {
+					t.Errorf("the path names a file: %v", err)
+				}
+			})
+		})
 	}
 }
 
