@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 // oddArguments are messages around the question what the arguments of a call are. cut is what is taken out; "" is nothing.
@@ -99,7 +101,7 @@ func TestPlainCall(t *testing.T) {
 		{`{"id":1,"method":"tools/call","params":{` + read + `}}`, false},
 		{`{"jsonrpc":"2.0","method":"tools/call","params":{` + read + `}}`, false},
 	} {
-		if _, plain := plainCall([]byte(c.message)); plain != c.plain {
+		if _, plain := wire.Plain([]byte(c.message)); plain != c.plain {
 			t.Errorf("%.200q: plain is %v", c.message, plain)
 		}
 		same(t, c.message)
@@ -109,9 +111,9 @@ func TestPlainCall(t *testing.T) {
 func TestCutArguments(t *testing.T) {
 	same := sameAnswers(t)
 	for _, c := range oddArguments {
-		m, _ := decodeEnvelope([]byte(c.message))
-		if string(m.arguments) != c.cut {
-			t.Errorf("%.120q: cut %q, want %q", c.message, m.arguments, c.cut)
+		m, _ := wire.Decode([]byte(c.message))
+		if string(m.Arguments) != c.cut {
+			t.Errorf("%.120q: cut %q, want %q", c.message, m.Arguments, c.cut)
 		}
 		same(t, c.message)
 	}
@@ -143,7 +145,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	answer := func(t *testing.T, m envelope, message []byte, arguments json.RawMessage) string {
+	answer := func(t *testing.T, m wire.Envelope, message []byte, arguments json.RawMessage) string {
 		cl := &client{who: Local(), arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
 		defer cl.arrival.Leave()
 		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
@@ -152,30 +154,30 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		}
 		return string(encoded)
 	}
-	past := func(t *testing.T, m envelope) string {
-		cl := &client{who: Local(), arguments: m.arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
+	past := func(t *testing.T, m wire.Envelope) string {
+		cl := &client{who: Local(), arguments: m.Arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
 		defer cl.arrival.Leave()
-		encoded, err := encode(s.callPlain(withClient(t.Context(), cl), m))
+		encoded, err := wire.Encode(s.callPlain(withClient(t.Context(), cl), m))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(encoded)
 	}
 	return func(t *testing.T, message string) {
-		var whole envelope
+		var whole wire.Envelope
 		wholeErr := json.Unmarshal([]byte(message), &whole)
-		m, err := decodeEnvelope([]byte(message))
+		m, err := wire.Decode([]byte(message))
 		if (err == nil) != (wholeErr == nil) {
 			t.Fatalf("%.200q: %v, and whole %v", message, err, wholeErr)
 		}
-		if m.arguments == nil {
-			if string(m.rest) != message {
-				t.Fatalf("%.200q: nothing was cut, %.200q is left", message, m.rest)
+		if m.Arguments == nil {
+			if string(m.Rest) != message {
+				t.Fatalf("%.200q: nothing was cut, %.200q is left", message, m.Rest)
 			}
 			return
 		}
-		rest, arguments := m.rest, m.arguments
-		m.rest, m.arguments = nil, nil
+		rest, arguments := m.Rest, m.Arguments
+		m.Rest, m.Arguments = nil, nil
 		if !reflect.DeepEqual(m, whole) {
 			t.Errorf("%.200q: %+v, whole %+v", message, m, whole)
 		}
@@ -183,14 +185,14 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		if err := json.Unmarshal([]byte(message), &seen); err != nil || string(seen.Params.RawArguments) != string(arguments) {
 			t.Errorf("%.200q: %.200q was cut, the library sees %.200q: %v", message, arguments, seen.Params.RawArguments, err)
 		}
-		if _, f := openEnvelope([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
+		if _, f := wire.Open([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
 			return // the library does not get it, or it is Glob or Grep, which may take long
 		}
 		want := answer(t, whole, []byte(message), nil)
 		if cut := answer(t, m, rest, arguments); cut != want {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
 		}
-		p, ok := plainCall([]byte(message))
+		p, ok := wire.Plain([]byte(message))
 		if !ok || !s.answersPlain(p) {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // Endpoint is the path of the MCP endpoint.
@@ -148,13 +149,13 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	body, no := readBody(w, r, place)
 	if no != nil {
-		d.reject(w, r, who, envelope{}, no)
+		d.reject(w, r, who, wire.Envelope{}, no)
 		return
 	}
 	m, wrong := d.examine(r, body)
 	if wrong != nil {
 		status := http.StatusBadRequest
-		if wrong.ordinary && !m.modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
+		if wrong.Ordinary && !m.Modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
 			status = http.StatusOK
 		}
 		answer(w, status, wrong)
@@ -169,8 +170,8 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 // examine opens a message, and finds what is wrong with it before it is admitted.
-func (d *door) examine(r *http.Request, body []byte) (m envelope, wrong *fault) {
-	m, wrong = openEnvelope(body)
+func (d *door) examine(r *http.Request, body []byte) (m wire.Envelope, wrong *wire.Fault) {
+	m, wrong = wire.Open(body)
 	if wrong == nil {
 		wrong = d.server.misuse(m)
 	}
@@ -178,7 +179,7 @@ func (d *door) examine(r *http.Request, body []byte) (m envelope, wrong *fault) 
 	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
 		wrong = unknownVersion(m, version)
 	}
-	if wrong == nil && (!m.modern(version) || announced(r, m)) {
+	if wrong == nil && (!m.Modern(version) || announced(r, m)) {
 		wrong = d.server.malformed(m)
 	}
 	return m, wrong
@@ -198,7 +199,7 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 	}
 	if r.Method == http.MethodGet {
 		if no := place.listen(); no != nil {
-			d.reject(w, r, who, envelope{}, no)
+			d.reject(w, r, who, wire.Envelope{}, no)
 			return
 		}
 	}
@@ -223,9 +224,9 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 }
 
 // post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
-func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *place, who auth.Identity) {
-	modern := m.modern(r.Header.Get(mcp.HeaderProtocolVersion))
-	if modern && m.Method == methodCancelled {
+func (d *door) post(w http.ResponseWriter, r *http.Request, m wire.Envelope, place *place, who auth.Identity) {
+	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
+	if modern && m.Method == wire.MethodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -252,7 +253,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m envelope, place *p
 	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer place.leave() // first: who has the answer may use the id again
 	c := &client{who: who, notify: stream.notify, acknowledged: stream.acknowledged}
-	if m.Method == methodCall {
+	if m.Method == wire.MethodCall {
 		c.arrival = d.server.host.Arrive(who, m.Params.Meta, session, false)
 		defer c.arrival.Leave() // the library may refuse the call before it comes to us
 		if errors.Is(c.arrival.err, errBusy) {
@@ -275,7 +276,7 @@ func (d *door) outlive(ctx context.Context, session string) (context.Context, fu
 }
 
 // stream is the response to a message, in a session or in none.
-func (d *door) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, m envelope) *callStream {
+func (d *door) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, m wire.Envelope) *callStream {
 	s := newCallStream(w, d.cfg.limits.write)
 	if session != "" {
 		s.keep = func() *keptStream { return d.kept.open(who.Principal, session) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 const testToken = "a-token-of-these-tests"
@@ -265,7 +266,7 @@ func TestProgressBeforeTheAnswer(t *testing.T) {
 		if _, err := s.Write([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`)); err != nil {
 			t.Fatal(err)
 		}
-		s.end(envelope{Method: methodCall, ID: json.RawMessage("5")}, nil)
+		s.end(wire.Envelope{Method: wire.MethodCall, ID: json.RawMessage("5")}, nil)
 		events := strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
 		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[1], `"result"`) {
 			t.Fatalf("events: %q", events)

@@ -16,6 +16,7 @@ import (
 
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // errRevoked is why a call was cancelled whose credential was taken back.
@@ -142,7 +143,7 @@ func hold(ctx context.Context, who auth.Identity, stream bool) (context.Context,
 }
 
 // revoked answers a request that was cut off because its credential was taken back.
-func (s *callStream) revoked(m envelope) {
+func (s *callStream) revoked(m wire.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.begun {
@@ -151,7 +152,7 @@ func (s *callStream) revoked(m envelope) {
 	s.begun = true
 	s.renew()
 	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
-	answer(s.w, http.StatusUnauthorized, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: errRevoked.Error()})
+	answer(s.w, http.StatusUnauthorized, &wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
 }
 
 // describe tells everybody where tokens for this server are issued.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 // Limits of the HTTP server beside those of every host.
@@ -130,11 +132,11 @@ func (p *place) takeBytes(n int) bool {
 
 // enter lets the request of a message in. In a session an id names one request at a time; modern requests belong
 // to nothing, so that theirs need not differ. Notifications and answers are let in always.
-func (p *place) enter(session string, m envelope) *rejection {
+func (p *place) enter(session string, m wire.Envelope) *rejection {
 	if m.Method == "" || m.ID == nil {
 		return nil
 	}
-	key := session + "\x00" + idKey(m.ID)
+	key := session + "\x00" + wire.IDKey(m.ID)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	switch {

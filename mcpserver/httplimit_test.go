@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
-func request(id string) envelope {
-	return envelope{ID: json.RawMessage(id), Method: methodCall}
+func request(id string) wire.Envelope {
+	return wire.Envelope{ID: json.RawMessage(id), Method: wire.MethodCall}
 }
 
 func TestAdmission(t *testing.T) {
@@ -27,7 +29,7 @@ func TestAdmission(t *testing.T) {
 	if no := a.place("third").enter("", request("1")); no == nil {
 		t.Error("more requests than room")
 	}
-	for _, m := range []envelope{{Method: "notifications/cancelled"}, {ID: json.RawMessage("1"), Result: json.RawMessage("{}")}} {
+	for _, m := range []wire.Envelope{{Method: "notifications/cancelled"}, {ID: json.RawMessage("1"), Result: json.RawMessage("{}")}} {
 		if no := greedy.enter("", m); no != nil {
 			t.Errorf("%+v: %s", m, no.text)
 		}
@@ -98,7 +100,7 @@ func TestDraining(t *testing.T) {
 			t.Errorf("%s while draining: %+v", name, no)
 		}
 	}
-	if no := a.place("p").enter("s", envelope{ID: json.RawMessage("9"), Result: json.RawMessage("{}")}); no != nil {
+	if no := a.place("p").enter("s", wire.Envelope{ID: json.RawMessage("9"), Result: json.RawMessage("{}")}); no != nil {
 		t.Errorf("the answer to a question of a running call: %s", no.text)
 	}
 	select {

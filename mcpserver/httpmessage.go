@@ -14,6 +14,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 // repeated finds a header that says twice what may be said once. Authorization is not among them: see
@@ -87,22 +89,22 @@ func (r *roomReader) Read(p []byte) (int, error) {
 
 // unknownVersion is the fault of a protocol version that nobody here speaks. Without a header the oldest
 // version over this transport is meant.
-func unknownVersion(m envelope, version string) *fault {
+func unknownVersion(m wire.Envelope, version string) *wire.Fault {
 	if version == "" || mcp.IsValidProtocolVersion(version) {
 		return nil
 	}
 	details := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
-	return &fault{id: m.ID, code: details.Code, text: details.Message, data: details.Data}
+	return &wire.Fault{ID: m.ID, Code: details.Code, Text: details.Message, Data: details.Data}
 }
 
 // deny answers a request that is refused as a whole.
 func deny(w http.ResponseWriter, status int, text string) {
-	answer(w, status, &fault{code: mcp.INVALID_REQUEST, text: text})
+	answer(w, status, &wire.Fault{Code: mcp.INVALID_REQUEST, Text: text})
 }
 
 // answer sends a fault.
-func answer(w http.ResponseWriter, status int, f *fault) {
+func answer(w http.ResponseWriter, status int, f *wire.Fault) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f.response()) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(f.Response()) // a client that is gone needs no answer
 }

@@ -14,6 +14,7 @@ import (
 	"toolhost/guard"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // Refused requests that are recorded: the log must not be something that strangers can fill.
@@ -84,16 +85,16 @@ func closingRejection() *rejection {
 }
 
 // send answers the request that is refused.
-func (r *rejection) send(w http.ResponseWriter, m envelope) {
+func (r *rejection) send(w http.ResponseWriter, m wire.Envelope) {
 	if r.retry {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
-	answer(w, r.status, &fault{id: m.ID, code: mcp.INVALID_REQUEST, text: r.text})
+	answer(w, r.status, &wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text})
 }
 
 // reject answers a request that is not let in, and records it if that was for want of room: who was kept from their work,
 // and by how much, is what the owner wants to know afterwards.
-func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m envelope, no *rejection) {
+func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m wire.Envelope, no *rejection) {
 	if no.full {
 		d.crowded.fromPeer(r, audit.Record{Principal: who.Principal, Tool: admissionTool, Rule: "limits", Error: no.text})
 	}
@@ -104,8 +105,8 @@ func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity,
 // The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
 // ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nobody could grant more: then a
 // refusal that the model can read is better than one that the client takes for a broken connection.
-func (d *door) stepUp(who auth.Identity, m envelope) *auth.Error {
-	if m.Method != methodCall || who.Scopes == nil {
+func (d *door) stepUp(who auth.Identity, m wire.Envelope) *auth.Error {
+	if m.Method != wire.MethodCall || who.Scopes == nil {
 		return nil
 	}
 	tool, err := d.server.host.lookUp(m.Params.Name)

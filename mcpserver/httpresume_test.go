@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 func TestKeptStreamsAreBounded(t *testing.T) {
@@ -166,7 +168,7 @@ func TestNoCallWaitsForItsReader(t *testing.T) {
 	if _, err := s.Write([]byte(`{"result":{}}`)); err != nil {
 		t.Error(err)
 	}
-	s.end(envelope{ID: []byte("1"), Method: methodCall}, nil)
+	s.end(wire.Envelope{ID: []byte("1"), Method: wire.MethodCall}, nil)
 	s.notify(t.Context(), "notifications/progress", nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()

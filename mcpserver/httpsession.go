@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // MaxSessions is how many legacy sessions are remembered; beyond it the longest idle one goes of whoever has most.
@@ -204,7 +205,7 @@ const codeNoSession = -32001
 // check holds the session id of a request before the library sees it, GET streams and answers of clients included,
 // which the library looks for by id alone. It returns no fault when the request may pass. A POST without an id passes
 // here: it may be the initialize request. In the modern era there are no sessions, and an id is taken off.
-func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no *fault) {
+func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no *wire.Fault) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		r.Header.Del(server.HeaderKeySessionID)
 		return 0, nil
@@ -212,12 +213,12 @@ func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no
 	id := r.Header.Get(server.HeaderKeySessionID)
 	if id == "" {
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
-			return http.StatusBadRequest, &fault{code: mcp.INVALID_REQUEST, text: "the Mcp-Session-Id header is missing"}
+			return http.StatusBadRequest, &wire.Fault{Code: mcp.INVALID_REQUEST, Text: "the Mcp-Session-Id header is missing"}
 		}
 		return 0, nil
 	}
 	if _, err := (ownSessions{t, who}).Validate(id); err != nil {
-		return http.StatusNotFound, &fault{code: codeNoSession, text: err.Error()}
+		return http.StatusNotFound, &wire.Fault{Code: codeNoSession, Text: err.Error()}
 	}
 	return 0, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // A callStream is the response to one POST. Notifications that belong to the request are written to it at
@@ -204,7 +205,7 @@ func (s *callStream) event(data []byte) {
 
 // end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
 // of the client, and to a request that was cut off, for the reason that is given.
-func (s *callStream) end(m envelope, why error) {
+func (s *callStream) end(m wire.Envelope, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting.Lock()
@@ -221,7 +222,7 @@ func (s *callStream) end(m envelope, why error) {
 			status, why = http.StatusServiceUnavailable, errClosed
 		}
 		s.renew()
-		answer(s.w, status, &fault{id: m.ID, code: mcp.INTERNAL_ERROR, text: why.Error()})
+		answer(s.w, status, &wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: why.Error()})
 	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
 		s.event(data)

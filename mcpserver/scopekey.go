@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // A ScopeKey is a key of a request's _meta whose value names a conversation. It partitions what belongs to a
@@ -77,8 +78,8 @@ func (h *Host) shown(d *builtin.Def) *builtin.Def {
 }
 
 // nameSession lets the argument of the session count as the handle in _meta, which goes first.
-func (h *Host) nameSession(m *envelope, message []byte) {
-	if !h.cfg.SessionArgument || m.Method != methodCall || m.Params.Meta[metaHandle] != nil {
+func (h *Host) nameSession(m *wire.Envelope, message []byte) {
+	if !h.cfg.SessionArgument || m.Method != wire.MethodCall || m.Params.Meta[metaHandle] != nil {
 		return
 	}
 	var call struct {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 func TestParseScopeKey(t *testing.T) {
@@ -119,9 +121,9 @@ func TestSessionArgument(t *testing.T) {
 	}
 	call := func(session string) (*Arrival, Reply) {
 		message := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
-		m, f := openEnvelope(message)
+		m, f := wire.Open(message)
 		if f != nil {
-			t.Fatal(f.text)
+			t.Fatal(f.Text)
 		}
 		h.nameSession(&m, message)
 		a := h.Arrive(Local(), m.Params.Meta, "", true)

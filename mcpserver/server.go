@@ -14,6 +14,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
@@ -167,7 +168,7 @@ func canComeBack(token any) bool {
 	case string:
 		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
 	case float64:
-		return t == math.Trunc(t) && math.Abs(t) <= largestID
+		return t == math.Trunc(t) && math.Abs(t) <= wire.LargestID
 	}
 	return false
 }

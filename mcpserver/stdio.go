@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // How long a stdio host lets calls finish before it ends them.
@@ -30,11 +31,10 @@ const (
 // gone is closed because the client died, or when ctx is done; calls that run then have a short grace. We
 // read the lines ourselves, because their order must reach the gate and the reader must never block.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
-	widen(out)
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errClosed)
-	c := &stdioConn{server: s, session: newStdioSession(), out: newLineWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
-	defer c.out.close()
+	c := &stdioConn{server: s, session: newStdioSession(), out: wire.NewWriter(out), crowded: newRefusals(s.host), calls: map[string]*stdioCall{}}
+	defer c.out.Close()
 	if err := s.mcp.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
 	}
@@ -53,7 +53,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	case err = <-reader.ended:
 		rest = eofRest // who only sends no more may still read
 	case <-gone:
-	case <-c.out.broken:
+	case <-c.out.Broken():
 	case <-ctx.Done():
 		grace, rest = DrainGrace, drainRest
 	}
@@ -70,7 +70,7 @@ var errClosed = errors.New("the host is closing, the call was ended")
 type stdioConn struct {
 	server  *Server
 	session *stdioSession
-	out     *lineWriter
+	out     *wire.Writer
 	crowded *refusals       // for want of room
 	ctx     context.Context // done when the host closes
 
@@ -112,8 +112,8 @@ func (c *stdioConn) warm(ctx context.Context) {
 
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
 func (c *stdioConn) receive(line []byte) (run func()) {
-	line = bytes.TrimPrefix(line, byteOrderMark) // which Windows puts before the first one
-	m, wrong := openEnvelope(line)
+	line = bytes.TrimPrefix(line, wire.ByteOrderMark) // which Windows puts before the first one
+	m, wrong := wire.Open(line)
 	if wrong == nil {
 		wrong = c.server.misuse(m)
 	}
@@ -123,7 +123,7 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 	switch {
 	case wrong != nil:
 		c.refuse(wrong)
-	case m.Method == methodCancelled && m.ID == nil:
+	case m.Method == wire.MethodCancelled && m.ID == nil:
 		c.cancel(m.Params.RequestID)
 	case m.Method == "":
 		c.session.answered(m)
@@ -136,20 +136,20 @@ func (c *stdioConn) receive(line []byte) (run func()) {
 }
 
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
-func (c *stdioConn) request(m envelope, line []byte) (run func()) {
+func (c *stdioConn) request(m wire.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &stdioCall{cancel: cancel, size: len(line)}
-	id := idKey(m.ID)
+	id := wire.IDKey(m.ID)
 	if err := c.admit(id, call); err != nil {
 		cancel(err)
 		if !errors.Is(err, errTaken) {
 			c.crowded.record(audit.Record{Principal: LocalPrincipal, Scope: "stdio", Tool: admissionTool, Rule: "limits", Error: err.Error()})
 		}
-		c.refuse(&fault{id: m.ID, code: mcp.INVALID_REQUEST, text: err.Error()})
+		c.refuse(&wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: err.Error()})
 		return nil
 	}
 	cl := &client{who: Local(), notify: c.notify, acknowledged: c.session.acknowledged}
-	if m.Method == methodCall {
+	if m.Method == wire.MethodCall {
 		c.server.host.nameSession(&m, line)
 		cl.arrival = c.server.host.Arrive(Local(), m.Params.Meta, "", true)
 		if c.server.answersPlain(m) {
@@ -161,7 +161,7 @@ func (c *stdioConn) request(m envelope, line []byte) (run func()) {
 			}
 		}
 		if c.server.host.cfg.Extension.Options == nil && c.server.host.extra(m.Params.Name) == nil {
-			line, cl.arguments = m.rest, m.arguments // nobody but us reads them
+			line, cl.arguments = m.Rest, m.Arguments // nobody but us reads them
 		}
 	}
 	return func() {
@@ -216,7 +216,7 @@ func (c *stdioConn) answer(id string, call *stdioCall, response mcp.JSONRPCMessa
 func (c *stdioConn) cancel(id json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call, ok := c.calls[idKey(bytes.TrimSpace(id))]; ok {
+	if call, ok := c.calls[wire.IDKey(bytes.TrimSpace(id))]; ok {
 		call.cancelled = true
 		call.cancel(context.Canceled)
 	}
@@ -244,7 +244,7 @@ func (c *stdioConn) drain(limit time.Duration) {
 
 // notify sends a notification that belongs to a request, unless so much waits for the client already.
 func (c *stdioConn) notify(_ context.Context, method string, params map[string]any) {
-	if c.out.crowded() {
+	if c.out.Crowded() {
 		return
 	}
 	c.send(mcp.JSONRPCNotification{
@@ -255,13 +255,13 @@ func (c *stdioConn) notify(_ context.Context, method string, params map[string]a
 
 // refuse answers a message that the library never sees. It does not wait for the client, because the reader
 // calls it.
-func (c *stdioConn) refuse(f *fault) { go c.send(f.response()) }
+func (c *stdioConn) refuse(f *wire.Fault) { go c.send(f.Response()) }
 
 func (c *stdioConn) send(message any) {
-	line, err := encode(message)
+	line, err := wire.Encode(message)
 	if err != nil {
 		c.server.host.log.Error("a message could not be encoded", "error", err)
 		return
 	}
-	c.out.write(append(line, '\n'))
+	c.out.Write(append(line, '\n'))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/builtin/alarm"
+	"toolhost/mcpserver/internal/wire"
 )
 
 // A stdioReader takes the messages of a client in their order. One goroutine at a time leads: it reads, and runs the request
@@ -222,7 +223,7 @@ func (r *stdioReader) end(err error) {
 // error behind it.
 func (r *stdioReader) next() (run func(), err error) {
 	for run == nil && err == nil {
-		r.conn.out.waitForRoom()
+		r.conn.out.WaitForRoom()
 		run, err = r.message()
 	}
 	return run, err
@@ -233,7 +234,7 @@ func (r *stdioReader) message() (run func(), err error) {
 	line, long, err := readLine(r.in, MaxMessage)
 	switch {
 	case long:
-		r.conn.refuse(&fault{code: mcp.INVALID_REQUEST, text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
+		r.conn.refuse(&wire.Fault{Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
 		run = r.conn.receive(line)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/internal/wire"
 )
 
 var _ server.SessionWithElicitation = (*stdioSession)(nil)
@@ -24,14 +26,14 @@ type stdioSession struct {
 	version       atomic.Pointer[string]
 
 	mu    sync.Mutex
-	asked map[string]chan envelope // requests of ours that wait for an answer, by the JSON of their id
+	asked map[string]chan wire.Envelope // requests of ours that wait for an answer, by the JSON of their id
 	next  int
 	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
 }
 
 func newStdioSession() *stdioSession {
 	const queued = 16 // the library broadcasts next to nothing: the tool list does not change
-	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan envelope{}, acks: map[any]chan struct{}{}}
+	return &stdioSession{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan wire.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
 func (*stdioSession) SessionID() string   { return "stdio" }
@@ -58,12 +60,12 @@ func valueOf[T any](p *T) (v T) {
 }
 
 // forward writes what the library wants to tell the client.
-func (s *stdioSession) forward(ctx context.Context, out *lineWriter) {
+func (s *stdioSession) forward(ctx context.Context, out *wire.Writer) {
 	for {
 		select {
 		case n := <-s.notifications:
 			if line, err := json.Marshal(n); err == nil {
-				out.write(append(line, '\n'))
+				out.Write(append(line, '\n'))
 			}
 			if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
 				s.acknowledge(n.Params.Meta[mcp.MetaKeySubscriptionID])
@@ -110,7 +112,7 @@ func (s *stdioSession) acknowledged(ctx context.Context, id any) {
 
 // RequestElicitation asks the client to put a question to its person, and waits for the answer.
 func (s *stdioSession) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	answer := make(chan envelope, 1)
+	answer := make(chan wire.Envelope, 1)
 	s.mu.Lock()
 	s.next++
 	id := fmt.Sprintf("ask-%d", s.next)
@@ -142,7 +144,7 @@ func (s *stdioSession) RequestElicitation(ctx context.Context, req mcp.Elicitati
 }
 
 // answered hands a response to whoever waits for it. One that nobody waits for is left out.
-func (s *stdioSession) answered(m envelope) {
+func (s *stdioSession) answered(m wire.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answer, ok := s.asked[string(m.ID)]; ok {

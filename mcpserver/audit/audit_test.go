@@ -157,7 +157,7 @@ func TestSharedLook(t *testing.T) {
 				}
 				defer l.Close()
 				began := time.Now()
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				first := l.Write(Record{Time: began, Tool: "Read"})
 				renamed := os.Rename(path, earlier)
 				time.Sleep(tt.rests)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package mcpserver
+package wire
 
 // widen does nothing: the room of a pipe is the system's.
 func widen(any) {}

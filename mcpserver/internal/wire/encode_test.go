@@ -1,4 +1,4 @@
-package mcpserver
+package wire
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ func checkEncoded(t *testing.T, result any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := encode(response)
+	got, err := Encode(response)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package mcpserver
+package wire
 
 import (
 	"bytes"
@@ -10,11 +10,17 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// encode is json.Marshal, which would scan and copy a long result once more only because it encodes itself.
-func encode(message any) ([]byte, error) {
+// An Answer is the answer to a call that was answered without the library.
+type Answer struct {
+	ID     json.RawMessage // as it came
+	Result *mcp.CallToolResult
+}
+
+// Encode is json.Marshal, which would itself scan and copy a long result once more only because that encodes itself.
+func Encode(message any) ([]byte, error) {
 	switch m := message.(type) {
-	case plainAnswer:
-		return encodeResponse(m.id, m.result)
+	case Answer:
+		return encodeResponse(m.ID, m.Result)
 	case mcp.JSONRPCResponse:
 		id, err := json.Marshal(m.ID)
 		if err != nil {

@@ -1,4 +1,4 @@
-package mcpserver
+package wire
 
 import (
 	"io"
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A lineWriter writes whole lines in the order they were given. Whoever gives a line while nobody writes
+// A Writer writes whole lines in the order they were given. Whoever gives a line while nobody writes
 // writes it, and all that is given meanwhile; there is no goroutine between an answer and its client. Whoever
-// makes lines waits for room first, see [lineWriter.waitForRoom].
-type lineWriter struct {
+// makes lines waits for room first, see [Writer.WaitForRoom].
+type Writer struct {
 	w      io.Writer
-	broken chan struct{} // closed when the client no longer takes lines
+	broken chan struct{}
 
 	mu      sync.Mutex
 	lines   [][]byte
@@ -23,18 +23,23 @@ type lineWriter struct {
 	idle    chan struct{} // closed when nobody writes any more; nil when nobody waits
 }
 
-func newLineWriter(w io.Writer) *lineWriter {
-	l := &lineWriter{w: w, broken: make(chan struct{})}
+// NewWriter writes to w, and gives it room for several answers if it is a pipe.
+func NewWriter(w io.Writer) *Writer {
+	widen(w)
+	l := &Writer{w: w, broken: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	return l
 }
+
+// Broken is closed when the client no longer takes lines.
+func (l *Writer) Broken() <-chan struct{} { return l.broken }
 
 // maxUnread is how much may wait for the client, in bytes, before no more is taken from it. A client that sends on
 // without reading is not helped by more answers.
 const maxUnread = 32 << 20
 
-// waitForRoom waits until the client has read enough of what waits for it.
-func (l *lineWriter) waitForRoom() {
+// WaitForRoom waits until the client has read enough of what waits for it.
+func (l *Writer) WaitForRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.size > maxUnread && !l.closed {
@@ -42,15 +47,15 @@ func (l *lineWriter) waitForRoom() {
 	}
 }
 
-// crowded reports whether what can be left out should be.
-func (l *lineWriter) crowded() bool {
+// Crowded reports whether what can be left out should be.
+func (l *Writer) Crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size > maxUnread/2
 }
 
-// write may wait for the client. The reader of a transport must not call it itself. The line is the writer's from then on.
-func (l *lineWriter) write(line []byte) {
+// Write may wait for the client. The reader of a transport must not call it itself. The line is the writer's from then on.
+func (l *Writer) Write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -87,7 +92,7 @@ func (l *lineWriter) write(line []byte) {
 // joined is how many bytes of lines that wait together are written at once.
 const joined = 64 << 10
 
-func (l *lineWriter) put(lines [][]byte) error {
+func (l *Writer) put(lines [][]byte) error {
 	for len(lines) > 0 {
 		n, size := 1, len(lines[0])
 		for n < len(lines) && size+len(lines[n]) <= joined {
@@ -130,8 +135,8 @@ func spareLine(line []byte) {
 // closeGrace is how long a closing host waits for its client to take the last lines.
 const closeGrace = 500 * time.Millisecond
 
-// close takes no more lines and waits until those it has are written, as far as the client takes them.
-func (l *lineWriter) close() {
+// Close takes no more lines and waits until those it has are written, as far as the client takes them.
+func (l *Writer) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.room.Broadcast()
