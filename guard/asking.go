@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // asking asks for commands that come by themselves to files that a Read rule asks for:
@@ -109,7 +110,7 @@ func (l *line) ruledBelow(rules *list, s command.Simple, start command.Word, dir
 // shown is a path as it lies in a root.
 func (l *line) shown(name string) string {
 	for _, root := range l.k.roots {
-		if rest, err := filepath.Rel(root.real, name); err == nil && filepath.IsLocal(rest) {
+		if rest, err := filepath.Rel(root.Real, name); err == nil && filepath.IsLocal(rest) {
 			return rest
 		}
 	}
@@ -133,8 +134,8 @@ func (k *core) findRuled(rules *list, dir string, takes func(name string, dir bo
 		if d.IsDir() {
 			return nil
 		}
-		p := rules.read.match(slashed(path), false)
-		if p == nil || rules.action == Ask && k.deny.read.match(slashed(path), false) != nil { // what is denied no command comes to
+		p := rules.read.match(pathname.Slashed(path), false)
+		if p == nil || rules.action == Ask && k.deny.read.match(pathname.Slashed(path), false) != nil { // what is denied no command comes to
 			return nil
 		}
 		r, found = p.rule, path

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // follow finds the directories that the line changes to. Where it is not understood
@@ -105,7 +106,7 @@ func (l *line) resolve(w command.Word, text string, dir Path) (Path, error) {
 		text = "./" + text
 	}
 	for _, own := range []string{"/proc/self/cwd", "/proc/thread-self/cwd"} {
-		if within(text, own) {
+		if pathname.Within(text, own) {
 			text = "." + text[len(own):]
 		}
 	}

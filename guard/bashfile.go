@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -165,8 +166,8 @@ func (l *line) absentDenied(t target) (Part, bool) {
 // keepsNew reports whether the containment keeps a file from being made: the directory is
 // there, and no edit of what is in it is allowed.
 func (k *core) keepsNew(name string) bool {
-	dir := filepath.Dir(unslashed(name))
-	if k.scratch != "" && within(name, slashed(k.scratch)) || !k.inside.within(slashed(dir)) || !k.frozen(dir) {
+	dir := filepath.Dir(pathname.Native(name))
+	if k.scratch != "" && pathname.Within(name, pathname.Slashed(k.scratch)) || !k.inside.Hold(pathname.Slashed(dir)) || !k.frozen(dir) {
 		return false
 	}
 	info, err := os.Lstat(dir)
@@ -189,13 +190,13 @@ func (l *line) deniedInside(t target) (Part, bool) {
 // [Policy.SandboxPaths]), or one in .git, where commands must be able to write.
 func (k *core) pinned(path string) bool {
 	isRoot := func(dir string) bool {
-		return slices.ContainsFunc(k.bounds, func(b place) bool { return b.real == dir })
+		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
 	}
-	if k.hooked.within(slashed(path)) && exists(path) {
+	if k.hooked.Hold(pathname.Slashed(path)) && exists(path) {
 		return true
 	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
-		name := folded.of(filepath.Base(at))
+		name := pathname.Folded.Of(filepath.Base(at))
 		if name == ".git" {
 			return true
 		}
@@ -242,7 +243,7 @@ func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 
 // beside reports whether a path lies in the directory that a root lies in.
 func (k *core) beside(name string) bool {
-	return slices.ContainsFunc(k.roots, func(root place) bool { return filepath.Dir(root.real) == filepath.Dir(name) })
+	return slices.ContainsFunc(k.roots, func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(name) })
 }
 
 // makesRepository reports whether git makes a work tree or a repository, beside the one

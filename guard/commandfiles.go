@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -20,7 +21,7 @@ type commandFiles struct {
 	readable, writable []string
 }
 
-func (c *compiler) commandFiles(set settings.Sandbox, s spelling) commandFiles {
+func (c *compiler) commandFiles(set settings.Sandbox, s pathname.Spelling) commandFiles {
 	f := set.Filesystem
 	return commandFiles{
 		unread: c.withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.withheld(f.DenyWrite, s),
@@ -31,7 +32,7 @@ func (c *compiler) commandFiles(set settings.Sandbox, s spelling) commandFiles {
 // neverWritable reports whether no sandbox can open a directory: it is all there is, or
 // every sandbox has one of its own in its place.
 func (c *compiler) neverWritable(dir string) bool {
-	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return within(slashed(dir), own) })
+	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
 	if never {
 		c.warnings = append(c.warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
 	}
@@ -43,7 +44,7 @@ func (f commandFiles) any() bool { return !f.unread.empty() || !f.unwritten.empt
 
 // withheld compiles the paths that commands are denied, in which wildcards mean
 // what they mean in rules.
-func (c *compiler) withheld(entries []settings.Entry, s spelling) *matcher {
+func (c *compiler) withheld(entries []settings.Entry, s pathname.Spelling) *matcher {
 	m := newMatcher(s)
 	for _, e := range entries {
 		r := &rule{text: e.Text, source: e.Where()}
@@ -70,8 +71,8 @@ func (c *compiler) opened(entries []settings.Entry) []string {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
 			continue
 		}
-		real := c.place(unslashed(name)).real
-		if linkedWithin(name, slashed(real), c.bounds) {
+		real := c.place(pathname.Native(name)).Real
+		if linkedWithin(name, pathname.Slashed(real), c.bounds) {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q: %v", e.Where(), e.Text, errLinkWithin))
 			continue
 		}
@@ -87,13 +88,13 @@ func (c *compiler) absolute(e settings.Entry) string {
 	name := strings.TrimSpace(e.Text)
 	switch {
 	case name == "~" || strings.HasPrefix(name, "~/"):
-		name = slashed(c.home.given) + name[1:]
+		name = pathname.Slashed(c.home.Given) + name[1:]
 	case filepath.IsAbs(name):
-		name = slashed(name)
+		name = pathname.Slashed(name)
 	case e.Root != "":
-		name = slashed(e.Root) + "/" + name
+		name = pathname.Slashed(e.Root) + "/" + name
 	default:
-		name = slashed(c.roots[0].given) + "/" + name
+		name = pathname.Slashed(c.roots[0].Given) + "/" + name
 	}
 	return path.Clean(name)
 }
@@ -101,8 +102,8 @@ func (c *compiler) absolute(e settings.Entry) string {
 // withholds reports whether a path, none of whose directories is meant, is denied to
 // commands as a whole.
 func (f commandFiles) withholds(name string, dir bool) bool {
-	return f.unread.matchLeaf(slashed(name), dir) != nil && !withinAny(name, f.readable) &&
-		!slices.ContainsFunc(f.readable, func(open string) bool { return within(slashed(open), slashed(name)) })
+	return f.unread.matchLeaf(pathname.Slashed(name), dir) != nil && !withinAny(name, f.readable) &&
+		!slices.ContainsFunc(f.readable, func(open string) bool { return pathname.Within(pathname.Slashed(open), pathname.Slashed(name)) })
 }
 
 // widen adds to the directories of the boundary what else commands may write.
@@ -133,7 +134,7 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 	if withinAny(name, f.readable) {
 		return
 	}
-	below := func(dir string) bool { return within(slashed(dir), slashed(name)) }
+	below := func(dir string) bool { return pathname.Within(pathname.Slashed(dir), pathname.Slashed(name)) }
 	open := slices.DeleteFunc(slices.Clone(f.readable), func(dir string) bool { return !below(dir) || !exists(dir) })
 	if len(open) == 0 && (scratch == "" || !below(scratch)) {
 		c.Denied = append(c.Denied, name)
@@ -162,7 +163,7 @@ func protectedIn(dir string) []string {
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		switch name := folded.of(e.Name()); {
+		switch name := pathname.Folded.Of(e.Name()); {
 		case e.IsDir() && name == ".git":
 			out = append(out, hooksIn(path)...)
 		case shieldNames()[name]:
@@ -177,11 +178,13 @@ func outermostOf(dirs []string) []string {
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
-		return slices.ContainsFunc(dirs, func(other string) bool { return other != dir && within(slashed(dir), slashed(other)) })
+		return slices.ContainsFunc(dirs, func(other string) bool {
+			return other != dir && pathname.Within(pathname.Slashed(dir), pathname.Slashed(other))
+		})
 	})
 }
 
 // withinAny reports whether a path is one of dirs or lies in one.
 func withinAny(name string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return within(slashed(name), slashed(dir)) })
+	return slices.ContainsFunc(dirs, func(dir string) bool { return pathname.Within(pathname.Slashed(name), pathname.Slashed(dir)) })
 }

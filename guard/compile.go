@@ -8,30 +8,21 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
 // A compiler turns the entries of the settings into lists.
 type compiler struct {
-	roots    []place // what relative patterns are relative to, for allow
-	bounds   []place // the same for deny and ask: additional directories too
-	home     place
+	roots    []pathname.Place // what relative patterns are relative to, for allow
+	bounds   []pathname.Place // the same for deny and ask: additional directories too
+	home     pathname.Place
 	real     map[string]string // resolved directories, to ask for each once
 	lost     map[string]bool   // of these, the ones that could not be resolved
 	warnings []string
 }
 
-// A place is a directory by the name it was given and by its real one.
-type place struct{ given, real string }
-
-func (p place) names() []string {
-	if p.given == p.real || p.real == "" {
-		return []string{p.given}
-	}
-	return []string{p.given, p.real}
-}
-
-func (c *compiler) compile(action Action, entries []settings.Entry, s spelling) *list {
+func (c *compiler) compile(action Action, entries []settings.Entry, s pathname.Spelling) *list {
 	l := newList(action, s)
 	for _, e := range entries {
 		r, err := parseRule(e)
@@ -231,22 +222,22 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 	}
 	switch {
 	case strings.HasPrefix(spec, "//"):
-		return []string{""}, carve + volumePattern(spec[1:])
+		return []string{""}, carve + pathname.VolumePattern(spec[1:])
 	case spec == "~" || strings.HasPrefix(spec, "~/"):
 		home := c.home
 		for spec = spec[1:]; strings.HasPrefix(spec, "/../"); spec = spec[3:] {
-			home = place{filepath.Dir(home.given), filepath.Dir(home.real)}
+			home = pathname.Place{Given: filepath.Dir(home.Given), Real: filepath.Dir(home.Real)}
 		}
 		if strings.Trim(spec, "/") == "" {
 			spec = "/**"
 		}
-		return slashAll(home.names()), carve + spec
+		return home.Names(), carve + spec
 	case strings.HasPrefix(spec, "/") && r.root != "":
 		own := c.place(r.root)
-		bases = slashAll(own.names())
+		bases = own.Names()
 		if l.strict() && !slices.Contains(c.roots, own) { // the file belongs to no root, and is about them all the same
 			for _, root := range c.roots {
-				bases = append(bases, slashAll(root.names())...)
+				bases = append(bases, root.Names()...)
 			}
 		}
 		return bases, carve + spec
@@ -258,10 +249,10 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 	for _, b := range relative {
 		up, base := spec, b
 		for strings.HasPrefix(up, "../") {
-			up, base = up[3:], place{filepath.Dir(base.given), filepath.Dir(base.real)}
+			up, base = up[3:], pathname.Place{Given: filepath.Dir(base.Given), Real: filepath.Dir(base.Real)}
 			text = carve + "/" + up
 		}
-		bases = append(bases, slashAll(base.names())...)
+		bases = append(bases, base.Names()...)
 	}
 	if text == "" {
 		text = carve + spec
@@ -329,10 +320,10 @@ func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 
 // linkedWithin reports whether dir, which leads to real, does so by a link in one of
 // the directories that tools write in: they could lead it elsewhere.
-func linkedWithin(dir, real string, writable []place) bool {
+func linkedWithin(dir, real string, writable []pathname.Place) bool {
 	for _, w := range writable {
-		for _, name := range w.names() {
-			if name = slashed(name); within(dir, name) && real != slashed(w.real)+dir[len(name):] {
+		for _, name := range w.Names() {
+			if pathname.Within(dir, name) && real != pathname.Slashed(w.Real)+dir[len(name):] {
 				return true
 			}
 		}
@@ -346,7 +337,7 @@ var errLinkWithin = errors.New("it is a symbolic link in the workspace, which to
 // resolved returns the real name of a slash path; each directory is asked for
 // once.
 func (c *compiler) resolved(name string) string {
-	if name == "" || name == "/" || isVolume(name) {
+	if name == "" || name == "/" || pathname.IsVolume(name) {
 		return name
 	}
 	if real, ok := c.real[name]; ok {
@@ -356,28 +347,20 @@ func (c *compiler) resolved(name string) string {
 	var at string
 	var err error
 	if parent == "" || c.lost[parentDir(name)] { // there may be links in it
-		at, _, err = followLinks(unslashed(parent + "/" + base))
+		at, _, err = followLinks(pathname.Native(parent + "/" + base))
 	} else {
-		at, _, err = followFrom(unslashed(parent), base)
+		at, _, err = followFrom(pathname.Native(parent), base)
 	}
 	if err != nil {
 		c.real[name], c.lost[name] = name, true
 		return name
 	}
-	c.real[name] = slashed(at)
+	c.real[name] = pathname.Slashed(at)
 	return c.real[name]
 }
 
 func parentDir(name string) string { return name[:strings.LastIndexByte(name, '/')] }
 
-func (c *compiler) place(dir string) place {
-	return place{given: filepath.Clean(dir), real: unslashed(c.resolved(slashed(filepath.Clean(dir))))}
-}
-
-func slashAll(names []string) []string {
-	out := make([]string, 0, len(names))
-	for _, n := range names {
-		out = append(out, slashed(n))
-	}
-	return out
+func (c *compiler) place(dir string) pathname.Place {
+	return pathname.Place{Given: filepath.Clean(dir), Real: pathname.Native(c.resolved(pathname.Slashed(filepath.Clean(dir))))}
 }

@@ -21,7 +21,7 @@ func (l *line) copied(s command.Simple, from []command.Word, into target, dirs [
 	}
 	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.hasPaths() || l.k.deny.hasPaths())
 	for _, name := range names {
-		p, err := l.k.resolve(Path{given: into.path.given, real: into.path.real}, name)
+		p, err := l.k.resolve(into.path, name)
 		if err != nil {
 			continue
 		}

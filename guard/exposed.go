@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // mayWrite judges the files that are named to a program of which it is not known what
@@ -37,7 +38,7 @@ func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, d
 // given as text.
 func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 	for w := range words {
-		if !l.k.isShielded(slashed(w.Text)) && len(l.k.hooked.names) == 0 {
+		if !l.k.isShielded(pathname.Slashed(w.Text)) && len(l.k.hooked.Names) == 0 {
 			continue
 		}
 		for _, t := range l.targets([]command.Word{w}, dirs, writing) {
@@ -49,7 +50,7 @@ func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 // made asks before names are made up that may be protected.
 func (l *line) made(s command.Simple) {
 	for _, pattern := range s.Made() {
-		for element := range strings.SplitSeq(slashed(pattern), "/") {
+		for element := range strings.SplitSeq(pathname.Slashed(pattern), "/") {
 			for _, name := range ProtectedNames() {
 				if matchWild(element, name, true) {
 					part := l.part(Ask, RuleProtected, "The names of the files that "+pattern+" stands for are not known before, and one may be "+name+", which other programs run or obey.",

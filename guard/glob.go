@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 const (
@@ -60,7 +61,7 @@ func (g globbing) expand(k *core, w command.Word, dir Path) ([]string, error) {
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:
-		at, pattern = k.home.given, pattern[1:]
+		at, pattern = k.home.Given, pattern[1:]
 	case filepath.IsAbs(pattern):
 		at = filepath.VolumeName(pattern)
 		pattern = pattern[len(at):]
@@ -179,14 +180,14 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 	case !speaks:
 		parents := map[string]bool{} // whether they are protected, by whatever name
 		return slices.DeleteFunc(names, func(name string) bool {
-			if l.k.isShielded(slashed(name)) {
+			if l.k.isShielded(pathname.Slashed(name)) {
 				return false
 			}
 			parent := filepath.Dir(name)
 			shielded, known := parents[parent]
 			if !known {
 				p, err := l.k.resolve(dir, parent)
-				shielded = err == nil && l.k.isProtected(slashed(p.real))
+				shielded = err == nil && l.k.isProtected(pathname.Slashed(p.real))
 				parents[parent] = shielded
 			}
 			return !shielded

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // hiddenDir remembers what is known of one directory: searches go through the
@@ -37,7 +39,7 @@ func hiddenPlace(path string) (place uint) {
 // directory's secrets. It touches no disk, but that it looks, at most once a minute
 // and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
-	path := slashed(real)
+	path := pathname.Slashed(real)
 	return p.hides(path, dir) || !dir && p.core.aliases()[path]
 }
 
@@ -48,13 +50,13 @@ func (p *Policy) Hidden(real string, dir bool) bool {
 func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) {
 	aliases := p.core.aliases()
 	hidden = func(real string, dir bool) bool {
-		path := slashed(real)
+		path := pathname.Slashed(real)
 		return p.hides(path, dir) || !dir && aliases[path]
 	}
-	if len(p.own.names)+len(aliases) == 0 {
+	if len(p.own.Names)+len(aliases) == 0 {
 		return hidden, p.core.tag
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q", p.core.tag, p.own.names, slices.Sorted(maps.Keys(aliases))))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q", p.core.tag, p.own.Names, slices.Sorted(maps.Keys(aliases))))
 	return hidden, hex.EncodeToString(sum[:16])
 }
 
@@ -67,14 +69,14 @@ func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string
 	if ask.read.empty() {
 		return nil, nil
 	}
-	agreed := ask.file("Grep", reading, slashed(start.given), slashed(start.real), start.dir)
+	agreed := ask.file("Grep", reading, pathname.Slashed(start.given), pathname.Slashed(start.real), start.dir)
 	for _, r := range ask.read.rules {
 		if r != agreed {
 			rules = append(rules, r.text)
 		}
 	}
 	return func(real string) bool {
-		found := ask.read.match(slashed(real), false)
+		found := ask.read.match(pathname.Slashed(real), false)
 		return found != nil && found.rule != agreed
 	}, rules
 }
@@ -98,7 +100,7 @@ func (p *Policy) hides(path string, dir bool) bool {
 	k := p.core
 	if above := p.above(path); above.denied {
 		return true
-	} else if (above.masked || above.holds && k.masks[k.state.spelling.of(path)]) && p.masked(path) {
+	} else if (above.masked || above.holds && k.masks[k.state.Spelling.Of(path)]) && p.masked(path) {
 		return true
 	}
 	return k.blind || k.deny.read.matchLeaf(path, dir) != nil
@@ -118,19 +120,17 @@ func (p *Policy) above(path string) *hiddenDir {
 
 // masksBelow reports whether a directory holds something that is masked.
 func (k *core) masksBelow(dir string) bool {
-	dir = k.state.spelling.of(dir) + "/"
-	below := func(key string) bool { return strings.HasPrefix(key, dir) }
-	return slices.ContainsFunc(k.state.keys, below) || slices.ContainsFunc(k.secrets.keys, below)
+	return k.state.LieBelow(dir) || k.secrets.LieBelow(dir)
 }
 
 // masked reports whether path is in the host's state or a home secret that no
 // allow rule opens.
 func (p *Policy) masked(path string) bool {
 	k := p.core
-	if k.state.within(path) {
-		return !p.own.within(path)
+	if k.state.Hold(path) {
+		return !p.own.Hold(path)
 	}
-	if k.secrets.within(path) {
+	if k.secrets.Hold(path) {
 		return k.allow.read.match(path, false) == nil
 	}
 	return false

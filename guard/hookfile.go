@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -14,11 +15,11 @@ const projectDir = "CLAUDE_PROJECT_DIR"
 // hookFiles returns the files of the boundary that hooks run: with a hook, who writes them
 // would run something outside of any sandbox, and there would be no hook any more. What
 // these run in turn is not among them.
-func (k *core) hookFiles(hooks map[string][]settings.HookMatcher, s spelling) places {
+func (k *core) hookFiles(hooks map[string][]settings.HookMatcher, s pathname.Spelling) pathname.Places {
 	if len(hooks) == 0 {
-		return places{}
+		return pathname.Places{}
 	}
-	var found []place
+	var found []pathname.Place
 	for _, groups := range hooks {
 		for _, group := range groups {
 			for _, h := range group.Hooks {
@@ -26,13 +27,14 @@ func (k *core) hookFiles(hooks map[string][]settings.HookMatcher, s spelling) pl
 			}
 		}
 	}
-	return newPlaces(s, found...)
+	return pathname.PlacesOf(s, found...)
 }
 
 // loadedBy returns what one hook runs of the boundary. A program that is not there yet
 // counts too: it would run as soon as it is.
-func (k *core) loadedBy(h settings.Hook) (found []place) {
-	project := Path{given: k.roots[0].given, real: k.roots[0].real, dir: true}
+func (k *core) loadedBy(h settings.Hook) (found []pathname.Place) {
+	project := pathOf(k.roots[0])
+	project.dir = true
 	text := h.Command
 	if h.Args != nil {
 		text = command.Quote(strings.ReplaceAll(h.Command, "${"+projectDir+"}", project.given))
@@ -50,7 +52,7 @@ func (k *core) loadedBy(h settings.Hook) (found []place) {
 				info, err := os.Lstat(t.path.real)
 				program := i == 0 && word.Text == s.Args[0].Text
 				if program && err != nil || err == nil && !info.IsDir() {
-					found = append(found, place{given: t.path.given, real: t.path.real})
+					found = append(found, pathname.Place{Given: t.path.given, Real: t.path.real})
 				}
 			}
 		}
@@ -72,7 +74,7 @@ func (l *line) loadable(word command.Word, dirs []Path) (found []target) {
 		words = append(words, command.Word{Text: text, Static: true})
 	}
 	for _, t := range l.targets(words, dirs, reading) {
-		if l.inside(t) || l.k.inside.within(t.given) {
+		if l.inside(t) || l.k.inside.Hold(t.given) {
 			found = append(found, t)
 		}
 	}

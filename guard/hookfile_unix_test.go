@@ -60,7 +60,7 @@ func testHookFiles(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, name := range p.core.hooked.names {
+		for _, name := range p.core.hooked.Names {
 			rel, err := filepath.Rel(root, name)
 			if err != nil {
 				t.Fatal(err)

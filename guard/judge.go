@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -141,7 +142,7 @@ type target struct {
 }
 
 func newTarget(p Path, access fileAccess, verb string) target {
-	return target{path: p, given: slashed(p.given), real: slashed(p.real), access: access, what: verb + p.given}
+	return target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
 // decide takes one file through the stations; the first that knows decides.
@@ -189,7 +190,7 @@ func (j *judge) denied(t target) (Part, bool) {
 // editedBy reports whether a command would write a file of the boundary: a rule for Edit
 // as a whole is on these too.
 func (j *judge) editedBy(t target) bool {
-	return t.access == writing && j.in.Command != nil && j.inside(t) && !(j.k.scratch != "" && within(t.real, slashed(j.k.scratch)))
+	return t.access == writing && j.in.Command != nil && j.inside(t) && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
 }
 
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
@@ -199,13 +200,13 @@ func (j *judge) guarded(t target) (Part, bool) {
 		return t.part(Deny, RuleSettingsFile, "Permission settings can never be written by a tool: "+t.path.given+".",
 			"Tell the user what to change; a person edits this file."), true
 	}
-	if k.state.within(t.given) || k.state.within(t.real) {
-		if t.access == writing || !j.own.within(t.real) {
+	if k.state.Hold(t.given) || k.state.Hold(t.real) {
+		if t.access == writing || !j.own.Hold(t.real) {
 			return t.part(Deny, RuleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
 		}
 		return t.part(Allow, RuleState, "It is a stored result of this caller.", ""), true
 	}
-	if k.secrets.within(t.given) || k.secrets.within(t.real) {
+	if k.secrets.Hold(t.given) || k.secrets.Hold(t.real) {
 		if r := k.allow.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r == nil {
 			tool := "Read"
 			if t.access == writing {
@@ -220,7 +221,7 @@ func (j *judge) guarded(t target) (Part, bool) {
 
 // linkDenied finds files that are denied under another name.
 func (j *judge) linkDenied(t target) (Part, bool) {
-	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets.names) == 0 {
+	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets.Names) == 0 {
 		return Part{}, false
 	}
 	s := j.scanFor(t.path)
@@ -266,7 +267,7 @@ func (j *judge) protected(t target) (Part, bool) {
 		return Part{}, false
 	}
 	why := "Other programs run or obey this file"
-	if j.k.hooked.within(t.given) || j.k.hooked.within(t.real) {
+	if j.k.hooked.Hold(t.given) || j.k.hooked.Hold(t.real) {
 		why = "A hook runs this file, outside of any sandbox"
 	}
 	part := t.part(Ask, RuleProtected, why+", so writing it is never approved in advance: "+t.path.given+".",
@@ -303,7 +304,7 @@ func (j *judge) ruledIn(t target) (Part, bool) {
 }
 
 // inside reports whether the file itself, not only its name, is in the boundary.
-func (j *judge) inside(t target) bool { return j.k.inside.within(t.real) }
+func (j *judge) inside(t target) bool { return j.k.inside.Hold(t.real) }
 
 func (j *judge) bounded(t target) (Part, bool) {
 	if j.inside(t) {
@@ -313,7 +314,7 @@ func (j *judge) bounded(t target) (Part, bool) {
 	if t.access == writing {
 		tool = "Edit"
 	}
-	if j.k.inside.within(t.given) {
+	if j.k.inside.Hold(t.given) {
 		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+t.path.given+".",
 			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
 	}

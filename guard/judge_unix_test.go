@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -430,25 +431,25 @@ func TestDoubtfulPatterns(t *testing.T) {
 
 func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
-	c := &compiler{home: place{ws, ws}, roots: []place{{ws, ws}}, bounds: []place{{ws, ws}}, real: map[string]string{}, lost: map[string]bool{}}
-	l := c.compile(Deny, rules(ws, "deny Read(Secrets/**)\ndeny Read(*.PEM)\ndeny Read(stra\u00dfe)").Deny, folded)
+	c := &compiler{home: pathname.Place{Given: ws, Real: ws}, roots: []pathname.Place{{Given: ws, Real: ws}}, bounds: []pathname.Place{{Given: ws, Real: ws}}, real: map[string]string{}, lost: map[string]bool{}}
+	l := c.compile(Deny, rules(ws, "deny Read(Secrets/**)\ndeny Read(*.PEM)\ndeny Read(stra\u00dfe)").Deny, pathname.Folded)
 	for _, name := range []string{"secrets/x", "SECRETS/X", "\u017fecrets/x", "a.pem", "a.PEM", "STRASSE", "sec\u200crets/x"} {
 		path := filepath.Join(ws, name)
 		if l.file("Read", reading, path, path, false) == nil {
 			t.Errorf("%q is not denied where case does not count", name)
 		}
 	}
-	k := &core{bounds: c.bounds, home: c.home, vital: newPlaces(folded, c.bounds...)}
-	k.mask(c, Config{Home: ws}, folded)
+	k := &core{bounds: c.bounds, home: c.home, vital: pathname.PlacesOf(pathname.Folded, c.bounds...)}
+	k.mask(c, Config{Home: ws}, pathname.Folded)
 	for _, name := range []string{".SSH/id_rsa", ".ssh", ".AWS/x", ".\u017fsh/id_rsa"} {
-		if !k.secrets.within(filepath.Join(ws, name)) {
+		if !k.secrets.Hold(filepath.Join(ws, name)) {
 			t.Errorf("%q is no home secret where case does not count", name)
 		}
 	}
 	if !k.critical(strings.ToUpper(ws)) {
 		t.Error("the root by another case is not critical")
 	}
-	if ignoresCase(ws) {
+	if pathname.IgnoresCase(ws) {
 		if _, err := os.Lstat(filepath.Join(ws, "readme.MD")); err != nil {
 			t.Error("ignoresCase says true, but the file is not found by another case")
 		}

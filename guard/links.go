@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toolhost/guard/internal/ctime"
+	"toolhost/guard/internal/pathname"
 )
 
 const (
@@ -119,7 +120,7 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 func (s *linkScan) record(k *core, name string, id fileID) {
 	if p := k.deny.read.match(name, false); p != nil {
 		s.reads[id] = p.rule
-	} else if k.secrets.within(name) {
+	} else if k.secrets.Hold(name) {
 		s.reads[id] = secretRule
 	} else {
 		s.open[name] = id
@@ -134,12 +135,12 @@ func (s *linkScan) record(k *core, name string, id fileID) {
 func (k *core) outermost() []string {
 	var out []string
 	for i, b := range k.bounds {
-		inner := slices.ContainsFunc(k.bounds[:i], func(o place) bool { return o.real == b.real })
+		inner := slices.ContainsFunc(k.bounds[:i], func(o pathname.Place) bool { return o.Real == b.Real })
 		for _, o := range k.bounds {
-			inner = inner || o.real != b.real && within(slashed(b.real), slashed(o.real))
+			inner = inner || o.Real != b.Real && pathname.Within(pathname.Slashed(b.Real), pathname.Slashed(o.Real))
 		}
 		if !inner {
-			out = append(out, b.real)
+			out = append(out, b.Real)
 		}
 	}
 	return out
@@ -150,8 +151,8 @@ func (k *core) outermost() []string {
 func (k *core) deniedOutside() []string {
 	var out []string
 	add := func(name string) {
-		if name != "" && !k.inside.within(name) && !slices.ContainsFunc(k.inside.names, func(in string) bool { return within(in, name) }) {
-			out = append(out, unslashed(name))
+		if name != "" && !k.inside.Hold(name) && !slices.ContainsFunc(k.inside.Names, func(in string) bool { return pathname.Within(in, name) }) {
+			out = append(out, pathname.Native(name))
 		}
 	}
 	for _, m := range []*matcher{k.deny.read, k.deny.edit} {
@@ -162,7 +163,7 @@ func (k *core) deniedOutside() []string {
 			add(name)
 		}
 	}
-	for _, s := range k.secrets.names {
+	for _, s := range k.secrets.Names {
 		add(s)
 	}
 	return out

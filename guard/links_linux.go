@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // linkWalk walks directories by their descriptors: asking for each name by its
@@ -21,7 +23,7 @@ func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
 	w := &linkWalk{scan: s, found: found}
 	// What cannot be listed cannot be opened through this process either.
 	if w.scan.left--; w.scan.left >= 0 && w.look(unix.AT_FDCWD, dir, "") {
-		w.list(unix.AT_FDCWD, dir, slashed(dir))
+		w.list(unix.AT_FDCWD, dir, pathname.Slashed(dir))
 	}
 }
 
@@ -34,7 +36,7 @@ func (w *linkWalk) look(at int, name, prefix string) (dir bool) {
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind == unix.S_IFREG && st.Nlink > 1 {
-		w.found(prefix+slashed(name), fileID{st.Dev, st.Ino})
+		w.found(prefix+pathname.Slashed(name), fileID{st.Dev, st.Ino})
 	}
 	return kind == unix.S_IFDIR
 }

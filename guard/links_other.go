@@ -5,6 +5,8 @@ package guard
 import (
 	"io/fs"
 	"path/filepath"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // walk calls found for every name of a file that has several.
@@ -19,7 +21,7 @@ func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
 		}
 		if info, err := d.Info(); err == nil {
 			if id, n := identify(info); n > 1 {
-				found(slashed(path), id)
+				found(pathname.Slashed(path), id)
 			}
 		}
 		return nil

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // A list holds the rules of one kind, of all sources, indexed for many.
@@ -31,7 +33,7 @@ type paramRule struct {
 	name, value string
 }
 
-func newList(action Action, s spelling) *list {
+func newList(action Action, s pathname.Spelling) *list {
 	return &list{
 		action: action, tools: map[string]*rule{}, params: map[string][]paramRule{}, commands: newCommandRules(action),
 		read: newMatcher(s), edit: newMatcher(s), only: map[string]*matcher{},

@@ -3,13 +3,15 @@ package guard
 import (
 	"slices"
 	"strings"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // A matcher finds the pattern that decides a path among very many. Patterns
 // without wildcards are found by name; the others under the literal directory
 // they begin with, or by their literal start or end.
 type matcher struct {
-	spelling spelling
+	spelling pathname.Spelling
 	count    int
 	carving  bool // some pattern carves out: the order within a source counts
 
@@ -25,7 +27,7 @@ type matcher struct {
 	rules []*rule
 }
 
-func newMatcher(s spelling) *matcher {
+func newMatcher(s pathname.Spelling) *matcher {
 	return &matcher{
 		spelling: s,
 		byPath:   map[string][]*pattern{}, byName: map[string][]*pattern{},
@@ -35,11 +37,11 @@ func newMatcher(s spelling) *matcher {
 
 // add indexes one pattern. Patterns are added in the order they were written.
 func (m *matcher) add(p pattern) {
-	p.base = m.spelling.of(p.base)
+	p.base = m.spelling.Of(p.base)
 	for i, e := range p.elements {
-		p.elements[i] = m.spelling.of(e)
+		p.elements[i] = m.spelling.Of(e)
 	}
-	p.tail = m.spelling.of(p.tail)
+	p.tail = m.spelling.Of(p.tail)
 	if n := len(m.rules); p.rule != nil && !p.carves && (n == 0 || m.rules[n-1] != p.rule) {
 		m.rules = append(m.rules, p.rule)
 	}
@@ -90,7 +92,7 @@ func (m *matcher) match(path string, dir bool) *pattern {
 	if m.empty() {
 		return nil
 	}
-	path = m.spelling.of(path)
+	path = m.spelling.Of(path)
 	var room [8]anchored
 	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0; end = nextElement(path, end) {
@@ -107,7 +109,7 @@ func (m *matcher) matchLeaf(path string, dir bool) *pattern {
 	if m.empty() {
 		return nil
 	}
-	path = m.spelling.of(path)
+	path = m.spelling.Of(path)
 	var room [8]anchored
 	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
@@ -207,7 +209,7 @@ func (d *decision) bare(ps []*pattern, path, name string, dir bool) {
 		if d.done() {
 			return
 		}
-		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && within(path, p.base) &&
+		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && pathname.Within(path, p.base) &&
 			matchGlob(p.elements[0], name) {
 			d.take(p)
 		}

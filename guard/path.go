@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // ErrSwapped reports that a path changed between the moment it was judged and
@@ -26,6 +28,9 @@ type Path struct {
 	// regular says that it was a file with content.
 	regular bool
 }
+
+// pathOf is the path of a place whose file nobody opens: names are resolved in it.
+func pathOf(p pathname.Place) Path { return Path{given: p.Given, real: p.Real} }
 
 // String returns the absolute, cleaned path as the caller meant it, for
 // messages.

@@ -74,7 +74,7 @@ func (c *compiler) doubtful(r *rule) (meant string, err error) {
 	if r.root == "" {
 		dirs = dirs[:0]
 		for _, root := range c.roots {
-			dirs = append(dirs, root.given)
+			dirs = append(dirs, root.Given)
 		}
 	}
 	if slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, first)) }) {

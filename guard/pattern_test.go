@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // matcherOf compiles gitignore lines relative to base, in one source.
 func matcherOf(t testing.TB, base string, lines ...string) *matcher {
 	t.Helper()
-	m := newMatcher(exact)
+	m := newMatcher(pathname.Exact)
 	for _, line := range lines {
 		p, err := compilePattern(line, base)
 		if err != nil {
@@ -202,10 +204,10 @@ func FuzzMatcher(f *testing.F) {
 		p, err := compilePattern(text, "/ws")
 		p.rule = &rule{}
 		if err == nil {
-			m := newMatcher(folded)
+			m := newMatcher(pathname.Folded)
 			m.add(p)
 			path := filepath.Clean("/ws-evil/" + strings.Trim(rel, "/."))
-			if within(path, "/ws-evil") && m.match(path, false) != nil {
+			if pathname.Within(path, "/ws-evil") && m.match(path, false) != nil {
 				t.Errorf("%q matches %q outside of its base", text, path)
 			}
 			m.match(filepath.Clean("/ws/"+rel), true)
@@ -216,7 +218,7 @@ func FuzzMatcher(f *testing.F) {
 		}
 		l := literalPattern(clean, "/ws")
 		l.rule = &rule{}
-		m := newMatcher(exact)
+		m := newMatcher(pathname.Exact)
 		m.add(l)
 		if m.match("/ws/"+clean, false) == nil {
 			t.Errorf("the literal pattern of %q does not match it", clean)

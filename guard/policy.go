@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
@@ -49,7 +50,7 @@ type Config struct {
 type Policy struct {
 	core   *core
 	caller Caller
-	own    places
+	own    pathname.Places
 	// refused is why everything is refused, nil if it is not.
 	refused error
 	// lastHidden are directories that Hidden was asked about last, each in a place of its own by [hiddenPlace].
@@ -58,21 +59,21 @@ type Policy struct {
 
 // core is what the policies of all callers share.
 type core struct {
-	roots  []place
-	bounds []place // roots and additional directories
-	home   place
+	roots  []pathname.Place
+	bounds []pathname.Place // roots and additional directories
+	home   pathname.Place
 	// scratch is the real path of Config.Scratch, "" if there is none.
 	scratch string
 
-	inside    places // bounds
-	vital     places // bounds and the home directory
-	state     places
-	secrets   places
+	inside    pathname.Places // bounds
+	vital     pathname.Places // bounds and the home directory
+	state     pathname.Places
+	secrets   pathname.Places
 	masks     map[string]bool // state and secrets
-	ruleFiles places
+	ruleFiles pathname.Places
 	shielded  map[string]bool
-	hooked    places // files that hooks run
-	blind     bool   // every Read is denied
+	hooked    pathname.Places // files that hooks run
+	blind     bool            // every Read is denied
 
 	deny, ask, allow *list
 	excluded         *commandRules // sandbox.excludedCommands
@@ -121,7 +122,7 @@ func New(cfg Config) (*Policy, error) {
 	tight, loose := c.spellings()
 	k := &core{
 		roots: c.roots, bounds: c.bounds, home: c.home, scratch: c.realOf(cfg.Scratch),
-		inside: newPlaces(exact, c.bounds...), vital: newPlaces(folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
+		inside: pathname.PlacesOf(pathname.Exact, c.bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
 		mode: modeOf(set), sandbox: set.Sandbox, containment: containmentOf(cfg), broken: set.Broken,
 		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
 	}
@@ -158,7 +159,7 @@ func (c *compiler) realOf(dir string) string {
 	if dir == "" {
 		return ""
 	}
-	return c.place(dir).real
+	return c.place(dir).Real
 }
 
 // checkRoot refuses a root that is none, or too much.
@@ -187,14 +188,14 @@ func checkRoot(dir string, cfg Config) error {
 
 // additional resolves additionalDirectories. One that does not exist yet counts
 // as soon as it does.
-func (c *compiler) additional(entries []settings.Entry) []place {
-	var out []place
+func (c *compiler) additional(entries []settings.Entry) []pathname.Place {
+	var out []pathname.Place
 	k := &core{home: c.home}
 	for _, e := range entries {
-		base := Path{given: c.roots[0].given, real: c.roots[0].real}
+		base := pathOf(c.roots[0])
 		if e.Root != "" {
 			root := c.place(e.Root)
-			base = Path{given: root.given, real: root.real}
+			base = Path{given: root.Given, real: root.Real}
 		}
 		name := strings.TrimSpace(e.Text)
 		err := checkName(name)
@@ -202,39 +203,39 @@ func (c *compiler) additional(entries []settings.Entry) []place {
 		if err == nil {
 			dir, err = k.resolve(base, name)
 		}
-		if err == nil && linkedWithin(slashed(dir.given), slashed(dir.real), c.roots) {
+		if err == nil && linkedWithin(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.roots) {
 			err = fmt.Errorf("%s: %w", name, errLinkWithin)
 		}
 		if err != nil {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
 			continue
 		}
-		out = append(out, place{given: dir.given, real: dir.real})
+		out = append(out, pathname.Place{Given: dir.given, Real: dir.real})
 	}
 	return out
 }
 
 // spellings returns how deny and ask rules, and how allow rules compare names on
 // the file systems of the boundary.
-func (c *compiler) spellings() (tight, loose spelling) {
+func (c *compiler) spellings() (tight, loose pathname.Spelling) {
 	some, all := false, true
 	for _, b := range c.bounds {
-		ignores := ignoresCase(b.given)
+		ignores := pathname.IgnoresCase(b.Given)
 		some, all = some || ignores, all && ignores
 	}
-	tight, loose = composed, exact
+	tight, loose = pathname.Composed, pathname.Exact
 	if some || runtime.GOOS == "windows" {
-		tight = folded
+		tight = pathname.Folded
 	}
 	if all {
-		loose = folded
+		loose = pathname.Folded
 	}
 	return tight, loose
 }
 
 // mask resolves the built-in masks.
-func (k *core) mask(c *compiler, cfg Config, s spelling) {
-	all := func(names []string) (out []place) {
+func (k *core) mask(c *compiler, cfg Config, s pathname.Spelling) {
+	all := func(names []string) (out []pathname.Place) {
 		for _, name := range names {
 			if name != "" {
 				out = append(out, c.place(name))
@@ -242,11 +243,11 @@ func (k *core) mask(c *compiler, cfg Config, s spelling) {
 		}
 		return out
 	}
-	k.state = newPlaces(s, all([]string{cfg.StateDir})...)
-	k.secrets = newPlaces(s, all(HomeSecrets(cfg.Home))...)
-	k.ruleFiles = newPlaces(folded, all(append(managedRules(), cfg.RuleFiles...))...)
+	k.state = pathname.PlacesOf(s, all([]string{cfg.StateDir})...)
+	k.secrets = pathname.PlacesOf(s, all(HomeSecrets(cfg.Home))...)
+	k.ruleFiles = pathname.PlacesOf(pathname.Folded, all(append(managedRules(), cfg.RuleFiles...))...)
 	k.masks = map[string]bool{}
-	for _, key := range append(slices.Clone(k.state.keys), k.secrets.keys...) {
+	for _, key := range append(slices.Clone(k.state.Keys), k.secrets.Keys...) {
 		k.masks[key] = true
 	}
 }
@@ -264,20 +265,20 @@ func managedRules() []string {
 
 // For returns the policy for one caller. It costs next to nothing.
 func (p *Policy) For(c Caller) *Policy {
-	var own []place
+	var own []pathname.Place
 	for _, dir := range c.Own {
 		if real, _, err := followLinks(dir); err == nil {
-			own = append(own, place{filepath.Clean(dir), real})
+			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}
-	return &Policy{core: p.core, caller: c, own: newPlaces(exact, own...)}
+	return &Policy{core: p.core, caller: c, own: pathname.PlacesOf(pathname.Exact, own...)}
 }
 
 // Roots returns the workspace roots as they were given.
 func (p *Policy) Roots() []string {
 	out := make([]string, len(p.core.roots))
 	for i, r := range p.core.roots {
-		out[i] = r.given
+		out[i] = r.Given
 	}
 	return out
 }
@@ -295,7 +296,7 @@ func hiddenTag(k *core, set *settings.Settings) string {
 	for _, e := range set.Deny {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}
-	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state.names, k.secrets.names, k.deny.read.spelling)
+	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state.Names, k.secrets.Names, k.deny.read.spelling)
 	for _, e := range set.Allow {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}

@@ -2,8 +2,9 @@ package guard
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // ProtectedNames returns the names of files and directories that other programs
@@ -73,13 +74,13 @@ func shieldNames() map[string]bool {
 // protected name, or a hook runs the file. Case does not count: on half of the systems it does not for
 // the programs that obey these files either.
 func (k *core) isProtected(path string) bool {
-	if k.hooked.within(path) {
+	if k.hooked.Hold(path) {
 		return true
 	}
 	rest := path
 	for _, b := range k.bounds {
-		for _, dir := range slashAll(b.names()) {
-			if within(path, dir) && len(path)-len(dir) < len(rest) {
+		for _, dir := range b.Names() {
+			if pathname.Within(path, dir) && len(path)-len(dir) < len(rest) {
 				rest = path[len(dir):] // a root may itself lie in .claude/worktrees
 			}
 		}
@@ -90,7 +91,7 @@ func (k *core) isProtected(path string) bool {
 // isShielded reports whether an element of path is a protected name.
 func (k *core) isShielded(path string) bool {
 	for element := range strings.SplitSeq(path, "/") {
-		if element != "" && k.shielded[folded.of(element)] {
+		if element != "" && k.shielded[pathname.Folded.Of(element)] {
 			return true
 		}
 	}
@@ -100,8 +101,8 @@ func (k *core) isShielded(path string) bool {
 // isSettingsFile reports whether path is one the guard takes its rules from, or
 // would on another start: they are never written by a tool.
 func (k *core) isSettingsFile(path string) bool {
-	path = folded.of(path)
-	if k.ruleFiles.within(path) {
+	path = pathname.Folded.Of(path)
+	if k.ruleFiles.Hold(path) {
 		return true
 	}
 	dir, name := "", path
@@ -114,40 +115,8 @@ func (k *core) isSettingsFile(path string) bool {
 	return strings.HasSuffix(dir, "/.toolhost") || strings.HasSuffix(path, "/.toolhost")
 }
 
-// places are directories and files by all their names.
-type places struct {
-	names    []string // in the form rules are compared in
-	keys     []string // the names spelled
-	spelling spelling
-}
-
-func newPlaces(s spelling, list ...place) places {
-	out := places{spelling: s}
-	for _, p := range list {
-		if p.given == "" {
-			continue
-		}
-		for _, name := range slashAll(p.names()) {
-			out.names = append(out.names, name)
-			out.keys = append(out.keys, s.of(name))
-		}
-	}
-	return out
-}
-
-// within reports whether path is one of the places or below one, by any name.
-func (ps places) within(path string) bool {
-	if len(ps.keys) == 0 {
-		return false
-	}
-	path = ps.spelling.of(path)
-	return slices.ContainsFunc(ps.keys, func(key string) bool { return within(path, key) })
-}
-
 // critical reports whether removing path would remove a root directory, one of
 // its children, the home directory, a root or what holds one.
 func (k *core) critical(path string) bool {
-	path = folded.of(path)
-	return strings.Count(path, "/") == 1 ||
-		slices.ContainsFunc(k.vital.keys, func(dir string) bool { return within(dir, path) })
+	return strings.Count(path, "/") == 1 || k.vital.LieIn(path)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // TestSwapRace exchanges a directory of the workspace with a link to one outside
@@ -34,7 +36,7 @@ func TestSwapRace(t *testing.T) {
 	opened := 0
 	for range rounds {
 		path, err := p.Resolve("sub/f")
-		if err != nil || !within(path.Real(), ws) {
+		if err != nil || !pathname.Within(path.Real(), ws) {
 			continue // judged as what it is: outside
 		}
 		if f, err := path.Open(); err == nil {
@@ -57,7 +59,7 @@ func TestSwapRace(t *testing.T) {
 			_ = dir.WriteFile(base+".new", []byte("x"), 0o644)
 			dir.Close()
 		}
-		if fresh, err := p.Resolve("sub/new/deep/file"); err == nil && within(fresh.Real(), ws) {
+		if fresh, err := p.Resolve("sub/new/deep/file"); err == nil && pathname.Within(fresh.Real(), ws) {
 			_ = fresh.MakeParents(0o755)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // emptied matches a removal that is one of "/" or all of its children when the
@@ -57,7 +58,7 @@ func (l *line) removesCritical(w command.Word, dirs []Path) bool {
 		if err != nil {
 			continue
 		}
-		for _, name := range []string{slashed(p.given), slashed(p.real)} {
+		for _, name := range []string{pathname.Slashed(p.given), pathname.Slashed(p.real)} {
 			if children && name == "/" || l.k.critical(name) {
 				return true
 			}

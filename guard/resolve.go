@@ -19,7 +19,7 @@ const MaxPathLength = 4096
 // where the link before it leads, as the kernel does. The file need not exist.
 func (p *Policy) Resolve(name string) (Path, error) {
 	root := p.core.roots[0]
-	return p.ResolveIn(Path{given: root.given, real: root.real}, name)
+	return p.ResolveIn(Path{given: root.Given, real: root.Real}, name)
 }
 
 // ResolveIn is [Policy.Resolve] with relative names relative to dir.
@@ -71,10 +71,10 @@ func checkName(name string) error {
 // resolve is [Policy.ResolveIn] for a name that was checked.
 func (k *core) resolve(dir Path, name string) (Path, error) {
 	if isHome(name) {
-		if k.home.given == "" {
+		if k.home.Given == "" {
 			return Path{}, errNoHome
 		}
-		dir, name = Path{given: k.home.given, real: k.home.real}, "./"+name[1:]
+		dir, name = pathOf(k.home), "./"+name[1:]
 	}
 	name = systemName(dir.real, name)
 	p := Path{given: filepath.Clean(name)}

@@ -9,25 +9,6 @@ import (
 	"toolhost/guard/settings"
 )
 
-// TestSlashed: paths go to the form of the rules and back.
-func TestSlashed(t *testing.T) {
-	for name, want := range map[string]string{
-		`C:\`:            "/C:",
-		`C:\x\y`:         "/C:/x/y",
-		`\\server\sh\`:   "//server/sh",
-		`\\server\sh\x`:  "//server/sh/x",
-		`\\server\sh\x\`: "//server/sh/x",
-	} {
-		got := slashed(name)
-		if back := filepath.Clean(unslashed(got)); got != want || back != filepath.Clean(name) {
-			t.Errorf("%s: %s, want %s; back again it is %s", name, got, want, back)
-		}
-		if isVolume(got) != (strings.Count(name, "x") == 0) {
-			t.Errorf("%s: volume %v", name, isVolume(got))
-		}
-	}
-}
-
 func windowsPolicy(t *testing.T, root string, deny ...string) *Policy {
 	t.Helper()
 	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"toolhost/guard/internal/pathname"
 )
 
 // SandboxPaths are what the rules say of files, as lists of real paths that a
@@ -49,17 +51,17 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	}
 	c.Denied = append(c.Denied, named(k.deny.read)...)
 	c.ReadOnly = append(c.ReadOnly, named(k.deny.edit)...)
-	for _, f := range append(slices.Clone(k.ruleFiles.names), k.hooked.names...) {
-		c.ReadOnly = append(c.ReadOnly, unslashed(f))
+	for _, f := range append(slices.Clone(k.ruleFiles.Names), k.hooked.Names...) {
+		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
-	for _, m := range append(slices.Clone(k.state.names), k.secrets.names...) {
-		if name := unslashed(m); exists(name) && (k.state.within(m) || k.allow.read.match(m, true) == nil) {
+	for _, m := range append(slices.Clone(k.state.Names), k.secrets.Names...) {
+		if name := pathname.Native(m); exists(name) && (k.state.Hold(m) || k.allow.read.match(m, true) == nil) {
 			c.Masked = append(c.Masked, name)
 		}
 	}
 	for name := range k.allow.read.byPath {
-		if k.secrets.within(name) && !k.state.within(name) && exists(unslashed(name)) {
-			c.Shown = append(c.Shown, unslashed(name))
+		if k.secrets.Hold(name) && !k.state.Hold(name) && exists(pathname.Native(name)) {
+			c.Shown = append(c.Shown, pathname.Native(name))
 		}
 	}
 	k.files.withhold(&c, k.scratch)
@@ -74,7 +76,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 // is not there yet.
 func (k *core) frozen(dir string) bool {
 	edit := k.deny.edit
-	return k.deny.every != nil || !edit.carving && edit.match(slashed(dir)+anyChild, false) != nil
+	return k.deny.every != nil || !edit.carving && edit.match(pathname.Slashed(dir)+anyChild, false) != nil
 }
 
 // others returns the scratch directories of other callers.
@@ -101,7 +103,7 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 		if err != nil || path == root {
 			return nil
 		}
-		name, dir := slashed(path), d.IsDir()
+		name, dir := pathname.Slashed(path), d.IsDir()
 		if k.deny.read.holds(name, dir) {
 			c.Denied = append(c.Denied, path)
 			return skip(dir)
@@ -119,7 +121,7 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 		case frozen:
 		case k.deny.edit.holds(name, dir), k.files.unwritten.holds(name, dir):
 			c.ReadOnly = append(c.ReadOnly, path)
-		case k.shielded[folded.of(d.Name())] && (dir || filepath.Dir(path) == root):
+		case k.shielded[pathname.Folded.Of(d.Name())] && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil
@@ -153,12 +155,12 @@ func named(m *matcher) []string {
 	}
 	var out []string
 	for name := range m.byPath {
-		out = append(out, unslashed(name))
+		out = append(out, pathname.Native(name))
 	}
 	for dir, patterns := range m.byDir {
 		whole := slices.ContainsFunc(patterns, func(p *pattern) bool { return len(p.elements) == 1 && p.elements[0] == "**" })
 		if whole && strings.Count(dir, "/") > 1 {
-			out = append(out, unslashed(dir))
+			out = append(out, pathname.Native(dir))
 		}
 	}
 	return out

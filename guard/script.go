@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // hidesIn reports whether one command, of those before which others stand, could run a
@@ -46,7 +47,7 @@ func (l *line) againAs(key string) (known, many bool) {
 // hidesFile reports whether a script could run what the line does not name: the line
 // itself may write it, or it names what rules deny. An inner one is run by a script.
 func (l *line) hidesFile(t target, before []command.Simple, inner bool) bool {
-	if within(t.real, "/dev") || within(t.real, "/proc") || l.writesTo(t) {
+	if pathname.Within(t.real, "/dev") || pathname.Within(t.real, "/proc") || l.writesTo(t) {
 		return true
 	}
 	f, err := openFile(t.path.real, os.O_RDONLY)
@@ -184,7 +185,7 @@ func (l *line) writesTo(t target) bool {
 			return true
 		}
 		return slices.ContainsFunc(l.targets([]command.Word{w}, l.dirs, writing), func(written target) bool {
-			return within(t.real, written.real)
+			return pathname.Within(t.real, written.real)
 		})
 	})
 }

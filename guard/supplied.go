@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 )
 
 // suppliedReadable reports whether all that find or xargs may put into the words of a
@@ -88,7 +89,7 @@ func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name s
 }
 
 func (l *line) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
-	ruled := l.k.ask.hasPaths() || l.k.deny.hasPaths() || l.k.masksBelow(slashed(start.real))
+	ruled := l.k.ask.hasPaths() || l.k.deny.hasPaths() || l.k.masksBelow(pathname.Slashed(start.real))
 	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
 			return errLeadsOut

@@ -26,12 +26,7 @@ const mcpLibrary = "github.com/mark3labs/mcp-go"
 const conformance = "toolhost/integration/conformance"
 
 func TestLayers(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "toolhost/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
+	for _, fields := range imports(t, "toolhost/...") {
 		if fields[0] == conformance {
 			continue
 		}
@@ -49,6 +44,60 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// imports lists packages, each followed by what it imports.
+func imports(t *testing.T, packages string) (lists [][]string) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, packages).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		lists = append(lists, strings.Fields(line))
+	}
+	return lists
+}
+
+// guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
+// what it asks not the judge.
+var guardMayImport = map[string][]string{
+	"guard":                   {"guard/internal/command", "guard/internal/ctime", "guard/internal/pathname", "guard/internal/recipe", "guard/settings"},
+	"guard/hook":              {"guard/settings"},
+	"guard/internal/command":  {},
+	"guard/internal/ctime":    {},
+	"guard/internal/pathname": {},
+	"guard/internal/recipe":   {},
+	"guard/ownfile":           {},
+	"guard/sandbox":           {},
+	"guard/settings":          {"guard/internal/ctime", "guard/ownfile"},
+}
+
+func TestRoomsOfGuard(t *testing.T) {
+	for _, fields := range imports(t, "toolhost/guard/...") {
+		from := guardRoom(fields[0])
+		allowed, known := guardMayImport[from]
+		if !known {
+			t.Errorf("%s: guard has no room %q", fields[0], from)
+		}
+		for _, imported := range fields[1:] {
+			if to := guardRoom(imported); to != "" && to != from && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s: %s may not know %s", fields[0], imported, from, to)
+			}
+		}
+	}
+}
+
+// guardRoom is the room of a package of ours within guard, or "". That of the sandbox has rooms of its own.
+func guardRoom(path string) string {
+	rest, ok := strings.CutPrefix(path, "toolhost/")
+	if strings.HasPrefix(rest, "guard/sandbox/") {
+		return "guard/sandbox"
+	}
+	if !ok {
+		return ""
+	}
+	return rest
 }
 
 // room is the top-level folder of a package of ours, or "".

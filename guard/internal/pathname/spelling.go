@@ -1,4 +1,4 @@
-package guard
+package pathname
 
 import (
 	"os"
@@ -11,31 +11,31 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A spelling is how names are brought into the form they are compared in.
-type spelling uint8
+// A Spelling is how names are brought into the form they are compared in.
+type Spelling uint8
 
 const (
-	// exact compares bytes. An allow rule opens exactly what it names.
-	exact spelling = iota
-	// composed takes the Unicode forms of one name as equal.
-	composed
-	// folded takes upper and lower case as equal too, as macOS, Windows and ext4
+	// Exact compares bytes. An allow rule opens exactly what it names.
+	Exact Spelling = iota
+	// Composed takes the Unicode forms of one name as equal.
+	Composed
+	// Folded takes upper and lower case as equal too, as macOS, Windows and ext4
 	// with casefold do, and drops characters that some of them do not see.
-	folded
+	Folded
 )
 
-// of returns name in the form to compare.
-func (s spelling) of(name string) string {
+// Of returns name in the form to compare.
+func (s Spelling) Of(name string) string {
 	if isASCII(name) {
-		if s == folded {
+		if s == Folded {
 			return strings.ToLower(name)
 		}
 		return name
 	}
 	switch s {
-	case composed:
+	case Composed:
 		return norm.NFC.String(name)
-	case folded:
+	case Folded:
 		return cases.Fold().String(strings.Map(visible, norm.NFD.String(name)))
 	}
 	return name
@@ -59,9 +59,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// ignoresCase reports whether the file system of dir takes upper and lower case
+// IgnoresCase reports whether the file system of dir takes upper and lower case
 // as equal. It asks the file system: no list of kinds is complete.
-func ignoresCase(dir string) bool {
+func IgnoresCase(dir string) bool {
 	if f, err := os.Open(dir); err == nil {
 		names, _ := f.Readdirnames(64)
 		f.Close()
@@ -94,9 +94,9 @@ func swapCase(s string) string {
 	}, s)
 }
 
-// within reports whether path is dir or below it, element by element: "/ws-evil"
+// Within reports whether path is dir or below it, element by element: "/ws-evil"
 // is not within "/ws".
-func within(path, dir string) bool {
+func Within(path, dir string) bool {
 	if dir == "/" || dir == "" {
 		return true
 	}

@@ -1,14 +1,14 @@
-package guard
+package pathname
 
 import (
 	"path/filepath"
 	"strings"
 )
 
-// slashed returns an absolute path in the form rules are compared in: with slashes,
+// Slashed returns an absolute path in the form rules are compared in: with slashes,
 // one in front of a drive (/C:/x), two in front of a share (//server/share/x), and
 // none behind.
-func slashed(name string) string {
+func Slashed(name string) string {
 	name = strings.TrimSuffix(filepath.ToSlash(name), "/")
 	if strings.HasPrefix(name, "/") {
 		return name
@@ -16,9 +16,9 @@ func slashed(name string) string {
 	return "/" + name
 }
 
-// unslashed is the way back. A drive gets its slash again: `C:` alone is the
+// Native is the way back. A drive gets its slash again: `C:` alone is the
 // directory that some program has last gone to on it.
-func unslashed(name string) string {
+func Native(name string) string {
 	if !strings.HasPrefix(name, "//") {
 		name = strings.TrimPrefix(name, "/")
 	}
@@ -29,15 +29,15 @@ func unslashed(name string) string {
 	return name
 }
 
-// isVolume reports whether a path is that of a drive or a share, above which there
+// IsVolume reports whether a path is that of a drive or a share, above which there
 // is nothing to look up.
-func isVolume(name string) bool {
-	name = unslashed(name)
+func IsVolume(name string) bool {
+	name = Native(name)
 	return filepath.VolumeName(name)+`\` == name
 }
 
-// volumePattern turns //c/x, as Claude Code writes it, into /C:/x.
-func volumePattern(text string) string {
+// VolumePattern turns //c/x, as Claude Code writes it, into /C:/x.
+func VolumePattern(text string) string {
 	if len(text) > 2 && text[0] == '/' && text[2] == '/' {
 		return "/" + strings.ToUpper(text[1:2]) + ":" + text[2:]
 	}
