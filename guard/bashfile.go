@@ -9,6 +9,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/settings"
 )
 
@@ -64,7 +65,7 @@ func (l *line) programs(s command.Simple, dirs []Path) {
 	}
 	for w := range s.Quoted() {
 		for _, t := range l.targets([]command.Word{w}, dirs, reading) {
-			if t.path.file == (fileID{}) {
+			if t.path.file == (realpath.ID{}) {
 				continue
 			}
 			if l.contained() {
@@ -157,7 +158,7 @@ func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target 
 // absentDenied is denied for files that are not there yet: what does not exist the
 // containment cannot hold by its name, unless it keeps all as it is.
 func (l *line) absentDenied(t target) (Part, bool) {
-	if t.path.file != (fileID{}) || l.contained() && l.k.keepsNew(t.real) {
+	if t.path.file != (realpath.ID{}) || l.contained() && l.k.keepsNew(t.real) {
 		return Part{}, false
 	}
 	return l.denied(t)
@@ -272,7 +273,7 @@ func (l *line) targets(words []command.Word, dirs []Path, access fileAccess) []t
 }
 
 func (l *line) target(w command.Word, dir Path, access fileAccess) (target, error) {
-	if len(w.Text) > MaxPathLength || strings.ContainsRune(w.Text, 0) {
+	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
 		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
 	p, err := l.resolve(w, w.Text, dir)

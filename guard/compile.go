@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/settings"
 )
 
@@ -347,9 +348,9 @@ func (c *compiler) resolved(name string) string {
 	var at string
 	var err error
 	if parent == "" || c.lost[parentDir(name)] { // there may be links in it
-		at, _, err = followLinks(pathname.Native(parent + "/" + base))
+		at, _, err = realpath.Follow(pathname.Native(parent + "/" + base))
 	} else {
-		at, _, err = followFrom(pathname.Native(parent), base)
+		at, _, err = realpath.FollowFrom(pathname.Native(parent), base)
 	}
 	if err != nil {
 		c.real[name], c.lost[name] = name, true

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"toolhost/guard/internal/realpath"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -61,9 +63,9 @@ func TestContent(t *testing.T) {
 			if info.Name() != opened.Name() || info.Size() != opened.Size() || info.Mode() != opened.Mode() || !info.ModTime().Equal(opened.ModTime()) || info.IsDir() {
 				t.Errorf("%v %v %v, want %v", info.Name(), info.Mode(), info.ModTime(), opened)
 			}
-			mine, _ := identify(info)
-			theirs, _ := identify(opened)
-			if mine != theirs || mine == (fileID{}) {
+			mine, _ := realpath.Identify(info)
+			theirs, _ := realpath.Identify(opened)
+			if mine != theirs || mine == (realpath.ID{}) {
 				t.Errorf("%v, want %v", mine, theirs)
 			}
 		})

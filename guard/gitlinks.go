@@ -3,11 +3,12 @@ package guard
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"toolhost/guard/internal/realpath"
 )
 
 const (
@@ -49,7 +50,7 @@ func submoduleIsPlain(work string, depth int) bool {
 // return names that are none: entries are looked for by their mode, wherever they are.
 func gitLinks(git string) (names []string, ok bool) {
 	for files := []string{filepath.Join(git, "index")}; len(files) > 0; files = files[1:] {
-		raw, err := readSmall(files[0], maxGitIndex)
+		raw, err := realpath.ReadSmall(files[0], maxGitIndex)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -70,7 +71,7 @@ func gitLinks(git string) (names []string, ok bool) {
 				return nil, false // the fourth version leaves out what names begin with alike
 			}
 			for _, skip := range []int{34, 36, 46, 48} { // owner, size, hash (of two kinds), flags (one or two)
-				if name, _, found := bytes.Cut(after[min(skip, len(after)):], []byte{0}); found && filepath.IsLocal(string(name)) && len(name) < MaxPathLength {
+				if name, _, found := bytes.Cut(after[min(skip, len(after)):], []byte{0}); found && filepath.IsLocal(string(name)) && len(name) < realpath.MaxLength {
 					names = append(names, string(name))
 				}
 			}
@@ -78,22 +79,3 @@ func gitLinks(git string) (names []string, ok bool) {
 	}
 	return names, true
 }
-
-// readSmall reads a regular file of limited size.
-func readSmall(name string, most int64) ([]byte, error) {
-	f, err := openFile(name, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("no regular file"))
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(raw)) > most {
-		return nil, errLarge
-	}
-	return raw, err
-}
-
-var errLarge = errors.New("no file of a usual size")

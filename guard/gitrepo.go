@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"toolhost/guard/internal/realpath"
 )
 
 // gitRuns are the words of a git configuration that make git run a program, or
@@ -76,7 +78,7 @@ func worktreeIsPlain(dir string) bool {
 
 // pointer returns the path that a small file of a directory holds behind a prefix.
 func pointer(dir, name, prefix string) (path string, ok bool) {
-	raw, err := readSmall(filepath.Join(dir, name), MaxPathLength+64)
+	raw, err := realpath.ReadSmall(filepath.Join(dir, name), realpath.MaxLength+64)
 	path, ok = strings.CutPrefix(strings.TrimSpace(string(raw)), prefix)
 	if err != nil || !ok || path == "" {
 		return "", false
@@ -114,7 +116,7 @@ func gitRunsNothing(git, expected string) bool {
 			return false
 		}
 	}
-	raw, err := readSmall(filepath.Join(git, "config"), maxGitConfig)
+	raw, err := realpath.ReadSmall(filepath.Join(git, "config"), maxGitConfig)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}

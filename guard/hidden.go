@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // hiddenDir remembers what is known of one directory: searches go through the
@@ -91,7 +92,7 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 		return nil
 	}
 	return func(device, inode uint64, status int64) bool {
-		return k.links.scan(k, time.Unix(0, status).Add(linkGrain)).reads[fileID{device, inode}] != nil
+		return k.links.scan(k, time.Unix(0, status).Add(linkGrain)).reads[realpath.ID{Device: device, Inode: inode}] != nil
 	}
 }
 

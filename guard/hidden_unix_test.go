@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"toolhost/guard/internal/ctime"
+	"toolhost/guard/internal/realpath"
 )
 
 // TestHidingLinks gives a denied file further names after its names were looked for.
@@ -23,12 +24,12 @@ func TestHidingLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, _ := identify(info)
+		id, _ := realpath.Identify(info)
 		changed, ok := ctime.Of(info)
 		if !ok {
 			t.Skip("this system does not tell when a file got a name")
 		}
-		return p.HidingLinks()(id.dev, id.ino, changed.UnixNano())
+		return p.HidingLinks()(id.Device, id.Inode, changed.UnixNano())
 	}
 	if !hides("hard") || hides("two") {
 		t.Fatal("the links that were there are told wrong")

@@ -8,6 +8,7 @@ import (
 
 	"toolhost/guard/internal/ctime"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 const (
@@ -40,13 +41,13 @@ type linkScan struct {
 	at       time.Time // when the walk began
 	complete bool      // everything in the boundary was seen
 	outside  bool      // and everything that is denied outside of it
-	names    map[fileID]int
-	reads    map[fileID]*rule // files one name of which may not be read
-	edits    map[fileID]*rule // files one name of which may not be written
+	names    map[realpath.ID]int
+	reads    map[realpath.ID]*rule // files one name of which may not be read
+	edits    map[realpath.ID]*rule // files one name of which may not be written
 	// aliases are names in the boundary of files in reads.
 	aliases map[string]bool
 
-	open map[string]fileID // while walking: names that no rule denies
+	open map[string]realpath.ID // while walking: names that no rule denies
 	left int
 }
 
@@ -88,12 +89,12 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 		return s
 	}
 	s := &linkScan{
-		at: time.Now(), names: map[fileID]int{}, aliases: map[string]bool{},
-		reads: map[fileID]*rule{}, edits: map[fileID]*rule{}, open: map[string]fileID{},
+		at: time.Now(), names: map[realpath.ID]int{}, aliases: map[string]bool{},
+		reads: map[realpath.ID]*rule{}, edits: map[realpath.ID]*rule{}, open: map[string]realpath.ID{},
 	}
 	s.left = maxScan
 	for _, dir := range k.outermost() {
-		s.walk(dir, func(name string, id fileID) {
+		s.walk(dir, func(name string, id realpath.ID) {
 			s.names[id]++
 			s.record(k, name, id)
 		})
@@ -103,7 +104,7 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 		if s.left = maxScanOutside; l.outside > 0 {
 			s.left = l.outside
 		}
-		s.walk(dir, func(name string, id fileID) { s.record(k, name, id) })
+		s.walk(dir, func(name string, id realpath.ID) { s.record(k, name, id) })
 		s.outside = s.outside && s.left >= 0
 	}
 	for name, id := range s.open {
@@ -117,7 +118,7 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 }
 
 // record notes what the rules say of one name of a file.
-func (s *linkScan) record(k *core, name string, id fileID) {
+func (s *linkScan) record(k *core, name string, id realpath.ID) {
 	if p := k.deny.read.match(name, false); p != nil {
 		s.reads[id] = p.rule
 	} else if k.secrets.Hold(name) {

@@ -8,18 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // linkWalk walks directories by their descriptors: asking for each name by its
 // whole path takes two to three times as long, and a search may wait for it.
 type linkWalk struct {
 	scan  *linkScan
-	found func(name string, id fileID)
+	found func(name string, id realpath.ID)
 	buf   [32 << 10]byte
 }
 
 // walk calls found for every name of a file that has several.
-func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
+func (s *linkScan) walk(dir string, found func(name string, id realpath.ID)) {
 	w := &linkWalk{scan: s, found: found}
 	// What cannot be listed cannot be opened through this process either.
 	if w.scan.left--; w.scan.left >= 0 && w.look(unix.AT_FDCWD, dir, "") {
@@ -36,7 +37,7 @@ func (w *linkWalk) look(at int, name, prefix string) (dir bool) {
 	}
 	kind := st.Mode & unix.S_IFMT
 	if kind == unix.S_IFREG && st.Nlink > 1 {
-		w.found(prefix+pathname.Slashed(name), fileID{st.Dev, st.Ino})
+		w.found(prefix+pathname.Slashed(name), realpath.ID{Device: st.Dev, Inode: st.Ino})
 	}
 	return kind == unix.S_IFDIR
 }

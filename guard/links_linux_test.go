@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toolhost/guard/internal/realpath"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -40,9 +42,9 @@ func TestLinkWalk(t *testing.T) {
 		top  string
 		left int
 	}{{"all", dir, 1000}, {"a file", filepath.Join(dir, "d1/other0"), 10}, {"a link", filepath.Join(dir, "d1/around"), 10}, {"nothing", dir + "/gone", 10}} {
-		got, want := map[string]fileID{}, map[string]fileID{}
+		got, want := map[string]realpath.ID{}, map[string]realpath.ID{}
 		s := &linkScan{left: tt.left}
-		s.walk(tt.top, func(name string, id fileID) { got[name] = id })
+		s.walk(tt.top, func(name string, id realpath.ID) { got[name] = id })
 		seen := 0
 		_ = filepath.WalkDir(tt.top, func(path string, d fs.DirEntry, err error) error {
 			seen++
@@ -53,17 +55,17 @@ func TestLinkWalk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if id, n := identify(info); n > 1 {
+			if id, n := realpath.Identify(info); n > 1 {
 				want[path] = id
 			}
 			return nil
 		})
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(fileID{})); diff != "" || s.left != tt.left-seen {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(realpath.ID{})); diff != "" || s.left != tt.left-seen {
 			t.Errorf("%s: looked at %d, want %d\n%s", tt.name, tt.left-s.left, seen, diff)
 		}
 	}
 	s := &linkScan{left: 50}
-	s.walk(dir, func(string, fileID) {})
+	s.walk(dir, func(string, realpath.ID) {})
 	if s.left >= 0 {
 		t.Error("the bound was not noted")
 	}
@@ -74,7 +76,7 @@ func BenchmarkLinkWalk(b *testing.B) {
 	root := filepath.Join(os.Getenv("GOROOT"), "src")
 	for b.Loop() {
 		s := &linkScan{left: maxScan}
-		s.walk(root, func(string, fileID) {})
+		s.walk(root, func(string, realpath.ID) {})
 		if s.left == maxScan-1 {
 			b.Skip("there is no Go source tree; set GOROOT")
 		}

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // walk calls found for every name of a file that has several.
-func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
+func (s *linkScan) walk(dir string, found func(name string, id realpath.ID)) {
 	// What cannot be listed cannot be opened through this process either.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if s.left--; s.left < 0 {
@@ -20,7 +21,7 @@ func (s *linkScan) walk(dir string, found func(name string, id fileID)) {
 			return nil
 		}
 		if info, err := d.Info(); err == nil {
-			if id, n := identify(info); n > 1 {
+			if id, n := realpath.Identify(info); n > 1 {
 				found(pathname.Slashed(path), id)
 			}
 		}

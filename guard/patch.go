@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/realpath"
 )
 
 // maxPatch is the size of the largest patch that is looked into, in bytes.
@@ -26,8 +27,8 @@ func (l *line) patches(s command.Simple, dirs []Path) {
 		files = append(files, reads...)
 	}
 	for _, t := range l.targets(files, dirs, reading) {
-		patch, err := readSmall(t.path.real, maxPatch)
-		if errors.Is(err, errLarge) {
+		patch, err := realpath.ReadSmall(t.path.real, maxPatch)
+		if errors.Is(err, realpath.ErrPart) {
 			l.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
 		}
 		names = append(names, command.PatchedNames(string(patch))...)

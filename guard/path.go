@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,21 +9,22 @@ import (
 	"path/filepath"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // ErrSwapped reports that a path changed between the moment it was judged and
 // the moment it was opened: a directory or the file itself became a symbolic
 // link, or another file took its place. Nothing was opened.
-var ErrSwapped = errors.New("the path changed after it was checked")
+var ErrSwapped = realpath.ErrSwapped
 
 // A Path is a file name that the guard has resolved. Only [Policy.Resolve] and
 // [Policy.ResolveIn] make one, so that nothing can be opened that could not be
 // judged. Its methods open what Real names and follow no symbolic link; a
 // changed path is an error that wraps [ErrSwapped]. The zero Path opens nothing.
 type Path struct {
-	given string // absolute and cleaned, symbolic links as the caller named them
-	real  string // symbolic links resolved
-	file  fileID // what stood there when it was resolved; zero for nothing
+	given string      // absolute and cleaned, symbolic links as the caller named them
+	real  string      // symbolic links resolved
+	file  realpath.ID // what stood there when it was resolved; zero for nothing
 	dir   bool
 	links uint64 // names of the file, 0 when unknown or nothing
 	// regular says that it was a file with content.
@@ -51,17 +53,28 @@ func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }
 // neither creates nor truncates.
 func (p Path) OpenWritable() (*os.File, error) { return p.open(os.O_RDWR) }
 
+// Content reads the file into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false for
+// anything else, and where there is no faster way than [Path.Open], which opens it.
+func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
+	if p.real == "" {
+		return nil, false, p.unresolved("open")
+	}
+	if info, ok, err = realpath.Content(p.real, p.file, room, limit); err != nil {
+		return nil, false, p.fail("open", err)
+	}
+	return info, ok, nil
+}
+
 // Stat describes the file.
 func (p Path) Stat() (fs.FileInfo, error) {
 	if p.real == "" {
 		return nil, p.unresolved("stat")
 	}
-	f, err := openBare(p.real)
+	info, err := realpath.Stat(p.real)
 	if err != nil {
 		return nil, p.fail("stat", err)
 	}
-	defer f.Close()
-	return f.Stat()
+	return info, nil
 }
 
 // OpenParent opens the directory that holds the file and returns it with the
@@ -76,20 +89,8 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 	if dir == p.real {
 		return nil, "", fmt.Errorf("%s has no parent directory", p)
 	}
-	judged, err := openBare(dir)
+	root, err := realpath.OpenDir(dir)
 	if err != nil {
-		return nil, "", p.fail("open directory of", err)
-	}
-	defer judged.Close()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, "", p.fail("open directory of", err)
-	}
-	if same, err := sameDirectory(judged, root); err != nil || !same {
-		root.Close()
-		if err == nil {
-			err = ErrSwapped
-		}
 		return nil, "", p.fail("open directory of", err)
 	}
 	return root, base, nil
@@ -101,53 +102,21 @@ func (p Path) MakeParents(perm fs.FileMode) error {
 	if p.real == "" {
 		return p.unresolved("make directory of")
 	}
-	if err := makeDirs(filepath.Dir(p.real), perm); err != nil {
+	if err := realpath.MakeDirs(filepath.Dir(p.real), perm); err != nil {
 		return p.fail("make directory of", err)
 	}
 	return nil
 }
 
-// open opens the file and makes sure that a hard link has not taken its place:
-// what was judged is one file, and any other name could be put there. So does
-// [Path.Content].
 func (p Path) open(flag int) (*os.File, error) {
 	if p.real == "" {
 		return nil, p.unresolved("open")
 	}
-	f, err := openFile(p.real, flag)
+	f, err := realpath.OpenAs(p.real, p.file, flag)
 	if err != nil {
 		return nil, p.fail("open", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, p.fail("open", err)
-	}
-	if err := p.unswapped(info); err != nil {
-		f.Close()
-		return nil, err
 	}
 	return f, nil
-}
-
-// unswapped finds out whether a hard link took the place of the file.
-func (p Path) unswapped(opened fs.FileInfo) error {
-	if id, links := identify(opened); links > 1 && !opened.IsDir() && id != p.file {
-		return p.fail("open", ErrSwapped)
-	}
-	return nil
-}
-
-func sameDirectory(judged *os.File, root *os.Root) (bool, error) {
-	a, err := judged.Stat()
-	if err != nil {
-		return false, err
-	}
-	b, err := root.Stat(".")
-	if err != nil {
-		return false, err
-	}
-	return os.SameFile(a, b), nil
 }
 
 func (p Path) unresolved(op string) error {
@@ -160,6 +129,9 @@ func (p Path) fail(op string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
+		if pe.Op == "read" {
+			op = pe.Op // it could be opened
+		}
 	}
 	if errors.Is(err, ErrSwapped) {
 		return fmt.Errorf("%s %s: %w; nothing was opened, try again", op, p.given, err)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/settings"
 )
 
@@ -198,7 +199,7 @@ func (c *compiler) additional(entries []settings.Entry) []pathname.Place {
 			base = Path{given: root.Given, real: root.Real}
 		}
 		name := strings.TrimSpace(e.Text)
-		err := checkName(name)
+		err := realpath.Check(base.real, name)
 		var dir Path
 		if err == nil {
 			dir, err = k.resolve(base, name)
@@ -267,7 +268,7 @@ func managedRules() []string {
 func (p *Policy) For(c Caller) *Policy {
 	var own []pathname.Place
 	for _, dir := range c.Own {
-		if real, _, err := followLinks(dir); err == nil {
+		if real, _, err := realpath.Follow(dir); err == nil {
 			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}

@@ -6,10 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestParallel uses one policy from many goroutines, as the server does.
@@ -36,49 +33,6 @@ func TestParallel(t *testing.T) {
 		})
 	}
 	calls.Wait()
-}
-
-// TestOpenByElement takes the way of systems that cannot refuse links in one
-// step.
-func TestOpenByElement(t *testing.T) {
-	dir := realTemp(t)
-	tree(t, dir, "a/b/f", "a/link -> b", "a/flink -> b/f")
-	tests := []struct {
-		name string
-		flag int
-		want error
-	}{
-		{"a/b/f", unix.O_RDONLY, nil},
-		{"a/b", dirFlags, nil},
-		{"a/b/f", bareFlags, nil},
-		{"a/link/f", unix.O_RDONLY, ErrSwapped},
-		{"a/link", bareFlags, ErrSwapped},
-		{"a/flink", bareFlags, ErrSwapped},
-		{"a/flink", unix.O_RDONLY, ErrSwapped},
-		{"a/none/f", unix.O_RDONLY, syscall.ENOENT},
-		{"a/b/f/g", unix.O_RDONLY, syscall.ENOTDIR},
-	}
-	for _, tt := range tests {
-		fd, err := openByElement(filepath.Join(dir, tt.name), tt.flag)
-		if err == nil {
-			unix.Close(fd)
-		}
-		if !is(err, tt.want) {
-			t.Errorf("openByElement(%s) = %v, want %v", tt.name, err, tt.want)
-		}
-	}
-	fd, err := openByElement("/", dirFlags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(fd)
-}
-
-func is(err, want error) bool {
-	if pe, ok := err.(*os.PathError); ok {
-		err = pe.Err
-	}
-	return err == want
 }
 
 // TestNewNameOfADeniedFile makes a hard link after the links were looked for.

@@ -9,6 +9,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // hidesIn reports whether one command, of those before which others stand, could run a
@@ -50,7 +51,7 @@ func (l *line) hidesFile(t target, before []command.Simple, inner bool) bool {
 	if pathname.Within(t.real, "/dev") || pathname.Within(t.real, "/proc") || l.writesTo(t) {
 		return true
 	}
-	f, err := openFile(t.path.real, os.O_RDONLY)
+	f, err := realpath.Open(t.path.real, os.O_RDONLY)
 	if err != nil {
 		// It does not run either, or something before it makes it, of which only a
 		// virtual environment is known to hold nothing else.
@@ -131,7 +132,7 @@ func (l *line) hidesIt(s command.Simple, dirs []Path, inner bool) bool {
 		if l.writesTo(t) {
 			return true
 		}
-		f, err := openFile(t.path.real, os.O_RDONLY)
+		f, err := realpath.Open(t.path.real, os.O_RDONLY)
 		if err != nil {
 			continue // it does not run, or a compiler before it makes it
 		}

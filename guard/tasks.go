@@ -1,14 +1,14 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/recipe"
 )
 
@@ -153,16 +153,8 @@ func (l *line) fileRuns(t command.Task, file Path) (ruling, bool) {
 // readScript returns the text of a regular file, none for anything else. It is not
 // whole if it is too large.
 func readScript(name string) (text string, whole bool) {
-	f, err := openFile(name, os.O_RDONLY)
-	if err != nil {
-		return "", true
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", true
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxScript+1))
-	return string(raw), err == nil && len(raw) <= maxScript
+	raw, err := realpath.ReadSmall(name, maxScript)
+	return string(raw), !errors.Is(err, realpath.ErrPart)
 }
 
 func (l *line) textRuns(t command.Task, text string, dir Path) (ruling, bool) {

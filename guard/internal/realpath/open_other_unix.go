@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package guard
+package realpath
 
 import "golang.org/x/sys/unix"
 
@@ -15,4 +15,4 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 func openNoLinks(path string, flag int) (int, error) { return openByElement(path, flag) }
 
 // withoutLinks leaves every path to be walked.
-func withoutLinks(string) (found, bool) { return found{}, false }
+func withoutLinks(string) (Found, bool) { return Found{}, false }

@@ -1,4 +1,4 @@
-package guard
+package realpath
 
 import (
 	"errors"
@@ -32,10 +32,10 @@ func checkSystemName(name string) error {
 	return nil
 }
 
-// systemName is what Windows means by a name: one that begins with a slash is on
+// SystemName is what Windows means by a name: one that begins with a slash is on
 // the drive of dir, except for /c/x, which is C:\x to bash there, and to models that
 // have seen much of it.
-func systemName(dir, name string) string {
+func SystemName(dir, name string) string {
 	if !os.IsPathSeparator(name[0]) || filepath.VolumeName(name) != "" {
 		return name
 	}
@@ -47,9 +47,9 @@ func systemName(dir, name string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// followLinks resolves the nearest existing ancestor, short names included, and
+// Follow resolves the nearest existing ancestor, short names included, and
 // appends the rest.
-func followLinks(name string) (string, found, error) {
+func Follow(name string) (string, Found, error) {
 	name = filepath.Clean(name)
 	existing, rest := name, ""
 	for {
@@ -64,16 +64,16 @@ func followLinks(name string) (string, found, error) {
 		}
 		parent := filepath.Dir(existing)
 		if !errors.Is(err, fs.ErrNotExist) || parent == existing {
-			return "", found{}, err
+			return "", Found{}, err
 		}
 		if _, lerr := os.Lstat(existing); lerr == nil {
-			return "", found{}, errors.New("it is a link that leads nowhere")
+			return "", Found{}, errors.New("it is a link that leads nowhere")
 		}
 		rest, existing = filepath.Join(filepath.Base(existing), rest), parent
 	}
 }
 
-// followFrom is followLinks for a name relative to at, which has no links.
-func followFrom(at, name string) (string, found, error) {
-	return followLinks(at + `\` + name)
+// FollowFrom is Follow for a name relative to at, which has no links.
+func FollowFrom(at, name string) (string, Found, error) {
+	return Follow(at + `\` + name)
 }

@@ -1,4 +1,4 @@
-package guard
+package realpath
 
 import (
 	"errors"
@@ -19,19 +19,19 @@ const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 // withoutLinks returns what stands at a path none of whose elements is a symbolic
 // link, as nearly every path is; ok is false for any other, and where the kernel
 // cannot tell in one step.
-func withoutLinks(path string) (there found, ok bool) {
+func withoutLinks(path string) (there Found, ok bool) {
 	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: noLinks}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	if err != nil {
-		return found{}, false
+		return Found{}, false
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
-		return found{}, false
+		return Found{}, false
 	}
 	kind := st.Mode & unix.S_IFMT
-	return found{kind == unix.S_IFDIR, kind == unix.S_IFREG, fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
+	return Found{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
 }
 
 // openNoLinks opens an absolute path none of whose elements is a symbolic link.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package realpath
 
 import (
 	"errors"
@@ -23,15 +23,15 @@ var (
 // checkSystemName finds nothing: every other byte may stand in a name.
 func checkSystemName(string) error { return nil }
 
-// systemName is what the system means by a name.
-func systemName(_, name string) string { return name }
+// SystemName is what the system means by a name.
+func SystemName(_, name string) string { return name }
 
-// followLinks walks an absolute name as the kernel does and returns where it
+// Follow walks an absolute name as the kernel does and returns where it
 // leads and what is there.
-func followLinks(name string) (string, found, error) { return followFrom("/", name) }
+func Follow(name string) (string, Found, error) { return FollowFrom("/", name) }
 
-// followFrom is followLinks for a name relative to at, which has no links.
-func followFrom(at, name string) (string, found, error) {
+// FollowFrom is Follow for a name relative to at, which has no links.
+func FollowFrom(at, name string) (string, Found, error) {
 	const few = 3                                                         // elements, of which each can be looked at as cheaply
 	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which behind a link leads elsewhere than its text says
 		whole := path.Join(at, name)
@@ -42,8 +42,8 @@ func followFrom(at, name string) (string, found, error) {
 	return walk(at, name)
 }
 
-// walk is followFrom, element by element.
-func walk(at, name string) (string, found, error) {
+// walk is FollowFrom, element by element.
+func walk(at, name string) (string, Found, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo
@@ -65,20 +65,20 @@ func walk(at, name string) (string, found, error) {
 			at, info = next, nil
 			continue
 		case err != nil:
-			return "", found{}, cause(err)
+			return "", Found{}, cause(err)
 		case info.Mode()&fs.ModeSymlink == 0:
 			at = next
 			continue
 		}
 		if isDescriptor(at) {
-			return "", found{}, errDescriptor
+			return "", Found{}, errDescriptor
 		}
 		if links++; links > maxLinks {
-			return "", found{}, errTooManyLinks
+			return "", Found{}, errTooManyLinks
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return "", found{}, cause(err)
+			return "", Found{}, cause(err)
 		}
 		if strings.HasPrefix(target, "/") {
 			at = ""

@@ -1,4 +1,4 @@
-package guard
+package realpath
 
 import (
 	"errors"
@@ -8,17 +8,14 @@ import (
 	"strings"
 )
 
-// A fileID tells one file from another. Windows does not tell it cheaply, so
-// hard links are not recognised there.
-type fileID struct{ dev, ino uint64 }
+// Identify returns nothing.
+func Identify(fs.FileInfo) (ID, uint64) { return ID{}, 0 }
 
-func identify(fs.FileInfo) (fileID, uint64) { return fileID{}, 0 }
-
-// openFile opens path with flag below its volume through [os.Root], and refuses
+// Open opens path with flag below its volume through [os.Root], and refuses
 // a path that a link has come into since it was resolved. Windows cannot do both
 // in one step: a link put there in between is followed, though not to another
 // volume.
-func openFile(path string, flag int) (*os.File, error) {
+func Open(path string, flag int) (*os.File, error) {
 	root, rest, err := openVolume(path)
 	if err != nil {
 		return nil, err
@@ -30,9 +27,11 @@ func openFile(path string, flag int) (*os.File, error) {
 	return root.OpenFile(rest, flag, 0)
 }
 
-func openBare(path string) (*os.File, error) { return openFile(path, os.O_RDONLY) }
+func openBare(path string) (*os.File, error) { return Open(path, os.O_RDONLY) }
 
-func makeDirs(dir string, perm fs.FileMode) error {
+// MakeDirs creates dir and the directories above it that do not exist, without going
+// through a link that has come into the path since.
+func MakeDirs(dir string, perm fs.FileMode) error {
 	root, rest, err := openVolume(dir)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package realpath
 
 import (
 	"errors"
@@ -13,20 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fileID tells one file from another, whatever names it has.
-type fileID struct{ dev, ino uint64 }
-
-// identify returns the identity of a file and how many names it has.
-func identify(info fs.FileInfo) (fileID, uint64) {
+// Identify returns the identity of a file and how many names it has.
+func Identify(info fs.FileInfo) (ID, uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fileID{}, 0
+		return ID{}, 0
 	}
-	return fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
+	return ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
 }
 
-// openFile opens path with flag, following no symbolic link and never blocking.
-func openFile(path string, flag int) (*os.File, error) {
+// Open opens path with flag, following no symbolic link and never blocking.
+func Open(path string, flag int) (*os.File, error) {
 	fd, err := openNoLinks(path, flag|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
@@ -95,9 +92,9 @@ func openAt(dir int, name string, flag int) (int, error) {
 	}
 }
 
-// makeDirs creates dir and the directories above it that do not exist, without
+// MakeDirs creates dir and the directories above it that do not exist, without
 // going through a symbolic link.
-func makeDirs(dir string, perm fs.FileMode) error {
+func MakeDirs(dir string, perm fs.FileMode) error {
 	existing := dir
 	fd, err := openNoLinks(existing, dirFlags)
 	for errors.Is(err, fs.ErrNotExist) && existing != "/" {

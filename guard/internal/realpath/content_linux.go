@@ -1,4 +1,4 @@
-package guard
+package realpath
 
 import (
 	"bytes"
@@ -11,31 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Content reads the file into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false for
-// anything else, which [Path.Open] opens. It opens as that does, but without what an [os.File] is prepared for: being waited for, and
+// Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false
+// for anything else, which [OpenAs] opens. It opens as that does, but without what an [os.File] is prepared for: being waited for, and
 // being forgotten. Most files are read once, and whole.
-func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
-	if p.real == "" {
-		return nil, false, p.unresolved("open")
-	}
-	fd, err := openNoLinks(p.real, unix.O_RDONLY|unix.O_NONBLOCK)
+func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
+	fd, err := openNoLinks(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return nil, false, p.fail("open", err)
+		return nil, false, err
 	}
 	defer unix.Close(fd)
-	d := &description{name: filepath.Base(p.real)}
+	d := &description{name: filepath.Base(path)}
 	if err := syscall.Fstat(fd, &d.stat); err != nil {
-		return nil, false, p.fail("open", err)
+		return nil, false, err
 	}
 	if d.stat.Mode&unix.S_IFMT != unix.S_IFREG || d.stat.Size > limit {
 		return d, false, nil
 	}
-	if err := p.unswapped(d); err != nil {
+	if err := unswapped(was, d); err != nil {
 		return nil, false, err
 	}
 	ok, err = readWhole(fd, room, d.stat.Size, limit)
 	if err != nil {
-		return nil, false, p.fail("read", err)
+		return nil, false, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	return d, ok, nil
 }

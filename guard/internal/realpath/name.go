@@ -1,0 +1,42 @@
+package realpath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// MaxLength is the longest name that is resolved, in bytes: PATH_MAX of Linux, the
+// longest of the systems we run on.
+const MaxLength = 4096
+
+// Check refuses names that can only be mistakes or attacks. White space around a name
+// is one of these, unless there is a file of that very name in dir.
+func Check(dir, name string) error {
+	trimmed := strings.TrimSpace(name)
+	switch {
+	case name == "":
+		return errors.New("the path is empty; give an absolute path or one relative to the workspace root")
+	case strings.ContainsRune(name, 0):
+		return fmt.Errorf("the path %q contains a NUL character; no file has such a name", name)
+	case trimmed != name && hasName(dir, name):
+		return Check(dir, trimmed)
+	case trimmed != name:
+		return fmt.Errorf("the path %q begins or ends with white space, and there is no file of that very name: leave the white space out", name)
+	case len(name) > MaxLength:
+		return fmt.Errorf("the path has %d bytes, more than the %d a path may have", len(name), MaxLength)
+	}
+	return checkSystemName(name)
+}
+
+// hasName reports whether something has that name, blanks included, in dir.
+func hasName(dir, name string) bool {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	_, err := os.Lstat(name)
+	return err == nil && runtime.GOOS != "windows" // which drops them
+}
