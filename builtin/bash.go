@@ -139,7 +139,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 // failed says why a command was not run. A cell that has died is not used again.
 func (s spot) failed(env *Env, err error) error {
 	if s.cell != nil && errors.Is(err, sandbox.ErrClosed) {
-		env.Box.cells.drop(env.Principal, s.cell)
+		env.Box.cells.Drop(env.Principal, s.cell)
 		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
 	}
 	return fmt.Errorf("the command was not run: %w", err)

@@ -14,8 +14,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 	shell.RunSupervisor(os.Args)
-	if readAsCommand(os.Args) {
-		return
-	}
 	os.Exit(m.Run())
 }

@@ -15,6 +15,7 @@ import (
 
 	"toolhost/builtin/alarm"
 	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/cell"
 	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/search"
@@ -42,7 +43,7 @@ type Toolbox struct {
 	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
 	journal string
 	// cells contain commands, where this machine can.
-	cells cells
+	cells *cell.Cells
 	// probe says what this machine can contain; the first call finds that out.
 	probe func() sandbox.Report
 	// admitted is where it is said once that Bash is not contained.
@@ -74,7 +75,7 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
 		search: openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
-		cells:    cells{log: cfg.Log, open: map[string]*cell{}},
+		cells:    cell.New(cfg.Log),
 	}
 	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
 		box.search.Warm(cfg.Root)
@@ -156,14 +157,14 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 		_, err := b.shell.get(policy.Environment())
 		return err
 	}
-	if b.cells.has(principal) {
+	if b.cells.Has(principal) {
 		return nil // a command was faster
 	}
-	c, err := b.cells.enter(ctx, principal, policy)
+	c, err := b.cells.Enter(ctx, principal, policy)
 	if err != nil {
 		return err
 	}
-	b.cells.leave(c)
+	b.cells.Leave(c)
 	return nil
 }
 
@@ -205,7 +206,7 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 func (b *Toolbox) Close() error {
 	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.cells.close(), b.shell.close(), b.history.Close(), b.search.Close())
+	return errors.Join(b.cells.Close(), b.shell.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

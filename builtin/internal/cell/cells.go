@@ -1,4 +1,6 @@
-package builtin
+// Package cell keeps the sandboxes in which the commands of each principal run, with warm shells in them, and has them hold what the rules
+// deny and protect among the files that exist now: while a command runs too, when somebody else makes or replaces such a file.
+package cell
 
 import (
 	"context"
@@ -19,9 +21,9 @@ import (
 	"toolhost/guard/sandbox"
 )
 
-// A cell is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
+// A Cell is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
 // shells that are warm in it.
-type cell struct {
+type Cell struct {
 	policy  *guard.Policy
 	paths   guard.SandboxPaths
 	looked  time.Time
@@ -51,16 +53,19 @@ type cell struct {
 	ended error     // what came of that
 }
 
-// cells holds the cell of each principal.
-type cells struct {
+// Cells holds the cell of each principal.
+type Cells struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	open    map[string]*cell
-	retired map[*cell]bool // out of use, but not ended yet
+	open    map[string]*Cell
+	retired map[*Cell]bool // out of use, but not ended yet
 	closed  bool
 	ends    sync.WaitGroup // of cells that are ended in the background
 }
+
+// New returns cells that tell log what they could not do.
+func New(log *slog.Logger) *Cells { return &Cells{log: log, open: map[string]*Cell{}} }
 
 // lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
 const lookAgain = 10 * time.Second
@@ -77,9 +82,9 @@ const (
 	cellIdle = 30 * time.Minute
 )
 
-// enter returns the principal's cell, started or renewed as the rules and files now demand. The caller
+// Enter returns the principal's cell, started or renewed as the rules and files now demand. The caller
 // leaves it when its command has ended.
-func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Policy) (*cell, error) {
+func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Policy) (*Cell, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
@@ -108,7 +113,7 @@ func (cs *cells) enter(ctx context.Context, principal string, policy *guard.Poli
 }
 
 // publish publishes the ports that commands in a cell listen on, until none runs.
-func (cs *cells) publish(c *cell) {
+func (cs *Cells) publish(c *Cell) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed || c.users == 0 || c.unpublish != nil {
@@ -119,8 +124,14 @@ func (cs *cells) publish(c *cell) {
 	c.published.Go(func() { c.box.Publish(ctx, cs.log) })
 }
 
-// has reports whether a principal has a cell.
-func (cs *cells) has(principal string) bool {
+// Runner runs commands in the cell.
+func (c *Cell) Runner() *shell.Runner { return c.runner }
+
+// Denies reports whether the cell holds what the rules deny to commands, besides what they may write.
+func (c *Cell) Denies() bool { return c.policy.Containment().Denies }
+
+// Has reports whether a principal has a cell.
+func (cs *Cells) Has(principal string) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.open[principal] != nil
@@ -128,7 +139,7 @@ func (cs *cells) has(principal string) bool {
 
 // stale names a principal whose cell has been idle too long, or longest where there are too many; "" if there is none.
 // The caller holds the lock.
-func (cs *cells) stale(mine string) string {
+func (cs *Cells) stale(mine string) string {
 	oldest := ""
 	for principal, c := range cs.open {
 		if principal != mine && c.users == 0 && (oldest == "" || c.used.Before(cs.open[oldest].used)) {
@@ -141,8 +152,8 @@ func (cs *cells) stale(mine string) string {
 	return oldest
 }
 
-// leave gives a cell up.
-func (cs *cells) leave(c *cell) {
+// Leave gives a cell up.
+func (cs *Cells) Leave(c *Cell) {
 	cs.mu.Lock()
 	c.users--
 	if c.users == 0 && c.publisher != nil {
@@ -159,8 +170,8 @@ func (cs *cells) leave(c *cell) {
 	}
 }
 
-// drop takes a cell out of use that has died.
-func (cs *cells) drop(principal string, c *cell) {
+// Drop takes a cell out of use that has died.
+func (cs *Cells) Drop(principal string, c *Cell) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c != nil && cs.open[principal] == c {
@@ -169,12 +180,12 @@ func (cs *cells) drop(principal string, c *cell) {
 }
 
 // retire takes a cell out of use; it ends with its last command. The caller holds the lock.
-func (cs *cells) retire(principal string) {
+func (cs *Cells) retire(principal string) {
 	c := cs.open[principal]
 	delete(cs.open, principal)
 	c.retired = true
 	if cs.retired == nil {
-		cs.retired = map[*cell]bool{}
+		cs.retired = map[*Cell]bool{}
 	}
 	cs.retired[c] = true
 	if c.users == 0 {
@@ -183,7 +194,7 @@ func (cs *cells) retire(principal string) {
 }
 
 // end ends a cell that is out of use.
-func (cs *cells) end(c *cell) {
+func (cs *Cells) end(c *Cell) {
 	defer func() {
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
@@ -195,7 +206,7 @@ func (cs *cells) end(c *cell) {
 }
 
 // close ends what runs in the cell, and the cell. It may be called again.
-func (c *cell) close() error {
+func (c *Cell) close() error {
 	c.once.Do(func() {
 		c.end()
 		c.ended = errors.Join(c.runner.Close(), c.box.Close())
@@ -208,8 +219,8 @@ func (c *cell) close() error {
 	return c.ended
 }
 
-// close ends all cells and what runs in them, in those as well that are out of use but for a task.
-func (cs *cells) close() error {
+// Close ends all cells and what runs in them, in those as well that are out of use but for a task.
+func (cs *Cells) Close() error {
 	cs.mu.Lock()
 	cs.closed = true
 	all := slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired))
@@ -224,7 +235,7 @@ func (cs *cells) close() error {
 }
 
 // start makes a sandbox for what the rules say now, and shells in it.
-func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error) {
+func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error) {
 	scratch := policy.Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -236,7 +247,7 @@ func (cs *cells) start(ctx context.Context, policy *guard.Policy) (*cell, error)
 	for _, other := range cs.open { // before anything is in it
 		other.coverNew(scratch)
 	}
-	c := &cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
+	c := &Cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	c.fix()
 	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
@@ -279,7 +290,7 @@ func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPath
 
 // current makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.
-func (c *cell) current(policy *guard.Policy) bool {
+func (c *Cell) current(policy *guard.Policy) bool {
 	if c.torn {
 		return false
 	}
@@ -318,7 +329,7 @@ func (c *cell) current(policy *guard.Policy) bool {
 }
 
 // coverNew takes the scratch directory of another principal out of sight. The caller holds the lock of the cells.
-func (c *cell) coverNew(path string) {
+func (c *Cell) coverNew(path string) {
 	if c.covered[path] != nil {
 		return
 	}
@@ -330,7 +341,7 @@ func (c *cell) coverNew(path string) {
 }
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.
-func (c *cell) spawn(spec shell.Spec) (shell.Process, error) {
+func (c *Cell) spawn(spec shell.Spec) (shell.Process, error) {
 	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files})
 	if err != nil {
 		return nil, err

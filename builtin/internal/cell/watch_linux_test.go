@@ -1,4 +1,4 @@
-package builtin
+package cell
 
 import (
 	"bufio"
@@ -44,7 +44,7 @@ func readAsCommand(args []string) bool {
 }
 
 // watchedCell starts the cell of a workspace in which keys cannot be read.
-func watchedCell(tb testing.TB) (cs *cells, c *cell, ws string) {
+func watchedCell(tb testing.TB) (cs *Cells, c *Cell, ws string) {
 	tb.Helper()
 	base, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
@@ -60,7 +60,7 @@ func watchedCell(tb testing.TB) (cs *cells, c *cell, ws string) {
 }
 
 // cellOf starts a cell for the workspace "ws" in base.
-func cellOf(tb testing.TB, base, home, deny string) (cs *cells, c *cell) {
+func cellOf(tb testing.TB, base, home, deny string) (cs *Cells, c *Cell) {
 	tb.Helper()
 	policy, err := guard.New(guard.Config{
 		Roots: []string{filepath.Join(base, "ws")}, Home: home, Scratch: filepath.Join(base, "scratch", "me"),
@@ -70,8 +70,8 @@ func cellOf(tb testing.TB, base, home, deny string) (cs *cells, c *cell) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cs = &cells{log: slog.New(slog.DiscardHandler), open: map[string]*cell{}}
-	c, err = cs.enter(tb.Context(), "me", policy)
+	cs = New(slog.New(slog.DiscardHandler))
+	c, err = cs.Enter(tb.Context(), "me", policy)
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		tb.Skip(err)
 	}
@@ -79,8 +79,8 @@ func cellOf(tb testing.TB, base, home, deny string) (cs *cells, c *cell) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		cs.leave(c)
-		if err := cs.close(); err != nil {
+		cs.Leave(c)
+		if err := cs.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -202,8 +202,8 @@ func TestCloseEndsRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs.drop("me", c)
-	if err := cs.close(); err != nil {
+	cs.Drop("me", c)
+	if err := cs.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Wait(); err == nil {

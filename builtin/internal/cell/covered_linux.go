@@ -1,4 +1,4 @@
-package builtin
+package cell
 
 import "golang.org/x/sys/unix"
 

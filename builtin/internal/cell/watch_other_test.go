@@ -1,6 +1,6 @@
 //go:build !linux
 
-package builtin
+package cell
 
 // readAsCommand is for Linux.
 func readAsCommand([]string) bool { return false }

@@ -1,4 +1,4 @@
-package builtin
+package cell
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // use stays.
 func TestIdleCells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := &cells{open: map[string]*cell{}}
+		cs := New(nil)
 		add := func(name string, users int) {
-			cs.open[name] = &cell{used: time.Now(), users: users}
+			cs.open[name] = &Cell{used: time.Now(), users: users}
 		}
 		tidy := func(mine string) {
 			for other := cs.stale(mine); other != ""; other = cs.stale(mine) {

@@ -1,4 +1,4 @@
-package builtin
+package cell
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ const maxCellWatches = 1024
 
 // follow covers a denied file when it appears, or when another takes its place, which is how editors save, so that it is
 // out of reach of the commands that run. It returns when the watch of the cell is closed.
-func (cs *cells) follow(c *cell) {
+func (cs *Cells) follow(c *Cell) {
 	defer close(c.followed)
 	// The watcher tells of an error while it holds a lock that every Add takes, also those of who holds the lock of the
 	// cells. So errors have to be taken whatever the cells do.
@@ -62,7 +62,7 @@ func (cs *cells) follow(c *cell) {
 
 // survey watches a directory and those below it, and covers what is denied among the files that have appeared there
 // before the watch.
-func (cs *cells) survey(c *cell, dir string) {
+func (cs *Cells) survey(c *Cell, dir string) {
 	for dirs := []string{dir}; len(dirs) > 0 && c.life.Err() == nil; dirs = dirs[1:] {
 		if !cs.watch(c, dirs[0]) {
 			return
@@ -81,14 +81,14 @@ func (cs *cells) survey(c *cell, dir string) {
 }
 
 // watch watches one directory, and reports whether there is room for more.
-func (cs *cells) watch(c *cell, dir string) bool {
+func (cs *Cells) watch(c *Cell, dir string) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return c.watchFor(dir)
 }
 
 // appeared covers a path if it is denied; in a directory that is not, it looks for what is if it is to look deep.
-func (cs *cells) appeared(c *cell, path string, deep bool) {
+func (cs *Cells) appeared(c *Cell, path string, deep bool) {
 	file, err := lookAt(path)
 	if err != nil {
 		return
@@ -102,7 +102,7 @@ func (cs *cells) appeared(c *cell, path string, deep bool) {
 }
 
 // knows reports whether a path was covered before, or is a new name of a file that is.
-func (cs *cells) knows(c *cell, path string, file *coveredFile) bool {
+func (cs *Cells) knows(c *Cell, path string, file *coveredFile) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.covered[path] != nil {
@@ -117,7 +117,7 @@ func (cs *cells) knows(c *cell, path string, file *coveredFile) bool {
 }
 
 // gone notes that a directory, if it was one, is no longer watched: another may take its place.
-func (cs *cells) gone(c *cell, path string) {
+func (cs *Cells) gone(c *Cell, path string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	delete(c.watched, path)
@@ -125,7 +125,7 @@ func (cs *cells) gone(c *cell, path string) {
 
 // cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: where the file
 // system tells no time of birth, a new file with the number of the one whose place it took is not told from it.
-func (cs *cells) cover(c *cell, path string, appeared bool) {
+func (cs *Cells) cover(c *Cell, path string, appeared bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	file, err := lookAt(path)
@@ -146,7 +146,7 @@ func (cs *cells) cover(c *cell, path string, appeared bool) {
 }
 
 // lookAll covers what is denied among all files, after events were lost.
-func (cs *cells) lookAll(c *cell) {
+func (cs *Cells) lookAll(c *Cell) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.current(c.policy) {
@@ -155,7 +155,7 @@ func (cs *cells) lookAll(c *cell) {
 }
 
 // note remembers which files are covered, and watches for others in their place.
-func (c *cell) note(paths []string) {
+func (c *Cell) note(paths []string) {
 	for _, path := range paths {
 		file, err := lookAt(path)
 		if err != nil {
@@ -167,7 +167,7 @@ func (c *cell) note(paths []string) {
 }
 
 // watchFor watches a directory, and reports whether there is room for more. The caller holds the lock of the cells.
-func (c *cell) watchFor(dir string) bool {
+func (c *Cell) watchFor(dir string) bool {
 	if c.watch == nil || c.watched[dir] {
 		return c.watch != nil
 	}

@@ -1,4 +1,4 @@
-package builtin
+package cell
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 // fix remembers the protected and the masked files as they are before mounts are put on them. A mount is on a file, not on
 // a name: what takes the place of that file, as when an editor saves or git checks out, is open to commands until it is
 // mounted over in turn.
-func (c *cell) fix() {
+func (c *Cell) fix() {
 	c.fixed = map[string]*coveredFile{}
 	for _, path := range c.paths.ReadOnly {
 		if file, err := lookAt(path); err == nil {
@@ -28,7 +28,7 @@ func (c *cell) fix() {
 
 // unmoved makes sure that what is protected or masked still is, where another file has its name by now. It is false when
 // that takes a new sandbox.
-func (c *cell) unmoved() bool {
+func (c *Cell) unmoved() bool {
 	for path := range c.fixed {
 		if !c.refix(path) {
 			return false
@@ -39,7 +39,7 @@ func (c *cell) unmoved() bool {
 
 // refix has a protected or masked file held again if another one has its name. It is false when that takes a new sandbox:
 // where nothing has the name, it is to be watched from now on.
-func (c *cell) refix(path string) bool {
+func (c *Cell) refix(path string) bool {
 	file, err := lookAt(path)
 	switch old := c.fixed[path]; {
 	case err != nil:
@@ -62,7 +62,7 @@ func (c *cell) refix(path string) bool {
 }
 
 // replaced has what is protected or masked held again at a path, or below it, where something else has appeared.
-func (cs *cells) replaced(c *cell, path string) {
+func (cs *Cells) replaced(c *Cell, path string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for fixed := range c.fixed {
@@ -76,14 +76,14 @@ func (cs *cells) replaced(c *cell, path string) {
 }
 
 // watchFixed watches for others in the place of what is protected or masked.
-func (c *cell) watchFixed() {
+func (c *Cell) watchFixed() {
 	for path := range c.fixed {
 		c.watchAbove(path)
 	}
 }
 
 // watchAbove watches the directory of a path and, in the workspace, those above it.
-func (c *cell) watchAbove(path string) {
+func (c *Cell) watchAbove(path string) {
 	dir := filepath.Dir(path)
 	for c.watchFor(dir) && slices.ContainsFunc(c.paths.Writable, func(w string) bool { return strings.HasPrefix(dir, w+string(filepath.Separator)) }) {
 		dir = filepath.Dir(dir)
