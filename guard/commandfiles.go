@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
@@ -165,7 +166,7 @@ func protectedIn(dir string) []string {
 		path := filepath.Join(dir, e.Name())
 		switch name := pathname.Folded.Of(e.Name()); {
 		case e.IsDir() && name == ".git":
-			out = append(out, hooksIn(path)...)
+			out = append(out, gitrepo.Hooks(path)...)
 		case shieldNames()[name]:
 			out = append(out, path)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/gitrepo"
 )
 
 // onlyReads reports whether every command of the line belongs to the read-only
@@ -20,7 +21,7 @@ func (l *line) reads(s command.Simple) bool {
 		return false
 	}
 	dirs := l.standsIn(s.Places)
-	if s.Name == "git" && slices.ContainsFunc(dirs, func(dir Path) bool { return !gitOnlyLooks(dir.real) }) {
+	if s.Name == "git" && slices.ContainsFunc(dirs, func(dir Path) bool { return !gitrepo.OnlyLooks(dir.real) }) {
 		return false
 	}
 	files, writes := s.Paths()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
 )
 
@@ -116,7 +117,7 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 		case dir && d.Name() == ".git":
 			// Git must work: its hooks are what others run. What a command adds to
 			// its configuration is looked at afterwards.
-			c.ReadOnly = append(c.ReadOnly, hooksIn(path)...)
+			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
 			return fs.SkipDir
 		case frozen:
 		case k.deny.edit.holds(name, dir), k.files.unwritten.holds(name, dir):
@@ -169,26 +170,4 @@ func named(m *matcher) []string {
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
-}
-
-// hooksIn returns the directories of hooks that exist in a .git directory, those of submodules included.
-func hooksIn(git string) []string {
-	var found []string
-	if hooks := filepath.Join(git, "hooks"); exists(hooks) {
-		found = append(found, hooks)
-	}
-	// What cannot be listed cannot be written by a command either.
-	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return nil
-		case d.IsDir() && d.Name() == "objects":
-			return fs.SkipDir
-		case d.IsDir() && d.Name() == "hooks":
-			found = append(found, path)
-			return fs.SkipDir
-		}
-		return nil
-	})
-	return found
 }

@@ -62,10 +62,14 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 // guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
 // what it asks not the judge.
 var guardMayImport = map[string][]string{
-	"guard":                   {"guard/internal/command", "guard/internal/ctime", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/recipe", "guard/settings"},
+	"guard": {
+		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/realpath",
+		"guard/internal/recipe", "guard/settings",
+	},
 	"guard/hook":              {"guard/settings"},
 	"guard/internal/command":  {},
 	"guard/internal/ctime":    {},
+	"guard/internal/gitrepo":  {"guard/internal/realpath"},
 	"guard/internal/pathname": {},
 	"guard/internal/realpath": {},
 	"guard/internal/recipe":   {},

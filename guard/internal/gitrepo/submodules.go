@@ -1,4 +1,4 @@
-package guard
+package gitrepo
 
 import (
 	"bytes"
@@ -7,28 +7,29 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"toolhost/guard/internal/realpath"
 )
 
 const (
-	// maxGitIndex is the most that is read of an index, in bytes: that of Linux has 9 MB.
-	maxGitIndex = 64 << 20
-	// maxGitLinks bounds the submodules of a repository, and maxGitNesting how deep they
+	// maxIndex is the most that is read of an index, in bytes: that of Linux has 9 MB.
+	maxIndex = 64 << 20
+	// maxSubmodules bounds the submodules of a repository, and maxNesting how deep they
 	// lie in each other.
-	maxGitLinks   = 1000
-	maxGitNesting = 8
+	maxSubmodules = 1000
+	maxNesting    = 8
 )
 
 // submodulesArePlain reports whether the repositories that lie in the work tree as
 // submodules are plain too: git status and git diff run git in them, which obeys their
 // configuration.
 func submodulesArePlain(git, work string, depth int) bool {
-	if depth > maxGitNesting {
+	if depth > maxNesting {
 		return false
 	}
-	links, ok := gitLinks(git)
-	return ok && !slices.ContainsFunc(links, func(name string) bool { return !submoduleIsPlain(filepath.Join(work, name), depth+1) })
+	names, ok := submodules(git)
+	return ok && !slices.ContainsFunc(names, func(name string) bool { return !submoduleIsPlain(filepath.Join(work, name), depth+1) })
 }
 
 func submoduleIsPlain(work string, depth int) bool {
@@ -40,17 +41,17 @@ func submoduleIsPlain(work string, depth int) bool {
 	case err != nil:
 		return false
 	case info.IsDir():
-		return gitRunsNothing(git, "") && submodulesArePlain(git, work, depth)
+		return runsNothing(git, "") && submodulesArePlain(git, work, depth)
 	}
 	at, ok := pointer(work, ".git", "gitdir: ")
-	return ok && gitRunsNothing(at, "worktree") && submodulesArePlain(at, work, depth) // which is how it finds back to its files
+	return ok && runsNothing(at, "worktree") && submodulesArePlain(at, work, depth) // which is how it finds back to its files
 }
 
-// gitLinks returns the names of the submodules in the index of a repository. It may
+// submodules returns the names of the submodules in the index of a repository. It may
 // return names that are none: entries are looked for by their mode, wherever they are.
-func gitLinks(git string) (names []string, ok bool) {
+func submodules(git string) (names []string, ok bool) {
 	for files := []string{filepath.Join(git, "index")}; len(files) > 0; files = files[1:] {
-		raw, err := realpath.ReadSmall(files[0], maxGitIndex)
+		raw, err := realpath.ReadSmall(files[0], maxIndex)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -58,8 +59,7 @@ func gitLinks(git string) (names []string, ok bool) {
 			return nil, false
 		}
 		if bytes.Contains(raw, []byte("link")) && filepath.Base(files[0]) == "index" { // the extension of one that is split
-			shared, _ := filepath.Glob(filepath.Join(quoteGlob(git), "sharedindex.*"))
-			files = append(files, shared...)
+			files = append(files, sharedIndexes(git)...)
 		}
 		for rest := raw; ; {
 			_, after, found := bytes.Cut(rest, []byte{0, 0, 0o340, 0}) // 160000
@@ -67,7 +67,7 @@ func gitLinks(git string) (names []string, ok bool) {
 				break
 			}
 			rest = after
-			if len(raw) > 7 && raw[7] == 4 || len(names) > maxGitLinks {
+			if len(raw) > 7 && raw[7] == 4 || len(names) > maxSubmodules {
 				return nil, false // the fourth version leaves out what names begin with alike
 			}
 			for _, skip := range []int{34, 36, 46, 48} { // owner, size, hash (of two kinds), flags (one or two)
@@ -78,4 +78,15 @@ func gitLinks(git string) (names []string, ok bool) {
 		}
 	}
 	return names, true
+}
+
+// sharedIndexes returns what an index that is split may build on.
+func sharedIndexes(git string) (files []string) {
+	entries, _ := os.ReadDir(git)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "sharedindex.") {
+			files = append(files, filepath.Join(git, e.Name()))
+		}
+	}
+	return files
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package gitrepo
 
 import (
 	"os"
@@ -34,7 +34,7 @@ func TestGitOnlyLooks(t *testing.T) {
 		{"other hooks do not run", ".git/hooks/pre-commit", "", true},
 		{"pointer to another directory", ".git", "gitdir: /x\n", false},
 		{"configuration of another directory", ".git/commondir", "../x\n", false},
-		{"too long to be one", ".git/config", strings.Repeat("#", maxGitConfig+1), false},
+		{"too long to be one", ".git/config", strings.Repeat("#", maxConfig+1), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestGitOnlyLooks(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, at := range []string{dir, filepath.Join(dir, "sub")} {
-				if got := gitOnlyLooks(at); got != tt.want {
-					t.Errorf("gitOnlyLooks(%s) = %v, want %v", at, got, tt.want)
+				if got := OnlyLooks(at); got != tt.want {
+					t.Errorf("OnlyLooks(%s) = %v, want %v", at, got, tt.want)
 				}
 			}
 		})
@@ -63,7 +63,7 @@ func TestGitOnlyLooks(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, ".git", "config"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if gitOnlyLooks(dir) { // and must not wait for a writer
+	if OnlyLooks(dir) { // and must not wait for a writer
 		t.Error("a FIFO counts as harmless")
 	}
 	dir = t.TempDir()
@@ -75,7 +75,7 @@ func TestGitOnlyLooks(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if gitOnlyLooks(dir) {
+	if OnlyLooks(dir) {
 		t.Error("a directory that is itself a repository counts as harmless")
 	}
 }
@@ -116,7 +116,7 @@ func TestSubmodulesOnlyLook(t *testing.T) {
 				}
 				git("", "status")
 				_, err := os.Lstat(filepath.Join(dir, "ran"))
-				if ran, looks := err == nil, gitOnlyLooks(dir); ran != hostile || looks && ran || !looks && !hostile && version != "4" {
+				if ran, looks := err == nil, OnlyLooks(dir); ran != hostile || looks && ran || !looks && !hostile && version != "4" {
 					t.Errorf("version %s, %s: hostile %v, ran %v, only looks %v", version, format, hostile, ran, looks)
 				}
 			}
@@ -149,7 +149,10 @@ func TestGitLooksElsewhere(t *testing.T) {
 		{"a work tree with another common directory", `git -C "$OTHER" worktree add -q -f "$HERE"; git init -q "$OTHER/x"; echo "$OTHER/x/.git" > "$OTHER/.git/worktrees/here/commondir"`, "git status", false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := realTemp(t)
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
 			here := filepath.Join(dir, "here")
 			run := func(in, script string) string {
 				t.Helper()
@@ -167,7 +170,7 @@ func TestGitLooksElsewhere(t *testing.T) {
 			if shown := strings.Contains(run(here, tt.look), secret); shown != tt.shows {
 				t.Fatalf("%s shows it: %v", tt.look, shown)
 			}
-			if got := gitOnlyLooks(here); got != tt.want {
+			if got := OnlyLooks(here); got != tt.want {
 				t.Errorf("only looks: %v, want %v", got, tt.want)
 			}
 		})

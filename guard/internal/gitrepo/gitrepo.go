@@ -1,4 +1,6 @@
-package guard
+// Package gitrepo looks into git repositories without running git: whether git, told only to look, would run some program
+// of their maker's, and where their hooks are.
+package gitrepo
 
 import (
 	"errors"
@@ -10,33 +12,33 @@ import (
 	"toolhost/guard/internal/realpath"
 )
 
-// gitRuns are the words of a git configuration that make git run a program, or
+// programs are the words of a git configuration that make git run a program, or
 // look somewhere else, even when it only looks: names of settings (git-config(1))
 // in lower case. A pager is not among them: there is no terminal.
-var gitRuns = []string{
+var programs = []string{
 	"fsmonitor", "external", "textconv", "command", "filter", "program", "include", "hookspath",
 	"worktree", "partialclone", "promisor", "alternaterefs",
 }
 
-// maxGitConfig is the most that is read of a git configuration, in bytes. Real
+// maxConfig is the most that is read of a git configuration, in bytes. Real
 // ones have a few KiB.
-const maxGitConfig = 1 << 20
+const maxConfig = 1 << 20
 
-// gitOnlyLooks reports whether git, told to look at the repository that dir is
+// OnlyLooks reports whether git, told to look at the repository that dir is
 // in, runs nothing but itself: neither its configuration nor a hook names a
 // program. The configuration does not come with a clone, but with an archive, or
 // from whoever could write it before. What cannot be read does not count as
 // harmless. Without a repository there is nothing to run.
-func gitOnlyLooks(dir string) bool {
+func OnlyLooks(dir string) bool {
 	for {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
-			return info.IsDir() && gitDirIsPlain(git) || info.Mode().IsRegular() && worktreeIsPlain(dir)
+			return info.IsDir() && isPlain(git) || info.Mode().IsRegular() && worktreeIsPlain(dir)
 		} else if !os.IsNotExist(err) {
 			return false
 		}
 		if bare(dir) {
-			return gitDirIsPlain(dir)
+			return isPlain(dir)
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
@@ -56,11 +58,11 @@ func bare(dir string) bool {
 	return true
 }
 
-func gitDirIsPlain(git string) bool {
-	return gitRunsNothing(git, "") && storesHere(git) && submodulesArePlain(git, filepath.Dir(git), 0)
+func isPlain(git string) bool {
+	return runsNothing(git, "") && storesHere(git) && submodulesArePlain(git, filepath.Dir(git), 0)
 }
 
-// worktreeIsPlain is gitDirIsPlain for a directory that git worktree made. Its file .git
+// worktreeIsPlain is isPlain for a directory that git worktree made. Its file .git
 // may name any repository: it is believed if that knows of this directory.
 func worktreeIsPlain(dir string) bool {
 	at, ok := pointer(dir, ".git", "gitdir: ")
@@ -73,7 +75,7 @@ func worktreeIsPlain(dir string) bool {
 		return false
 	}
 	to, ok := pointer(at, "commondir", "")
-	return ok && to == common && gitRunsNothing(common, "") && storesHere(common) && submodulesArePlain(at, dir, 0)
+	return ok && to == common && runsNothing(common, "") && storesHere(common) && submodulesArePlain(at, dir, 0)
 }
 
 // pointer returns the path that a small file of a directory holds behind a prefix.
@@ -106,9 +108,9 @@ func storesHere(git string) bool {
 	return true
 }
 
-// gitRunsNothing reports whether no program is named by what is in a directory of git,
+// runsNothing reports whether no program is named by what is in a directory of git,
 // but for a word of the configuration that is expected there.
-func gitRunsNothing(git, expected string) bool {
+func runsNothing(git, expected string) bool {
 	// git runs the hook when it refreshes the index, which `git status` does, and with a
 	// commondir reads the configuration of another directory.
 	for _, name := range []string{"hooks/post-index-change", "commondir"} {
@@ -116,12 +118,12 @@ func gitRunsNothing(git, expected string) bool {
 			return false
 		}
 	}
-	raw, err := realpath.ReadSmall(filepath.Join(git, "config"), maxGitConfig)
+	raw, err := realpath.ReadSmall(filepath.Join(git, "config"), maxConfig)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	text := strings.ToLower(string(raw))
-	for _, word := range gitRuns {
+	for _, word := range programs {
 		if word != expected && strings.Contains(text, word) {
 			return false
 		}

@@ -1,0 +1,30 @@
+package gitrepo
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Hooks returns the directories of hooks that exist in a .git directory, those of submodules included.
+func Hooks(git string) []string {
+	var found []string
+	hooks := filepath.Join(git, "hooks")
+	if _, err := os.Lstat(hooks); err == nil {
+		found = append(found, hooks)
+	}
+	// What cannot be listed cannot be written by a command either.
+	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case d.IsDir() && d.Name() == "objects":
+			return fs.SkipDir
+		case d.IsDir() && d.Name() == "hooks":
+			found = append(found, path)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found
+}
