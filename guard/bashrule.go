@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/wildcard"
 )
 
 // commandRules are the Bash rules of one list, indexed by their form.
@@ -160,7 +161,7 @@ func (c *commandRules) naming(text string) *rule {
 
 func matchGlobs(globs []globRule, text string) *rule {
 	for i := range globs {
-		if g := &globs[i]; strings.HasPrefix(text, g.head) && matchText(g.pattern, text) {
+		if g := &globs[i]; strings.HasPrefix(text, g.head) && wildcard.Text(g.pattern, text) {
 			return g.rule
 		}
 	}
@@ -175,7 +176,7 @@ func (c *commandRules) line(text string) *rule {
 		return c.exact[text]
 	}
 	for _, g := range c.whole {
-		if matchText(g.pattern, text) {
+		if wildcard.Text(g.pattern, text) {
 			return g.rule
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/wildcard"
 	"toolhost/guard/settings"
 )
 
@@ -68,7 +69,7 @@ func (c *compiler) opened(entries []settings.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(c.absolute(e), "/**")
-		if hasMeta(name) {
+		if wildcard.HasMeta(name) {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/wildcard"
 	"toolhost/guard/settings"
 )
 
@@ -66,7 +67,7 @@ func (c *compiler) add(l *list, r *rule) error {
 	l.families = append(l.families, r)
 	var failed error
 	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
-		if l.strict() && matchText(tool, own) {
+		if l.strict() && wildcard.Text(tool, own) {
 			failed = c.index(l, own, r)
 		}
 	}
@@ -305,7 +306,7 @@ func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 		return pattern{}, false
 	}
 	n := 0
-	for n < len(p.elements) && !hasMeta(p.elements[n]) {
+	for n < len(p.elements) && !wildcard.HasMeta(p.elements[n]) {
 		n++
 	}
 	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
@@ -315,7 +316,7 @@ func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	}
 	q := p
 	q.base = ""
-	q.elements = append(strings.Split(strings.TrimPrefix(quoteGlob(real), "/"), "/"), p.elements[n:]...)
+	q.elements = append(strings.Split(strings.TrimPrefix(wildcard.Quote(real), "/"), "/"), p.elements[n:]...)
 	return q, true
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/wildcard"
 )
 
 // copied judges what a command puts into a directory that is there, under the names of
@@ -56,8 +57,7 @@ func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
 					names = append(names, filepath.Base(file))
 				}
 			} else if p, err := l.resolve(w, w.Text, dir); err == nil && (w.Static || w.Home) {
-				g := globbing{left: maxJudged}
-				found, err := g.list(p.real)
+				found, err := wildcard.List(p.real, maxJudged)
 				if err != nil {
 					l.tooMuch("copy "+w.Text, "The directory "+w.Text+" holds too many files to look at the names that they get.")
 				}

@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/wildcard"
 )
 
 // mayWrite judges the files that are named to a program of which it is not known what
@@ -52,7 +53,7 @@ func (l *line) made(s command.Simple) {
 	for _, pattern := range s.Made() {
 		for element := range strings.SplitSeq(pathname.Slashed(pattern), "/") {
 			for _, name := range ProtectedNames() {
-				if matchWild(element, name, true) {
+				if wildcard.Shell(element, name, true) {
 					part := l.part(Ask, RuleProtected, "The names of the files that "+pattern+" stands for are not known before, and one may be "+name+", which other programs run or obey.",
 						"Give the files a name that is known.")
 					part.What, part.Firm = "write "+pattern, true

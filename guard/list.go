@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/wildcard"
 )
 
 // A list holds the rules of one kind, of all sources, indexed for many.
@@ -65,7 +66,7 @@ func (l *list) named(tool string) *rule {
 		return l.tools[server]
 	}
 	for _, r := range l.families {
-		if r.spec == "" && matchText(r.tool, tool) {
+		if r.spec == "" && wildcard.Text(r.tool, tool) {
 			return r
 		}
 	}
@@ -90,7 +91,7 @@ func (l *list) param(tool string, args map[string]any) *rule {
 			if !given {
 				continue
 			}
-			if text, ok := scalar(arg); ok && matchText(pr.value, text) {
+			if text, ok := scalar(arg); ok && wildcard.Text(pr.value, text) {
 				return pr.rule
 			}
 		}
@@ -132,36 +133,6 @@ func scalar(v any) (string, bool) {
 		return v.String(), true
 	}
 	return "", false
-}
-
-// matchText reports whether text matches a pattern in which * stands for any
-// text and \* for a star.
-func matchText(pattern, text string) bool {
-	star, mark, p, t := -1, 0, 0, 0
-	for t < len(text) {
-		if p < len(pattern) && pattern[p] == '*' {
-			star, mark = p, t
-			p++
-			continue
-		}
-		if p < len(pattern) {
-			w := 1
-			if pattern[p] == '\\' && p+1 < len(pattern) && pattern[p+1] == '*' {
-				w = 2
-			}
-			if pattern[p+w-1] == text[t] {
-				p += w
-				t++
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		mark++
-		p, t = star+1, mark
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // anyChild stands for whatever a directory holds: no file has this name, so only

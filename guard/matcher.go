@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/wildcard"
 )
 
 // A matcher finds the pattern that decides a path among very many. Patterns
@@ -53,7 +54,7 @@ func (m *matcher) add(p pattern) {
 		return
 	}
 	literal := 0
-	for literal < len(p.elements) && !hasMeta(p.elements[literal]) {
+	for literal < len(p.elements) && !wildcard.HasMeta(p.elements[literal]) {
 		literal++
 	}
 	dir := p.base
@@ -69,7 +70,7 @@ func (m *matcher) add(p pattern) {
 
 func (m *matcher) addBare(p *pattern) {
 	glob := p.elements[0]
-	if !hasMeta(glob) {
+	if !wildcard.HasMeta(glob) {
 		m.byName[glob] = append(m.byName[glob], p)
 		return
 	}
@@ -210,7 +211,7 @@ func (d *decision) bare(ps []*pattern, path, name string, dir bool) {
 			return
 		}
 		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && pathname.Within(path, p.base) &&
-			matchGlob(p.elements[0], name) {
+			wildcard.Element(p.elements[0], name) {
 			d.take(p)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"toolhost/guard/internal/wildcard"
 )
 
 // maxAlternatives bounds how many patterns the braces of one may stand for.
@@ -67,7 +69,7 @@ func (c *compiler) doubtful(r *rule) (meant string, err error) {
 		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.text)
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
-	if spec[0] != '/' || first == "" || hasMeta(first) || !exists("/"+first) {
+	if spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !exists("/"+first) {
 		return "", nil
 	}
 	dirs := []string{r.root}

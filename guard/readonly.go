@@ -5,6 +5,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/gitrepo"
+	"toolhost/guard/internal/wildcard"
 )
 
 // onlyReads reports whether every command of the line belongs to the read-only
@@ -101,7 +102,7 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 func (l *line) readableGlob(w command.Word, dirs []Path) bool {
 	for _, dir := range dirs {
 		base, _ := cutGlob(w.Text)
-		if hasMeta(base) {
+		if wildcard.HasMeta(base) {
 			base = "."
 		}
 		names, err := l.expand(w, dir)

@@ -8,6 +8,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/wildcard"
 )
 
 // suppliedReadable reports whether all that find or xargs may put into the words of a
@@ -120,7 +121,7 @@ func (l *line) valuesReadable(w command.Word, dirs []Path) bool {
 		if v.Glob && !w.Single() {
 			return true // what is found may be split
 		}
-		if v.Static && hasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
+		if v.Static && wildcard.HasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
 			return true
 		}
 		return !l.readableWord(v, dirs)

@@ -10,6 +10,7 @@ import (
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/recipe"
+	"toolhost/guard/internal/wildcard"
 )
 
 // A ruling is a command that a task or a script runs, and the rule that speaks of it.
@@ -109,7 +110,7 @@ func (l *line) taskFiles(t command.Task, dir Path) (files []Path, all bool) {
 		return files, true
 	}
 	for _, depth := range []string{"*", "*/*"} {
-		more, _ := filepath.Glob(filepath.Join(escapeGlob(dir.real), depth, "package.json"))
+		more, _ := filepath.Glob(filepath.Join(wildcard.Quote(dir.real), depth, "package.json"))
 		if len(more) > maxPackages {
 			return nil, false
 		}
@@ -118,10 +119,6 @@ func (l *line) taskFiles(t command.Task, dir Path) (files []Path, all bool) {
 		}
 	}
 	return files, true
-}
-
-func escapeGlob(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
 // fileRuns returns what a rule speaks of among what one file runs for a task. What the
