@@ -18,6 +18,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/guard/settings"
+	"toolhost/mcpserver/internal/statedir"
 	"toolhost/mcpserver/visible"
 )
 
@@ -186,7 +187,7 @@ type openQuestion struct {
 }
 
 func newQuestions() *questions {
-	q := &questions{secret: make([]byte, secretSize), open: map[string]*list.Element{}, byAge: list.New(), of: map[string]int{}}
+	q := &questions{secret: make([]byte, statedir.SecretSize), open: map[string]*list.Element{}, byAge: list.New(), of: map[string]int{}}
 	_, _ = rand.Read(q.secret) // crypto/rand never fails; a restart ends every open question
 	return q
 }

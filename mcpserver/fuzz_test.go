@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toolhost/guard"
+	"toolhost/mcpserver/internal/statedir"
 )
 
 // harmless are tools that may be called with anything at all.
@@ -143,7 +144,7 @@ func FuzzRequestState(f *testing.F) {
 
 // No handle but those that were minted is taken, and by nobody but whom it was minted for.
 func FuzzHandle(f *testing.F) {
-	secret := make([]byte, secretSize)
+	secret := make([]byte, statedir.SecretSize)
 	_, _ = rand.Read(secret) // crypto/rand never fails; each process of the fuzzer has its own
 	table := newScopeTable(scopeConfig{secret: secret, keys: scopeKeys(nil)})
 	minted := table.mint("p", time.Now())

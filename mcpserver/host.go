@@ -22,6 +22,7 @@ import (
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/gate"
+	"toolhost/mcpserver/internal/statedir"
 	"toolhost/readstate"
 	"toolhost/resultstore"
 )
@@ -78,7 +79,7 @@ func Open(cfg Config) (*Host, error) {
 
 func (h *Host) open() error {
 	state := h.cfg.StateDir
-	if h.unkept = openState(state); h.unkept != nil {
+	if h.unkept = statedir.Open(state); h.unkept != nil {
 		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.unkept)
 		state = ""
 	}
@@ -106,7 +107,7 @@ func (h *Host) open() error {
 		return err
 	}
 	h.hooks = h.newHookRunner()
-	key, err := keptSecret(state, "secret")
+	key, err := statedir.Secret(state, "secret")
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}

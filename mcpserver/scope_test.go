@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toolhost/mcpserver/internal/gate"
+	"toolhost/mcpserver/internal/statedir"
 	"toolhost/readstate"
 )
 
@@ -16,7 +17,7 @@ func newTable(t *testing.T) *scopeTable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seen.Close() })
-	return newScopeTable(scopeConfig{seen: seen, secret: make([]byte, secretSize), gate: func() gate.Options { return gate.Options{} }, keys: scopeKeys(nil)})
+	return newScopeTable(scopeConfig{seen: seen, secret: make([]byte, statedir.SecretSize), gate: func() gate.Options { return gate.Options{} }, keys: scopeKeys(nil)})
 }
 
 func TestResolve(t *testing.T) {

@@ -1,4 +1,4 @@
-package mcpserver
+package statedir
 
 import (
 	"crypto/rand"
@@ -12,14 +12,14 @@ import (
 	"toolhost/guard/ownfile"
 )
 
-// secretSize is the length of a secret of ours, in bytes.
-const secretSize = 32
+// SecretSize is the length of a secret of ours, in bytes.
+const SecretSize = 32
 
-// keptSecret returns the secret of this name in dir, made on first use and readable by its owner only.
+// Secret returns the secret of this name in dir, made on first use and readable by its owner only.
 // It always returns a secret: with an error, one that ends with this process. Several processes may ask
 // at once: the first to link its file wins, and nobody reads half a secret.
-func keptSecret(dir, name string) ([]byte, error) {
-	fresh := make([]byte, secretSize)
+func Secret(dir, name string) ([]byte, error) {
+	fresh := make([]byte, SecretSize)
 	_, _ = rand.Read(fresh) // crypto/rand never fails
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
@@ -38,8 +38,8 @@ func keptSecret(dir, name string) ([]byte, error) {
 	if err != nil {
 		return fresh, fmt.Errorf("the secret %s: %w", path, err)
 	}
-	if len(kept) != secretSize {
-		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), secretSize)
+	if len(kept) != SecretSize {
+		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), SecretSize)
 	}
 	return kept, nil
 }

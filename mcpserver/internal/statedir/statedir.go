@@ -1,4 +1,5 @@
-package mcpserver
+// Package statedir makes the directory ready in which hosts and the command line keep what outlives them, and keeps secrets there.
+package statedir
 
 import (
 	"errors"
@@ -10,14 +11,14 @@ import (
 	"strings"
 )
 
-// stateNames begin the names of what hosts and the command line keep in the state directory.
+// stateNames begin the names of what is kept there.
 var stateNames = []string{
 	"audit.jsonl", "cache", "console", "history", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json",
 }
 
-// openState makes the state directory ready. The error says why nothing in it can be believed: whoever wrote it could choose what
+// Open makes the state directory ready. The error says why nothing in it can be believed: whoever wrote it could choose what
 // an undo and the recovery of a torn file write, which workspaces are trusted, and who may call.
-func openState(dir string) error {
+func Open(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
