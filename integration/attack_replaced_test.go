@@ -47,7 +47,10 @@ func TestAttackRenewed(t *testing.T) {
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	w := newWorld(t)
+	attackRenewed(t, newWorld(t))
+}
+
+func attackRenewed(t *testing.T, w *world) {
 	for name, text := range map[string]string{"ws/.vscode/tasks.json": "{}\n", "ws/.envrc": "\n", "ws/deps.lock": "one\n", "home/.git-credentials": canaryHome + "\n"} {
 		path := filepath.Join(w.root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -35,7 +35,7 @@ var threats = []threat{
 	{class: "hostile names"},
 	{class: "broken settings"},
 	{class: "shell reads by any program"},
-	{class: "process escapes"},
+	{class: "process escapes", tests: containedOtherwise},
 	{class: "grouping and substitution"},
 	{class: "words that hold a name"},
 	{class: "search parameters"},

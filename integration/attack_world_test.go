@@ -30,7 +30,8 @@ const (
 // A world is a workspace with what surrounds it, and with what must not be seen or changed.
 type world struct {
 	root, ws, home, state string
-	user                  int // whose it all is, and who runs the host; 0: who runs the test
+	user                  int    // whose it all is, and who runs the host; 0: who runs the test
+	program               string // the host, where it is another binary
 
 	forms  map[string]string // what must not be shown, and what it is
 	before map[string]string // what must not change
@@ -181,8 +182,11 @@ func (w *world) giveTo(t *testing.T, user int) {
 	w.before = w.snapshot()
 }
 
-// as makes a process the world's user's.
+// as makes a process the world's user's, and of the world's binary.
 func (w *world) as(cmd *exec.Cmd) {
+	if w.program != "" {
+		cmd.Path = w.program
+	}
 	if w.user != 0 {
 		id := uint32(w.user)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}

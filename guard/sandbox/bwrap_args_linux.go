@@ -70,6 +70,20 @@ func bwrapArgs(pl *plan, in *inputs, first int) ([]string, error) {
 	return append(args, remount...), nil
 }
 
+// hideArgs has bwrap read its arguments from a file. Commands can read those of process 1, which is bwrap, and what is
+// denied would be named in them.
+func hideArgs(args []string, in *inputs, first int) ([]string, error) {
+	fd, err := memoryFile("arguments", []byte(strings.Join(args, "\x00")+"\x00"))
+	if err != nil {
+		return nil, err
+	}
+	file := in.add(os.NewFile(uintptr(fd), "arguments"), first)
+	if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
+		return nil, err
+	}
+	return []string{"--args", file}, nil
+}
+
 // enterArgs is the command bwrap runs: ourselves, to put the thread that
 // becomes the command under Landlock and the system call filter. bwrap could
 // install the filter, but its own process 1, which commands could trace, would

@@ -235,10 +235,13 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 		return err
 	}
 	defer start.close()
-	args = append(args, "--json-status-fd", strconv.Itoa(own.status()), "--chdir", orRoot(s.Dir), "--")
+	args, err = hideArgs(append(args, "--json-status-fd", strconv.Itoa(own.status()), "--chdir", orRoot(s.Dir)), in, own.inputs())
+	if err != nil {
+		return err
+	}
 	w.report = start.status // bwrap writes to it at the end too, and must not find it closed
 	w.cmd = exec.Command(b.program)
-	w.cmd.Args = slices.Concat([]string{"bwrap"}, args, enter, []string{program}, s.Argv)
+	w.cmd.Args = slices.Concat([]string{"bwrap"}, args, []string{"--"}, enter, []string{program}, s.Argv)
 	w.cmd.Env, w.cmd.Dir = s.Env, "/"
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = files[0], files[1], start.words

@@ -321,7 +321,7 @@ func (c *Cell) current(policy *guard.Policy) bool {
 	if len(fresh) == 0 {
 		return true
 	}
-	if err := c.box.Deny(fresh...); err != nil {
+	if err := c.deny(fresh...); err != nil {
 		return false
 	}
 	c.note(fresh)
@@ -333,11 +333,30 @@ func (c *Cell) coverNew(path string) {
 	if c.covered[path] != nil {
 		return
 	}
-	if c.box.Deny(path) != nil {
+	if c.deny(path) != nil {
 		c.torn = true
 		return
 	}
 	c.note([]string{path})
+}
+
+// deny hides files from the commands that follow.
+func (c *Cell) deny(paths ...string) error {
+	defer c.refresh()
+	return c.box.Deny(paths...)
+}
+
+// hold keeps files that have taken the place of others from the commands that follow.
+func (c *Cell) hold(path string) error {
+	defer c.refresh()
+	return c.box.Hold(path)
+}
+
+// refresh replaces the shells that wait where what a command sees is settled when its shell is started.
+func (c *Cell) refresh() {
+	if c.runner != nil && c.box.Report().Backend != sandbox.Namespaces {
+		c.runner.Renew()
+	}
 }
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.

@@ -50,10 +50,10 @@ func (c *Cell) refix(path string) bool {
 		return false
 	}
 	if slices.Contains(c.paths.Masked, path) {
-		if file.info.IsDir() || c.box.Deny(path) != nil { // ways may lead through a directory
+		if file.info.IsDir() || c.deny(path) != nil { // ways may lead through a directory
 			return false
 		}
-	} else if c.box.Hold(path) != nil {
+	} else if c.hold(path) != nil {
 		return false
 	}
 	c.fixed[path] = file

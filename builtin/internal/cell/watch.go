@@ -135,7 +135,7 @@ func (cs *Cells) cover(c *Cell, path string, appeared bool) {
 	if old := c.covered[path]; !appeared && old != nil && old.same(file) {
 		return
 	}
-	if err := c.box.Deny(path); err != nil {
+	if err := c.deny(path); err != nil {
 		c.torn = true
 		cs.log.Warn("a denied file has appeared and could not be hidden from the commands that run", "file", path, "error", err)
 		return

@@ -5,8 +5,11 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -103,6 +106,27 @@ func TestCloseWhileShellsCome(t *testing.T) {
 	close(go1)
 	if err := <-failed; !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRenew holds that no command runs in a shell whose start had begun before the shells were renewed, be it ready or
+// still coming.
+func TestRenew(t *testing.T) {
+	var renewals atomic.Int64
+	r := newRunner(t, Config{InheritPath: true, Start: func(s Spec) (Process, error) {
+		s.Env = append(slices.Clone(s.Env), fmt.Sprintf("RENEWAL=%d", renewals.Load()))
+		return StartSupervised(s)
+	}})
+	for i := range int64(20) {
+		renewals.Store(i)
+		r.Renew()
+		out, err := r.Run(context.Background(), Command{Text: "echo $RENEWAL", Dir: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(out.Text); got != fmt.Sprint(i) {
+			t.Errorf("after %d renewals a command runs in a shell of %s", i, got)
+		}
 	}
 }
 

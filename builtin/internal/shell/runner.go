@@ -172,6 +172,19 @@ func (r *Runner) learnPath() {
 	if !changed {
 		return
 	}
+	r.renew(env)
+}
+
+// Renew has the commands that follow run in shells that are started after it was called, not in those that wait.
+func (r *Runner) Renew() {
+	r.mu.Lock()
+	env := r.env
+	r.mu.Unlock()
+	r.renew(env)
+}
+
+// renew replaces the shells that wait by some with another environment.
+func (r *Runner) renew(env []string) {
 	r.mu.Lock()
 	old := r.pool.warm
 	r.env, r.pool.warm = env, nil

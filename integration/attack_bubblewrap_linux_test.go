@@ -1,0 +1,120 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toolhost/integration/client"
+)
+
+// containedOtherwise are attacks on commands that something else than the first choice contains.
+var containedOtherwise = []func(*testing.T){TestAttackBubblewrap, TestLandlock}
+
+// overBubblewrap are the classes whose rows are run with bubblewrap as well.
+var overBubblewrap = []string{"process escapes", "own rules"}
+
+// TestAttackBubblewrap attacks commands that bubblewrap contains, as on systems where other programs may make no
+// namespaces: what they see is settled when their shell is started, which is before they come.
+func TestAttackBubblewrap(t *testing.T) {
+	program := withBubblewrapOnly(t)
+	for _, class := range overBubblewrap {
+		t.Run(strings.ReplaceAll(class, " ", "-"), func(t *testing.T) {
+			w := newWorld(t)
+			w.program = program
+			if os.Geteuid() == 0 { // whom no limit of processes would hold
+				w.giveTo(t, ordinaryUser)
+			}
+			h := w.host(t, setting{"stdio", client.Modern}, profileFlags(w, "kernel")...)
+			for _, a := range attacks(t) {
+				if a.class == class {
+					w.attack(t, h, a, true)
+				}
+			}
+			w.end(t, h)
+		})
+	}
+	t.Run("renewed", func(t *testing.T) {
+		w := newWorld(t)
+		w.program = program
+		attackRenewed(t, w)
+	})
+	t.Run("late", func(t *testing.T) {
+		w := newWorld(t)
+		w.program = program
+		attackLate(t, w)
+	})
+}
+
+// attackLate reads denied files that have appeared, or were replaced, since the last command, and looks for their names.
+func attackLate(t *testing.T, w *world) {
+	h := w.host(t, setting{"stdio", client.Modern}, append(profileFlags(w, "kernel"), "--deny", "Read(*.late)")...)
+	h.call(t, "Bash", `{"command":"true"}`, "first")
+	for i, name := range []string{".env", "a.late", "src/b.late", "secrets/new"} {
+		path := filepath.Join(w.ws, name)
+		if err := os.WriteFile(path+".next", []byte(canaryKey+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".next", path); err != nil {
+			t.Fatal(err)
+		}
+		args := fmt.Sprintf(`{"command":"f=$(printf %%s '%s'); cat \"$f\"; cp \"$f\" copy%d; cat copy%d"}`, path, i, i)
+		if said := h.call(t, "Bash", args, name); said.ok || w.leaks(said.raw, args) != "" {
+			t.Errorf("%s is shown: %s", name, said.text)
+		}
+	}
+	for _, where := range []string{"cmdline", "environ", "mountinfo", "mounts", "maps"} {
+		said := h.call(t, "Bash", fmt.Sprintf(`{"command":"tr '\\0' '\\n' < /proc/1/%s"}`, where), where)
+		if strings.Contains(said.raw, ".late") && (where == "cmdline" || where == "environ") {
+			t.Errorf("%s names what is denied: %s", where, said.text)
+		}
+	}
+	w.before = w.snapshot()
+	w.end(t, h)
+}
+
+// withBubblewrapOnly builds a host that does not try its own namespaces first.
+func withBubblewrapOnly(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a binary of its own")
+	}
+	source, err := filepath.Abs("../guard/sandbox/start_linux.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = "[]Backend{Namespaces, Bubblewrap, Landlock}"
+	if !strings.Contains(string(text), all) {
+		t.Fatalf("%s lists the backends otherwise than %s", source, all)
+	}
+	dir := filepath.Dir(binary)
+	changed, overlay, program := filepath.Join(dir, "start_linux.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "toolhost-bubblewrap")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{overlay: string(list), changed: strings.Replace(string(text), all, "[]Backend{Bubblewrap}", 1)} {
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, "toolhost/cmd/toolhost")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the binary: %v\n%s", err, out)
+	}
+	doctor := exec.Command(program, "doctor", "--root", t.TempDir())
+	doctor.Env = cleanEnv(t.TempDir())
+	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "bubblewrap: writes stay in the workspace") {
+		t.Skipf("bubblewrap does not hold commands here:\n%s", out)
+	}
+	return program
+}
