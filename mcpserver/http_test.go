@@ -237,22 +237,27 @@ func TestDisconnectCancelsInTheModernEra(t *testing.T) {
 // working tells that it works, and goes on when there is a file go, so that no load of the machine lets it end untold.
 const working = `{"command":"echo working; until [ -e go ]; do sleep 0.01; done; rm go; echo more"}`
 
+// endWorking holds the answer to such a command against its id, after progress has been told on its stream.
+func endWorking(t *testing.T, stream *webStream, root, id string) {
+	t.Helper()
+	if a := stream.next(); a.Method != "notifications/progress" {
+		t.Fatalf("the first message is %+v", a)
+	}
+	writeFile(t, filepath.Join(root, "go"), "")
+	a := stream.next()
+	for a.Method == "notifications/progress" {
+		a = stream.next()
+	}
+	if string(a.ID) != id || !strings.Contains(string(a.Result), "more") {
+		t.Fatalf("the answer is %s %+v", a.Result, a.Error)
+	}
+}
+
 func TestProgressIsNotLost(t *testing.T) {
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {
-		stream := modern(body).open(t, url)
-		if a := stream.next(); a.Method != "notifications/progress" {
-			t.Fatalf("the first message is %+v", a)
-		}
-		writeFile(t, filepath.Join(root, "go"), "")
-		a := stream.next()
-		for a.Method == "notifications/progress" {
-			a = stream.next()
-		}
-		if string(a.ID) != "5" || !strings.Contains(string(a.Result), "more") {
-			t.Fatalf("the answer is %s %+v", a.Result, a.Error)
-		}
+		endWorking(t, modern(body).open(t, url), root, "5")
 	}
 }
 

@@ -75,18 +75,7 @@ func TestProgressStaysWithItsCall(t *testing.T) {
 	defer listening.resp.Body.Close()
 	call := strings.Replace(toolCall(7, "Bash", working), `"params":{`, `"params":{"_meta":{"progressToken":"t"},`, 1)
 	for range 5 {
-		stream := webRequest{body: call, headers: session}.open(t, url)
-		if a := stream.next(); a.Method != "notifications/progress" {
-			t.Fatalf("the first message is %+v", a)
-		}
-		writeFile(t, filepath.Join(root, "go"), "")
-		a := stream.next()
-		for a.Method == "notifications/progress" {
-			a = stream.next()
-		}
-		if string(a.ID) != "7" || !strings.Contains(string(a.Result), "more") {
-			t.Fatalf("the answer is %s %+v", a.Result, a.Error)
-		}
+		endWorking(t, webRequest{body: call, headers: session}.open(t, url), root, "7")
 	}
 }
 
