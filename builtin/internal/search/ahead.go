@@ -117,7 +117,7 @@ func (a *ahead) visitAll(ctx context.Context, top *dir, workers, most int, turn 
 	byPath := func(x, y *dir) int { return comparePaths(x.rel, y.rel) }
 	walk.InOrder(workers, most, top, byPath, func(w int, d *dir) []*dir {
 		if buffers[w] == nil {
-			buffers[w] = &walk.Buffer{Alone: watch.Alone()}
+			buffers[w] = &walk.Buffer{Listing: walk.Listing{Alone: watch.Alone()}}
 		}
 		if lost[w] = lost[w] || d.kept.gone; lost[w] || ctx.Err() != nil {
 			return nil

@@ -210,7 +210,7 @@ func (t *keptTree) build(ctx context.Context, g *gate, saved bool, loaded func()
 	done := false
 	var alone sync.WaitGroup
 	alone.Go(func() { // so that it is a goroutine that ends
-		buf := &walk.Buffer{Alone: watch.Alone()}
+		buf := &walk.Buffer{Listing: walk.Listing{Alone: watch.Alone()}}
 		for !done && !t.dead.Load() && g.pause(ctx) == nil {
 			done = t.rest(ctx, g, root, buf)
 		}

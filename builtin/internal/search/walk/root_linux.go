@@ -80,25 +80,7 @@ type Buffer struct {
 	slow int
 	name [maxName + 1]byte
 	stat unix.Statx_t
-	// Local says that the listed directory is on a file system where a read that
-	// returns less than was asked for has reached the end of the file.
-	Local bool
-	// Alone says that the goroutine that lists may change its working directory.
-	Alone bool
-	// ID is of the listed directory.
-	ID ID
-	// Opened, unless nil, is called with the descriptor of the directory before
-	// its entries are read.
-	Opened func(fd int)
-	// Listed, unless nil, is called with the directory and its entries while it is
-	// still open.
-	Listed func(dir *Root, listed []Entry)
-	// Recall, unless nil, is called after Opened, and may append the entries instead
-	// of List, if it knows by Look that they are the same.
-	Recall func(to []Entry) ([]Entry, bool)
-	// Look is what the file system says of the directory, after Opened and before its
-	// entries are read.
-	Look Look
+	Listing
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in

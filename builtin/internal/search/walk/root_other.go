@@ -48,24 +48,7 @@ func (r *Root) Close() error { return r.root.Close() }
 // Buffer is the memory that List works in; one per worker.
 type Buffer struct {
 	entries []Entry
-	// Local says that the listed directory is on a file system where a read that
-	// returns less than was asked for has reached the end of the file: not known
-	// here.
-	Local bool
-	// Alone says that the goroutine that lists may change its working directory.
-	Alone bool
-	// ID is of the listed directory: not known here.
-	ID ID
-	// Opened, unless nil, is called with the descriptor of the directory before
-	// its entries are read: not here.
-	Opened func(fd int)
-	// Listed, unless nil, is called with the directory and its entries while it is
-	// still open: not here.
-	Listed func(dir *Root, listed []Entry)
-	// Recall, unless nil, may append the entries instead of List: not here.
-	Recall func(to []Entry) ([]Entry, bool)
-	// Look is what the file system says of the directory: not known here.
-	Look Look
+	Listing
 }
 
 // List returns the entries of the directory rel ("" is the root itself) in

@@ -154,3 +154,26 @@ func (q *queue[T]) share(own []T) ([]T, bool) {
 	}
 	return own, !q.done
 }
+
+// A Listing is what the listing of a directory tells beside the entries, and whom. Only on Linux is any of it filled in or called.
+type Listing struct {
+	// Local says that the listed directory is on a file system where a read that
+	// returns less than was asked for has reached the end of the file.
+	Local bool
+	// Alone says that the goroutine that lists may change its working directory.
+	Alone bool
+	// ID is of the listed directory.
+	ID ID
+	// Opened, unless nil, is called with the descriptor of the directory before
+	// its entries are read.
+	Opened func(fd int)
+	// Listed, unless nil, is called with the directory and its entries while it is
+	// still open.
+	Listed func(dir *Root, listed []Entry)
+	// Recall, unless nil, is called after Opened, and may append the entries instead
+	// of List, if it knows by Look that they are the same.
+	Recall func(to []Entry) ([]Entry, bool)
+	// Look is what the file system says of the directory, after Opened and before its
+	// entries are read.
+	Look Look
+}
