@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/rulebook"
 )
 
 // asking asks for commands that come by themselves to files that a Read rule asks for:
@@ -20,8 +21,8 @@ func (l *line) asking() {
 	l.descending(l.k.ask)
 }
 
-func (l *line) descending(rules *list) {
-	if rules.read.empty() {
+func (l *line) descending(rules list) {
+	if rules.Read.Empty() {
 		return
 	}
 	left := maxFollowed
@@ -82,7 +83,7 @@ func readsSupplied(s command.Simple) bool {
 	return true
 }
 
-func (l *line) ruledBelow(rules *list, s command.Simple, start command.Word, dir Path, takes func(string, bool) bool, left *int) (Part, bool) {
+func (l *line) ruledBelow(rules list, s command.Simple, start command.Word, dir Path, takes func(string, bool) bool, left *int) (Part, bool) {
 	names := []string{start.Text}
 	if start.Glob {
 		names, _ = l.expand(start, dir)
@@ -95,7 +96,7 @@ func (l *line) ruledBelow(rules *list, s command.Simple, start command.Word, dir
 		r, found := l.k.findRuled(rules, p.real, takes, left)
 		switch {
 		case r != nil:
-			return Part{What: "run " + s.Text, Action: rules.action, Rule: r.text, Source: r.source, Firm: true,
+			return Part{What: "run " + s.Text, Action: rules.action, Rule: r.Text, Source: r.Source, Firm: true,
 				Reason: fmt.Sprintf("The command %s comes to %s, which is %s by a rule.", clip(s.Text), l.shown(found), ruled(rules.action)),
 				Remedy: "Leave the file out (--exclude), name other files or directories, or use Grep, which leaves it out."}, true
 		case *left < 0:
@@ -118,7 +119,7 @@ func (l *line) shown(name string) string {
 }
 
 // findRuled returns a rule on a file below a directory, and the file.
-func (k *core) findRuled(rules *list, dir string, takes func(name string, dir bool) bool, left *int) (r *rule, found string) {
+func (k *core) findRuled(rules list, dir string, takes func(name string, dir bool) bool, left *int) (r *rulebook.Rule, found string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be listed is not read either
 		if *left--; *left < 0 {
 			return fs.SkipAll
@@ -134,11 +135,11 @@ func (k *core) findRuled(rules *list, dir string, takes func(name string, dir bo
 		if d.IsDir() {
 			return nil
 		}
-		p := rules.read.match(pathname.Slashed(path), false)
-		if p == nil || rules.action == Ask && k.deny.read.match(pathname.Slashed(path), false) != nil { // what is denied no command comes to
+		on := rules.Read.Match(pathname.Slashed(path), false)
+		if on == nil || rules.action == Ask && k.deny.Read.Match(pathname.Slashed(path), false) != nil { // what is denied no command comes to
 			return nil
 		}
-		r, found = p.rule, path
+		r, found = on, path
 		return fs.SkipAll
 	})
 	return r, found

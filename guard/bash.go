@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
 )
 
@@ -53,12 +54,12 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 
 // denials applies the deny and ask rules on commands: any simple command counts.
 func (l *line) denials() {
-	for _, list := range []*list{l.k.deny, l.k.ask} {
-		if r := list.commands.line(l.text); r != nil {
+	for _, list := range []list{l.k.deny, l.k.ask} {
+		if r := list.Commands.Line(l.text); r != nil {
 			l.add(l.rulePart(l.text, r, list.action))
 		}
 		for _, s := range l.analysis.Commands {
-			r, maybe := list.commands.denies(s)
+			r, maybe := list.Commands.Denies(s)
 			switch {
 			case r != nil:
 				l.add(l.rulePart(s.Text, r, list.action))
@@ -69,19 +70,19 @@ func (l *line) denials() {
 	}
 }
 
-func (l *line) rulePart(text string, r *rule, a Action) Part {
+func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "run " + text, Action: a, Rule: r.text, Source: r.source, Firm: true,
+		What: "run " + text, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
 		Reason: fmt.Sprintf("The command %s is %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
 // maybePart asks for a command of which it is known only when it runs whether it is the
 // one that a rule speaks of.
-func (l *line) maybePart(text string, r *rule, a Action) Part {
+func (l *line) maybePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "run " + text, Action: Ask, Rule: r.text, Source: r.source, Firm: true,
-		Reason: fmt.Sprintf("Whether %s is what the rule %s says is %s is known only when it runs.", clip(text), r.text, ruled(a)),
+		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Firm: true,
+		Reason: fmt.Sprintf("Whether %s is what the rule %s says is %s is known only when it runs.", clip(text), r.Text, ruled(a)),
 		Remedy: "Write out the words that the rule speaks of.",
 	}
 }
@@ -98,7 +99,7 @@ func clip(text string) string {
 // hiding asks where a deny or ask rule on commands exists that a form of the
 // line could get around.
 func (l *line) hiding() {
-	if l.k.deny.commands.count+l.k.ask.commands.count == 0 {
+	if l.k.deny.Commands.Empty() && l.k.ask.Commands.Empty() {
 		return
 	}
 	l.tasks()
@@ -118,7 +119,7 @@ func (l *line) hiding() {
 // of, as far as the containment does not hold them: a file that is to be asked for, and
 // one that is denied and not there yet.
 func (l *line) unread() {
-	if l.analysis.Partial && (l.k.ask.hasPaths() || !l.k.deny.edit.empty()) {
+	if l.analysis.Partial && (l.k.ask.HasPaths() || !l.k.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }
@@ -153,7 +154,7 @@ func (l *line) containable() {
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
 	// What the settings of the sandbox deny, they deny to what runs in it.
-	denies := k.deny.hasPaths() || k.files.any() && !l.excluded
+	denies := k.deny.HasPaths() || k.files.any() && !l.excluded
 	if k.containment().Denies && !l.excluded || !denies || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
@@ -226,12 +227,12 @@ func (l *line) notReading() string {
 // allowedByRules adds the allowing parts if a rule allows Bash, this line, or
 // every single command of it.
 func (l *line) allowedByRules() bool {
-	if r := l.k.allow.named("Bash"); r != nil {
-		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows every command."})
+	if r := l.k.allow.Named("Bash"); r != nil {
+		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
 		return true
 	}
-	if r := l.k.allow.commands.line(l.text); r != nil {
-		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows exactly this."})
+	if r := l.k.allow.Commands.Line(l.text); r != nil {
+		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows exactly this."})
 		return true
 	}
 	var parts []Part
@@ -250,8 +251,8 @@ func (l *line) allowedByRules() bool {
 }
 
 func (l *line) allowedCommand(s command.Simple) (Part, bool) {
-	if r := l.k.allow.commands.allows(s); r != nil {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows it."}, true
+	if r := l.k.allow.Commands.Allows(s); r != nil {
+		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
 	if l.reads(s) {
 		return Part{What: "run " + s.Text, Action: Allow, Rule: RuleReadOnly, Source: builtIn, Reason: "It only reads."}, true
@@ -330,3 +331,5 @@ func firstWords(s command.Simple) string {
 	}
 	return s.Name + " *"
 }
+
+func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }

@@ -10,6 +10,7 @@ import (
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
 )
 
@@ -60,7 +61,7 @@ func (l *line) words() {
 // programs judges the files that stand in a program that an interpreter is given as text:
 // python3 -c 'print(open(".env").read())'. What is denied the containment holds.
 func (l *line) programs(s command.Simple, dirs []Path) {
-	if !s.Interpreted() || l.k.ask.read.empty() && (l.contained() || l.k.deny.read.empty()) {
+	if !s.Interpreted() || l.k.ask.Read.Empty() && (l.contained() || l.k.deny.Read.Empty()) {
 		return
 	}
 	for w := range s.Quoted() {
@@ -112,7 +113,7 @@ func (l *line) exposed(t target) (Part, bool) {
 // runs: those that a wildcard means now, and those that the values mean which the
 // line itself gives its variables. What the containment holds is left to it, since
 // it knows the file.
-func (l *line) likely(words []command.Word, dirs []Path, access fileAccess) {
+func (l *line) likely(words []command.Word, dirs []Path, access rulebook.Access) {
 	for _, w := range words {
 		if w.Static {
 			continue
@@ -133,7 +134,7 @@ func (l *line) likely(words []command.Word, dirs []Path, access fileAccess) {
 }
 
 // guesses returns the files that a word may mean.
-func (l *line) guesses(w command.Word, dirs []Path, access fileAccess) []target {
+func (l *line) guesses(w command.Word, dirs []Path, access rulebook.Access) []target {
 	var out []target
 	add := func(text string, dir Path) {
 		guess := command.Word{Text: text, Static: true}
@@ -182,7 +183,7 @@ func (l *line) deniedInside(t target) (Part, bool) {
 		return Part{}, false
 	}
 	inside := t
-	inside.given, inside.real, inside.path.dir = t.given+anyChild, t.real+anyChild, false
+	inside.given, inside.real, inside.path.dir = t.given+rulebook.AnyChild, t.real+rulebook.AnyChild, false
 	return l.denied(inside)
 }
 
@@ -193,7 +194,7 @@ func (k *core) pinned(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
 	}
-	if k.hooked.Hold(pathname.Slashed(path)) && exists(path) {
+	if k.hooked.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
 		return true
 	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
@@ -228,10 +229,10 @@ func (l *line) leaving(t target) (Part, bool) {
 // one for git the worktrees beside the repository.
 func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 	k := l.k
-	if l.held() || k.mode == settings.ModeBypass || k.allow.named("Bash") != nil || k.allow.commands.line(l.text) != nil {
+	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
 		return l.leaving
 	}
-	if r := k.allow.commands.allows(s); r == nil || !strings.HasSuffix(r.spec, "*") {
+	if r := k.allow.Commands.Allows(s); r == nil || !strings.HasSuffix(r.Spec, "*") {
 		return l.leaving
 	}
 	return func(t target) (Part, bool) {
@@ -257,7 +258,7 @@ func makesRepository(s command.Simple) bool {
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (l *line) targets(words []command.Word, dirs []Path, access fileAccess) []target {
+func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access) []target {
 	var out []target
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
@@ -272,7 +273,7 @@ func (l *line) targets(words []command.Word, dirs []Path, access fileAccess) []t
 	return out
 }
 
-func (l *line) target(w command.Word, dir Path, access fileAccess) (target, error) {
+func (l *line) target(w command.Word, dir Path, access rulebook.Access) (target, error) {
 	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
 		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
@@ -297,7 +298,7 @@ func (l *line) redirects() {
 	}
 }
 
-func (l *line) redirect(w command.Word, access fileAccess) {
+func (l *line) redirect(w command.Word, access rulebook.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}

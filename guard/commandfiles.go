@@ -3,14 +3,13 @@ package guard
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/wildcard"
+	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
 )
 
@@ -18,100 +17,43 @@ import (
 // contained commands may touch: sandbox.filesystem and sandbox.credentials.files. It is the kernel's to hold.
 type commandFiles struct {
 	// unread and unwritten are what they must not read and write.
-	unread, unwritten *matcher
+	unread, unwritten *rulebook.Matcher
 	// readable and writable are allowRead and allowWrite.
 	readable, writable []string
 }
 
-func (c *compiler) commandFiles(set settings.Sandbox, s pathname.Spelling) commandFiles {
+func newCommandFiles(c *rulebook.Compiler, set settings.Sandbox, s pathname.Spelling) commandFiles {
 	f := set.Filesystem
 	return commandFiles{
-		unread: c.withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.withheld(f.DenyWrite, s),
-		readable: c.opened(f.AllowRead), writable: slices.DeleteFunc(c.opened(f.AllowWrite), c.neverWritable),
+		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.Withheld(f.DenyWrite, s),
+		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
 	}
 }
 
 // neverWritable reports whether no sandbox can open a directory: it is all there is, or
 // every sandbox has one of its own in its place.
-func (c *compiler) neverWritable(dir string) bool {
+func neverWritable(c *rulebook.Compiler, dir string) bool {
 	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
 	if never {
-		c.warnings = append(c.warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
 	}
 	return never
 }
 
 // any reports whether commands are denied a file.
-func (f commandFiles) any() bool { return !f.unread.empty() || !f.unwritten.empty() }
-
-// withheld compiles the paths that commands are denied, in which wildcards mean
-// what they mean in rules.
-func (c *compiler) withheld(entries []settings.Entry, s pathname.Spelling) *matcher {
-	m := newMatcher(s)
-	for _, e := range entries {
-		r := &rule{text: e.Text, source: e.Where()}
-		p, err := compilePattern(c.absolute(e), "")
-		if err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox: %q: %v; it guards the literal path", e.Where(), e.Text, err))
-			p = literalPattern(c.absolute(e), "")
-		}
-		p.rule, p.bare = r, false
-		if q, ok := c.aliased(p, true); ok {
-			m.add(q)
-		}
-		m.add(p)
-	}
-	return m
-}
-
-// opened returns the paths that are opened to commands, by their real names.
-func (c *compiler) opened(entries []settings.Entry) []string {
-	var out []string
-	for _, e := range entries {
-		name := strings.TrimSuffix(c.absolute(e), "/**")
-		if wildcard.HasMeta(name) {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
-			continue
-		}
-		real := c.place(pathname.Native(name)).Real
-		if linkedWithin(name, pathname.Slashed(real), c.bounds) {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.filesystem: %q: %v", e.Where(), e.Text, errLinkWithin))
-			continue
-		}
-		out = append(out, real)
-	}
-	return out
-}
-
-// absolute returns the slash path of an entry of sandbox.filesystem: unlike in rules a
-// slash in front begins an absolute path, and another path is relative to the
-// directory of the settings.
-func (c *compiler) absolute(e settings.Entry) string {
-	name := strings.TrimSpace(e.Text)
-	switch {
-	case name == "~" || strings.HasPrefix(name, "~/"):
-		name = pathname.Slashed(c.home.Given) + name[1:]
-	case filepath.IsAbs(name):
-		name = pathname.Slashed(name)
-	case e.Root != "":
-		name = pathname.Slashed(e.Root) + "/" + name
-	default:
-		name = pathname.Slashed(c.roots[0].Given) + "/" + name
-	}
-	return path.Clean(name)
-}
+func (f commandFiles) any() bool { return !f.unread.Empty() || !f.unwritten.Empty() }
 
 // withholds reports whether a path, none of whose directories is meant, is denied to
 // commands as a whole.
 func (f commandFiles) withholds(name string, dir bool) bool {
-	return f.unread.matchLeaf(pathname.Slashed(name), dir) != nil && !withinAny(name, f.readable) &&
+	return f.unread.MatchLeaf(pathname.Slashed(name), dir) != nil && !withinAny(name, f.readable) &&
 		!slices.ContainsFunc(f.readable, func(open string) bool { return pathname.Within(pathname.Slashed(open), pathname.Slashed(name)) })
 }
 
 // widen adds to the directories of the boundary what else commands may write.
 func (f commandFiles) widen(c *SandboxPaths) {
 	for _, name := range f.writable {
-		if exists(name) {
+		if realpath.Exists(name) {
 			c.Writable = append(c.Writable, name)
 			c.ReadOnly = append(c.ReadOnly, protectedIn(name)...)
 		}
@@ -121,8 +63,8 @@ func (f commandFiles) widen(c *SandboxPaths) {
 
 // withhold adds what commands are denied by name.
 func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
-	c.ReadOnly = append(c.ReadOnly, named(f.unwritten)...)
-	for _, name := range named(f.unread) {
+	c.ReadOnly = append(c.ReadOnly, f.unwritten.Wherever()...)
+	for _, name := range f.unread.Wherever() {
 		f.hide(c, name, scratch)
 	}
 }
@@ -137,12 +79,12 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 		return
 	}
 	below := func(dir string) bool { return pathname.Within(pathname.Slashed(dir), pathname.Slashed(name)) }
-	open := slices.DeleteFunc(slices.Clone(f.readable), func(dir string) bool { return !below(dir) || !exists(dir) })
+	open := slices.DeleteFunc(slices.Clone(f.readable), func(dir string) bool { return !below(dir) || !realpath.Exists(dir) })
 	if len(open) == 0 && (scratch == "" || !below(scratch)) {
 		c.Denied = append(c.Denied, name)
 		return
 	}
-	if !exists(name) {
+	if !realpath.Exists(name) {
 		return // looked for before every command
 	}
 	c.Masked = append(c.Masked, name)

@@ -1,43 +1,25 @@
 package guard
 
 import (
-	"fmt"
 	"os"
-	"strings"
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/settings"
 )
 
-// excluded compiles sandbox.excludedCommands, which have the form of Bash rules.
-// A name without a wildcard means the program with any arguments.
-func (c *compiler) excluded(entries []settings.Entry) *commandRules {
-	rules := newCommandRules(Allow)
-	for _, e := range entries {
-		text := strings.TrimSpace(e.Text)
-		if !strings.Contains(text, "*") {
-			text += " *"
-		}
-		if err := rules.add(&rule{text: e.Text, spec: text, file: e.File, source: e.Where()}); err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: sandbox.excludedCommands: %v", e.Where(), err))
-		}
-	}
-	return rules
-}
-
 // Excluded reports whether the settings want the command run outside of the
 // containment: every command in it is among sandbox.excludedCommands. It was
 // judged as one that nothing contains.
 func (p *Policy) Excluded(text string) bool {
-	return p.core.excluded.count > 0 && p.core.excludes(command.Analyze(text))
+	return !p.core.excluded.Empty() && p.core.excludes(command.Analyze(text))
 }
 
 func (k *core) excludes(a *command.Analysis) bool {
-	if k.excluded.count == 0 || len(a.Commands) == 0 {
+	if k.excluded.Empty() || len(a.Commands) == 0 {
 		return false
 	}
 	for _, s := range a.Commands {
-		if k.excluded.text(s.Text) == nil {
+		if k.excluded.Text(s.Text) == nil {
 			return false
 		}
 	}
@@ -56,7 +38,7 @@ func (p *Policy) Scratch() string { return p.core.scratch }
 
 // DeniesFiles reports whether any rule denies reading or writing files, or the
 // settings of the sandbox deny commands some.
-func (p *Policy) DeniesFiles() bool { return p.core.deny.hasPaths() || p.core.files.any() }
+func (p *Policy) DeniesFiles() bool { return p.core.deny.HasPaths() || p.core.files.any() }
 
 // Withheld reports whether commands must not see the file or directory at real:
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
@@ -93,7 +75,7 @@ func (p *Policy) Network() Network {
 		sockets = topDirectories()
 	}
 	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.domains...), Sockets: sockets, Publish: publish,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.Domains...), Sockets: sockets, Publish: publish,
 	}
 }
 

@@ -20,7 +20,7 @@ func (l *line) copied(s command.Simple, from []command.Word, into target, dirs [
 	if !l.inside(into) {
 		return
 	}
-	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.hasPaths() || l.k.deny.hasPaths())
+	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.HasPaths() || l.k.deny.HasPaths())
 	for _, name := range names {
 		p, err := l.k.resolve(into.path, name)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/internal/wildcard"
 )
 
@@ -54,8 +55,8 @@ func (l *line) expandAs(g wildcard.Expansion, w command.Word, dir Path) ([]strin
 
 // meant returns the files that a wildcard means, as far as they are to be judged: where
 // no rule speaks of what nothing else holds, only of writing there is something to say.
-func (l *line) meant(w command.Word, dir Path, access fileAccess) []string {
-	speaks := l.k.ask.hasPaths() || !l.contained() && l.k.deny.hasPaths()
+func (l *line) meant(w command.Word, dir Path, access rulebook.Access) []string {
+	speaks := l.k.ask.HasPaths() || !l.contained() && l.k.deny.HasPaths()
 	if !speaks && access == reading {
 		return nil
 	}

@@ -67,18 +67,18 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 // stands in the settings. Nil: no rule asks for files.
 func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {
 	ask := p.core.ask
-	if ask.read.empty() {
+	if ask.Read.Empty() {
 		return nil, nil
 	}
-	agreed := ask.file("Grep", reading, pathname.Slashed(start.given), pathname.Slashed(start.real), start.dir)
-	for _, r := range ask.read.rules {
+	agreed := ask.File("Grep", reading, pathname.Slashed(start.given), pathname.Slashed(start.real), start.dir)
+	for _, r := range ask.Read.Rules() {
 		if r != agreed {
-			rules = append(rules, r.text)
+			rules = append(rules, r.Text)
 		}
 	}
 	return func(real string) bool {
-		found := ask.read.match(pathname.Slashed(real), false)
-		return found != nil && found.rule != agreed
+		found := ask.Read.Match(pathname.Slashed(real), false)
+		return found != nil && found != agreed
 	}, rules
 }
 
@@ -88,7 +88,7 @@ func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string
 // names. It looks again where the file has changed since. Nil: no rule hides files.
 func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 	k := p.core
-	if k.deny.read.empty() {
+	if k.deny.Read.Empty() {
 		return nil
 	}
 	return func(device, inode uint64, status int64) bool {
@@ -104,7 +104,7 @@ func (p *Policy) hides(path string, dir bool) bool {
 	} else if (above.masked || above.holds && k.masks[k.state.Spelling.Of(path)]) && p.masked(path) {
 		return true
 	}
-	return k.blind || k.deny.read.matchLeaf(path, dir) != nil
+	return k.blind || k.deny.Read.MatchLeaf(path, dir) != nil
 }
 
 // above returns what is known of the directory that holds path.
@@ -114,7 +114,7 @@ func (p *Policy) above(path string) *hiddenDir {
 	if last := place.Load(); last != nil && last.path == parent {
 		return last
 	}
-	h := &hiddenDir{parent, p.core.deny.read.match(parent, true) != nil, p.masked(parent), p.core.masksBelow(parent)}
+	h := &hiddenDir{parent, p.core.deny.Read.Match(parent, true) != nil, p.masked(parent), p.core.masksBelow(parent)}
 	place.Store(h)
 	return h
 }
@@ -132,7 +132,7 @@ func (p *Policy) masked(path string) bool {
 		return !p.own.Hold(path)
 	}
 	if k.secrets.Hold(path) {
-		return k.allow.read.match(path, false) == nil
+		return k.allow.Read.Match(path, false) == nil
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
 )
 
@@ -39,7 +40,7 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 		return false, v
 	}
 	j := &judge{Policy: p, k: p.core, in: Intent{Tool: name}}
-	if r := p.core.deny.named(name); r != nil {
+	if r := p.core.deny.Named(name); r != nil {
 		j.add(j.toolPart(r, Deny))
 		return false, j.verdict()
 	}
@@ -80,24 +81,24 @@ func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 // touch neither files nor commands.
 func (j *judge) tool() {
 	name := j.in.Tool
-	if r := j.k.deny.named(name); r != nil {
+	if r := j.k.deny.Named(name); r != nil {
 		j.add(j.toolPart(r, Deny))
 	}
-	if r := j.k.ask.named(name); r != nil {
+	if r := j.k.ask.Named(name); r != nil {
 		j.add(j.toolPart(r, Ask))
 	}
 	if len(j.in.Reads)+len(j.in.Searches)+len(j.in.Writes) > 0 || j.in.Command != nil {
 		return
 	}
 	what := "call " + name
-	r := j.k.allow.named(name)
+	r := j.k.allow.Named(name)
 	switch {
 	case !strings.HasPrefix(name, "mcp__"):
 		j.add(Part{What: what, Action: Allow, Source: builtIn, Reason: "The call touches no file and runs no command."})
 	case j.k.mode == settings.ModePlan:
 		j.add(j.planPart(what))
 	case r != nil:
-		j.add(Part{What: what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows the tool."})
+		j.add(Part{What: what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
 	case j.k.mode == settings.ModeBypass:
 		j.add(j.modePart(what, Allow, "This mode asks for nothing that no rule denies."))
 	default:
@@ -108,19 +109,19 @@ func (j *judge) tool() {
 	}
 }
 
-func (j *judge) toolPart(r *rule, a Action) Part {
+func (j *judge) toolPart(r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "call " + j.in.Tool, Action: a, Rule: r.text, Source: r.source, Firm: true,
+		What: "call " + j.in.Tool, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
 		Reason: fmt.Sprintf("The tool %s is %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
 // parameters applies the Tool(parameter:value) rules.
 func (j *judge) parameters() {
-	for _, l := range []*list{j.k.deny, j.k.ask} {
-		if r := l.param(j.in.Tool, j.in.Args); r != nil {
+	for _, l := range []list{j.k.deny, j.k.ask} {
+		if r := l.Param(j.in.Tool, j.in.Args); r != nil {
 			j.add(Part{
-				What: "call " + j.in.Tool, Action: l.action, Rule: r.text, Source: r.source, Firm: true,
+				What: "call " + j.in.Tool, Action: l.action, Rule: r.Text, Source: r.Source, Firm: true,
 				Reason: fmt.Sprintf("An argument of this call of %s is %s by a rule.", j.in.Tool, ruled(l.action)),
 				Remedy: ruleRemedy(l.action),
 			})
@@ -129,19 +130,24 @@ func (j *judge) parameters() {
 }
 
 // file judges one file of the intent.
-func (j *judge) file(p Path, access fileAccess, verb string) {
+func (j *judge) file(p Path, access rulebook.Access, verb string) {
 	j.add(j.decide(newTarget(p, access, verb+" ")))
 }
+
+const (
+	reading = rulebook.Reading
+	writing = rulebook.Writing
+)
 
 // A target is one file, with its names in the form rules are compared in.
 type target struct {
 	path        Path
 	given, real string
-	access      fileAccess
+	access      rulebook.Access
 	what        string
 }
 
-func newTarget(p Path, access fileAccess, verb string) target {
+func newTarget(p Path, access rulebook.Access, verb string) target {
 	return target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
@@ -166,22 +172,22 @@ func (t target) part(a Action, rule, reason, remedy string) Part {
 
 // byRule names only the path the caller named: where its link leads may be none
 // of its business.
-func (t target) byRule(a Action, r *rule) Part {
+func (t target) byRule(a Action, r *rulebook.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {
 		verb = "Writing"
 	}
 	return Part{
-		What: t.what, Action: a, Rule: r.text, Source: r.source, Firm: true,
+		What: t.what, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
 		Reason: fmt.Sprintf("%s %s is %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
 func (j *judge) denied(t target) (Part, bool) {
-	if r := j.k.deny.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+	if r := j.k.deny.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Deny, r), true
 	}
-	if r := j.k.deny.every; r != nil && j.editedBy(t) {
+	if r := j.k.deny.Every; r != nil && j.editedBy(t) {
 		return t.byRule(Deny, r), true
 	}
 	return Part{}, false
@@ -207,7 +213,7 @@ func (j *judge) guarded(t target) (Part, bool) {
 		return t.part(Allow, RuleState, "It is a stored result of this caller.", ""), true
 	}
 	if k.secrets.Hold(t.given) || k.secrets.Hold(t.real) {
-		if r := k.allow.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r == nil {
+		if r := k.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r == nil {
 			tool := "Read"
 			if t.access == writing {
 				tool = "Edit"
@@ -221,7 +227,7 @@ func (j *judge) guarded(t target) (Part, bool) {
 
 // linkDenied finds files that are denied under another name.
 func (j *judge) linkDenied(t target) (Part, bool) {
-	if t.path.links < 2 || t.path.dir || !j.k.deny.hasPaths() && len(j.k.secrets.Names) == 0 {
+	if t.path.links < 2 || t.path.dir || !j.k.deny.HasPaths() && len(j.k.secrets.Names) == 0 {
 		return Part{}, false
 	}
 	s := j.scanFor(t.path)
@@ -234,7 +240,7 @@ func (j *judge) linkDenied(t target) (Part, bool) {
 		part.Reason = "The file has another name, which is denied by a rule: " + t.path.given + "."
 		return part, true
 	}
-	if !s.complete && j.k.deny.hasPaths() {
+	if !s.complete && j.k.deny.HasPaths() {
 		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
@@ -253,10 +259,10 @@ func (j *judge) planned(t target) (Part, bool) {
 }
 
 func (j *judge) asked(t target) (Part, bool) {
-	if r := j.k.ask.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+	if r := j.k.ask.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Ask, r), true
 	}
-	if r := j.k.ask.every; r != nil && j.editedBy(t) {
+	if r := j.k.ask.Every; r != nil && j.editedBy(t) {
 		return t.byRule(Ask, r), true
 	}
 	return Part{}, false
@@ -297,8 +303,8 @@ func (j *judge) bypassed(t target) (Part, bool) {
 }
 
 func (j *judge) ruledIn(t target) (Part, bool) {
-	if r := j.k.allow.file(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
-		return Part{What: t.what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows it."}, true
+	if r := j.k.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
 	return Part{}, false
 }
@@ -328,8 +334,8 @@ func (j *judge) byMode(t target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}
-	if r := j.k.allow.named(j.in.Tool); r != nil {
-		return Part{What: t.what, Action: Allow, Rule: r.text, Source: r.source, Reason: "A rule allows the tool."}
+	if r := j.k.allow.Named(j.in.Tool); r != nil {
+		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."}
 	}
 	if j.k.mode == settings.ModeAcceptEdits {
 		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")

@@ -9,6 +9,7 @@ import (
 	"toolhost/guard/internal/ctime"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/rulebook"
 )
 
 const (
@@ -42,8 +43,8 @@ type linkScan struct {
 	complete bool      // everything in the boundary was seen
 	outside  bool      // and everything that is denied outside of it
 	names    map[realpath.ID]int
-	reads    map[realpath.ID]*rule // files one name of which may not be read
-	edits    map[realpath.ID]*rule // files one name of which may not be written
+	reads    map[realpath.ID]*rulebook.Rule // files one name of which may not be read
+	edits    map[realpath.ID]*rulebook.Rule // files one name of which may not be written
 	// aliases are names in the boundary of files in reads.
 	aliases map[string]bool
 
@@ -51,14 +52,14 @@ type linkScan struct {
 	left int
 }
 
-// secretRule stands for the built-in mask of home secrets where a *rule is
+// secretRule stands for the built-in mask of home secrets where that of an entry is
 // wanted.
-var secretRule = &rule{text: RuleSecret, source: builtIn}
+var secretRule = &rulebook.Rule{Text: RuleSecret, Source: builtIn}
 
 // aliases are the other names of denied files, as far as a scan not older than scanAge
 // knows them.
 func (k *core) aliases() map[string]bool {
-	if k.deny.read.empty() {
+	if k.deny.Read.Empty() {
 		return nil
 	}
 	return k.links.recent(k).aliases
@@ -90,7 +91,7 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 	}
 	s := &linkScan{
 		at: time.Now(), names: map[realpath.ID]int{}, aliases: map[string]bool{},
-		reads: map[realpath.ID]*rule{}, edits: map[realpath.ID]*rule{}, open: map[string]realpath.ID{},
+		reads: map[realpath.ID]*rulebook.Rule{}, edits: map[realpath.ID]*rulebook.Rule{}, open: map[string]realpath.ID{},
 	}
 	s.left = maxScan
 	for _, dir := range k.outermost() {
@@ -119,15 +120,15 @@ func (l *links) scan(k *core, since time.Time) *linkScan {
 
 // record notes what the rules say of one name of a file.
 func (s *linkScan) record(k *core, name string, id realpath.ID) {
-	if p := k.deny.read.match(name, false); p != nil {
-		s.reads[id] = p.rule
+	if r := k.deny.Read.Match(name, false); r != nil {
+		s.reads[id] = r
 	} else if k.secrets.Hold(name) {
 		s.reads[id] = secretRule
 	} else {
 		s.open[name] = id
 	}
-	if p := k.deny.edit.match(name, false); p != nil {
-		s.edits[id] = p.rule
+	if r := k.deny.Edit.Match(name, false); r != nil {
+		s.edits[id] = r
 	}
 }
 
@@ -156,11 +157,11 @@ func (k *core) deniedOutside() []string {
 			out = append(out, pathname.Native(name))
 		}
 	}
-	for _, m := range []*matcher{k.deny.read, k.deny.edit} {
-		for name := range m.byPath {
+	for _, m := range []*rulebook.Matcher{k.deny.Read, k.deny.Edit} {
+		for name := range m.Files() {
 			add(name)
 		}
-		for name := range m.byDir {
+		for name := range m.Dirs() {
 			add(name)
 		}
 	}

@@ -34,7 +34,7 @@ func (l *line) patches(s command.Simple, dirs []Path) {
 		names = append(names, command.PatchedNames(string(patch))...)
 	}
 	slices.Sort(names)
-	names = l.notable("the patch", slices.Compact(names), dirs[0], l.k.ask.hasPaths() || l.k.deny.hasPaths())
+	names = l.notable("the patch", slices.Compact(names), dirs[0], l.k.ask.HasPaths() || l.k.deny.HasPaths())
 	for _, name := range names {
 		for _, t := range l.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
 			l.through(t, l.denied, l.guarded, l.asked, l.exposed)

@@ -15,6 +15,7 @@ import (
 
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
 )
 
@@ -76,8 +77,8 @@ type core struct {
 	hooked    pathname.Places // files that hooks run
 	blind     bool            // every Read is denied
 
-	deny, ask, allow *list
-	excluded         *commandRules // sandbox.excludedCommands
+	deny, ask, allow list
+	excluded         *rulebook.Commands // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
 	files            commandFiles
@@ -88,6 +89,12 @@ type core struct {
 
 	links links
 	tag   string
+}
+
+// A list is the rules of one kind, and what they make of a call.
+type list struct {
+	*rulebook.List
+	action Action
 }
 
 // New makes a policy. It refuses roots that would put the whole machine or home
@@ -103,43 +110,43 @@ func New(cfg Config) (*Policy, error) {
 			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
 		}
 	}
-	c := &compiler{real: map[string]string{}, lost: map[string]bool{}}
+	c := &rulebook.Compiler{}
 	if cfg.Home != "" {
-		c.home = c.place(cfg.Home)
+		c.Home = c.Place(cfg.Home)
 	}
 	for _, dir := range cfg.Roots {
 		if err := checkRoot(dir, cfg); err != nil {
 			return nil, err
 		}
-		c.roots = append(c.roots, c.place(dir))
+		c.Roots = append(c.Roots, c.Place(dir))
 	}
-	if len(c.roots) == 0 {
+	if len(c.Roots) == 0 {
 		return nil, errors.New("no workspace root: name the directories that the tools may work in")
 	}
-	c.bounds = append(slices.Clone(c.roots), c.additional(set.AdditionalDirectories)...)
+	c.Bounds = append(slices.Clone(c.Roots), additional(c, set.AdditionalDirectories)...)
 	if cfg.Scratch != "" {
-		c.bounds = append(c.bounds, c.place(cfg.Scratch))
+		c.Bounds = append(c.Bounds, c.Place(cfg.Scratch))
 	}
-	tight, loose := c.spellings()
+	tight, loose := spellings(c.Bounds)
 	k := &core{
-		roots: c.roots, bounds: c.bounds, home: c.home, scratch: c.realOf(cfg.Scratch),
-		inside: pathname.PlacesOf(pathname.Exact, c.bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.bounds), c.home)...), shielded: shieldNames(),
+		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
+		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...), shielded: shieldNames(),
 		mode: modeOf(set), sandbox: set.Sandbox, containment: containmentOf(cfg), broken: set.Broken,
-		deny: c.compile(Deny, set.Deny, tight), ask: c.compile(Ask, set.Ask, tight), allow: c.compile(Allow, set.Allow, loose),
+		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
-	k.excluded = c.excluded(set.Sandbox.ExcludedCommands)
-	k.files = c.commandFiles(set.Sandbox, tight)
+	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
+	k.files = newCommandFiles(c, set.Sandbox, tight)
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)
 	}
 	slices.Sort(k.environment)
 	k.mask(c, cfg, tight)
 	k.hooked = k.hookFiles(set.Hooks, tight)
-	k.blind = k.deny.tools["Read"] != nil
+	k.blind = k.deny.Blind()
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
 	}
-	k.warnings = append(k.warnings, c.warnings...)
+	k.warnings = append(k.warnings, c.Warnings...)
 	k.tag = hiddenTag(k, set)
 	return &Policy{core: k}, nil
 }
@@ -156,11 +163,11 @@ func containmentOf(cfg Config) func() Containment {
 }
 
 // realOf is the real path of a directory, "" for none.
-func (c *compiler) realOf(dir string) string {
+func realOf(c *rulebook.Compiler, dir string) string {
 	if dir == "" {
 		return ""
 	}
-	return c.place(dir).Real
+	return c.Place(dir).Real
 }
 
 // checkRoot refuses a root that is none, or too much.
@@ -189,13 +196,13 @@ func checkRoot(dir string, cfg Config) error {
 
 // additional resolves additionalDirectories. One that does not exist yet counts
 // as soon as it does.
-func (c *compiler) additional(entries []settings.Entry) []pathname.Place {
+func additional(c *rulebook.Compiler, entries []settings.Entry) []pathname.Place {
 	var out []pathname.Place
-	k := &core{home: c.home}
+	k := &core{home: c.Home}
 	for _, e := range entries {
-		base := pathOf(c.roots[0])
+		base := pathOf(c.Roots[0])
 		if e.Root != "" {
-			root := c.place(e.Root)
+			root := c.Place(e.Root)
 			base = Path{given: root.Given, real: root.Real}
 		}
 		name := strings.TrimSpace(e.Text)
@@ -204,11 +211,13 @@ func (c *compiler) additional(entries []settings.Entry) []pathname.Place {
 		if err == nil {
 			dir, err = k.resolve(base, name)
 		}
-		if err == nil && linkedWithin(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.roots) {
-			err = fmt.Errorf("%s: %w", name, errLinkWithin)
+		if err == nil {
+			if err = rulebook.Steered(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.Roots); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		if err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.additionalDirectories: %v", e.Where(), err))
 			continue
 		}
 		out = append(out, pathname.Place{Given: dir.given, Real: dir.real})
@@ -218,9 +227,9 @@ func (c *compiler) additional(entries []settings.Entry) []pathname.Place {
 
 // spellings returns how deny and ask rules, and how allow rules compare names on
 // the file systems of the boundary.
-func (c *compiler) spellings() (tight, loose pathname.Spelling) {
+func spellings(bounds []pathname.Place) (tight, loose pathname.Spelling) {
 	some, all := false, true
-	for _, b := range c.bounds {
+	for _, b := range bounds {
 		ignores := pathname.IgnoresCase(b.Given)
 		some, all = some || ignores, all && ignores
 	}
@@ -235,11 +244,11 @@ func (c *compiler) spellings() (tight, loose pathname.Spelling) {
 }
 
 // mask resolves the built-in masks.
-func (k *core) mask(c *compiler, cfg Config, s pathname.Spelling) {
+func (k *core) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
 	all := func(names []string) (out []pathname.Place) {
 		for _, name := range names {
 			if name != "" {
-				out = append(out, c.place(name))
+				out = append(out, c.Place(name))
 			}
 		}
 		return out
@@ -297,7 +306,7 @@ func hiddenTag(k *core, set *settings.Settings) string {
 	for _, e := range set.Deny {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}
-	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state.Names, k.secrets.Names, k.deny.read.spelling)
+	fmt.Fprintf(h, "%q %q %q %q %d", k.bounds, k.home, k.state.Names, k.secrets.Names, k.state.Spelling)
 	for _, e := range set.Allow {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)
 	}

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // SandboxPaths are what the rules say of files, as lists of real paths that a
@@ -50,18 +50,18 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
 	}
-	c.Denied = append(c.Denied, named(k.deny.read)...)
-	c.ReadOnly = append(c.ReadOnly, named(k.deny.edit)...)
+	c.Denied = append(c.Denied, k.deny.Read.Wherever()...)
+	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Wherever()...)
 	for _, f := range append(slices.Clone(k.ruleFiles.Names), k.hooked.Names...) {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
 	for _, m := range append(slices.Clone(k.state.Names), k.secrets.Names...) {
-		if name := pathname.Native(m); exists(name) && (k.state.Hold(m) || k.allow.read.match(m, true) == nil) {
+		if name := pathname.Native(m); realpath.Exists(name) && (k.state.Hold(m) || k.allow.Read.Match(m, true) == nil) {
 			c.Masked = append(c.Masked, name)
 		}
 	}
-	for name := range k.allow.read.byPath {
-		if k.secrets.Hold(name) && !k.state.Hold(name) && exists(pathname.Native(name)) {
+	for name := range k.allow.Read.Files() {
+		if k.secrets.Hold(name) && !k.state.Hold(name) && realpath.Exists(pathname.Native(name)) {
 			c.Shown = append(c.Shown, pathname.Native(name))
 		}
 	}
@@ -76,8 +76,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 // frozen reports whether every edit in a directory of the boundary is denied, also of what
 // is not there yet.
 func (k *core) frozen(dir string) bool {
-	edit := k.deny.edit
-	return k.deny.every != nil || !edit.carving && edit.match(pathname.Slashed(dir)+anyChild, false) != nil
+	return k.deny.Every != nil || k.deny.Edit.All(pathname.Slashed(dir))
 }
 
 // others returns the scratch directories of other callers.
@@ -105,11 +104,11 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 			return nil
 		}
 		name, dir := pathname.Slashed(path), d.IsDir()
-		if k.deny.read.holds(name, dir) {
+		if k.deny.Read.Holds(name, dir) {
 			c.Denied = append(c.Denied, path)
 			return skip(dir)
 		}
-		if k.files.unread.holds(name, dir) {
+		if k.files.unread.Holds(name, dir) {
 			k.files.hide(c, path, k.scratch)
 			return skip(dir)
 		}
@@ -120,7 +119,7 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
 			return fs.SkipDir
 		case frozen:
-		case k.deny.edit.holds(name, dir), k.files.unwritten.holds(name, dir):
+		case k.deny.Edit.Holds(name, dir), k.files.unwritten.Holds(name, dir):
 			c.ReadOnly = append(c.ReadOnly, path)
 		case k.shielded[pathname.Folded.Of(d.Name())] && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
@@ -129,45 +128,9 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 	})
 }
 
-// holds reports whether a path is meant, none of whose directories is, or all that is
-// in it.
-func (m *matcher) holds(path string, dir bool) bool {
-	return m.matchLeaf(path, dir) != nil || dir && m.takesAll(path)
-}
-
-// takesAll reports whether all that is in a directory is meant, whatever its name: then
-// the directory can be held as a whole, with what appears in it later.
-func (m *matcher) takesAll(dir string) bool {
-	return !m.carving && len(m.byDir) > 0 && m.matchLeaf(dir+anyChild, false) != nil
-}
-
 func skip(dir bool) error {
 	if dir {
 		return fs.SkipDir
 	}
 	return nil
-}
-
-// named returns what the rules of m name wherever it is: paths without a
-// wildcard, and directories all of whose content is meant.
-func named(m *matcher) []string {
-	if m.carving {
-		return nil // the walk knows the exceptions
-	}
-	var out []string
-	for name := range m.byPath {
-		out = append(out, pathname.Native(name))
-	}
-	for dir, patterns := range m.byDir {
-		whole := slices.ContainsFunc(patterns, func(p *pattern) bool { return len(p.elements) == 1 && p.elements[0] == "**" })
-		if whole && strings.Count(dir, "/") > 1 {
-			out = append(out, pathname.Native(dir))
-		}
-	}
-	return out
-}
-
-func exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
 }

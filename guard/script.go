@@ -104,8 +104,8 @@ func (l *line) namesRuled(script string) bool {
 // in turn, as far as it says so. Which directory it is in by then is not followed.
 func (l *line) ruled(a *command.Analysis) bool {
 	return slices.ContainsFunc(a.Commands, func(s command.Simple) bool {
-		for _, list := range []*list{l.k.deny, l.k.ask} {
-			if r, maybe := list.commands.denies(s); r != nil || maybe != nil {
+		for _, list := range []list{l.k.deny, l.k.ask} {
+			if r, maybe := list.Commands.Denies(s); r != nil || maybe != nil {
 				return true
 			}
 		}
@@ -113,7 +113,7 @@ func (l *line) ruled(a *command.Analysis) bool {
 			return true
 		}
 		files, _ := s.Runs()
-		return slices.ContainsFunc(l.targets(files, l.dirs, reading), func(t target) bool { return exists(t.real) && l.hidesFile(t, nil, true) }) ||
+		return slices.ContainsFunc(l.targets(files, l.dirs, reading), func(t target) bool { return realpath.Exists(t.real) && l.hidesFile(t, nil, true) }) ||
 			l.hidesIt(s, l.dirs, true)
 	})
 }

@@ -90,7 +90,7 @@ func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name s
 }
 
 func (l *line) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
-	ruled := l.k.ask.hasPaths() || l.k.deny.hasPaths() || l.k.masksBelow(pathname.Slashed(start.real))
+	ruled := l.k.ask.HasPaths() || l.k.deny.HasPaths() || l.k.masksBelow(pathname.Slashed(start.real))
 	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
 			return errLeadsOut

@@ -10,14 +10,15 @@ import (
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/recipe"
+	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/internal/wildcard"
 )
 
 // A ruling is a command that a task or a script runs, and the rule that speaks of it.
 type ruling struct {
-	rule *rule  // nil: what runs cannot be told
-	by   string // "make clean"
-	text string // the command
+	rule *rulebook.Rule // nil: what runs cannot be told
+	by   string         // "make clean"
+	text string         // the command
 }
 
 // tasks asks where a target of a makefile, a script of a package or the like runs what
@@ -28,7 +29,7 @@ func (l *line) tasks() {
 			part := l.part(Ask, RuleUndecidable, fmt.Sprintf("%s would run %s, and rules deny some commands or ask for them.", found.by, found.text),
 				"Run what is needed of it directly, or let a person agree.")
 			if part.Firm = true; found.rule != nil {
-				part.Rule, part.Source, part.Remedy = found.rule.text, found.rule.source, ruleRemedy(Ask)
+				part.Rule, part.Source, part.Remedy = found.rule.Text, found.rule.Source, ruleRemedy(Ask)
 				part.Reason = fmt.Sprintf("%s would run %s, of which a rule speaks.", found.by, clip(found.text))
 			}
 			l.add(part)
@@ -95,7 +96,7 @@ func (l *line) taskFiles(t command.Task, dir Path) (files []Path, all bool) {
 	for at := dir.real; ; at = filepath.Dir(at) {
 		for _, name := range taskNames[t.Runner] {
 			p, err := l.k.resolve(Path{given: at, real: at}, name)
-			if err != nil || !exists(p.real) && !l.writesTo(newTarget(p, writing, "")) {
+			if err != nil || !realpath.Exists(p.real) && !l.writesTo(newTarget(p, writing, "")) {
 				continue
 			}
 			if files = append(files, p); t.Runner != "scripts" {
@@ -205,8 +206,8 @@ func (l *line) recipeRuns(text string, dir Path) (ruling, bool) {
 		in := &line{judge: l.judge, text: text, analysis: command.Analyze(text), dirs: []Path{dir}, scripts: l.scripts}
 		in.follow()
 		for _, s := range in.analysis.Commands {
-			for _, list := range []*list{l.k.deny, l.k.ask} {
-				r, maybe := list.commands.denies(s)
+			for _, list := range []list{l.k.deny, l.k.ask} {
+				r, maybe := list.Commands.Denies(s)
 				if r != nil {
 					return ruling{rule: r, text: s.Text}, true
 				}

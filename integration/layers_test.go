@@ -64,7 +64,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard": {
 		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/realpath",
-		"guard/internal/recipe", "guard/internal/wildcard", "guard/settings",
+		"guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/settings",
 	},
 	"guard/hook":              {"guard/settings"},
 	"guard/internal/command":  {},
@@ -73,6 +73,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/pathname": {},
 	"guard/internal/realpath": {},
 	"guard/internal/recipe":   {},
+	"guard/internal/rulebook": {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard": {},
 	"guard/ownfile":           {},
 	"guard/sandbox":           {},

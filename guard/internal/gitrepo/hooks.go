@@ -2,15 +2,15 @@ package gitrepo
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"toolhost/guard/internal/realpath"
 )
 
 // Hooks returns the directories of hooks that exist in a .git directory, those of submodules included.
 func Hooks(git string) []string {
 	var found []string
-	hooks := filepath.Join(git, "hooks")
-	if _, err := os.Lstat(hooks); err == nil {
+	if hooks := filepath.Join(git, "hooks"); realpath.Exists(hooks) {
 		found = append(found, hooks)
 	}
 	// What cannot be listed cannot be written by a command either.

@@ -37,6 +37,11 @@ func hasName(dir, name string) bool {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
+	return Exists(name) && runtime.GOOS != "windows" // which drops them
+}
+
+// Exists reports whether something has a name, be it a link that leads nowhere.
+func Exists(name string) bool {
 	_, err := os.Lstat(name)
-	return err == nil && runtime.GOOS != "windows" // which drops them
+	return err == nil
 }

@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // A pattern is one gitignore pattern, compiled. Its elements are compared one by
 // one with those of a path below its base.
 type pattern struct {
-	rule    *rule
+	rule    *Rule
 	order   int  // place among the patterns of its list
 	carves  bool // begins with "!": what matches is not meant after all
 	dirOnly bool // ends in "/": matches directories only

@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"errors"
@@ -14,30 +14,30 @@ import (
 // clients. A deny or ask of mcp__toolhost__Bash is meant for our Bash.
 const serverName = "toolhost"
 
-// A rule is one entry of permissions.allow, ask or deny, taken apart.
-type rule struct {
-	text   string // as written
+// A Rule is one entry of permissions.allow, ask or deny, taken apart.
+type Rule struct {
+	Text   string // as written
+	Source string // "file:line", "--deny"
+	Spec   string // what stands in the parentheses; empty for every call
 	tool   string // "Bash", "mcp__github__*", "*"
-	spec   string // what stands in the parentheses; empty for every call
 	file   string // where carve-outs reach
 	root   string // what "/p" is relative to; empty for each root
-	source string // "file:line", "--deny"
 }
 
 // meant returns the rule as it should have been written.
-func (r rule) meant() string {
-	if r.spec == "" {
+func (r Rule) meant() string {
+	if r.Spec == "" {
 		return r.tool
 	}
-	return r.tool + "(" + r.spec + ")"
+	return r.tool + "(" + r.Spec + ")"
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
 // Tool mean every call. On an error the rule holds what could be made out.
-func parseRule(e settings.Entry) (rule, error) {
-	r := rule{text: e.Text, file: e.File, root: e.Root, source: e.Where()}
+func parseRule(e settings.Entry) (Rule, error) {
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where()}
 	text := strings.TrimSpace(e.Text)
 	name, spec, open := strings.Cut(text, "(")
 	r.tool = strings.TrimSpace(name)
@@ -48,38 +48,39 @@ func parseRule(e settings.Entry) (rule, error) {
 		return r, nil
 	}
 	closed := strings.HasSuffix(spec, ")")
-	r.spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
-	if r.spec == "*" {
-		r.spec = ""
+	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
+	if r.Spec == "*" {
+		r.Spec = ""
 	}
 	if !closed {
 		return r, fmt.Errorf("the rule %q has no closing parenthesis", e.Text)
 	}
-	if r.spec == "" && strings.TrimSpace(strings.TrimSuffix(spec, ")")) == "" {
+	if r.Spec == "" && strings.TrimSpace(strings.TrimSuffix(spec, ")")) == "" {
 		return r, fmt.Errorf("the rule %q has nothing in its parentheses; write %s for every call", e.Text, r.tool)
 	}
-	if strings.ContainsRune(r.spec, 0) {
+	if strings.ContainsRune(r.Spec, 0) {
 		return r, errors.New("the rule contains a NUL character")
 	}
 	return r, nil
 }
 
-// A fileAccess says how a tool touches files, and so which path rules it obeys.
-type fileAccess uint8
+// An Access says how a tool touches files, and so which path rules it obeys.
+type Access uint8
 
 const (
-	noFiles fileAccess = iota
-	reading
-	writing
+	noFiles Access = iota
+	// Reading and Writing are the ways of Read and Edit, and of the tools like them.
+	Reading
+	Writing
 )
 
 // accessOf returns how the tool of that name touches files.
-func accessOf(tool string) fileAccess {
+func accessOf(tool string) Access {
 	switch tool {
 	case "Read", "Grep", "Glob", "LS", "NotebookRead":
-		return reading
+		return Reading
 	case "Edit", "Write", "NotebookEdit", "MultiEdit":
-		return writing
+		return Writing
 	}
 	return noFiles
 }

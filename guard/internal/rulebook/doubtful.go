@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/wildcard"
 )
 
@@ -49,14 +50,14 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 
 // doubtful says why a file pattern that can be used probably misses what is meant,
 // nil if nothing speaks for that, and what the specifier should be if that can be told.
-func (c *compiler) doubtful(r *rule) (meant string, err error) {
-	spec := strings.TrimPrefix(r.spec, "!")
-	if spec != r.spec {
+func (c *Compiler) doubtful(r *Rule) (meant string, err error) {
+	spec := strings.TrimPrefix(r.Spec, "!")
+	if spec != r.Spec {
 		return "", nil // it takes back what another pattern guards
 	}
 	switch quote := spec[:1]; {
 	case strings.Contains(`"'`+"`", quote) && len(spec) > 2 && strings.HasSuffix(spec, quote):
-		return spec[1 : len(spec)-1], fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.text)
+		return spec[1 : len(spec)-1], fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.Text)
 	case strings.HasPrefix(spec, "$"), strings.Contains(spec, "://"):
 		for _, home := range []string{"$HOME/", "${HOME}/"} {
 			if rest, ok := strings.CutPrefix(spec, home); ok {
@@ -66,21 +67,21 @@ func (c *compiler) doubtful(r *rule) (meant string, err error) {
 		if _, name, ok := strings.Cut(spec, "file://"); ok {
 			meant = "/" + name
 		}
-		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.text)
+		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.Text)
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
-	if spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !exists("/"+first) {
+	if spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !realpath.Exists("/"+first) {
 		return "", nil
 	}
 	dirs := []string{r.root}
 	if r.root == "" {
 		dirs = dirs[:0]
-		for _, root := range c.roots {
+		for _, root := range c.Roots {
 			dirs = append(dirs, root.Given)
 		}
 	}
-	if slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, first)) }) {
+	if slices.ContainsFunc(dirs, func(dir string) bool { return realpath.Exists(filepath.Join(dir, first)) }) {
 		return "", nil
 	}
-	return "/" + spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.text, strings.Join(dirs, ", "), first, spec)
+	return "/" + spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, spec)
 }

@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"errors"
@@ -14,18 +14,22 @@ import (
 	"toolhost/guard/settings"
 )
 
-// A compiler turns the entries of the settings into lists.
-type compiler struct {
-	roots    []pathname.Place // what relative patterns are relative to, for allow
-	bounds   []pathname.Place // the same for deny and ask: additional directories too
-	home     pathname.Place
-	real     map[string]string // resolved directories, to ask for each once
-	lost     map[string]bool   // of these, the ones that could not be resolved
-	warnings []string
+// A Compiler turns the entries of the settings into lists.
+type Compiler struct {
+	Roots  []pathname.Place // what relative patterns are relative to, for allow
+	Bounds []pathname.Place // the same for deny and ask: additional directories too
+	Home   pathname.Place
+	// Warnings are what a person should mend, each with file and line.
+	Warnings []string
+
+	real map[string]string // resolved directories, to ask for each once
+	lost map[string]bool   // of these, the ones that could not be resolved
 }
 
-func (c *compiler) compile(action Action, entries []settings.Entry, s pathname.Spelling) *list {
-	l := newList(action, s)
+// Compile makes the list of one kind. In doubt a rule that allows is left out, and one
+// that denies holds.
+func (c *Compiler) Compile(kind Kind, entries []settings.Entry, s pathname.Spelling) *List {
+	l := newList(kind, s)
 	for _, e := range entries {
 		r, err := parseRule(e)
 		switch {
@@ -35,21 +39,21 @@ func (c *compiler) compile(action Action, entries []settings.Entry, s pathname.S
 			err = errors.Join(fmt.Errorf("%w; it is taken for %s", err, r.meant()), c.add(l, &r))
 		}
 		if err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: permissions.%s: %v", r.source, action, err))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.%s: %v", r.Source, l.kind, err))
 		}
 	}
 	return l
 }
 
-func (c *compiler) add(l *list, r *rule) error {
+func (c *Compiler) add(l *List, r *Rule) error {
 	tool := r.tool
 	var doubt error
 	if name := misspelt(tool); name != "" {
-		doubt = fmt.Errorf("the rule %q names no tool; %s was meant", r.text, name)
+		doubt = fmt.Errorf("the rule %q names no tool; %s was meant", r.Text, name)
 		if !l.strict() {
 			return doubt
 		}
-		if r.spec != "" || strings.EqualFold(tool, name) { // a whole tool is not taken away for a likeness
+		if r.Spec != "" || strings.EqualFold(tool, name) { // a whole tool is not taken away for a likeness
 			tool = name
 		}
 	}
@@ -57,9 +61,9 @@ func (c *compiler) add(l *list, r *rule) error {
 	case l.strict():
 		tool = ownTool(tool)
 	case tool == "*":
-		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.text)
+		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.Text)
 	case strings.Contains(tool, "*") && (!strings.HasPrefix(tool, "mcp__") || strings.Contains(server, "*")):
-		return fmt.Errorf("the rule %q has a * in its tool name; in an allow only mcp__server__* may", r.text)
+		return fmt.Errorf("the rule %q has a * in its tool name; in an allow only mcp__server__* may", r.Text)
 	}
 	if tool == "*" || !strings.Contains(tool, "*") {
 		return errors.Join(doubt, c.index(l, tool, r))
@@ -75,20 +79,20 @@ func (c *compiler) add(l *list, r *rule) error {
 }
 
 // index puts a rule where calls of the tool look for it.
-func (c *compiler) index(l *list, tool string, r *rule) error {
-	if l.strict() && l.every == nil && (tool == "Edit" && r.spec == "" || l.matcherOf(tool) == l.edit && everything(r.spec)) {
-		l.every = r
+func (c *Compiler) index(l *List, tool string, r *Rule) error {
+	if l.strict() && l.Every == nil && (tool == "Edit" && r.Spec == "" || l.matcherOf(tool) == l.Edit && everything(r.Spec)) {
+		l.Every = r
 	}
-	if r.spec == "" {
+	if r.Spec == "" {
 		setFirst(l.tools, tool, r)
 		return nil
 	}
-	if name, value, ok := parameter(r.spec); ok && l.strict() {
+	if name, value, ok := parameter(r.Spec); ok && l.strict() {
 		l.params[tool] = append(l.params[tool], paramRule{r, name, value})
 	}
 	switch {
 	case tool == "Bash":
-		err := l.commands.add(r)
+		err := l.Commands.add(r)
 		if l.strict() && errors.Is(err, errNoCommand) {
 			setFirst(l.tools, tool, r)
 		}
@@ -120,7 +124,7 @@ func everything(spec string) bool {
 }
 
 // matcherOf is matcherFor for tools that touch files, nil for others.
-func (l *list) matcherOf(tool string) *matcher {
+func (l *List) matcherOf(tool string) *Matcher {
 	if accessOf(tool) == noFiles {
 		return nil
 	}
@@ -129,21 +133,21 @@ func (l *list) matcherOf(tool string) *matcher {
 
 // matcherFor returns where a path rule for the tool belongs. A deny of Grep(p) is
 // one of Read(p): what a search finds it would show.
-func (l *list) matcherFor(tool string) *matcher {
+func (l *List) matcherFor(tool string) *Matcher {
 	access := accessOf(tool)
 	switch {
-	case tool == "Read", access == reading && l.strict():
-		return l.read
-	case tool == "Edit", access == writing && l.strict():
-		return l.edit
+	case tool == "Read", access == Reading && l.strict():
+		return l.Read
+	case tool == "Edit", access == Writing && l.strict():
+		return l.Edit
 	}
 	if l.only[tool] == nil {
-		l.only[tool] = newMatcher(l.read.spelling)
+		l.only[tool] = newMatcher(l.Read.spelling)
 	}
 	return l.only[tool]
 }
 
-func (c *compiler) addPath(l *list, tool string, r *rule) error {
+func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
 	texts, whole := []string{text}, true
 	if l.strict() && !strings.HasPrefix(text, "!") {
@@ -165,12 +169,12 @@ func (c *compiler) addPath(l *list, tool string, r *rule) error {
 		}
 	}
 	if !whole {
-		return fmt.Errorf("the rule %q: its braces stand for more than %d patterns, and not all are guarded; write several rules", r.text, maxAlternatives)
+		return fmt.Errorf("the rule %q: its braces stand for more than %d patterns, and not all are guarded; write several rules", r.Text, maxAlternatives)
 	}
 	meant, err := c.doubtful(r)
 	if err != nil && meant != "" && l.strict() {
 		other := *r
-		other.spec = meant
+		other.Spec = meant
 		bases, text := c.anchor(l, &other)
 		return errors.Join(fmt.Errorf("%w; both are guarded", err), c.addPattern(l, tool, r, text, bases))
 	}
@@ -179,16 +183,16 @@ func (c *compiler) addPath(l *list, tool string, r *rule) error {
 
 // addPattern adds the pattern text of a rule for each of the directories that it is
 // relative to.
-func (c *compiler) addPattern(l *list, tool string, r *rule, text string, bases []string) error {
+func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases []string) error {
 	m := l.matcherFor(tool)
 	for _, base := range bases {
 		p, err := compilePattern(text, base)
 		if err != nil {
 			if !l.strict() {
-				return fmt.Errorf("the rule %q allows nothing: %w", r.text, err)
+				return fmt.Errorf("the rule %q allows nothing: %w", r.Text, err)
 			}
 			c.addLiteral(l, r)
-			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.text, err, r.spec)
+			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.Text, err, r.Spec)
 		}
 		p.rule = r
 		if q, ok := c.aliased(p, l.strict()); ok {
@@ -200,7 +204,7 @@ func (c *compiler) addPattern(l *list, tool string, r *rule, text string, bases 
 }
 
 // addLiteral guards the path that an unusable pattern spells.
-func (c *compiler) addLiteral(l *list, r *rule) {
+func (c *Compiler) addLiteral(l *List, r *Rule) {
 	bases, text := c.anchor(l, r)
 	for _, base := range bases {
 		p := literalPattern(text, base)
@@ -211,22 +215,22 @@ func (c *compiler) addLiteral(l *list, r *rule) {
 
 // anchor returns the directories a path rule is relative to and the gitignore
 // pattern that holds there.
-func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
-	carve, spec := "", r.spec
+func (c *Compiler) anchor(l *List, r *Rule) (bases []string, text string) {
+	carve, spec := "", r.Spec
 	if rest, ok := strings.CutPrefix(spec, "!"); ok {
 		carve, spec = "!", rest
 	}
 	spec = cleanPattern(spec)
-	relative := c.roots
+	relative := c.Roots
 	if l.strict() {
-		relative = c.bounds
+		relative = c.Bounds
 		spec = whole(spec)
 	}
 	switch {
 	case strings.HasPrefix(spec, "//"):
 		return []string{""}, carve + pathname.VolumePattern(spec[1:])
 	case spec == "~" || strings.HasPrefix(spec, "~/"):
-		home := c.home
+		home := c.Home
 		for spec = spec[1:]; strings.HasPrefix(spec, "/../"); spec = spec[3:] {
 			home = pathname.Place{Given: filepath.Dir(home.Given), Real: filepath.Dir(home.Real)}
 		}
@@ -235,10 +239,10 @@ func (c *compiler) anchor(l *list, r *rule) (bases []string, text string) {
 		}
 		return home.Names(), carve + spec
 	case strings.HasPrefix(spec, "/") && r.root != "":
-		own := c.place(r.root)
+		own := c.Place(r.root)
 		bases = own.Names()
-		if l.strict() && !slices.Contains(c.roots, own) { // the file belongs to no root, and is about them all the same
-			for _, root := range c.roots {
+		if l.strict() && !slices.Contains(c.Roots, own) { // the file belongs to no root, and is about them all the same
+			for _, root := range c.Roots {
 				bases = append(bases, root.Names()...)
 			}
 		}
@@ -301,7 +305,7 @@ func cleanPattern(spec string) string {
 // aliased returns the pattern by the real name of the directory it begins with,
 // when that leads through a symbolic link. One that tools could lead elsewhere widens
 // no rule that allows.
-func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
+func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	if p.bare {
 		return pattern{}, false
 	}
@@ -311,7 +315,7 @@ func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	}
 	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
 	real := c.resolved(dir)
-	if real == dir || !strict && linkedWithin(dir, real, c.bounds) {
+	if real == dir || !strict && Steered(dir, real, c.Bounds) != nil {
 		return pattern{}, false
 	}
 	q := p
@@ -320,30 +324,33 @@ func (c *compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	return q, true
 }
 
-// linkedWithin reports whether dir, which leads to real, does so by a link in one of
-// the directories that tools write in: they could lead it elsewhere.
-func linkedWithin(dir, real string, writable []pathname.Place) bool {
+// Steered returns an error if dir, which leads to real, does so by a link in one of the
+// directories that tools write in: they could lead it elsewhere, so that an entry that
+// opens it would mean anything. Both names are slashed.
+func Steered(dir, real string, writable []pathname.Place) error {
 	for _, w := range writable {
 		for _, name := range w.Names() {
 			if pathname.Within(dir, name) && real != pathname.Slashed(w.Real)+dir[len(name):] {
-				return true
+				return errSteered
 			}
 		}
 	}
-	return false
+	return nil
 }
 
-// errLinkWithin is what becomes of an entry that a tool could make mean anything.
-var errLinkWithin = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
+var errSteered = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
 
 // resolved returns the real name of a slash path; each directory is asked for
 // once.
-func (c *compiler) resolved(name string) string {
+func (c *Compiler) resolved(name string) string {
 	if name == "" || name == "/" || pathname.IsVolume(name) {
 		return name
 	}
 	if real, ok := c.real[name]; ok {
 		return real
+	}
+	if c.real == nil {
+		c.real, c.lost = map[string]string{}, map[string]bool{}
 	}
 	parent, base := c.resolved(parentDir(name)), path.Base(name)
 	var at string
@@ -363,6 +370,7 @@ func (c *compiler) resolved(name string) string {
 
 func parentDir(name string) string { return name[:strings.LastIndexByte(name, '/')] }
 
-func (c *compiler) place(dir string) pathname.Place {
+// Place returns a directory by its given and its real name.
+func (c *Compiler) Place(dir string) pathname.Place {
 	return pathname.Place{Given: filepath.Clean(dir), Real: pathname.Native(c.resolved(pathname.Slashed(filepath.Clean(dir))))}
 }

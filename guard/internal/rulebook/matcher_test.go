@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 )
 
 // matcherOf compiles gitignore lines relative to base, in one source.
-func matcherOf(t testing.TB, base string, lines ...string) *matcher {
+func matcherOf(t testing.TB, base string, lines ...string) *Matcher {
 	t.Helper()
 	m := newMatcher(pathname.Exact)
 	for _, line := range lines {
@@ -22,7 +22,7 @@ func matcherOf(t testing.TB, base string, lines ...string) *matcher {
 		if err != nil {
 			t.Fatalf("compilePattern(%q): %v", line, err)
 		}
-		p.rule = &rule{text: line, file: "settings.json"}
+		p.rule = &Rule{Text: line, file: "settings.json"}
 		m.add(p)
 	}
 	return m
@@ -79,13 +79,13 @@ func TestMatcher(t *testing.T) {
 	for _, tt := range tests {
 		m := matcherOf(t, "/ws", strings.Fields(tt.patterns)...)
 		path, dir := strings.CutSuffix(tt.path, "/")
-		if got := m.match("/ws/"+path, dir) != nil; got != tt.want {
+		if got := m.Match("/ws/"+path, dir) != nil; got != tt.want {
 			t.Errorf("patterns %q, path %q: match = %v, want %v", tt.patterns, tt.path, got, tt.want)
 		}
 	}
 	m := matcherOf(t, "/ws", "x", "*.pem", "/a", "b/**")
 	for _, path := range []string{"/x", "/ws-evil/x", "/a.pem", "/a", "/b/c", "/ws"} {
-		if m.match(path, false) != nil {
+		if m.Match(path, false) != nil {
 			t.Errorf("%s is outside of the base and must not match", path)
 		}
 	}
@@ -175,7 +175,7 @@ func compareWithGit(t *testing.T, dir string, lines, paths []string) {
 	for _, p := range paths {
 		info, err := os.Stat(filepath.Join(dir, p))
 		isDir := err == nil && info.IsDir()
-		if got := m.match(filepath.Join(dir, p), isDir) != nil; got != ignored[p] {
+		if got := m.Match(filepath.Join(dir, p), isDir) != nil; got != ignored[p] {
 			t.Errorf("patterns %q, path %q: match = %v, git says %v", lines, p, got, ignored[p])
 		}
 	}
@@ -202,25 +202,25 @@ func FuzzMatcher(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, rel string) {
 		p, err := compilePattern(text, "/ws")
-		p.rule = &rule{}
+		p.rule = &Rule{}
 		if err == nil {
 			m := newMatcher(pathname.Folded)
 			m.add(p)
 			path := filepath.Clean("/ws-evil/" + strings.Trim(rel, "/."))
-			if pathname.Within(path, "/ws-evil") && m.match(path, false) != nil {
+			if pathname.Within(path, "/ws-evil") && m.Match(path, false) != nil {
 				t.Errorf("%q matches %q outside of its base", text, path)
 			}
-			m.match(filepath.Clean("/ws/"+rel), true)
+			m.Match(filepath.Clean("/ws/"+rel), true)
 		}
 		clean := strings.Trim(filepath.Clean("/"+rel), "/")
 		if clean == "" {
 			return
 		}
 		l := literalPattern(clean, "/ws")
-		l.rule = &rule{}
+		l.rule = &Rule{}
 		m := newMatcher(pathname.Exact)
 		m.add(l)
-		if m.match("/ws/"+clean, false) == nil {
+		if m.Match("/ws/"+clean, false) == nil {
 			t.Errorf("the literal pattern of %q does not match it", clean)
 		}
 	})
@@ -235,7 +235,7 @@ func BenchmarkMatcher(b *testing.B) {
 			}
 			m := matcherOf(b, "/ws", lines...)
 			for b.Loop() {
-				m.match("/ws/src/internal/search/walk/walk_linux.go", false)
+				m.Match("/ws/src/internal/search/walk/walk_linux.go", false)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"path"
@@ -15,11 +15,11 @@ type looseRule struct {
 	options  []string // as [optionSet] gives them
 	operands []string
 	open     bool // ends in " *": further operands may follow
-	rule     *rule
+	rule     *Rule
 }
 
 // addLoose notes a rule of several words.
-func (c *commandRules) addLoose(spec string, r *rule) {
+func (c *Commands) addLoose(spec string, r *Rule) {
 	for _, word := range strings.Fields(strings.ReplaceAll(spec, "*", " ")) {
 		if strings.HasPrefix(word, "--") && len(word) > len("--") && !slices.Contains(c.longs, word) {
 			c.longs = append(c.longs, word)
@@ -54,7 +54,7 @@ func first(words []string) string {
 
 // looseMatch returns the rule that matches the words of a command, and one that may
 // match, depending on what a word of it becomes.
-func (c *commandRules) looseMatch(words []command.Word) (match, maybe *rule) {
+func (c *Commands) looseMatch(words []command.Word) (match, maybe *Rule) {
 	rules := c.loose[path.Base(words[0].Text)]
 	if len(rules) == 0 {
 		return nil, nil

@@ -1,6 +1,8 @@
-package guard
+package rulebook
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -8,10 +10,10 @@ import (
 	"toolhost/guard/internal/wildcard"
 )
 
-// A matcher finds the pattern that decides a path among very many. Patterns
+// A Matcher finds the pattern that decides a path among very many. Patterns
 // without wildcards are found by name; the others under the literal directory
 // they begin with, or by their literal start or end.
-type matcher struct {
+type Matcher struct {
 	spelling pathname.Spelling
 	count    int
 	carving  bool // some pattern carves out: the order within a source counts
@@ -25,11 +27,11 @@ type matcher struct {
 	// their literal elements lead to; they are compared with what follows it.
 	byDir map[string][]*pattern
 	// rules are those of the patterns, in the order they were written.
-	rules []*rule
+	rules []*Rule
 }
 
-func newMatcher(s pathname.Spelling) *matcher {
-	return &matcher{
+func newMatcher(s pathname.Spelling) *Matcher {
+	return &Matcher{
 		spelling: s,
 		byPath:   map[string][]*pattern{}, byName: map[string][]*pattern{},
 		byExt: map[string][]*pattern{}, byDir: map[string][]*pattern{},
@@ -37,7 +39,7 @@ func newMatcher(s pathname.Spelling) *matcher {
 }
 
 // add indexes one pattern. Patterns are added in the order they were written.
-func (m *matcher) add(p pattern) {
+func (m *Matcher) add(p pattern) {
 	p.base = m.spelling.Of(p.base)
 	for i, e := range p.elements {
 		p.elements[i] = m.spelling.Of(e)
@@ -68,7 +70,7 @@ func (m *matcher) add(p pattern) {
 	m.byDir[dir] = append(m.byDir[dir], &p)
 }
 
-func (m *matcher) addBare(p *pattern) {
+func (m *Matcher) addBare(p *pattern) {
 	glob := p.elements[0]
 	if !wildcard.HasMeta(glob) {
 		m.byName[glob] = append(m.byName[glob], p)
@@ -85,12 +87,13 @@ func (m *matcher) addBare(p *pattern) {
 	m.anyEnd = append(m.anyEnd, p)
 }
 
-func (m *matcher) empty() bool { return m == nil || m.count == 0 }
+// Empty reports whether there is no pattern.
+func (m *Matcher) Empty() bool { return m == nil || m.count == 0 }
 
-// match returns the pattern that decides that path, an absolute one with
+// Match returns the rule whose pattern decides that path, an absolute one with
 // slashes, is meant: itself or a directory above it. Nil: it is not.
-func (m *matcher) match(path string, dir bool) *pattern {
-	if m.empty() {
+func (m *Matcher) Match(path string, dir bool) *Rule {
+	if m.Empty() {
 		return nil
 	}
 	path = m.spelling.Of(path)
@@ -98,16 +101,16 @@ func (m *matcher) match(path string, dir bool) *pattern {
 	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0; end = nextElement(path, end) {
 		if p := m.level(path[:end], end < len(path) || dir, active); p != nil {
-			return p
+			return p.rule
 		}
 		active = m.enter(active, path[:end], end)
 	}
 	return nil
 }
 
-// matchLeaf is match for a path none of whose directories is meant.
-func (m *matcher) matchLeaf(path string, dir bool) *pattern {
-	if m.empty() {
+// MatchLeaf is Match for a path none of whose directories is meant.
+func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
+	if m.Empty() {
 		return nil
 	}
 	path = m.spelling.Of(path)
@@ -116,7 +119,10 @@ func (m *matcher) matchLeaf(path string, dir bool) *pattern {
 	for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
 		active = m.enter(active, path[:end], end)
 	}
-	return m.level(path, dir, active)
+	if p := m.level(path, dir, active); p != nil {
+		return p.rule
+	}
+	return nil
 }
 
 // anchored are the patterns of one directory above a path, which ends at end.
@@ -127,7 +133,7 @@ type anchored struct {
 
 // enter adds the patterns of a directory to those that the paths below it are
 // compared with.
-func (m *matcher) enter(active []anchored, dir string, end int) []anchored {
+func (m *Matcher) enter(active []anchored, dir string, end int) []anchored {
 	if ps := m.byDir[dir]; len(ps) > 0 {
 		return append(active, anchored{ps, end})
 	}
@@ -151,7 +157,7 @@ func nextElement(path string, start int) int {
 
 // level decides one path by itself, as if nothing were known of the directories
 // above it but their patterns.
-func (m *matcher) level(path string, dir bool, active []anchored) *pattern {
+func (m *Matcher) level(path string, dir bool, active []anchored) *pattern {
 	var d decision
 	d.carving = m.carving
 	slash := strings.LastIndexByte(path, '/')
@@ -233,4 +239,48 @@ func (d *decision) result() *pattern {
 		return d.last[i]
 	}
 	return nil
+}
+
+// Holds reports whether a path is meant, none of whose directories is, or all that is
+// in it.
+func (m *Matcher) Holds(path string, dir bool) bool {
+	return m.MatchLeaf(path, dir) != nil || dir && m.takesAll(path)
+}
+
+// takesAll reports whether all that is in a directory is meant, whatever its name: then
+// the directory can be held as a whole, with what appears in it later.
+func (m *Matcher) takesAll(dir string) bool {
+	return !m.carving && len(m.byDir) > 0 && m.MatchLeaf(dir+AnyChild, false) != nil
+}
+
+// All reports whether all that is in a directory is meant, by a pattern for it or for a
+// directory above, also what is not there yet.
+func (m *Matcher) All(dir string) bool { return !m.carving && m.Match(dir+AnyChild, false) != nil }
+
+// Rules returns the rules of the patterns, in the order they were written.
+func (m *Matcher) Rules() []*Rule { return m.rules }
+
+// Files returns the slashed paths that patterns without a wildcard name.
+func (m *Matcher) Files() iter.Seq[string] { return maps.Keys(m.byPath) }
+
+// Dirs returns the slashed paths of directories in which patterns with wildcards look.
+func (m *Matcher) Dirs() iter.Seq[string] { return maps.Keys(m.byDir) }
+
+// Wherever returns, by their system's names, what is meant whether it is there or not:
+// paths without a wildcard, and directories all of whose content is meant.
+func (m *Matcher) Wherever() []string {
+	if m.carving {
+		return nil // the walk knows the exceptions
+	}
+	var out []string
+	for name := range m.byPath {
+		out = append(out, pathname.Native(name))
+	}
+	for dir, patterns := range m.byDir {
+		whole := slices.ContainsFunc(patterns, func(p *pattern) bool { return len(p.elements) == 1 && p.elements[0] == "**" })
+		if whole && strings.Count(dir, "/") > 1 {
+			out = append(out, pathname.Native(dir))
+		}
+	}
+	return out
 }

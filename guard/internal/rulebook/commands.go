@@ -1,4 +1,4 @@
-package guard
+package rulebook
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"toolhost/guard/internal/wildcard"
 )
 
-// commandRules are the Bash rules of one list, indexed by their form.
-type commandRules struct {
-	action Action
-	count  int
+// Commands are the Bash rules of one list, indexed by their form.
+type Commands struct {
+	kind  Kind
+	count int
 	// exact rules have no wildcard; the key is what they match.
-	exact map[string]*rule
+	exact map[string]*Rule
 	// prefix rules end in " *" and have no other wildcard: they match their key,
 	// and it followed by a space.
-	prefix  map[string]*rule
+	prefix  map[string]*Rule
 	longest int // length of the longest prefix
 	// globs are the rules with wildcards elsewhere, by their first word; those
 	// whose first word has a wildcard are under "".
@@ -38,31 +38,34 @@ type commandRules struct {
 type globRule struct {
 	head    string // the text before the first *
 	pattern string
-	rule    *rule
+	rule    *Rule
 }
 
 // errNoCommand says that a rule speaks of every command, or of none.
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
-func newCommandRules(a Action) *commandRules {
-	return &commandRules{action: a, exact: map[string]*rule{}, prefix: map[string]*rule{}, globs: map[string][]globRule{}, loose: map[string][]looseRule{}}
+func newCommands(kind Kind) *Commands {
+	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{}, loose: map[string][]looseRule{}}
 }
 
+// Empty reports whether there is no rule.
+func (c *Commands) Empty() bool { return c.count == 0 }
+
 // add indexes a rule whose specifier is not empty.
-func (c *commandRules) add(r *rule) error {
-	spec := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(r.spec)
+func (c *Commands) add(r *Rule) error {
+	spec := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(r.Spec)
 	if head, ok := strings.CutSuffix(spec, ":*"); ok {
 		spec = head + " *"
-		if c.action != Allow {
+		if c.kind != Allow {
 			spec = strings.TrimSpace(head) + " *"
 		}
 	}
 	if strings.TrimSpace(strings.Trim(spec, "* ")) == "" {
-		return fmt.Errorf("the rule %q %w", r.text, errNoCommand)
+		return fmt.Errorf("the rule %q %w", r.Text, errNoCommand)
 	}
-	if name, rest, _ := strings.Cut(spec, " "); c.action != Allow && isSystemProgram(name) { // rm runs /bin/rm
+	if name, rest, _ := strings.Cut(spec, " "); c.kind != Allow && isSystemProgram(name) { // rm runs /bin/rm
 		other := *r
-		other.spec = strings.TrimSuffix(path.Base(name)+" "+rest, " ")
+		other.Spec = strings.TrimSuffix(path.Base(name)+" "+rest, " ")
 		if err := c.add(&other); err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func (c *commandRules) add(r *rule) error {
 		}
 		c.globs[first] = append(c.globs[first], g)
 	}
-	if c.action != Allow {
+	if c.kind != Allow {
 		c.addLoose(spec, r)
 	}
 	return c.addWhole(spec, stars, r)
@@ -97,19 +100,19 @@ func isSystemProgram(name string) bool {
 	return slices.Contains([]string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}, path.Dir(name)) && !strings.Contains(name, "*")
 }
 
-func setFirst(m map[string]*rule, key string, r *rule) {
+func setFirst(m map[string]*Rule, key string, r *Rule) {
 	if m[key] == nil {
 		m[key] = r
 	}
 }
 
-func newGlobRule(spec string, r *rule) globRule {
+func newGlobRule(spec string, r *Rule) globRule {
 	head, _, _ := strings.Cut(spec, "*")
 	return globRule{head: strings.TrimSuffix(head, `\`), pattern: spec, rule: r}
 }
 
 // addWhole notes rules that hold several commands.
-func (c *commandRules) addWhole(spec string, stars int, r *rule) error {
+func (c *Commands) addWhole(spec string, stars int, r *Rule) error {
 	if !strings.ContainsAny(spec, "|;&\n<>`$") {
 		return nil
 	}
@@ -123,15 +126,15 @@ func (c *commandRules) addWhole(spec string, stars int, r *rule) error {
 	if top < 2 && len(analysis.Reads)+len(analysis.Writes) == 0 && len(analysis.Undecidable) == 0 {
 		return nil
 	}
-	if c.action == Allow && stars > 0 {
-		return fmt.Errorf("the rule %q allows nothing: each command of a line is matched by itself, so write a rule for each", r.text)
+	if c.kind == Allow && stars > 0 {
+		return fmt.Errorf("the rule %q allows nothing: each command of a line is matched by itself, so write a rule for each", r.Text)
 	}
 	c.whole = append(c.whole, newGlobRule(spec, r))
 	return nil
 }
 
-// text returns the rule that matches one text.
-func (c *commandRules) text(text string) *rule {
+// Text returns the rule that matches one text.
+func (c *Commands) Text(text string) *Rule {
 	if r := c.naming(text); r != nil {
 		return r
 	}
@@ -140,7 +143,7 @@ func (c *commandRules) text(text string) *rule {
 
 // naming returns the rule that matches one text and names its program: one
 // whose first word has no wildcard.
-func (c *commandRules) naming(text string) *rule {
+func (c *Commands) naming(text string) *Rule {
 	if r := c.exact[text]; r != nil {
 		return r
 	}
@@ -159,7 +162,7 @@ func (c *commandRules) naming(text string) *rule {
 	return matchGlobs(c.globs[first], text)
 }
 
-func matchGlobs(globs []globRule, text string) *rule {
+func matchGlobs(globs []globRule, text string) *Rule {
 	for i := range globs {
 		if g := &globs[i]; strings.HasPrefix(text, g.head) && wildcard.Text(g.pattern, text) {
 			return g.rule
@@ -168,11 +171,11 @@ func matchGlobs(globs []globRule, text string) *rule {
 	return nil
 }
 
-// line returns the rule that matches the command line as a whole: exactly for
+// Line returns the rule that matches the command line as a whole: exactly for
 // allow, with wildcards for deny and ask.
-func (c *commandRules) line(text string) *rule {
+func (c *Commands) Line(text string) *Rule {
 	text = strings.TrimSpace(text)
-	if c.action == Allow {
+	if c.kind == Allow {
 		return c.exact[text]
 	}
 	for _, g := range c.whole {
@@ -183,22 +186,22 @@ func (c *commandRules) line(text string) *rule {
 	return nil
 }
 
-// denies returns the deny or ask rule that matches the command in any of its
+// Denies returns the deny or ask rule that matches the command in any of its
 // forms, and else one that it might match: which word a rule speaks of is there is
 // known only when it runs.
-func (c *commandRules) denies(s command.Simple) (match, maybe *rule) {
+func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	if c.count == 0 {
 		return nil, nil
 	}
 	for _, form := range s.Forms() {
-		if r := c.text(form); r != nil {
+		if r := c.Text(form); r != nil {
 			return r, nil
 		}
 	}
 	for _, words := range s.Spellings() {
 		long, changed := lengthened(words, c.longs)
 		if changed {
-			if r := c.text(joined(long)); r != nil {
+			if r := c.Text(joined(long)); r != nil {
 				return r, nil
 			}
 		}
@@ -213,8 +216,8 @@ func (c *commandRules) denies(s command.Simple) (match, maybe *rule) {
 	return nil, maybe
 }
 
-// allows returns the allow rule that matches the command.
-func (c *commandRules) allows(s command.Simple) *rule {
+// Allows returns the allow rule that matches the command.
+func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil
 	}
@@ -227,11 +230,11 @@ func (c *commandRules) allows(s command.Simple) *rule {
 		}
 		return c.naming(s.Text)
 	}
-	r := c.text(s.Text)
+	r := c.Text(s.Text)
 	if r == nil {
-		r = c.text(s.Source)
+		r = c.Text(s.Source)
 	}
-	if r != nil && s.Deletes() && !strings.Contains(r.spec, "-delete") {
+	if r != nil && s.Deletes() && !strings.Contains(r.Spec, "-delete") {
 		return nil // find * is meant for looking
 	}
 	return r
