@@ -92,7 +92,7 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 		return nil
 	}
 	return func(device, inode uint64, status int64) bool {
-		return k.links.scan(k, time.Unix(0, status).Add(linkGrain)).reads[realpath.ID{Device: device, Inode: inode}] != nil
+		return k.links.After(time.Unix(0, status)).Reads[realpath.ID{Device: device, Inode: inode}] != nil
 	}
 }
 

@@ -230,21 +230,21 @@ func (j *judge) linkDenied(t target) (Part, bool) {
 	if t.path.links < 2 || t.path.dir || !j.k.deny.HasPaths() && len(j.k.secrets.Names) == 0 {
 		return Part{}, false
 	}
-	s := j.scanFor(t.path)
-	r := s.reads[t.path.file]
+	s := j.namesOf(t.path)
+	r := s.Reads[t.path.file]
 	if r == nil && t.access == writing {
-		r = s.edits[t.path.file]
+		r = s.Edits[t.path.file]
 	}
 	if r != nil {
 		part := t.byRule(Deny, r)
 		part.Reason = "The file has another name, which is denied by a rule: " + t.path.given + "."
 		return part, true
 	}
-	if !s.complete && j.k.deny.HasPaths() {
+	if !s.Complete && j.k.deny.HasPaths() {
 		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
-	if !s.outside && uint64(s.names[t.path.file]) < t.path.links {
+	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
 		return t.part(Ask, RuleHardLink, "The file has names outside of the workspace, and what is denied there is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
@@ -288,7 +288,7 @@ func (j *judge) linkedOutside(t target) (Part, bool) {
 	if t.access != writing || t.path.links < 2 || t.path.dir || j.k.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
 	}
-	if s := j.scanFor(t.path); uint64(s.names[t.path.file]) >= t.path.links {
+	if s := j.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
 		return Part{}, false
 	}
 	return t.part(Ask, RuleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"toolhost/guard/internal/hardlink"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
@@ -87,7 +88,7 @@ type core struct {
 	broken           []error
 	warnings         []string
 
-	links links
+	links *hardlink.Index
 	tag   string
 }
 
@@ -142,6 +143,7 @@ func New(cfg Config) (*Policy, error) {
 	slices.Sort(k.environment)
 	k.mask(c, cfg, tight)
 	k.hooked = k.hookFiles(set.Hooks, tight)
+	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.blind = k.deny.Blind()
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package guard
+package hardlink
 
 import (
 	"io/fs"
@@ -11,17 +11,17 @@ import (
 )
 
 // walk calls found for every name of a file that has several.
-func (s *linkScan) walk(dir string, found func(name string, id realpath.ID)) {
+func (n *Names) walk(dir string, found func(name string, id realpath.ID)) {
 	// What cannot be listed cannot be opened through this process either.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if s.left--; s.left < 0 {
+		if n.left--; n.left < 0 {
 			return filepath.SkipAll
 		}
 		if err != nil || !d.Type().IsRegular() {
 			return nil
 		}
 		if info, err := d.Info(); err == nil {
-			if id, n := realpath.Identify(info); n > 1 {
+			if id, names := realpath.Identify(info); names > 1 {
 				found(pathname.Slashed(path), id)
 			}
 		}

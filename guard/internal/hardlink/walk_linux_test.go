@@ -1,4 +1,4 @@
-package guard
+package hardlink
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLinkWalk compares the walk by descriptors with one by paths.
-func TestLinkWalk(t *testing.T) {
+// TestWalk compares the walk by descriptors with one by paths.
+func TestWalk(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 300 {
 		name := filepath.Join(dir, fmt.Sprintf("d%d/e%d/.f%d", i%3, i%7, i))
@@ -43,7 +43,7 @@ func TestLinkWalk(t *testing.T) {
 		left int
 	}{{"all", dir, 1000}, {"a file", filepath.Join(dir, "d1/other0"), 10}, {"a link", filepath.Join(dir, "d1/around"), 10}, {"nothing", dir + "/gone", 10}} {
 		got, want := map[string]realpath.ID{}, map[string]realpath.ID{}
-		s := &linkScan{left: tt.left}
+		s := &Names{left: tt.left}
 		s.walk(tt.top, func(name string, id realpath.ID) { got[name] = id })
 		seen := 0
 		_ = filepath.WalkDir(tt.top, func(path string, d fs.DirEntry, err error) error {
@@ -64,18 +64,18 @@ func TestLinkWalk(t *testing.T) {
 			t.Errorf("%s: looked at %d, want %d\n%s", tt.name, tt.left-s.left, seen, diff)
 		}
 	}
-	s := &linkScan{left: 50}
+	s := &Names{left: 50}
 	s.walk(dir, func(string, realpath.ID) {})
 	if s.left >= 0 {
 		t.Error("the bound was not noted")
 	}
 }
 
-// BenchmarkLinkWalk walks Go's source tree.
-func BenchmarkLinkWalk(b *testing.B) {
+// BenchmarkWalk walks Go's source tree.
+func BenchmarkWalk(b *testing.B) {
 	root := filepath.Join(os.Getenv("GOROOT"), "src")
 	for b.Loop() {
-		s := &linkScan{left: maxScan}
+		s := &Names{left: maxScan}
 		s.walk(root, func(string, realpath.ID) {})
 		if s.left == maxScan-1 {
 			b.Skip("there is no Go source tree; set GOROOT")

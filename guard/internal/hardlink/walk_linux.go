@@ -1,4 +1,4 @@
-package guard
+package hardlink
 
 import (
 	"bytes"
@@ -11,26 +11,26 @@ import (
 	"toolhost/guard/internal/realpath"
 )
 
-// linkWalk walks directories by their descriptors: asking for each name by its
+// walker walks directories by their descriptors: asking for each name by its
 // whole path takes two to three times as long, and a search may wait for it.
-type linkWalk struct {
-	scan  *linkScan
+type walker struct {
+	names *Names
 	found func(name string, id realpath.ID)
 	buf   [32 << 10]byte
 }
 
 // walk calls found for every name of a file that has several.
-func (s *linkScan) walk(dir string, found func(name string, id realpath.ID)) {
-	w := &linkWalk{scan: s, found: found}
+func (n *Names) walk(dir string, found func(name string, id realpath.ID)) {
+	w := &walker{names: n, found: found}
 	// What cannot be listed cannot be opened through this process either.
-	if w.scan.left--; w.scan.left >= 0 && w.look(unix.AT_FDCWD, dir, "") {
+	if w.names.left--; w.names.left >= 0 && w.look(unix.AT_FDCWD, dir, "") {
 		w.list(unix.AT_FDCWD, dir, pathname.Slashed(dir))
 	}
 }
 
 // look notes the file with this name in the directory at, whose path is the
 // prefix, and reports whether it is a directory.
-func (w *linkWalk) look(at int, name, prefix string) (dir bool) {
+func (w *walker) look(at int, name, prefix string) (dir bool) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return false
@@ -43,7 +43,7 @@ func (w *linkWalk) look(at int, name, prefix string) (dir bool) {
 }
 
 // list goes through a directory and all below it.
-func (w *linkWalk) list(at int, name, path string) {
+func (w *walker) list(at int, name, path string) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
@@ -51,7 +51,7 @@ func (w *linkWalk) list(at int, name, path string) {
 	defer unix.Close(fd)
 	prefix := strings.TrimSuffix(path, "/") + "/"
 	var dirs []string
-	for w.scan.left >= 0 {
+	for w.names.left >= 0 {
 		n, err := unix.Getdents(fd, w.buf[:])
 		if err == unix.EINTR {
 			continue
@@ -62,7 +62,7 @@ func (w *linkWalk) list(at int, name, path string) {
 		dirs = w.entries(fd, w.buf[:n], prefix, dirs)
 	}
 	for _, d := range dirs {
-		if w.scan.left < 0 {
+		if w.names.left < 0 {
 			return
 		}
 		w.list(fd, d, prefix+d)
@@ -72,9 +72,9 @@ func (w *linkWalk) list(at int, name, path string) {
 // entries goes through records of a directory, struct linux_dirent64: inode and
 // offset (8 bytes each), record length (2), type (1), name, NUL. It appends the
 // directories among them.
-func (w *linkWalk) entries(fd int, b []byte, prefix string, dirs []string) []string {
+func (w *walker) entries(fd int, b []byte, prefix string, dirs []string) []string {
 	const lenAt, typeAt, nameAt = 16, 18, 19
-	for len(b) > nameAt && w.scan.left >= 0 {
+	for len(b) > nameAt && w.names.left >= 0 {
 		size := int(binary.NativeEndian.Uint16(b[lenAt:]))
 		raw, _, _ := bytes.Cut(b[nameAt:size], []byte{0})
 		kind := b[typeAt]
@@ -83,7 +83,7 @@ func (w *linkWalk) entries(fd int, b []byte, prefix string, dirs []string) []str
 		if name == "." || name == ".." {
 			continue
 		}
-		if w.scan.left--; w.scan.left < 0 {
+		if w.names.left--; w.names.left < 0 {
 			break
 		}
 		switch kind {
