@@ -202,15 +202,24 @@ func (v *view) over(targets []target, pins []string, mount func(target) error) e
 	return errors.Join(errs...)
 }
 
-// denyOne covers t, unless it is covered or gone already. It is gone as well if a directory on its way has become a
+// openTarget opens t, and returns -1 if it is gone already. It is gone as well if a directory on its way has become a
 // link: what is found there now has a name of its own, and a file that comes back is told anew.
-func (v *view) denyOne(t target) error {
+func openTarget(t target) (int, error) {
 	at, err := openPath(t.path)
-	if absent(err) || errors.Is(err, unix.ELOOP) {
-		return nil
+	switch {
+	case absent(err), errors.Is(err, unix.ELOOP):
+		return -1, nil
+	case err != nil:
+		return -1, fmt.Errorf("opening %s: %w", t.path, err)
 	}
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", t.path, err)
+	return at, nil
+}
+
+// denyOne covers t, unless it is covered or gone already.
+func (v *view) denyOne(t target) error {
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
 	}
 	defer unix.Close(at)
 	var st unix.Stat_t
@@ -234,14 +243,11 @@ func (v *view) denyOne(t target) error {
 	return v.verifyHidden(t)
 }
 
-// holdOne makes t read-only, unless it is so or gone already, as denyOne says.
+// holdOne makes t read-only, unless it is so or gone already.
 func (v *view) holdOne(t target) error {
-	at, err := openPath(t.path)
-	if absent(err) || errors.Is(err, unix.ELOOP) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", t.path, err)
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
 	}
 	defer unix.Close(at)
 	var st unix.Statfs_t
