@@ -9,6 +9,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
@@ -198,11 +199,11 @@ func (k *core) pinned(path string) bool {
 		return true
 	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
-		name := pathname.Folded.Of(filepath.Base(at))
-		if name == ".git" {
+		name := filepath.Base(at)
+		if pathname.Folded.Of(name) == ".git" {
 			return true
 		}
-		if !k.shielded[name] {
+		if !protected.Is(name) {
 			continue
 		}
 		if info, err := os.Lstat(at); err == nil && (info.IsDir() || isRoot(filepath.Dir(at))) {

@@ -8,6 +8,7 @@ import (
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
@@ -107,10 +108,10 @@ func protectedIn(dir string) []string {
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		switch name := pathname.Folded.Of(e.Name()); {
-		case e.IsDir() && name == ".git":
+		switch {
+		case e.IsDir() && pathname.Folded.Of(e.Name()) == ".git":
 			out = append(out, gitrepo.Hooks(path)...)
-		case shieldNames()[name]:
+		case protected.Is(e.Name()):
 			out = append(out, path)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/wildcard"
 )
 
@@ -39,7 +40,7 @@ func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, d
 // given as text.
 func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 	for w := range words {
-		if !l.k.isShielded(pathname.Slashed(w.Text)) && len(l.k.hooked.Names) == 0 {
+		if !protected.In(pathname.Slashed(w.Text)) && len(l.k.hooked.Names) == 0 {
 			continue
 		}
 		for _, t := range l.targets([]command.Word{w}, dirs, writing) {
@@ -52,7 +53,7 @@ func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 func (l *line) made(s command.Simple) {
 	for _, pattern := range s.Made() {
 		for element := range strings.SplitSeq(pathname.Slashed(pattern), "/") {
-			for _, name := range ProtectedNames() {
+			for _, name := range protected.Names() {
 				if wildcard.Shell(element, name, true) {
 					part := l.part(Ask, RuleProtected, "The names of the files that "+pattern+" stands for are not known before, and one may be "+name+", which other programs run or obey.",
 						"Give the files a name that is known.")

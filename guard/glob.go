@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/internal/wildcard"
 )
@@ -79,17 +80,17 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 	case !speaks:
 		parents := map[string]bool{} // whether they are protected, by whatever name
 		return slices.DeleteFunc(names, func(name string) bool {
-			if l.k.isShielded(pathname.Slashed(name)) {
+			if protected.In(pathname.Slashed(name)) {
 				return false
 			}
 			parent := filepath.Dir(name)
-			shielded, known := parents[parent]
+			isProtected, known := parents[parent]
 			if !known {
 				p, err := l.k.resolve(dir, parent)
-				shielded = err == nil && l.k.isProtected(pathname.Slashed(p.real))
-				parents[parent] = shielded
+				isProtected = err == nil && l.k.isProtected(pathname.Slashed(p.real))
+				parents[parent] = isProtected
 			}
-			return !shielded
+			return !isProtected
 		})
 	case len(names) > maxJudged:
 		l.tooMuch("use "+of, "More files are named by "+of+" than are held against the rules on files.")

@@ -15,6 +15,7 @@ import (
 
 	"toolhost/guard/internal/hardlink"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
 	"toolhost/guard/settings"
@@ -74,7 +75,6 @@ type core struct {
 	secrets   pathname.Places
 	masks     map[string]bool // state and secrets
 	ruleFiles pathname.Places
-	shielded  map[string]bool
 	hooked    pathname.Places // files that hooks run
 	blind     bool            // every Read is denied
 
@@ -131,7 +131,7 @@ func New(cfg Config) (*Policy, error) {
 	tight, loose := spellings(c.Bounds)
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
-		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...), shielded: shieldNames(),
+		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
 		mode: modeOf(set), sandbox: set.Sandbox, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
@@ -256,23 +256,12 @@ func (k *core) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
 		return out
 	}
 	k.state = pathname.PlacesOf(s, all([]string{cfg.StateDir})...)
-	k.secrets = pathname.PlacesOf(s, all(HomeSecrets(cfg.Home))...)
-	k.ruleFiles = pathname.PlacesOf(pathname.Folded, all(append(managedRules(), cfg.RuleFiles...))...)
+	k.secrets = pathname.PlacesOf(s, all(protected.HomeSecrets(cfg.Home))...)
+	k.ruleFiles = pathname.PlacesOf(pathname.Folded, all(append(settings.ManagedDirs(), cfg.RuleFiles...))...)
 	k.masks = map[string]bool{}
 	for _, key := range append(slices.Clone(k.state.Keys), k.secrets.Keys...) {
 		k.masks[key] = true
 	}
-}
-
-// managedRules are the directories that administrators put rules in.
-func managedRules() []string {
-	switch runtime.GOOS {
-	case "darwin":
-		return []string{"/Library/Application Support/ClaudeCode", "/Library/Application Support/toolhost"}
-	case "windows":
-		return []string{`C:\Program Files\ClaudeCode`, `C:\Program Files\toolhost`}
-	}
-	return []string{"/etc/claude-code", "/etc/toolhost"}
 }
 
 // For returns the policy for one caller. It costs next to nothing.

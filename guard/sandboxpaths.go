@@ -8,6 +8,7 @@ import (
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 )
 
@@ -121,7 +122,7 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 		case frozen:
 		case k.deny.Edit.Holds(name, dir), k.files.unwritten.Holds(name, dir):
 			c.ReadOnly = append(c.ReadOnly, path)
-		case k.shielded[pathname.Folded.Of(d.Name())] && (dir || filepath.Dir(path) == root):
+		case protected.Is(d.Name()) && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil

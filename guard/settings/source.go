@@ -143,3 +143,8 @@ func canonical(root string) string {
 	}
 	return filepath.Clean(root)
 }
+
+// ManagedDirs returns the directories that administrators put settings in.
+func ManagedDirs() []string {
+	return []string{filepath.Join(managedBase(), claudeManagedName), filepath.Join(managedBase(), "toolhost")}
+}
