@@ -47,6 +47,22 @@ func TestNumberPage(t *testing.T) {
 	}
 }
 
+// TestPageOfShortLines: whoever asks for a million lines gets no more of numbers than of text.
+func TestPageOfShortLines(t *testing.T) {
+	for _, line := range []string{"\n", "x\n", "\r\n", "}\t\n", "ä\n"} {
+		raw := strings.Repeat(line, 150_000)
+		o := PageOptions{Limit: 1_000_000}
+		samePage(t, raw, o, 2000)
+		shown, page := NumberPage([]byte(raw), o, 2000)
+		if most := DefaultPageBytes + DefaultPageLines*(numberWidth+1); len(shown) > most {
+			t.Errorf("%q: %d bytes are shown, at most %d may be", line, len(shown), most)
+		}
+		if !page.More || page.Count < DefaultPageLines || page.Next != page.Count+1 {
+			t.Errorf("%q: a page of %d lines, next %d, more: %v", line, page.Count, page.Next, page.More)
+		}
+	}
+}
+
 // TestNumberPageLines: numbers are as wide as ever, also where they are wider than their columns.
 func TestNumberPageLines(t *testing.T) {
 	raw := strings.Repeat("\n", lastPadded+20)

@@ -35,7 +35,7 @@ const (
 type PageOptions struct {
 	Offset     int   // first line, from 1; default 1
 	Limit      int   // lines at most; default DefaultPageLines
-	MaxBytes   int   // end the page before its text exceeds this; default DefaultPageBytes
+	MaxBytes   int   // end the page before its text exceeds this, as costOf counts it; default DefaultPageBytes
 	LineBytes  int   // hold at most this much of a line; default DefaultLineBytes
 	CountBytes int64 // count lines this far behind the page; default DefaultCountBytes
 }
@@ -159,7 +159,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	s.hold(o)
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
-		size += l.to - l.from
+		size += costOf(l.to-l.from, len(lines))
 		if size > o.MaxBytes && len(lines) > 0 {
 			break
 		}
@@ -167,6 +167,15 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 		p.End = s.at
 	}
 	return lines
+}
+
+// costOf is what a line counts against the bound in bytes: its text and, behind as many lines as a page has unasked, what stands around
+// it too. Otherwise a page of a million empty lines, for who asks for so many, would be ten megabytes of numbers.
+func costOf(length, before int) int {
+	if before < DefaultPageLines {
+		return length
+	}
+	return length + numberWidth + len("\n")
 }
 
 // decode turns the bytes of the page into its lines.
