@@ -26,6 +26,8 @@ const (
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
+	// longestRead has room for a page of text, the numbers before its lines and the notes behind them.
+	longestRead = 120_000
 )
 
 // ReadInput is the input of [Read].
@@ -49,10 +51,11 @@ type ReadOutput struct {
 
 // Read shows the lines of a file.
 var Read = declare(Tool[ReadInput]{
-	Name:  "Read",
-	Title: "Read a file",
-	Hints: Hints{ReadOnly: true, Closed: true},
-	Right: ToRead,
+	Name:    "Read",
+	Title:   "Read a file",
+	Hints:   Hints{ReadOnly: true, Closed: true},
+	Right:   ToRead,
+	Longest: longestRead,
 	Slips: map[string]Slip{
 		"path":        {Field: "file_path"},
 		"length":      {Field: "limit"},

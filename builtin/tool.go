@@ -50,6 +50,8 @@ type Tool[In any] struct {
 	// Limit is the longest result in characters; what is longer is kept whole on disk and cut. Zero means
 	// that the tool bounds its own results, which are then never kept.
 	Limit int
+	// Longest is how long, in characters, the texts can be of a tool that bounds its own; 0 if it does not say.
+	Longest int
 	// Finishes marks a tool whose run is short and atomic: a cancelled call completes it and reports.
 	Finishes bool
 	// Ungated lets calls pass beside the gate: they neither wait nor make others wait.
@@ -80,6 +82,7 @@ type Def struct {
 	Hints            Hints
 	Right            Right
 	Limit            int
+	Longest          int
 	Finishes         bool
 	Ungated          bool
 	Schema           *jsonschema.Schema
@@ -156,7 +159,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints, Right: t.Right,
-		Limit: t.Limit, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
+		Limit: t.Limit, Longest: t.Longest, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In](), t.Slips)
 	d.bind = func(raw json.RawMessage) (*Call, error) {

@@ -10,6 +10,10 @@ import (
 	"toolhost/builtin"
 )
 
+// metaLongest lets Claude Code hand a model results up to this many characters. Of longer ones, without it of more than 50,000, it shows
+// the first 2,000 as JSON and keeps the rest in a file of its own: more than half of the largest page of a Read.
+const metaLongest = "anthropic/maxResultSizeChars"
+
 // toMCP describes a tool to clients. All four hints are always given: what is left out counts as the worst.
 func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	schema, err := json.Marshal(d.Schema)
@@ -23,6 +27,9 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 		DestructiveHint: mcp.ToBoolPtr(!d.Hints.ReadOnly && !d.Hints.Additive),
 		IdempotentHint:  mcp.ToBoolPtr(d.Hints.Idempotent || d.Hints.ReadOnly),
 		OpenWorldHint:   mcp.ToBoolPtr(!d.Hints.Closed),
+	}
+	if d.Longest > 0 {
+		tool.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaLongest: d.Longest}}
 	}
 	return tool, nil
 }
