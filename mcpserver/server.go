@@ -112,10 +112,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
+	traits := traitsOf(ctx, req)
 	call := Request{
 		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c.arrival, req),
+		Origin: originOf(ctx, c.arrival, req), ErrorLimit: traits.errorLimit(),
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {
@@ -138,7 +139,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tellSession(reply))
-	if !s.host.cfg.Structured.to(traitsOf(ctx, req)) {
+	if !s.host.cfg.Structured.to(traits) {
 		result.StructuredContent = nil
 	}
 	return result, nil

@@ -107,12 +107,16 @@ func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	}
 }
 
-// fit cuts a result to its tool's limit; the whole is kept on disk.
-func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result) builtin.Result {
+// fit cuts a result to its tool's limit, and an error to that of its client too; the whole is kept on disk.
+func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, errorLimit int) builtin.Result {
 	if tool.Limit == 0 || r.Kept != "" {
 		return r
 	}
-	fitted, err := shelf.Fit(r.Text, tool.Limit)
+	limit := tool.Limit
+	if r.IsError && errorLimit > 0 {
+		limit = min(limit, errorLimit)
+	}
+	fitted, err := shelf.Fit(r.Text, limit)
 	if err != nil {
 		return r
 	}

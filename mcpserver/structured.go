@@ -1,14 +1,10 @@
 package mcpserver
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 )
 
 // Structured says who gets the structure of a result, such as the exit code of a command, beside its text.
@@ -59,28 +55,4 @@ func (s Structured) to(c clientTraits) bool {
 	}
 	words := strings.FieldsFunc(strings.ToLower(c.name), func(r rune) bool { return !unicode.IsLetter(r) })
 	return !c.views && !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(modelClients, word) })
-}
-
-// clientTraits are what tells whether a client works for a model: what it calls itself, and whether it shows views.
-type clientTraits struct {
-	name  string
-	views bool
-}
-
-// traitsOf are those of the client of a call: as the call says, or as its session began.
-func traitsOf(ctx context.Context, req mcp.CallToolRequest) (c clientTraits) {
-	if meta := req.Params.Meta; meta != nil {
-		if info, ok := meta.AdditionalFields[mcp.MetaKeyClientInfo].(map[string]any); ok {
-			c.name, _ = info["name"].(string)
-			declared, _ := meta.AdditionalFields[mcp.MetaKeyClientCapabilities].(map[string]any)
-			extensions, _ := declared["extensions"].(map[string]any)
-			_, c.views = extensions[viewsExtension]
-			return c
-		}
-	}
-	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
-		c.name = s.GetClientInfo().Name
-		_, c.views = s.GetClientCapabilities().Extensions[viewsExtension]
-	}
-	return c
 }
