@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -126,14 +127,24 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	quiet := explain(in.Command, r)
 	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet)
 	remarks = append(append(remarks, where.remarks()...), outcomeNotes(r)...)
+	failed := r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == ""
+	shorten(r, env.Passes.Of(failed), remarks)
 	return Result{
 		Text:    bashText(r, timeout, remarks),
-		IsError: r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == "",
+		IsError: failed,
 		Kept:    r.Spilled,
 		Structured: BashOutput{
 			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
 		},
 	}, nil
+}
+
+// shorten leaves of an output that is kept as much as the client passes on with the remarks.
+func shorten(r *shell.Result, passes int, remarks []string) {
+	const around = 200 // for what tells how the command ended and how much is left out
+	if passes > 0 {
+		r.Shorten(max(passes-utf8.RuneCountInString(strings.Join(remarks, " "))-around, passes/2))
+	}
 }
 
 // failed says why a command was not run. A cell that has died is not used again.

@@ -27,12 +27,25 @@ type Env struct {
 	Dir *WorkDir
 	// Shell bounds commands.
 	Shell ShellLimits
+	// Passes is how much of the result reaches a model.
+	Passes Passes
 	// Durable asks for writes that survive a power loss.
 	Durable bool
 	// Progress tells the client how a long call goes; nil when nobody asked.
 	Progress func(lastLines string)
 
 	undoOf []string // the changes that the change at hand undoes
+}
+
+// Passes is how many characters of a result, and of one that is an error, a client passes on to a model as they are; 0 is all.
+type Passes struct{ Result, Error int }
+
+// Of is the bound for a result.
+func (p Passes) Of(isError bool) int {
+	if isError && p.Error > 0 && (p.Result == 0 || p.Error < p.Result) {
+		return p.Error
+	}
+	return p.Result
 }
 
 // ShellLimits bound how long commands run, as the settings bash.* say.

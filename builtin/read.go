@@ -104,7 +104,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	shown, page, err := pageOf(ctx, f.whole, src, in)
+	shown, page, err := pageOf(ctx, f.whole, src, pageOptions(in, env.Passes))
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
@@ -114,9 +114,18 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	return showPage(path, shown, page, in), nil
 }
 
-// pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
-func pageOf(ctx context.Context, whole []byte, src io.Reader, in ReadInput) (shown string, page *text.Page, err error) {
+// pageOptions say which page is shown: no larger than what the client passes on, with the notes behind it.
+func pageOptions(in ReadInput, passes Passes) text.PageOptions {
+	const notes = 500
 	o := text.PageOptions{Offset: in.Offset, Limit: in.Limit}
+	if most := passes.Of(false); most > 0 && most < longestRead {
+		o.MaxBytes, o.Numbers = max(most-notes, most/2), true
+	}
+	return o
+}
+
+// pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
+func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions) (shown string, page *text.Page, err error) {
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		shown, page = text.NumberPage(whole, o, MaxLineShown)
 		return shown, page, context.Cause(ctx)

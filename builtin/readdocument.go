@@ -110,7 +110,7 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	}
 	n, err := document.ParseNotebook(raw)
 	if err != nil { // shown as the text that it is, so that it can be mended
-		shown, page := text.NumberPage(raw, text.PageOptions{Offset: in.Offset, Limit: in.Limit}, MaxLineShown)
+		shown, page := text.NumberPage(raw, pageOptions(in, env.Passes), MaxLineShown)
 		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
 		return r, nil

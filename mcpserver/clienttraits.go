@@ -6,6 +6,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/builtin"
 )
 
 // clientTraits are what tells how a client passes results on to a model: what it calls itself, and whether it shows views.
@@ -32,14 +34,29 @@ func traitsOf(ctx context.Context, req mcp.CallToolRequest) (c clientTraits) {
 	return c
 }
 
-// claudeErrors is how many characters Claude Code (2.0.0 to 2.1.330) shows a model of a result that is an error; of a longer one it
-// drops the middle, for good.
-const claudeErrors = 10_000
+// passing is how much of a result clients pass on to a model, by how their names begin. Of what is longer they leave out the middle for
+// good (Claude Code's errors, Codex, Cline), or write it into files of their own and show a part: Copilot 500 characters of 20,000.
+// Claude Code takes its bound for other results from [metaLongest]. Seen with Claude Code 2.0.0, 2.1.200 and 2.1.330, Codex 0.169.0,
+// Copilot CLI 1.0.102, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4 and Cline CLI 3.0.65.
+var passing = []struct {
+	name string
+	builtin.Passes
+}{
+	{"claude", builtin.Passes{Error: 10_000}},
+	{"codex", builtin.Passes{Result: 40_000}}, // 10,000 tokens
+	{"copilot", builtin.Passes{Result: 19_500}},
+	{"gemini", builtin.Passes{Result: 39_500}},
+	{"opencode", builtin.Passes{Result: 50_000}},
+	{"qwen", builtin.Passes{Result: 24_500}},
+	{"@cline", builtin.Passes{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
+}
 
-// errorLimit is the longest error that the client passes on whole, 0 if it passes on any.
-func (c clientTraits) errorLimit() int {
-	if strings.HasPrefix(c.name, "claude") {
-		return claudeErrors
+// passes is how much of a result the client passes on to a model.
+func (c clientTraits) passes() builtin.Passes {
+	for i := range passing {
+		if strings.HasPrefix(c.name, passing[i].name) {
+			return passing[i].Passes
+		}
 	}
-	return 0
+	return builtin.Passes{}
 }

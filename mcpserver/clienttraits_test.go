@@ -9,38 +9,52 @@ import (
 	"unicode/utf8"
 )
 
-// TestErrorsFitTheClient: of an error that its client would cut without a trace the whole is kept, and its path is told.
-func TestErrorsFitTheClient(t *testing.T) {
-	const fails, succeeds = `{"command":"seq 5000; exit 1"}`, `{"command":"seq 5000"}`
+// TestResultsFitTheClient: of a result that its client would cut, or put aside, the whole is kept and its path told, or the page goes
+// on where it ends.
+func TestResultsFitTheClient(t *testing.T) {
+	const claude, codex, copilot = "claude-code", "codex-mcp-client", "copilot-cli"
+	read := func(limit int) string { return fmt.Sprintf(`{"file_path":"lines.txt","limit":%d}`, limit) }
 	for _, test := range []struct {
-		client, arguments string
-		longest           int // 0: not cut
+		client, tool, arguments string
+		least, most             int    // characters
+		says                    string // the rest, if there is one
 	}{
-		{"claude-code", fails, claudeErrors},
-		{"claude-code", succeeds, 0},
-		{"codex-mcp-client", fails, 0},
+		{claude, "Bash", `{"command":"seq 5000; exit 1"}`, 9_000, 10_000, `The whole is kept in (\S+\.txt)`},
+		{claude, "Bash", `{"command":"seq 50000; exit 1"}`, 8_500, 10_000, `The whole output .* is in (\S+\.txt)`},
+		{claude, "Bash", `{"command":"seq 5000"}`, 23_000, 24_000, ""},
+		{claude, "Read", read(2000), 94_000, 120_000, ""},
+		{codex, "Bash", `{"command":"seq 5000; exit 1"}`, 23_000, 24_000, ""},
+		{codex, "Read", read(2000), 37_500, 40_000, `Go on with offset=(\d+)`},
+		{codex, "Read", read(100), 4_500, 6_000, `Go on with offset=101\b`},
+		{copilot, "Bash", `{"command":"seq 5000"}`, 18_500, 19_500, `The whole is kept in (\S+\.txt)`},
+		{copilot, "Bash", `{"command":"seq 50000"}`, 18_000, 19_500, `The whole output .* is in (\S+\.txt)`},
+		{copilot, "Bash", `{"command":"seq 3000"}`, 13_000, 14_000, ""},
+		{copilot, "Grep", `{"pattern":"x","output_mode":"content","head_limit":0}`, 18_500, 19_500, `The whole is kept in (\S+\.txt)`},
+		{copilot, "Read", read(2000), 18_000, 19_500, `Go on with offset=(\d+)`},
+		{"@cline/core", "Bash", `{"command":"seq 50000"}`, 5_800, 6_500, `The whole output .* is in (\S+\.txt)`},
+		{"@cline/core", "Read", read(2000), 5_500, 6_500, `Go on with offset=(\d+)`},
+		{"a program", "Bash", `{"command":"seq 5000; exit 1"}`, 23_000, 24_000, ""},
+		{"a program", "Read", read(2000), 94_000, 120_000, ""},
 	} {
-		t.Run(test.client+" "+test.arguments, func(t *testing.T) {
-			c := startPipe(t, nil)
+		t.Run(test.client+" "+test.tool+" "+test.arguments, func(t *testing.T) {
+			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000)})
 			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, test.client))
 			c.answered(t)
-			c.send(toolCall(1, "Bash", test.arguments))
+			c.send(toolCall(1, test.tool, test.arguments))
 			isError, text := c.answered(t)
-			if isError != strings.Contains(test.arguments, "exit") {
-				t.Fatalf("is an error: %v\n%.200s", isError, text)
+			if n := utf8.RuneCountInString(text); isError != strings.Contains(test.arguments, "exit") || n < test.least || n > test.most {
+				t.Fatalf("is an error: %v, %d characters\n%.200s … %s", isError, n, text, text[max(0, len(text)-200):])
 			}
-			kept := regexp.MustCompile(`The whole is kept in (\S+\.txt)`).FindStringSubmatch(text)
-			if test.longest == 0 {
-				if kept != nil || utf8.RuneCountInString(text) < 23_000 {
-					t.Errorf("the text is cut to %d characters", utf8.RuneCountInString(text))
-				}
+			said := regexp.MustCompile(test.says).FindStringSubmatch(text)
+			if test.says == "" && strings.Contains(text, "kept in") || said == nil {
+				t.Fatalf("the text ends with\n%s", text[max(0, len(text)-400):])
+			}
+			if !strings.HasSuffix(test.says, "txt)") {
 				return
 			}
-			if n := utf8.RuneCountInString(text); kept == nil || n > test.longest || !strings.HasSuffix(strings.TrimSpace(text), "\n5000") {
-				t.Fatalf("%d characters, of which the whole is in %q", n, kept)
-			}
-			if whole, err := os.ReadFile(kept[1]); err != nil || !strings.Contains(string(whole), "\n2500\n") {
-				t.Errorf("%v: %.100q", err, whole)
+			whole, err := os.ReadFile(said[1])
+			if lines := strings.Count(string(whole), "\n"); err != nil || lines < 2000 || strings.Count(text, "\n") >= lines {
+				t.Errorf("%v: %d lines are kept", err, lines)
 			}
 		})
 	}

@@ -46,9 +46,8 @@ type Request struct {
 	Answer *Answer
 	// Origin is told to observers.
 	Origin Origin
-	// ErrorLimit is how many characters of an error the client passes on; 0 is all. What is longer is kept whole and cut here, where
-	// the text can say where the whole is.
-	ErrorLimit int
+	// Passes is how much of the result the client passes on. What is longer is cut here, where the text can say where the rest is.
+	Passes builtin.Passes
 }
 
 // A Reply is the answer to a [Request].
@@ -133,9 +132,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
 	}
-	result = fit(env.Shelf, tool, result, req.ErrorLimit) // fit
-	result = hooks.after(ctx, result)                     // post-hooks
-	return reply.with(result)                             // format and audit, on the way out
+	result = fit(env.Shelf, tool, result, req.Passes) // fit
+	result = hooks.after(ctx, result)                 // post-hooks
+	return reply.with(result)                         // format and audit, on the way out
 }
 
 // end records a call that has ended, and tells of it.

@@ -103,18 +103,18 @@ func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 		Box: h.box, Principal: a.principal, Scope: a.scope.label, Tool: req.Tool, Policy: policy,
 		Seen: a.scope.seen, Dir: a.scope.dir, Shelf: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
-		Durable: set.Write.Fsync, Progress: req.Progress,
+		Durable: set.Write.Fsync, Progress: req.Progress, Passes: req.Passes,
 	}
 }
 
-// fit cuts a result to its tool's limit, and an error to that of its client too; the whole is kept on disk.
-func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, errorLimit int) builtin.Result {
+// fit cuts a result to the limits of its tool and its client; the whole is kept on disk.
+func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, passes builtin.Passes) builtin.Result {
 	if tool.Limit == 0 || r.Kept != "" {
 		return r
 	}
 	limit := tool.Limit
-	if r.IsError && errorLimit > 0 {
-		limit = min(limit, errorLimit)
+	if most := passes.Of(r.IsError); most > 0 {
+		limit = min(limit, most)
 	}
 	fitted, err := shelf.Fit(r.Text, limit)
 	if err != nil {

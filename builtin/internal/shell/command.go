@@ -36,6 +36,7 @@ type Result struct {
 	Bytes int64 // of the output as it was written
 	Lines int   // newlines in the output as it was written
 	Cut   bool  // Text is not the whole
+	ends  ends  // of an output that is cut
 
 	Spilled  string // path of the whole output, or "" if there is none
 	SpillCut bool   // Spilled holds only the beginning, because the output was longer than a spill may be (the file says so) or because of SpillErr
@@ -62,6 +63,13 @@ type Result struct {
 	// Problem is an error of the runner itself that the reader should know of:
 	// a process that could not be ended, a supervisor that was killed.
 	Problem error
+}
+
+// Shorten makes a text that is not the whole output shorter still, of some n bytes: one that is the whole stays, since it is not kept.
+func (r *Result) Shorten(n int) {
+	if r.Cut && len(r.Text) > n && n > 0 {
+		r.Text = r.ends.shorter(n).text()
+	}
 }
 
 // Run runs a command and returns when it and everything it started has ended. An

@@ -199,14 +199,13 @@ func (c *collector) result() *Result {
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
 	if c.flood != nil {
-		head := wholeLines(c.win.head)
-		tail := []byte(Clean(string(fromLine(c.flood.bytes()))))
-		gone := c.bytes - int64(len(head)) - int64(len(tail))
-		goneLines := c.lines - bytes.Count(head, []byte{'\n'}) - bytes.Count(tail, []byte{'\n'})
-		res.Text, res.Cut = join(head, tail, gone, goneLines), true
+		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(Clean(string(fromLine(c.flood.bytes())))), bytes: c.bytes, lines: c.lines}
+		res.Text, res.Cut = res.ends.text(), true
 		return res
 	}
-	res.Text, res.Cut = c.win.text()
+	if res.Text, res.Cut = c.win.text(); res.Cut {
+		res.ends = c.win.ends()
+	}
 	return res
 }
 

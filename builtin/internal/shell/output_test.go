@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestClean(t *testing.T) {
@@ -157,7 +158,7 @@ func TestCollector(t *testing.T) {
 				}
 				got := c.result()
 				test.want.Bytes, test.want.Lines = int64(len(test.in)), strings.Count(test.in, "\n")
-				if diff := cmp.Diff(&test.want, got); diff != "" {
+				if diff := cmp.Diff(&test.want, got, cmpopts.IgnoreFields(Result{}, "ends")); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if m.String() != test.spill || m.closed != (test.spill != "") {
@@ -207,6 +208,28 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
+// TestShorten: what is left says how much is missing of the whole, and an output that is whole stays so.
+func TestShorten(t *testing.T) {
+	for _, test := range []struct {
+		name, in string
+		n        int
+		want     string
+	}{
+		{"whole", numbered(1, 7), 40, numbered(1, 7)},
+		{"short enough", numbered(1, 50), 200, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50)},
+		{"any length", numbered(1, 50), 0, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50)},
+		{"shorter", numbered(1, 50), 60, numbered(1, 2) + "… 46 lines / 506 bytes omitted …\n" + numbered(49, 50)},
+		{"one long line", strings.Repeat("é", 100), 30, strings.Repeat("é", 6) + "\n… 0 lines / 170 bytes omitted …\n" + strings.Repeat("é", 9)},
+	} {
+		c := newCollector(Config{Head: 33, Tail: 44, SpillMax: 1000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
+		c.Write([]byte(test.in))
+		got := c.result()
+		if got.Shorten(test.n); got.Text != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got.Text, test.want)
+		}
+	}
+}
+
 // TestFlood passes the point from which output is not cleaned as it comes.
 func TestFlood(t *testing.T) {
 	m := &memory{}
@@ -225,6 +248,9 @@ func TestFlood(t *testing.T) {
 	}
 	if !strings.HasPrefix(got.Text, "red\nred\n") || !strings.HasSuffix(got.Text, "red\nlast\n") || strings.Contains(got.Text, "\x1b") || len(got.Text) > 2100 {
 		t.Errorf("got %q", got.Text)
+	}
+	if got.Shorten(400); len(got.Text) > 450 || !strings.HasPrefix(got.Text, "red\n") || !strings.HasSuffix(got.Text, "red\nlast\n") {
+		t.Errorf("shortened to %q", got.Text)
 	}
 	if m.Len() > 5100 {
 		t.Errorf("the spill holds %d bytes", m.Len())

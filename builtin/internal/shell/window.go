@@ -26,15 +26,37 @@ func (w *window) write(p []byte) {
 
 // text returns what the window holds, and whether something is missing.
 func (w *window) text() (string, bool) {
-	tail := w.tail.bytes()
 	if w.fits(0) {
-		return string(w.head) + string(tail), false
+		return string(w.head) + string(w.tail.bytes()), false
 	}
-	head := wholeLines(w.head)
-	tail = fromLine(tail)
-	gone := w.total - int64(len(head)) - int64(len(tail))
-	lines := w.lines - bytes.Count(head, []byte{'\n'}) - bytes.Count(tail, []byte{'\n'})
-	return join(head, tail, gone, lines), true
+	return w.ends().text(), true
+}
+
+// ends are those of a stream that is longer than the window.
+func (w *window) ends() ends {
+	return ends{head: wholeLines(w.head), tail: fromLine(w.tail.bytes()), bytes: w.total, lines: w.lines}
+}
+
+// The ends of a stream of so many bytes and lines.
+type ends struct {
+	head, tail []byte
+	bytes      int64
+	lines      int
+}
+
+// text says between the ends what is missing.
+func (e ends) text() string {
+	gone := e.bytes - int64(len(e.head)) - int64(len(e.tail))
+	lines := e.lines - bytes.Count(e.head, []byte{'\n'}) - bytes.Count(e.tail, []byte{'\n'})
+	return join(e.head, e.tail, gone, lines)
+}
+
+// shorter are ends of some n bytes, in the proportion of [DefaultHead] and [DefaultTail].
+func (e ends) shorter(n int) ends {
+	const all = DefaultHead + DefaultTail
+	head := min(len(e.head), int(int64(n)*DefaultHead/all))
+	e.head, e.tail = wholeLines(e.head[:head]), fromLine(lastBytes(e.tail, n-head))
+	return e
 }
 
 // end returns at least the last n bytes, if there are so many.

@@ -53,7 +53,7 @@ func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bo
 		if length < 0 {
 			length, open = len(near)-at, 1
 		}
-		if size += costOf(length, p.Count); size > o.MaxBytes && p.Count > 0 {
+		if size += o.costOf(length, p.Count); size > o.MaxBytes && p.Count > 0 {
 			open = 0
 			break
 		}

@@ -36,7 +36,7 @@ func TestNumberPage(t *testing.T) {
 	}
 	options := []PageOptions{
 		{}, {Offset: 2}, {Limit: 1}, {Offset: 3, Limit: 2}, {Offset: 1000}, {MaxBytes: 5}, {MaxBytes: 15, Limit: 3}, {Offset: 2, MaxBytes: 1},
-		{LineBytes: 8}, {Offset: readLen / 7, Limit: 5}, {Limit: 1 << 40},
+		{LineBytes: 8}, {Offset: readLen / 7, Limit: 5}, {Limit: 1 << 40}, {MaxBytes: 40, Numbers: true}, {Offset: 2, MaxBytes: 3000, Numbers: true},
 	}
 	for _, raw := range raws {
 		for _, o := range options {
@@ -51,7 +51,12 @@ func TestNumberPage(t *testing.T) {
 func TestPageOfShortLines(t *testing.T) {
 	for _, line := range []string{"\n", "x\n", "\r\n", "}\t\n", "ä\n"} {
 		raw := strings.Repeat(line, 150_000)
-		o := PageOptions{Limit: 1_000_000}
+		o := PageOptions{Limit: 1_000_000, MaxBytes: 20_000, Numbers: true}
+		samePage(t, raw, o, 2000)
+		if shown, page := NumberPage([]byte(raw), o, 2000); len(shown) > o.MaxBytes || len(shown) < o.MaxBytes*9/10 || !page.More {
+			t.Errorf("%q: %d bytes are shown of a page of %d", line, len(shown), o.MaxBytes)
+		}
+		o = PageOptions{Limit: 1_000_000}
 		samePage(t, raw, o, 2000)
 		shown, page := NumberPage([]byte(raw), o, 2000)
 		if most := DefaultPageBytes + DefaultPageLines*(numberWidth+1); len(shown) > most {

@@ -37,6 +37,7 @@ type PageOptions struct {
 	Limit      int   // lines at most; default DefaultPageLines
 	MaxBytes   int   // end the page before its text exceeds this, as costOf counts it; default DefaultPageBytes
 	LineBytes  int   // hold at most this much of a line; default DefaultLineBytes
+	Numbers    bool  // what stands around the lines, their numbers and ends, counts against MaxBytes too
 	CountBytes int64 // count lines this far behind the page; default DefaultCountBytes
 }
 
@@ -159,7 +160,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	s.hold(o)
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
-		size += costOf(l.to-l.from, len(lines))
+		size += o.costOf(l.to-l.from, len(lines))
 		if size > o.MaxBytes && len(lines) > 0 {
 			break
 		}
@@ -171,8 +172,8 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 
 // costOf is what a line counts against the bound in bytes: its text and, behind as many lines as a page has unasked, what stands around
 // it too. Otherwise a page of a million empty lines, for who asks for so many, would be ten megabytes of numbers.
-func costOf(length, before int) int {
-	if before < DefaultPageLines {
+func (o *PageOptions) costOf(length, before int) int {
+	if before < DefaultPageLines && !o.Numbers {
 		return length
 	}
 	return length + numberWidth + len("\n")
