@@ -7,17 +7,17 @@ import (
 	"sort"
 )
 
-// Format names what segments mean: which trigrams are in an index, and how a
+// Format names what segments mean: which keys are in an index, and how a
 // segment is written. It changes whenever either does.
-const Format = 1
+const Format = 2
 
 var errSegment = errors.New("not a segment")
 
 // Append writes the segment for [Load]: the arrays are appended to b, and the
 // postings returned as they are.
 func (s *Segment) Append(b []byte) (arrays, postings []byte) {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.trigrams)))
-	for _, t := range s.trigrams {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.keys)))
+	for _, t := range s.keys {
 		b = binary.LittleEndian.AppendUint32(b, t)
 	}
 	for _, at := range s.starts {
@@ -37,9 +37,9 @@ func Load(arrays, postings []byte, most uint32) (*Segment, error) {
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(arrays[width*(i+1):])
 	}
-	s := &Segment{trigrams: words[:n:n], starts: words[n:], postings: postings, most: most}
-	for i, t := range s.trigrams {
-		if t >= trigrams || i > 0 && t <= s.trigrams[i-1] || s.starts[i] > s.starts[i+1] {
+	s := &Segment{keys: words[:n:n], starts: words[n:], postings: postings, most: most}
+	for i, t := range s.keys {
+		if t >= keys || i > 0 && t <= s.keys[i-1] || s.starts[i] > s.starts[i+1] {
 			return nil, errSegment
 		}
 	}
@@ -52,10 +52,10 @@ func Load(arrays, postings []byte, most uint32) (*Segment, error) {
 // width is that of a number in the arrays, in bytes.
 const width = 4
 
-// countOf returns how many trigrams arrays of so many bytes tell of.
+// countOf returns how many keys arrays of so many bytes tell of.
 func countOf(size int64) (n int, ok bool) {
 	n = int(size/width-2) / 2
-	return n, n >= 0 && n <= trigrams && size == width*(2*int64(n)+2)
+	return n, n >= 0 && n <= keys && size == width*(2*int64(n)+2)
 }
 
 // A Part reads what lies between two positions.
@@ -84,7 +84,7 @@ func (s *Segment) With(arrays, postings []byte) (*Segment, error) {
 	return Load(arrays, postings, s.most)
 }
 
-// find looks for a trigram.
+// find looks for a key.
 func (a *away) find(t uint32) (p span, ok bool, err error) {
 	at := func(i int) (w uint32) {
 		if err == nil {
@@ -130,18 +130,12 @@ func (s *Segment) Broken() bool { return s.broken.Load() }
 func (s *Segment) Only(keep *Set) *Segment {
 	out := &Segment{most: s.most, postings: make([]byte, 0, len(s.postings))}
 	var list []uint32
-	for i, t := range s.trigrams {
+	for i, t := range s.keys {
 		list = s.decode(s.at(i), list[:0])
-		from, previous := len(out.postings), uint32(0)
-		for _, id := range list {
-			if keep.Has(id) {
-				out.postings = binary.AppendUvarint(out.postings, uint64(id-previous))
-				previous = id
-			}
-		}
-		if len(out.postings) > from {
-			out.trigrams = append(out.trigrams, t)
-			out.starts = append(out.starts, uint32(from))
+		list = slices.DeleteFunc(list, func(id uint32) bool { return !keep.Has(id) })
+		if len(list) > 0 {
+			out.append(t)
+			out.postings = appendList(out.postings, list)
 		}
 	}
 	out.starts = append(out.starts, uint32(len(out.postings)))

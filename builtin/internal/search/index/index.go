@@ -4,32 +4,35 @@
 package index
 
 import (
-	"encoding/binary"
 	"iter"
 	"math/bits"
 	"slices"
 	"sync/atomic"
 )
 
-// Trigrams of three bytes each are numbers below 1<<24.
-const trigrams = 1 << 24
+// The keys of an index are trigrams, of three bytes each: numbers below 1<<24.
+const (
+	trigrams = 1 << 24
+	keys     = trigrams
+)
 
-// MaxPairs is about how many pairs of text and trigram a segment holds: more
+// MaxPairs is about how many pairs of text and key a segment holds: more
 // pack better, and need more memory while they are gathered, 16 bytes each.
 const MaxPairs = 2 << 20
 
 // Segment is the index of some texts. What it says is immutable.
 type Segment struct {
-	trigrams []uint32 // ascending
-	starts   []uint32 // of each trigram's postings, and the end of the last
-	postings []byte   // numbers of texts as varints, each less the one before
-	most     uint32   // the greatest number of a text
+	keys     []uint32 // ascending
+	starts   []uint32 // of each key's postings, and the end of the last
+	postings []byte   // see appendList
+	least    uint32   // no text has a smaller number
+	most     uint32   // no text has a greater one
 
 	away   *away       // where all of that is elsewhere; nil: it is here
 	broken atomic.Bool // see Broken
 }
 
-// span is where the postings of a trigram lie.
+// span is where the postings of a key lie.
 type span struct{ from, to uint32 }
 
 func (s span) size() int { return int(s.to - s.from) }
@@ -39,14 +42,14 @@ func (s *Segment) Size() int {
 	if a := s.away; a != nil {
 		return width*(2*a.count+1) + int(a.size)
 	}
-	return 4*len(s.trigrams) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
+	return 4*len(s.keys) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
 }
 
 // Builder gathers texts for a segment. The zero value is ready.
 type Builder struct {
-	seen  []uint64 // bit set of trigrams in the current text
+	seen  []uint64 // bit set of keys in the current text
 	list  []uint32 // the same as a list
-	pairs []uint64 // trigram in the upper half, text in the lower
+	pairs []uint64 // key in the upper half, text in the lower
 	spare []uint64
 }
 
@@ -60,13 +63,13 @@ func (b *Builder) Add(id uint32, text []byte) {
 		return
 	}
 	if b.seen == nil {
-		b.seen = make([]uint64, trigrams/64)
+		b.seen = make([]uint64, keys/64)
 	}
 	b.list = b.list[:0]
 	seen := b.seen
-	t, alike, last := uint32(0), 0, none
+	bytes, alike, last := uint64(0), 0, none
 	for _, c := range text {
-		t = (t<<8 | uint32(folded[c])) & (trigrams - 1)
+		bytes = bytes<<8 | uint64(folded[c])
 		k := kinds[c]
 		if k != last {
 			alike, last = 0, k
@@ -74,6 +77,7 @@ func (b *Builder) Add(id uint32, text []byte) {
 		if alike++; alike < 3 || k == none {
 			continue
 		}
+		t := uint32(bytes) & (trigrams - 1)
 		if bit := uint64(1) << (t & 63); seen[t>>6]&bit == 0 {
 			seen[t>>6] |= bit
 			b.list = append(b.list, t)
@@ -88,89 +92,116 @@ func (b *Builder) Add(id uint32, text []byte) {
 // Flush returns the index of what was added, and begins anew.
 func (b *Builder) Flush() *Segment {
 	b.sort()
-	s := &Segment{postings: make([]byte, 0, len(b.pairs)+len(b.pairs)/8)}
-	previous := uint32(0)
-	for i, p := range b.pairs {
-		t, id := uint32(p>>32), uint32(p)
-		if i == 0 || t != uint32(b.pairs[i-1]>>32) {
-			s.trigrams = append(s.trigrams, t)
-			s.starts = append(s.starts, uint32(len(s.postings)))
-			previous = 0
+	s := &Segment{postings: make([]byte, 0, len(b.pairs)), least: maxID}
+	for from, to := 0, 0; from < len(b.pairs); from = to {
+		key := uint32(b.pairs[from] >> 32)
+		b.list = b.list[:0]
+		for to = from; to < len(b.pairs) && uint32(b.pairs[to]>>32) == key; to++ {
+			b.list = append(b.list, uint32(b.pairs[to]))
 		}
-		s.postings = binary.AppendUvarint(s.postings, uint64(id-previous))
-		previous = id
-		s.most = max(s.most, id)
+		s.append(key)
+		s.postings = appendList(s.postings, b.list)
+		s.least = min(s.least, b.list[0])
+		s.most = max(s.most, b.list[len(b.list)-1])
 	}
 	s.starts = append(s.starts, uint32(len(s.postings)))
-	s.trigrams, s.starts, s.postings = slices.Clip(s.trigrams), slices.Clip(s.starts), slices.Clip(s.postings)
+	s.keys, s.starts, s.postings = slices.Clip(s.keys), slices.Clip(s.starts), slices.Clip(s.postings)
 	b.pairs = b.pairs[:0]
 	return s
+}
+
+// append adds a key, behind all that are there, whose postings are appended next.
+func (s *Segment) append(key uint32) {
+	s.keys = append(s.keys, key)
+	s.starts = append(s.starts, uint32(len(s.postings)))
 }
 
 // Merge returns the index of the texts of two segments. A text that is in both
 // counts as one that holds what either has.
 func Merge(a, b *Segment) *Segment {
-	m := &Segment{
-		trigrams: make([]uint32, 0, max(len(a.trigrams), len(b.trigrams))),
+	m := &merging{Segment: Segment{
+		keys:     make([]uint32, 0, max(len(a.keys), len(b.keys))),
 		postings: make([]byte, 0, len(a.postings)+len(b.postings)),
+		least:    min(a.least, b.least),
 		most:     max(a.most, b.most),
-	}
-	var left, right []uint32
-	for i, j := 0, 0; i < len(a.trigrams) || j < len(b.trigrams); {
-		t := uint32(trigrams)
-		if i < len(a.trigrams) {
-			t = a.trigrams[i]
+	}, behind: a.most < b.least}
+	for i, j := 0, 0; i < len(a.keys) || j < len(b.keys); {
+		key := uint32(keys)
+		if i < len(a.keys) {
+			key = a.keys[i]
 		}
-		if j < len(b.trigrams) {
-			t = min(t, b.trigrams[j])
+		if j < len(b.keys) {
+			key = min(key, b.keys[j])
 		}
-		left, right = left[:0], right[:0]
-		if i < len(a.trigrams) && a.trigrams[i] == t {
-			left = a.decode(a.at(i), left)
+		var first, second []byte
+		if i < len(a.keys) && a.keys[i] == key {
+			first = a.list(a.at(i))
 			i++
 		}
-		if j < len(b.trigrams) && b.trigrams[j] == t {
-			right = b.decode(b.at(j), right)
+		if j < len(b.keys) && b.keys[j] == key {
+			second = b.list(b.at(j))
 			j++
 		}
-		m.trigrams = append(m.trigrams, t)
-		m.starts = append(m.starts, uint32(len(m.postings)))
-		m.postings = appendUnion(m.postings, left, right)
+		m.append(key)
+		m.merge(first, second)
 	}
 	m.starts = append(m.starts, uint32(len(m.postings)))
-	m.trigrams, m.starts, m.postings = slices.Clip(m.trigrams), slices.Clip(m.starts), slices.Clip(m.postings)
-	return m
+	m.keys, m.starts, m.postings = slices.Clip(m.keys), slices.Clip(m.starts), slices.Clip(m.postings)
+	return &m.Segment
+}
+
+// merging is a segment that is made of two.
+type merging struct {
+	Segment
+	behind            bool     // the numbers of the second one come behind those of the first
+	left, right, both []uint32 // memory
+}
+
+// enough is how many bytes of postings stay a block of their own: what stands before a block
+// is little beside that.
+const enough = 64
+
+// merge appends the postings of a key in the one and in the other segment.
+func (m *merging) merge(a, b []byte) {
+	if len(a) == 0 || len(b) == 0 || m.behind && len(a) >= enough && len(b) >= enough {
+		m.postings = append(append(m.postings, a...), b...)
+		return
+	}
+	if m.behind {
+		m.both = appendAll(appendAll(m.both[:0], a, m.most), b, m.most)
+	} else {
+		m.left, m.right = appendAll(m.left[:0], a, m.most), appendAll(m.right[:0], b, m.most)
+		m.both = appendUnion(m.both[:0], m.left, m.right)
+	}
+	if len(m.both) > 0 {
+		m.postings = appendList(m.postings, m.both)
+	}
 }
 
 // appendUnion appends two lists as one, each text once.
-func appendUnion(out []byte, a, b []uint32) []byte {
-	previous := uint32(0)
-	for len(a) > 0 || len(b) > 0 {
-		var id uint32
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0] <= b[0]:
-			if len(b) > 0 && a[0] == b[0] {
-				b = b[1:]
-			}
-			id, a = a[0], a[1:]
-		default:
-			id, b = b[0], b[1:]
+func appendUnion(out, a, b []uint32) []uint32 {
+	for len(a) > 0 && len(b) > 0 {
+		id := min(a[0], b[0])
+		if a[0] == id {
+			a = a[1:]
 		}
-		out = binary.AppendUvarint(out, uint64(id-previous))
-		previous = id
+		if b[0] == id {
+			b = b[1:]
+		}
+		out = append(out, id)
 	}
-	return out
+	return append(append(out, a...), b...)
 }
 
-// sort orders the pairs by trigram, in two passes of 12 bits; texts are in
-// order already and stay so.
+// sort orders the pairs by key, in two passes of 12 bits; texts are in order already and
+// stay so.
 func (b *Builder) sort() {
-	const width = 12
+	const low, high, mask = 32, 32 + 12, 1<<12 - 1
 	b.spare = slices.Grow(b.spare[:0], len(b.pairs))[:len(b.pairs)]
-	for shift := 32; shift < 32+2*width; shift += width {
-		var next [1 << width]int
+	for _, of := range [2]struct{ shift, mask uint64 }{{low, mask}, {high, mask}} {
+		var next [mask + 1]int
 		for _, p := range b.pairs {
-			next[p>>shift&(1<<width-1)]++
+			next[p>>of.shift&of.mask]++
 		}
 		sum := 0
 		for i, n := range next {
@@ -178,7 +209,7 @@ func (b *Builder) sort() {
 			sum += n
 		}
 		for _, p := range b.pairs {
-			k := p >> shift & (1<<width - 1)
+			k := p >> of.shift & of.mask
 			b.spare[next[k]] = p
 			next[k]++
 		}
@@ -219,7 +250,7 @@ var folded = func() (f [256]byte) {
 	return f
 }()
 
-// holding appends the texts that have all the trigrams, or few more.
+// holding appends the texts that have all the keys, or few more.
 func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 	at := make([]span, 0, len(all))
 	for _, t := range all {
@@ -236,44 +267,24 @@ func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
 		if len(out) == 0 || p.size() > notWorth*len(out) {
 			break
 		}
-		other = s.decode(p, other[:0])
-		out = intersect(out, other)
+		out = intersectList(out, s.list(p), &other, s.most)
 	}
 	return out
 }
 
-// notWorth is how many postings are decoded at most to save the look at one
-// text, which takes 10 µs or more where one posting takes 1 ns.
-const notWorth = 8192
+// notWorth is how many bytes of postings are read at most to save the look at one text,
+// which takes 10 µs or more where one byte takes up to 10 ns.
+const notWorth = 1024
 
-// decode appends a trigram's texts. Postings that were read from a disk may say
-// anything: what is no list of texts ends there.
+// decode appends a key's texts.
 func (s *Segment) decode(p span, out []uint32) []uint32 {
-	id := uint32(0)
-	for b := s.list(p); len(b) > 0; {
-		if b[0] < 0x80 {
-			id += uint32(b[0])
-			b = b[1:]
-		} else {
-			d, n := binary.Uvarint(b)
-			if n <= 0 {
-				return out
-			}
-			id += uint32(d)
-			b = b[n:]
-		}
-		if id > s.most {
-			return out
-		}
-		out = append(out, id)
-	}
-	return out
+	return appendAll(out, s.list(p), s.most)
 }
 
-// find returns where the postings of a trigram lie; false if no text has it.
+// find returns where the postings of a key lie; false if no text has it.
 func (s *Segment) find(t uint32) (p span, ok bool) {
 	if s.away == nil {
-		i, ok := slices.BinarySearch(s.trigrams, t)
+		i, ok := slices.BinarySearch(s.keys, t)
 		if !ok {
 			return span{}, false
 		}
@@ -288,7 +299,7 @@ func (s *Segment) find(t uint32) (p span, ok bool) {
 
 func (s *Segment) at(i int) span { return span{s.starts[i], s.starts[i+1]} }
 
-// list is a trigram's postings.
+// list is a key's postings.
 func (s *Segment) list(p span) []byte {
 	if s.away == nil {
 		return s.postings[p.from:p.to]

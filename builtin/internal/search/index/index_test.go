@@ -28,6 +28,7 @@ func TestSelect(t *testing.T) {
 			segments = append(segments, b.Flush())
 		}
 	}
+	segments = append(segments, b.Flush())
 	b.Add(7, []byte(texts[7])) // again, as after a change
 	segments = append(segments, b.Flush())
 	for len(segments) > 2 {
@@ -97,11 +98,11 @@ func BenchmarkAdd(b *testing.B) {
 	text := []byte(strings.Repeat("func (s *Set) Has(id uint32) bool { return s.words[id/64]>>(id%64)&1 != 0 }\n", 200) + fmt.Sprint(rand.Uint64()))
 	var builder Builder
 	b.SetBytes(int64(len(text)))
-	for b.Loop() {
+	for id := uint32(1); b.Loop(); id++ {
 		if builder.Full() {
 			builder.Flush()
 		}
-		builder.Add(1, text)
+		builder.Add(id, text)
 	}
 }
 

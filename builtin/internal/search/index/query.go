@@ -2,7 +2,7 @@ package index
 
 import "slices"
 
-// Query is what texts are selected by: they must have all trigrams of one of
+// Query is what texts are selected by: they must have all keys of one of
 // the strings of each set, and one of each list.
 type Query struct {
 	sets  [][][]uint32
@@ -10,22 +10,16 @@ type Query struct {
 }
 
 // Require adds a set of strings of which a text must hold one, in any case. A
-// set with a string of which no trigram is indexed selects everything, and is
+// set with a string of which nothing is indexed selects everything, and is
 // left out.
 func (q *Query) Require(texts []string) {
 	var set [][]uint32
 	for _, text := range texts {
-		var list []uint32
-		for i := 2; i < len(text); i++ {
-			if k := kinds[text[i]]; k != none && k == kinds[text[i-1]] && k == kinds[text[i-2]] {
-				list = append(list, uint32(folded[text[i-2]])<<16|uint32(folded[text[i-1]])<<8|uint32(folded[text[i]]))
-			}
-		}
+		list := keysOf(text)
 		if len(list) == 0 {
 			return
 		}
-		slices.Sort(list)
-		set = append(set, slices.Compact(list))
+		set = append(set, list)
 	}
 	if len(set) > 0 {
 		q.sets = append(q.sets, set)
@@ -105,7 +99,7 @@ func (q *Query) Select(s *Segment, to *Set) {
 		if i == 0 {
 			selected = append(selected, union...)
 		} else {
-			selected = intersect(selected, union)
+			selected, _ = intersect(selected[:0], selected, union)
 		}
 		if len(selected) == 0 {
 			return
@@ -136,18 +130,4 @@ func (s *Set) addAll(ids []uint32) {
 	for _, id := range ids {
 		s.Add(id)
 	}
-}
-
-// intersect keeps in a what is in b; both ascend.
-func intersect(a, b []uint32) []uint32 {
-	out, j := a[:0], 0
-	for _, x := range a {
-		for j < len(b) && b[j] < x {
-			j++
-		}
-		if j < len(b) && b[j] == x {
-			out = append(out, x)
-		}
-	}
-	return out
 }

@@ -1,0 +1,270 @@
+package index
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// The postings of a key are the numbers of its texts, in order, in blocks:
+//
+//	one byte    how the block is written
+//	a varint    its first number
+//	            unless that is its only one:
+//	a varint    how many bytes follow
+//	bits        the other numbers, each in what it is more than the one before, less one:
+//	            so many ones as it has whole parts of 1<<k, a zero, and the rest in k
+//	            bits (Rice's code); ones up to the end of the last byte
+//	or a bitmap the other numbers, as bits behind the first one
+//
+// whichever is shorter, or the bitmap where it is not much longer: half of all postings are
+// of keys that every third text has, where a byte for each would be eight times what tells
+// them. Bits are counted from the lowest of each byte. A block stands for itself, so that
+// lists are joined by copying them.
+
+// Ways in which a block is written; others are k.
+const (
+	asBitmap = 0xff
+	alone    = 0xfe
+	maxRest  = 24 // the greatest k
+)
+
+// maxID bounds the numbers of texts, so that what is added to one is still one.
+const maxID = 1 << 30
+
+// appendList appends the postings of some texts, which must not be none, as one block.
+func appendList(out []byte, ids []uint32) []byte {
+	first, last, gaps := ids[0], ids[len(ids)-1], ids[1:]
+	if len(gaps) == 0 {
+		return binary.AppendUvarint(append(out, alone), uint64(first))
+	}
+	// For gaps that are spread by chance the best k is that of 0.69 of their mean.
+	mean := uint64(last-first-uint32(len(gaps))) / uint64(len(gaps))
+	k := uint(min(max(bits.Len64(mean*11/16), 1)-1, maxRest))
+	size := riceBits(first, gaps, k)
+	if n := int(last - first); n <= size+size/4 { // it is read faster
+		out = appendHead(out, asBitmap, first, n)
+		at := len(out)
+		out = append(out, make([]byte, (n+7)/8)...)
+		for _, id := range gaps {
+			bit := id - first - 1
+			out[at+int(bit/8)] |= 1 << (bit % 8)
+		}
+		return out
+	}
+	return appendRice(appendHead(out, byte(k), first, size), first, gaps, k)
+}
+
+// appendHead appends what stands before so many bits.
+func appendHead(out []byte, way byte, first uint32, bits int) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(append(out, way), uint64(first)), uint64(bits+7)/8)
+}
+
+// riceBits is how many bits appendRice needs.
+func riceBits(first uint32, gaps []uint32, k uint) int {
+	n := uint32(0)
+	for _, id := range gaps {
+		n += (id - first - 1) >> k
+		first = id
+	}
+	return int(n) + len(gaps)*int(k+1)
+}
+
+func appendRice(out []byte, first uint32, gaps []uint32, k uint) []byte {
+	const most = 32
+	var held uint64 // bits that make no whole word yet
+	var n uint      // how many
+	for _, id := range gaps {
+		gap := uint64(id - first - 1)
+		first = id
+		q := gap >> k
+		for ; q+1+uint64(k) > most; q-- { // which is rare
+			held |= 1 << n
+			if n++; n == most {
+				out, held, n = binary.LittleEndian.AppendUint32(out, uint32(held)), 0, 0
+			}
+		}
+		held |= (1<<q - 1 | gap&(1<<k-1)<<(q+1)) << n
+		if n += uint(q) + 1 + k; n >= most {
+			out = binary.LittleEndian.AppendUint32(out, uint32(held))
+			held >>= most
+			n -= most
+		}
+	}
+	for held |= ^uint64(0) << n; n > 0; n -= min(n, 8) {
+		out = append(out, byte(held))
+		held >>= 8
+	}
+	return out
+}
+
+// A block of postings. Those that were read from a disk may say anything: what is no list
+// of texts ends there.
+type block struct {
+	first  uint32
+	k      uint
+	bitmap bool
+	others []byte
+}
+
+// nextBlock takes a block from postings; false if there is none.
+func nextBlock(b *[]byte) (l block, ok bool) {
+	if len(*b) == 0 {
+		return l, false
+	}
+	way := (*b)[0]
+	first, n := binary.Uvarint((*b)[1:])
+	if way > maxRest && way < alone || n <= 0 || first > maxID {
+		return l, false
+	}
+	*b = (*b)[1+n:]
+	l = block{first: uint32(first), k: uint(way), bitmap: way == asBitmap}
+	if way == alone {
+		return l, true
+	}
+	size, n := binary.Uvarint(*b)
+	if n <= 0 || size > uint64(len(*b)-n) {
+		return l, false
+	}
+	l.others, *b = (*b)[n:n+int(size)], (*b)[n+int(size):]
+	return l, size > 0 && !(l.bitmap && l.others[size-1] == 0) // which would have no last number
+}
+
+// appendAll appends the numbers in postings, up to most.
+func appendAll(out []uint32, b []byte, most uint32) []uint32 {
+	for {
+		l, ok := nextBlock(&b)
+		if !ok || l.first > most || len(out) > 0 && l.first <= out[len(out)-1] {
+			return out
+		}
+		out = l.appendTo(out, most)
+	}
+}
+
+// appendTo appends the numbers of a block, up to most, which is not before the first.
+func (l block) appendTo(out []uint32, most uint32) []uint32 {
+	out = append(out, l.first)
+	if !l.bitmap {
+		return l.appendRice(out, most)
+	}
+	for i, b := range l.others {
+		for ; b != 0; b &= b - 1 {
+			id := l.first + 1 + uint32(i*8+bits.TrailingZeros8(b))
+			if id > most {
+				return out
+			}
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// appendRice is appendTo for Rice's code, behind the first number.
+func (l block) appendRice(out []uint32, most uint32) []uint32 {
+	id, k := uint64(l.first), l.k
+	end := uint(len(l.others)) * 8
+	var w uint64  // the bits at a position
+	var have uint // how many
+	for at := uint(0); at < end; {
+		ones := uint(bits.TrailingZeros64(^w))
+		if size := ones + 1 + k; size <= have {
+			w >>= ones + 1
+			id += uint64(ones)<<k + w&(1<<k-1) + 1
+			w >>= k
+			have -= size
+			at += size
+		} else if w, have = bitsAt(l.others, at), sureBits; uint(bits.TrailingZeros64(^w))+1+k <= have {
+			continue
+		} else {
+			id, at = l.long(id, at)
+			have = 0
+		}
+		if at > end || id > uint64(most) {
+			return out
+		}
+		out = append(out, uint32(id))
+	}
+	return out
+}
+
+// long reads a number that may take more bits than are looked at at once.
+func (l block) long(id uint64, at uint) (uint64, uint) {
+	q := uint64(0)
+	for ; at < uint(len(l.others))*8 && bitsAt(l.others, at)&1 != 0; at++ {
+		q++
+	}
+	at++
+	return id + q<<l.k + bitsAt(l.others, at)&(1<<l.k-1) + 1, at + l.k
+}
+
+// sureBits is how many bits bitsAt returns wherever it begins.
+const sureBits = 64 - 7
+
+// bitsAt returns the bits from a position on, and ones behind them and behind the end.
+func bitsAt(b []byte, at uint) uint64 {
+	i, shift := at/8, at%8
+	w := ^uint64(0)
+	switch {
+	case i+8 <= uint(len(b)):
+		w = binary.LittleEndian.Uint64(b[i:])
+	case i < uint(len(b)):
+		for _, c := range slices.Backward(b[i:]) {
+			w = w<<8 | uint64(c)
+		}
+	}
+	return w>>shift | ^(^uint64(0) >> shift)
+}
+
+// intersectList keeps in a list of numbers, none beyond most, those that are in postings
+// too; spare is memory.
+func intersectList(ids []uint32, b []byte, spare *[]uint32, most uint32) []uint32 {
+	out := ids[:0]
+	for len(ids) > 0 {
+		l, ok := nextBlock(&b)
+		if !ok || l.first > most {
+			break
+		}
+		i, _ := slices.BinarySearch(ids, l.first)
+		if ids = ids[i:]; !l.bitmap {
+			*spare = l.appendTo((*spare)[:0], most)
+			out, ids = intersect(out, ids, *spare)
+			continue
+		}
+		for last := l.last(); len(ids) > 0 && uint64(ids[0]) <= last; ids = ids[1:] {
+			if l.has(ids[0]) {
+				out = append(out, ids[0])
+			}
+		}
+	}
+	return out
+}
+
+// last is the last number of a block that is a bitmap: behind it another block may begin.
+func (l block) last() uint64 {
+	whole := len(l.others) - 1
+	return uint64(l.first) + uint64(8*whole+bits.Len8(l.others[whole]))
+}
+
+// has reports whether a number is in a block that is a bitmap, of which it is not behind the last.
+func (l block) has(id uint32) bool {
+	bit := id - l.first - 1
+	return id == l.first || l.others[bit/8]>>(bit%8)&1 != 0
+}
+
+// intersect appends to out, which may be before a in memory, the numbers that both have, and
+// returns what of a is behind b.
+func intersect(out, a, b []uint32) (both, behind []uint32) {
+	for len(a) > 0 && len(b) > 0 {
+		x, y := a[0], b[0]
+		if x == y {
+			out = append(out, x)
+		}
+		if x <= y {
+			a = a[1:]
+		}
+		if y <= x {
+			b = b[1:]
+		}
+	}
+	return out, a
+}
