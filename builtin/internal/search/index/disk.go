@@ -9,7 +9,7 @@ import (
 
 // Format names what segments mean: which keys are in an index, and how a
 // segment is written. It changes whenever either does.
-const Format = 2
+const Format = 3
 
 var errSegment = errors.New("not a segment")
 

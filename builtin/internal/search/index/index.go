@@ -1,5 +1,6 @@
-// Package index tells which of many texts may hold given strings, by the
-// trigrams of both: three bytes in a row, with ASCII letters in lower case. It errs on one side only: a text that is not selected does not hold the
+// Package index tells which of many texts may hold given strings, by what both are made
+// of: trigrams, three bytes in a row, and joints, the five around a space, with ASCII letters
+// in lower case. It errs on one side only: a text that is not selected does not hold the
 // strings.
 package index
 
@@ -10,11 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// The keys of an index are trigrams, of three bytes each: numbers below 1<<24.
-const (
-	trigrams = 1 << 24
-	keys     = trigrams
-)
+// The keys of an index are numbers: trigrams, of three bytes each, and behind them
+// joints, which share numbers.
+const trigrams = 1 << 24
 
 // MaxPairs is about how many pairs of text and key a segment holds: more
 // pack better, and need more memory while they are gathered, 16 bytes each.
@@ -82,10 +81,21 @@ func (b *Builder) Add(id uint32, text []byte) {
 			seen[t>>6] |= bit
 			b.list = append(b.list, t)
 		}
+		if joins(bytes) && alike >= 5 {
+			b.see(joint(bytes))
+		}
 	}
 	for _, t := range b.list {
 		seen[t>>6] = 0
 		b.pairs = append(b.pairs, uint64(t)<<32|uint64(id))
+	}
+}
+
+// see notes that the current text has a key.
+func (b *Builder) see(key uint32) {
+	if bit := uint64(1) << (key & 63); b.seen[key>>6]&bit == 0 {
+		b.seen[key>>6] |= bit
+		b.list = append(b.list, key)
 	}
 }
 
@@ -193,12 +203,12 @@ func appendUnion(out, a, b []uint32) []uint32 {
 	return append(append(out, a...), b...)
 }
 
-// sort orders the pairs by key, in two passes of 12 bits; texts are in order already and
-// stay so.
+// sort orders the pairs by key, in two passes of 12 and of 13 bits; texts are in order
+// already and stay so.
 func (b *Builder) sort() {
-	const low, high, mask = 32, 32 + 12, 1<<12 - 1
+	const low, high, mask = 32, 32 + 12, 1<<13 - 1
 	b.spare = slices.Grow(b.spare[:0], len(b.pairs))[:len(b.pairs)]
-	for _, of := range [2]struct{ shift, mask uint64 }{{low, mask}, {high, mask}} {
+	for _, of := range [2]struct{ shift, mask uint64 }{{low, mask >> 1}, {high, mask}} {
 		var next [mask + 1]int
 		for _, p := range b.pairs {
 			next[p>>of.shift&of.mask]++

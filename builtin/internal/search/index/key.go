@@ -2,6 +2,26 @@ package index
 
 import "slices"
 
+// keys bounds them all.
+const (
+	jointBits = 15
+	keys      = trigrams + 1<<jointBits
+)
+
+// joint is the key of the last five bytes, if they are a joint.
+func joint(bytes uint64) uint32 {
+	const spread = 0x9e3779b97f4a7c15 // of 2^64 what the golden ratio leaves
+	return trigrams + uint32(bytes<<24*spread>>(64-jointBits))
+}
+
+// joins reports whether the last five bytes are a joint, if they are text: a space in their middle
+// that is not within an indentation. What is on either side of it trigrams hardly tell:
+// most texts with "struct" and "mutex" have those of "struct mutex" too.
+func joins(bytes uint64) bool {
+	before := byte(bytes >> 24)
+	return byte(bytes>>16) == ' ' && before != ' ' && before != '\t'
+}
+
 // keysOf lists the keys of a text, each once, in order: what Builder.Add finds in a text
 // that holds it, or fewer.
 func keysOf(text string) (list []uint32) {
@@ -17,6 +37,9 @@ func keysOf(text string) (list []uint32) {
 			continue
 		}
 		list = append(list, uint32(bytes)&(trigrams-1))
+		if joins(bytes) && alike >= 5 {
+			list = append(list, joint(bytes))
+		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

@@ -3,6 +3,7 @@ package index
 import (
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -69,4 +70,36 @@ func members(class string) (out []byte) {
 		}
 	}
 	return out
+}
+
+// TestJoints: what stands on either side of a space is told together, but for where text is indented.
+func TestJoints(t *testing.T) {
+	texts := []string{
+		"struct mutex lock", "struct foo; last mutex", "STRUCT MUTEX", "x\tstruct mutex", "struct\tmutex", "struct  mutex",
+		"struct mutex", "destruct mutexes", "uct mu", "a struct m", "struct\nmutex\nct m t mu",
+	}
+	var b Builder
+	for i, text := range texts {
+		b.Add(uint32(i), []byte(text))
+	}
+	segment := b.Flush()
+	for _, tt := range []struct {
+		ask  string
+		want []uint32
+	}{
+		{"struct mutex", []uint32{0, 2, 3, 6, 7}},
+		{"ct m", []uint32{0, 1, 2, 3, 6, 7, 8, 9, 10}},
+		{"t mu", []uint32{0, 1, 2, 3, 6, 7, 8, 10}},
+		{"uct mu", []uint32{0, 2, 3, 6, 7, 8}},
+		{"struct  mutex", []uint32{5}},
+		{"\tstruct mutex", []uint32{3}},
+	} {
+		var q Query
+		q.Require([]string{tt.ask})
+		var got Set
+		q.Select(segment, &got)
+		if got := slices.Collect(got.All()); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: selected %v, want %v", tt.ask, got, tt.want)
+		}
+	}
 }
