@@ -52,12 +52,14 @@ var oddPatterns = []string{
 	`\b{start-half}foo`, `foo\b{end-half}`, `\<foo`, `foo\>`, `\p{L}+`, `\P{Greek}$`, `\p{sc=Greek}`, `\p{gc=Lu}`, `\p{ascii}`,
 	`[[:^alpha:]]`, `[a-c&&b-d]`, `[a-c~~b-d]`, `[]a]`, `[[a]b]`, `a{0}`, `a{2,}`, `a**`, `a??`, `\x{e9}`, `\u00e9`, `\U000000e9`,
 	`(?x)f o o`, `(?x)foo\ bar`, `(?U)fo+`, `((((((((((foo))))))))))`, `(foo|bar)+$`, `(foo)*$`, `[\S\s]`, `[^\S\s]`, `é{2}`,
+	`[f\n]`, `o[,\n]`, `[\nr]$`, `[\s\n]o`,
 }
 
 // TestOddTextsAsRipgrep asks ripgrep about texts and patterns that few people think of.
 //
 // Known to be otherwise, and left so: without multiline, ripgrep takes \A, \z and (?-m)^ for
-// the ends of what it holds of a file at that moment; here they are those of each line.
+// the ends of what it holds of a file at that moment; here they are those of each line. With
+// multiline, [^\S\n] matches a return before the newline there; here no more than within lines.
 func TestOddTextsAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
 	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})

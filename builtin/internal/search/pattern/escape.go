@@ -28,7 +28,7 @@ func (p *parser) assertion(bits int) *syntax.Regexp {
 func (p *parser) escape() *syntax.Regexp {
 	start := p.pos
 	if s, ok := p.classEscape(); ok {
-		return p.class(s)
+		return p.class(start, s)
 	}
 	p.pos = start + 1
 	if !p.more() {

@@ -161,7 +161,7 @@ func (p *parser) atom(first bool) *syntax.Regexp {
 	case '(':
 		return p.group()
 	case '[':
-		return p.class(p.bracket())
+		return p.class(start, p.bracket())
 	case '.':
 		p.pos++
 		return p.dot()
@@ -186,7 +186,7 @@ func (p *parser) dot() *syntax.Regexp {
 	case p.flags.dotNL:
 		return &syntax.Regexp{Op: syntax.OpAnyChar}
 	case p.crlf:
-		return p.class(set{'\n', '\n', '\r', '\r'}.negate())
+		return p.class(p.pos, set{'\n', '\n', '\r', '\r'}.negate())
 	}
 	return &syntax.Regexp{Op: syntax.OpAnyCharNotNL}
 }
@@ -199,9 +199,13 @@ func (p *parser) anchor(line, text syntax.Op) *syntax.Regexp {
 	return &syntax.Regexp{Op: text}
 }
 
+func (p *parser) failNewline(pos int) {
+	p.fail(pos, "Pass multiline: true to match across lines.", "a newline never matches within a line")
+}
+
 func (p *parser) literal(pos int, r rune) *syntax.Regexp {
 	if r == '\n' && p.lines {
-		p.fail(pos, "Pass multiline: true to match across lines.", "a newline never matches within a line")
+		p.failNewline(pos)
 	}
 	re := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{r}}
 	if p.flags.fold && unicode.SimpleFold(r) != r {
@@ -210,8 +214,14 @@ func (p *parser) literal(pos int, r rune) *syntax.Regexp {
 	return re
 }
 
-// class makes a node of a set, folded by the flags already.
-func (p *parser) class(s set) *syntax.Regexp {
+// class makes a node of a set, folded by the flags already. Within lines no class has a newline: one that
+// has few members would else be searched for by its members, and the newline found at the end of every line.
+func (p *parser) class(pos int, s set) *syntax.Regexp {
+	if p.lines && s.has('\n') {
+		if s = s.minus(set{'\n', '\n'}); len(s) == 0 {
+			p.failNewline(pos)
+		}
+	}
 	if len(s) == 0 {
 		return &syntax.Regexp{Op: syntax.OpNoMatch}
 	}

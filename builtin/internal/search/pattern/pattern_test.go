@@ -37,6 +37,7 @@ func TestErrors(t *testing.T) {
 		{`\xZZ`, "not the hexadecimal", "", 0},
 		{`\x4`, "cut short", "", 0},
 		{`a\nb`, "newline never matches", "multiline", 1},
+		{`a[\n]`, "newline never matches", "multiline", 1},
 		{`(?-u)\xFF`, "(?-u)", "", 3},
 		{`(?z)`, "unknown flag", "", 2},
 		{`(?-R)a$`, "(?-R)", `[^\r]$`, 3},
