@@ -212,7 +212,7 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		l.fail(d, err)
 	}
 	if !sel.noIgnore {
-		rules, _ := readRules(l.root, d.rel, entries)
+		rules, _ := readRules(l.root, l.path, d.rel, entries)
 		d.chain = d.chain.Push(rules.level(len(d.rel), ""))
 	}
 	ignored := func(e walk.Entry) bool {

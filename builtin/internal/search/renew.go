@@ -99,7 +99,7 @@ func (t *keptTree) reread(root *walk.Root) {
 		if settled {
 			n.looks = looks
 		}
-		if rules, _ := readRules(root, n.rel, n.ruleEntries()); !rules.equal(n.rules) {
+		if rules, _ := readRules(root, t.path, n.rel, n.ruleEntries()); !rules.equal(n.rules) {
 			n.rules = rules
 			t.rechain(n)
 		}
@@ -342,7 +342,7 @@ func (t *keptTree) reserve(n *node) bool {
 // rule reads the ignore files of a directory; first says that nothing below it has been
 // listed.
 func (t *keptTree) rule(root *walk.Root, n *node, first bool) {
-	rules, silent := readRules(root, n.rel, n.ruleEntries())
+	rules, silent := readRules(root, t.path, n.rel, n.ruleEntries())
 	n.looks = nil
 	same := rules.equal(n.rules)
 	n.rules = rules

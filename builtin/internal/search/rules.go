@@ -36,10 +36,10 @@ func (r ruleFiles) level(depth int, above string) *ignore.Level {
 	}
 }
 
-// readRules reads the ignore files among the entries of a directory. Silent
-// says that one of them can change without that showing in the directory: it
-// is a link, or lies deeper.
-func readRules(root *walk.Root, dir string, entries []walk.Entry) (r ruleFiles, silent bool) {
+// readRules reads the ignore files among the entries of the directory dir below root, whose real path is at.
+// Silent says that one of them can change without that showing in the directory: it is a link, or lies deeper
+// or elsewhere.
+func readRules(root *walk.Root, at, dir string, entries []walk.Entry) (r ruleFiles, silent bool) {
 	for _, e := range entries {
 		var to *[]byte
 		name := e.Name
@@ -51,9 +51,12 @@ func readRules(root *walk.Root, dir string, entries []walk.Entry) (r ruleFiles, 
 		case ignore.GitIgnore:
 			to = &r.git
 		case ".git":
-			r.repo = true
+			r.repo, silent = true, true
+			if e.Kind == walk.File {
+				r.exclude = linkedExclude(root, at, dir)
+				continue
+			}
 			to, name = &r.exclude, ignore.Exclude
-			silent = silent || e.Kind != walk.File
 		case ".jj":
 			r.repo = true
 			continue
@@ -125,7 +128,7 @@ func (a *ancestor) read() bool {
 	defer root.Close()
 	at := time.Now().UnixNano()
 	info, err := root.Stat(".")
-	rules, some := askRules(root, "")
+	rules, some := askRules(root, a.path, "")
 	a.rules, a.stamp = rules, info.Stamp
 	a.bare = !some && err == nil && root.Local() && !racy(info.Stamp, at)
 	return true
@@ -143,14 +146,14 @@ func (a *ancestor) holds() bool {
 
 // askRules is readRules for a directory that is not listed: asking for the
 // names costs less. It reports whether there are any.
-func askRules(root *walk.Root, dir string) (r ruleFiles, some bool) {
+func askRules(root *walk.Root, at, dir string) (r ruleFiles, some bool) {
 	var entries []walk.Entry
 	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
 		if info, err := root.Stat(dir + name); err == nil {
 			entries = append(entries, walk.Entry{Name: name, Kind: info.Kind})
 		}
 	}
-	r, _ = readRules(root, dir, entries)
+	r, _ = readRules(root, at, dir, entries)
 	return r, len(entries) > 0
 }
 
@@ -161,11 +164,11 @@ func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 	}
 	for i, c := range l.start {
 		if i == 0 {
-			rules, _ := askRules(l.root, "")
+			rules, _ := askRules(l.root, l.path, "")
 			chain = chain.Push(rules.level(0, ""))
 		}
 		if c == '/' && i < len(l.start)-1 {
-			rules, _ := askRules(l.root, l.start[:i+1])
+			rules, _ := askRules(l.root, l.path, l.start[:i+1])
 			chain = chain.Push(rules.level(i+1, ""))
 		}
 	}

@@ -1,0 +1,50 @@
+package search
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+
+	"toolhost/builtin/internal/search/walk"
+)
+
+// linkedExclude reads the excludes of a repository whose .git is a file, as that of a linked worktree and of
+// a submodule is: it names a directory, and that may name another in its file commondir, which is the
+// repository's. The real path of root is at; dir leads from there to the file, "" or ending in a slash.
+func linkedExclude(root *walk.Root, at, dir string) []byte {
+	file, _ := readSmall(root, dir+".git")
+	named, ok := bytes.CutPrefix(file, []byte("gitdir: "))
+	if !ok {
+		return nil
+	}
+	git := from(filepath.Join(at, filepath.FromSlash(dir)), named)
+	if common := readIn(git, "commondir"); len(common) > 0 {
+		git = from(git, common)
+	}
+	return readIn(filepath.Join(git, "info"), "exclude")
+}
+
+// from is the path that the first line of a file in dir names.
+func from(dir string, file []byte) string {
+	line, _, _ := strings.Cut(string(file), "\n")
+	path := filepath.FromSlash(strings.TrimSuffix(line, "\r"))
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// readIn reads a small file of a directory that the file system need not show below any root.
+func readIn(dir, name string) []byte {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+	root, err := walk.OpenRoot(real)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	content, _ := readSmall(root, name)
+	return content
+}
