@@ -24,8 +24,25 @@ var ErrGlob = errors.New("invalid glob")
 
 // Glob lists the files whose paths match a pattern, newest first. A literal
 // directory at the start of the pattern is searched whatever ignore files say
-// of it.
+// of it. Where no file matches, brackets are tried as the characters that they are.
 func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
+	r, err := e.glob(ctx, q)
+	if !q.inBrackets(r, err) {
+		return r, err
+	}
+	q.brackets = true
+	named, failed := e.glob(ctx, q)
+	switch {
+	case failed == nil && named.Total > 0:
+		named.Notes = append(named.Notes, bracketsNote)
+		return named, nil
+	case failed == nil && named.IgnoredFiles > 0 && (r == nil || r.IgnoredFiles == 0):
+		return named, nil
+	}
+	return r, err
+}
+
+func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	want, err := q.compile()
 	if err != nil {
 		return nil, err
@@ -99,6 +116,9 @@ func (q *GlobQuery) compile() (*fileName, error) {
 		p = "**/" + p
 	}
 	p = strings.TrimPrefix(p, "./")
+	if q.brackets {
+		p = escapeBrackets(p)
+	}
 	if strings.HasSuffix(p, "/") {
 		p += "**"
 	}
@@ -107,6 +127,9 @@ func (q *GlobQuery) compile() (*fileName, error) {
 	}
 	want, err := glob.Compile(p, glob.Options{}) // says best what is wrong, and bounds what a pattern may stand for
 	if err != nil {
+		if _, plain := glob.Compile(filepath.ToSlash(q.Pattern), glob.Options{}); plain != nil {
+			err = plain // which counts the characters that were written
+		}
 		return nil, fmt.Errorf("%w %q: %w", ErrGlob, q.Pattern, err)
 	}
 	return &fileName{Pattern: want, text: p}, nil
@@ -302,21 +325,4 @@ func comparePaths(a, b string) int {
 		return int(a[i]) - int(b[i])
 	}
 	return len(a) - len(b)
-}
-
-// notes tell what is not shown.
-func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
-	var out []string
-	if r.Total == 0 && r.IgnoredFiles > 0 {
-		out = append(out, fmt.Sprintf("0 files; %s not listed: pass the ignored directory or file as path, or use find in Bash.",
-			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
-	}
-	out = append(out, l.notes()...)
-	if r.TimedOut {
-		out = append(out, fmt.Sprintf("The time was up after %s: the list is partial. Search a smaller path.", q.Timeout))
-	}
-	if r.Shown < r.Total {
-		out = append(out, fmt.Sprintf("Shown: the %d newest of %d files. Narrow the pattern or the path.", r.Shown, r.Total))
-	}
-	return out
 }

@@ -244,6 +244,8 @@ type GlobQuery struct {
 	NoIgnore bool
 	// Timeout ends the search with what was found; 0: none.
 	Timeout time.Duration
+	// brackets says that [ and ] are characters.
+	brackets bool
 }
 
 // GlobResult is what was found, newest first.

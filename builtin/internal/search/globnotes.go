@@ -1,0 +1,63 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"toolhost/builtin/internal/search/glob"
+)
+
+const bracketsNote = "No file matches with [ ] as a choice of characters: these have the brackets in their names."
+
+// inBrackets reports whether the result of a query may be other when brackets are taken as characters: the
+// routes of web frameworks have names such as [id], which people and models write as they are.
+func (q *GlobQuery) inBrackets(r *GlobResult, err error) bool {
+	if !strings.Contains(q.Pattern, "[") {
+		return false
+	}
+	if err != nil {
+		return errors.Is(err, glob.ErrRange) || errors.Is(err, glob.ErrClass)
+	}
+	return r.Total == 0 && !r.TimedOut
+}
+
+// escapeBrackets makes characters of the brackets of a pattern.
+func escapeBrackets(p string) string {
+	var b strings.Builder
+	for i := 0; i < len(p); i++ {
+		switch {
+		case p[i] == '\\' && i+1 < len(p):
+			b.WriteByte(p[i])
+			i++
+		case p[i] == '[' || p[i] == ']':
+			b.WriteByte('\\')
+		}
+		b.WriteByte(p[i])
+	}
+	return b.String()
+}
+
+// extended finds what bash and some libraries read as a choice, and Glob as the characters that are there.
+var extended = regexp.MustCompile(`[@+!?*]\([^()]*\)`)
+
+// notes tell what is not shown.
+func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
+	var out []string
+	if r.Total == 0 && r.IgnoredFiles > 0 {
+		out = append(out, fmt.Sprintf("0 files; %s not listed: pass the ignored directory or file as path, or use find in Bash.",
+			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
+	}
+	out = append(out, l.notes()...)
+	if text := extended.FindString(q.Pattern); r.Total == 0 && text != "" {
+		out = append(out, text+" is no choice here: write {a,b} for one of several.")
+	}
+	if r.TimedOut {
+		out = append(out, fmt.Sprintf("The time was up after %s: the list is partial. Search a smaller path.", q.Timeout))
+	}
+	if r.Shown < r.Total {
+		out = append(out, fmt.Sprintf("Shown: the %d newest of %d files. Narrow the pattern or the path.", r.Shown, r.Total))
+	}
+	return out
+}
