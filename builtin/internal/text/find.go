@@ -3,7 +3,6 @@ package text
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -73,8 +72,8 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 	if m, err := find(t, old, new, all); m != nil || err != nil {
 		return m, err
 	}
-	if bare, ok := stripNumbers(old); ok {
-		if replacement, ok := stripNumbers(new); ok {
+	if bare, at, ok := stripNumbers(old); ok {
+		if replacement, _, ok := stripNumbers(new); ok {
 			new = replacement
 		}
 		m, err := find(t, bare, new, false)
@@ -84,11 +83,13 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m != nil {
+		if m != nil && m.standsAt(t, at) {
 			m.How |= LineNumbers
 			return m, nil
 		}
-		old = bare
+		if at == 0 {
+			old = bare
+		}
 	}
 	return nil, diagnose(t, old)
 }
@@ -195,23 +196,6 @@ func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error
 		return nil, ErrUnchanged
 	}
 	return m, nil
-}
-
-// numberPrefix is what Read puts before each line, see [Number].
-var numberPrefix = regexp.MustCompile(`^[ \t]*[0-9]+→`)
-
-// stripNumbers removes the line number prefixes of s. It is not ok unless
-// every line has one and something is left.
-func stripNumbers(s string) (bare string, ok bool) {
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		p := numberPrefix.FindString(line)
-		if p == "" {
-			return "", false
-		}
-		b.WriteString(line[len(p):])
-	}
-	return b.String(), b.Len() > 0
 }
 
 // maxLineList bounds how many line numbers an [AmbiguousError] lists.

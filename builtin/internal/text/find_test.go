@@ -63,6 +63,9 @@ func TestEdit(t *testing.T) {
 		{"line numbers", "one\n\ttwo\nthree\n", "     1→one\n     2→\ttwo", "     1→one\n     2→\tTWO", false, "one\n\tTWO\nthree\n", LineNumbers},
 		{"line numbers in old only", "one\ntwo\n", "2→two", "TWO", false, "one\nTWO\n", LineNumbers},
 		{"line numbers and CRLF", "one\r\ntwo\r\n", "     1→one\n     2→two\n", "1→one\n2→2\n", false, "one\r\n2\r\n", LineNumbers | LineEndings},
+		{"line numbers before tabs", "one\n\ttwo\nthree\n", "     1\tone\n     2\t\ttwo", "     1\tone\n     2\t\tTWO", false, "one\n\tTWO\nthree\n", LineNumbers},
+		{"one line with its number and a tab", "one\ntwo\n", "2\ttwo", "TWO", false, "one\nTWO\n", LineNumbers},
+		{"a table as it stands", "7\ta\n8\tb\n", "7\ta", "7\tc", false, "7\tc\n8\tb\n", Exact},
 		{"text that looks like a prefix", "1→one\n", "1→one", "1→two", false, "1→two\n", Exact},
 	}
 	for _, tt := range tests {
@@ -93,6 +96,10 @@ func TestEditRefused(t *testing.T) {
 		{"twice", "a\nb\na\n", "a", "x", false, "occurs 2 times, on lines 1, 3"},
 		{"overlapping", "aaa", "aa", "x", false, "occurs 2 times"},
 		{"twice by quotes", "\u201cx\u201d \u201cx\u201d", `"x"`, "y", true, "curly and straight"},
+		{"a table is not numbered", "a\nb\n", "1\ta\n3\tb", "x", false, "not found"},
+		{"one tab, one arrow", "a\nb\n", "1\ta\nb", "x", false, "not found"},
+		{"twice by a prefix with a tab", "x\nx\n", "1\tx", "y", true, "occurs 2 times"},
+		{"another row of a table", "7\ta\n8\tb\n", "8\ta", "8\tc", false, "not found"},
 		{"twice by prefix", "x\nx\n", "1→x", "y", true, "occurs 2 times"},
 		{"empty", "a", "", "b", false, "old_string is empty"},
 		{"no change", "it\u2019s\n", "it's", "it\u2019s", false, "would change nothing"},
