@@ -142,8 +142,12 @@ func TestNotFound(t *testing.T) {
 		{"a line too many", "func b() {\n\tx := 1\n\tif x {\n\t\treturn 2\n", 7, 9, "", "      7→func b() {\n-      →⇥x := 1\n      8→\tif x {\n      9→\t\treturn 2\n"},
 		{"line numbers", "     8→\tif y {\n     9→\t\treturn 2\n", 8, 9, "", ""},
 		{"nothing alike", "SELECT id FROM customers", 0, 0, "", ""},
+		{"escaped newlines", `if x {\n\t\treturn 2`, 8, 9, unescaped[0].reason, "      8→\tif x {\n      9→\t\treturn 2\n"},
+		{"escaped quotes", `s := \"q & r\"`, 13, 13, unescaped[0].reason, "     13→s := \"q & r\" &lt;p&gt;\n"},
+		{"entities for characters", "&quot;q &amp; r&quot;", 13, 13, unescaped[1].reason, ""},
+		{"characters for entities", "<p>", 13, 13, unescaped[2].reason, ""},
 	}
-	file += "// e\u0301te\u0301 cafe\u0301\n"
+	file += "// e\u0301te\u0301 cafe\u0301\ns := \"q & r\" &lt;p&gt;\n"
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := edit(file, tt.old, "zzz", false)

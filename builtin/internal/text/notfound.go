@@ -40,6 +40,9 @@ type NotFoundError struct {
 	// "only the indentation differs: tabs in the file, spaces in old_string".
 	Reason string
 
+	// Escaped says that the text is there but for how it was escaped, which is the Reason.
+	Escaped bool
+
 	Partial bool // the file is so large that only its beginning was compared
 }
 
@@ -51,6 +54,10 @@ func (e *NotFoundError) Error() string {
 	}
 	if e.First == 0 {
 		b.WriteString(", and no place is like it. Read the file again, or use Grep to find the text.")
+		return b.String()
+	}
+	if e.Escaped {
+		fmt.Fprintf(&b, ": %s. This is what it has there:\n%sNothing was changed. Give old_string, and new_string, as the file has it.", e.Reason, e.Region)
 		return b.String()
 	}
 	if e.First == e.Last {
@@ -69,6 +76,9 @@ func (e *NotFoundError) Error() string {
 
 // diagnose finds the place in t most like old.
 func diagnose(t *Text, old string) *NotFoundError {
+	if e := diagnoseEscaped(t, old); e != nil {
+		return e
+	}
 	e := &NotFoundError{}
 	s := t.str
 	if len(s) > maxDiagnosed {

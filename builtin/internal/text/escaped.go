@@ -1,0 +1,57 @@
+package text
+
+import (
+	"fmt"
+	"html"
+	"strings"
+)
+
+// unescaped are the readings of a text that was escaped once too often, or not as the file is. Each says what
+// the file then differs in.
+var unescaped = []struct {
+	read   func(string) string
+	reason string
+}{
+	{strings.NewReplacer(`\n`, "\n", `\r\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, "'", "\\`", "`", `\\`, `\`, `\$`, "$", `\/`, "/").Replace,
+		`old_string is escaped once too often: the file has a newline, a tab or a quote where it has \n, \t or \"`},
+	{html.UnescapeString, "old_string has &lt;, &amp; and the like where the file has the characters themselves"},
+	{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace, "the file has &lt;, &amp; and the like where old_string has the characters themselves"},
+}
+
+// diagnoseEscaped finds old in t as it was probably meant; nil if it is not there.
+func diagnoseEscaped(t *Text, old string) *NotFoundError {
+	for _, as := range unescaped {
+		meant := as.read(old)
+		if meant == old || strings.TrimSpace(meant) == "" {
+			continue
+		}
+		spans := exactSpans(t.str, meant)
+		if len(spans) == 0 && t.eol != LF {
+			spans = t.spansByEnding(meant)
+		}
+		if len(spans) == 0 {
+			continue
+		}
+		at := spans[0]
+		first := strings.Count(t.str[:at.Start], "\n")
+		lines := t.str[strings.LastIndexByte(t.str[:at.Start], '\n')+1 : at.End]
+		if rest, _, ok := strings.Cut(t.str[at.End:], "\n"); ok && !strings.HasSuffix(lines, "\n") {
+			lines += rest
+		}
+		return escapedError(as.reason, first+1, splitLines(lines))
+	}
+	return nil
+}
+
+func escapedError(reason string, first int, lines []string) *NotFoundError {
+	e := &NotFoundError{First: first, Last: first + len(lines) - 1, Reason: reason, Escaped: true}
+	var b strings.Builder
+	for i, line := range lines[:min(len(lines), maxRegionRows)] {
+		row{' ', strings.TrimSuffix(line, "\r"), first + i, -1}.show(&b)
+	}
+	if more := len(lines) - maxRegionRows; more > 0 {
+		fmt.Fprintf(&b, "       … %d more lines\n", more)
+	}
+	e.Region = b.String()
+	return e
+}
