@@ -47,6 +47,7 @@ func TestImageErrors(t *testing.T) {
 		{"PNG with a flipped bit", flipped, "begins as a PNG image but cannot be decoded"},
 		{"PNG cut short", wholePNG[:len(wholePNG)-30], "begins as a PNG image but cannot be decoded"},
 		{"JPEG cut short", whole[:len(whole)/2], "begins as a JPEG image but is cut short"},
+		{"PNG after a conversion of line endings", bytes.ReplaceAll(wholePNG, []byte("\r\n"), []byte("\n")), "begins as a PNG image but cannot be decoded"},
 		{"mark only", []byte("\x89PNG\r\n\x1a\n"), "begins as a PNG image but is cut short"},
 		{"HTML", []byte("<!DOCTYPE html><html><body>404 not found</body></html>"), "the content is HTML text, not an image: read it as text"},
 		{"SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`), "the content is SVG text, not an image: read it as text"},
@@ -88,6 +89,9 @@ func TestDetect(t *testing.T) {
 	}{
 		{"a.png", string(pngHeader(1, 1)), ImageFile, "PNG image"},
 		{"a.txt", string(pngHeader(1, 1)), ImageFile, "PNG image"},
+		{"a.jpg", "\xff\xd8\xff\xe0", ImageFile, "JPEG image"},
+		{"a.png", "\x89PNG", ImageFile, "PNG image"},
+		{"a", "\x00\xff\x00\xff", OtherFile, "binary data"},
 		{"a.png", "<html><body>no</body></html>", TextFile, "HTML text"},
 		{"a.gif", "GIF89a is a format of images.\n", TextFile, "text"},
 		{"a.bmp", "BM is short for bitmap, and this is a text about it.", TextFile, "text"},

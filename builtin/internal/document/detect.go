@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 
@@ -34,7 +35,8 @@ const pdfJunk = 1024
 // it is: "PNG image", "ELF program", "text". The name decides only whether JSON
 // is a notebook: elsewhere a name is a claim, not a fact.
 func Detect(head []byte, name string) (Kind, string) {
-	if f := formatOf(head); f != nil && (bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
+	// A mark that no text begins with is enough, however little follows.
+	if f := formatOf(head); f != nil && (head[0] >= utf8.RuneSelf || bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
 		return ImageFile, f.words
 	}
 	if isPDF(head) {

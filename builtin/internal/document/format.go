@@ -53,7 +53,7 @@ var (
 func formatOf(head []byte) *format {
 	has := func(mark string) bool { return bytes.HasPrefix(head, []byte(mark)) }
 	switch {
-	case has("\x89PNG\r\n\x1a\n"):
+	case has("\x89PNG"): // what follows tells whether line endings were converted
 		return pngFormat
 	case has("\xff\xd8\xff"):
 		return jpegFormat

@@ -236,8 +236,9 @@ func utf32ByUnits(raw []byte) *charset {
 
 // utf16ByParity recognises UTF-16 without a mark: Latin text has its NULs at
 // the odd offsets (little-endian) or the even ones. At least two units, and one in
-// three, must have one, none may stand at the other parity, and all must decode to
-// printable characters, so that binary tables of small numbers do not pass.
+// three, must have one, none may stand at the other parity, all must decode to
+// printable characters, and half of those with a NUL be of ASCII, so that binary
+// tables of small numbers do not pass.
 func utf16ByParity(raw []byte) *charset {
 	head := raw[:min(len(raw), sniffLen)&^1]
 	if bytes.IndexByte(head, 0) < 0 {
@@ -265,10 +266,17 @@ func utf16ByParity(raw []byte) *charset {
 	if len(head) < len(raw) && utf16.IsSurrogate(rune(units[len(units)-1])) {
 		units = units[:len(units)-1] // its other half is behind the prefix
 	}
+	ascii := 0
 	for _, r := range utf16.Decode(units) {
 		if r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
 			return nil
 		}
+		if r < utf8.RuneSelf {
+			ascii++
+		}
+	}
+	if ascii*2 < count {
+		return nil
 	}
 	return utf16Charset(big)
 }

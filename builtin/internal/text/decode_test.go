@@ -154,6 +154,8 @@ func TestIsBinary(t *testing.T) {
 		{"one UTF-32 unit", []byte("a\x00\x00\x00"), true},
 		{"32-bit numbers", []byte("\x41\x00\x00\x00\x02\x00\x00\x00\x43\x00\x00\x00"), true},
 		{"beyond Unicode", []byte("\x41\x00\x00\x00\x00\x00\x11\x00"), true},
+		{"numbers that are letters beyond ASCII", []byte("\x00\xff\x00\xff"), true},
+		{"UTF-16 with some such", []byte("\x00h\x00\xe9\x00t\x00\xe9"), false},
 		{"16-bit numbers", []byte("\x01\x00\x02\x00\x03\x00\x04\x00"), true},
 		{"NUL behind the prefix", append(bytes.Repeat([]byte("a"), sniffLen), 0), false},
 	}
