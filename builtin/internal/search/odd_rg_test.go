@@ -14,7 +14,7 @@ func oddTexts() map[string]string {
 	return map[string]string{
 		"uni.txt": "ſtop Kelvin kelvin \u212a k s S STOP stop\nstraße STRASSE Straße\nİstanbul ıstanbul istanbul ISTANBUL\n" +
 			"αβγ ΑΒΓ ς σ Σ\nna\u00efve nai\u0308ve\ne\u0301x éx ex\n\u00a0nbsp\u2028ls\u2029ps\u0085nel\nfoo\u200dbar foo\u00adbar\n" +
-			"漢字 かな\n１２３ 123 ٣٤٥\n_a_ a_ _\nǆ ǅ Ǆ\n",
+			"漢字 かな\n１２３ 123 ٣٤٥\n_a_ a_ _\nǆ ǅ Ǆ\n☃ 👍🏽 ✅ © ‖ #\n",
 		"crlf.txt":       "foo\r\nbar\r\n\r\nfoo bar\r\nlast\r",
 		"cr.txt":         "foo\rbar\rbaz",
 		"crcrlf.txt":     "foo\r\r\nbar\r\r\n",
@@ -53,6 +53,7 @@ var oddPatterns = []string{
 	`[[:^alpha:]]`, `[a-c&&b-d]`, `[a-c~~b-d]`, `[]a]`, `[[a]b]`, `a{0}`, `a{2,}`, `a**`, `a??`, `\x{e9}`, `\u00e9`, `\U000000e9`,
 	`(?x)f o o`, `(?x)foo\ bar`, `(?U)fo+`, `((((((((((foo))))))))))`, `(foo|bar)+$`, `(foo)*$`, `[\S\s]`, `[^\S\s]`, `é{2}`,
 	`[f\n]`, `o[,\n]`, `[\nr]$`, `[\s\n]o`,
+	`\p{Emoji}`, `\p{Emoji_Presentation}`, `\P{ExtPict}$`, `\b\p{XID_Start}\p{XID_Continue}*\b`, `[\p{Math}--\p{Sm}]`, `\p{IDS}{3}`, `\p{EMod}`, `[\p{EBase}\p{EComp}]`,
 }
 
 // TestOddTextsAsRipgrep asks ripgrep about texts and patterns that few people think of.

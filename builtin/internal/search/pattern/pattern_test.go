@@ -226,3 +226,33 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// TestDerivedProperties holds the sets to some members and some others.
+func TestDerivedProperties(t *testing.T) {
+	for _, tt := range []struct{ name, in, out string }{
+		{"Emoji", "😀☃©7#", "a‖"}, {"Emoji_Presentation", "😀✅", "©7☃"}, {"EMod", "🏽", "👍"}, {"emoji_modifier_base", "👍", "🏽"},
+		{"EComp", "🏽7*", "😀"}, {"Extended_Pictographic", "😀©☃", "7#🏽"}, {"Math", "+∑‖^", "a-"},
+		{"ID_Start", "aé漢", "_7-"}, {"ID_Continue", "aé漢_7", "-$"}, {"XID_Start", "aé漢", "_7\u037a\u0e33"}, {"XIDC", "aé_7\u0e33", "\u037a-"},
+	} {
+		s, ok := property(tt.name)
+		if !ok {
+			t.Errorf("%s is unknown", tt.name)
+			continue
+		}
+		for _, r := range tt.in {
+			if !s.has(r) {
+				t.Errorf("%s lacks %q", tt.name, r)
+			}
+		}
+		for _, r := range tt.out {
+			if s.has(r) {
+				t.Errorf("%s has %q", tt.name, r)
+			}
+		}
+		for i := 1; i < len(s); i++ {
+			if s[i-1] > s[i] || i%2 == 0 && s[i-1]+1 >= s[i] {
+				t.Errorf("%s is not in order at %U", tt.name, s[i])
+			}
+		}
+	}
+}

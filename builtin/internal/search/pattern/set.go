@@ -194,8 +194,45 @@ func property(name string) (set, bool) {
 	case "uppercase":
 		return tableSet(unicode.Lu, unicode.Other_Uppercase), true
 	default:
+		if s := derived(want); s != nil {
+			return s, true
+		}
 		return namedTable(want)
 	}
+}
+
+// derived returns the properties that Go has only parts of, or nothing; nil for others.
+func derived(want string) set {
+	identifier := func(more ...*unicode.RangeTable) set {
+		s := tableSet(append(more, unicode.L, unicode.Nl, unicode.Other_ID_Start)...)
+		return s.minus(tableSet(unicode.Pattern_Syntax, unicode.Pattern_White_Space))
+	}
+	continued := []*unicode.RangeTable{unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue}
+	switch want {
+	case "emoji":
+		return emoji
+	case "emojipresentation", "epres":
+		return emojiPresentation
+	case "emojimodifier", "emod":
+		return emojiModifier
+	case "emojimodifierbase", "ebase":
+		return emojiModifierBase
+	case "emojicomponent", "ecomp":
+		return emojiComponent
+	case "extendedpictographic", "extpict":
+		return pictographic
+	case "math":
+		return tableSet(unicode.Sm, unicode.Other_Math)
+	case "idstart", "ids":
+		return identifier()
+	case "idcontinue", "idc":
+		return identifier(continued...)
+	case "xidstart", "xids":
+		return identifier().minus(notXIDStart)
+	case "xidcontinue", "xidc":
+		return identifier(continued...).minus(notXIDContinue)
+	}
+	return nil
 }
 
 // namedTable looks a loosely spelt name up in Go's tables.
