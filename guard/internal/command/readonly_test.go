@@ -26,6 +26,7 @@ func TestReadOnly(t *testing.T) {
 		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "jq .a f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi", "for f in *.go; do wc -l \"$f\"; done",
 		"f() { ls; }; f", "find . -type f | head", "find \"./$x\" -name '*.c'", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls", "while read -r l; do echo \"$l\"; done < f",
 		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT", "git grep -ine fOo", "git grep -neFOO", "git grep -nC2 fO", "git blame -wL1,3 f", "git log -S f",
+		"numfmt --to=iec 1000", "tsort f", "pr -l 20 f",
 	} {
 		if a := Analyze(text); !looks(a) {
 			t.Errorf("%q is not read-only: %q", text, a.Undecidable)
