@@ -93,9 +93,10 @@ func TestList(t *testing.T) {
 		{"*.go *.md", []string{"*.go", "*.md"}},
 		{"*.{ts,tsx}", []string{"*.{ts,tsx}"}},
 		{"src/**/*.{a,b}, !*_test.go ", []string{"src/**/*.{a,b}", "!*_test.go"}},
+		{"./src/**,!./a ./*.go .github/**", []string{"/src/**", "!/a", "/*.go", ".github/**"}},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, list(test.value)); diff != "" {
+		if diff := cmp.Diff(test.want, fromHere(list(test.value))); diff != "" {
 			t.Errorf("%q: %s", test.value, diff)
 		}
 	}

@@ -98,7 +98,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	asked, rules := env.Policy.Asking(path)
 	scope.Asked = asked
 	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
-		Scope: scope, Pattern: in.Pattern, Globs: list(in.Glob), Types: list(in.Type),
+		Scope: scope, Pattern: in.Pattern, Globs: fromHere(list(in.Glob)), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
 		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
@@ -126,6 +126,20 @@ func leftOut(rules []string) string {
 		names += " and others"
 	}
 	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
+}
+
+// fromHere takes the ./ from the start of globs: as it stands no path matches it.
+func fromHere(globs []string) []string {
+	for i, g := range globs {
+		rest, not := strings.CutPrefix(g, "!")
+		if here, ok := strings.CutPrefix(rest, "./"); ok {
+			globs[i] = "/" + here
+			if not {
+				globs[i] = "!" + globs[i]
+			}
+		}
+	}
+	return globs
 }
 
 // list splits a parameter that may hold several values at blanks and at commas outside of braces.

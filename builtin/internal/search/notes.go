@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"toolhost/builtin/internal/search/pattern"
@@ -105,10 +106,32 @@ func (s *search) nothing(r *GrepResult) []string {
 	if r.IgnoredFiles > 0 {
 		out = append(out, fmt.Sprintf("0 matches; %s not searched: pass no_ignore.", ignoredText(r.IgnoredFiles, r.IgnoredMore)))
 	}
+	if len(s.files) == 0 && r.IgnoredFiles == 0 && !r.TimedOut {
+		out = append(out, s.unchosen()...)
+	}
 	if once, changed := pattern.Unescape(s.query.Pattern); changed {
 		out = append(out, "The pattern asks for a backslash in the text; if it was escaped twice, pass "+once)
 	}
 	return out
+}
+
+// unchosen says why no file was searched, when that is for the globs and types.
+func (s *search) unchosen() []string {
+	q := s.query
+	chosen := slices.Clone(q.Globs)
+	for _, t := range q.Types {
+		chosen = append(chosen, "type "+t)
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	text := "No file was searched: none is chosen by " + strings.Join(chosen, ", ") + "."
+	if i := slices.IndexFunc(q.Globs, func(g string) bool { return !strings.ContainsAny(g, "!*?[{.") }); i >= 0 {
+		text += fmt.Sprintf(" What lies in a directory is chosen by %s/**, or by path.", strings.Trim(q.Globs[i], "/"))
+	} else if slices.ContainsFunc(q.Globs, func(g string) bool { return strings.Contains(g, "[") }) {
+		text += ` [ ] is a choice of characters: write \[ for the bracket itself.`
+	}
+	return []string{text}
 }
 
 // total is the number of entries that were seen.
