@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,8 @@ var modelCalls = []modelCall{
 	{"Glob", `{"pattern":"**/*.txt"}`, "a.txt"},
 	{"Write", `{"file_path":"b.txt","content":"b\n"}`, "Created"},
 	{"Read", `{"file_path":".env"}`, "Read(.env)"},
+	{"Read", `{"file_path":"long.txt"}`, "Go on with offset="},
+	{"Bash", `{"command":"seq 5000; echo the end; exit 1"}`, "the end"},
 }
 
 // TestModelSeesTheText has the programs of clients work for a model that this test plays, and holds that what the model gets
@@ -45,6 +48,8 @@ func TestModelSeesTheText(t *testing.T) {
 		{"claude", anthropicAPI, claudeArgs},
 		{"codex", openaiAPI, codexArgs},
 		{"gemini", geminiAPI, geminiArgs},
+		{"copilot", chatAPI, copilotArgs},
+		{"opencode", chatAPI, opencodeArgs},
 	} {
 		t.Run(client.program, func(t *testing.T) {
 			program, err := exec.LookPath(filepath.Join(dir, client.program))
@@ -67,7 +72,9 @@ func TestModelSeesTheText(t *testing.T) {
 
 func writeModelFiles(t *testing.T, dir string) {
 	t.Helper()
-	for name, text := range map[string]string{"a.txt": "first line\n", ".env": "SECRET=1\n"} {
+	for name, text := range map[string]string{
+		"a.txt": "first line\n", ".env": "SECRET=1\n", "long.txt": strings.Repeat(strings.Repeat("x", 40)+"\n", 3000),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +97,7 @@ func codexArgs(url, home string) (args, env []string) {
 	list, _ := json.Marshal(hostArgs())
 	for _, setting := range []string{
 		`model="none"`, `model_provider="none"`, `model_providers.none={name="none",base_url="` + url + `",wire_api="responses",env_key="NONE"}`,
+		`tool_output_token_limit=10000`, // as for models that it knows
 		fmt.Sprintf(`mcp_servers.toolhost={command=%q,args=%s}`, binary, list),
 	} {
 		args = append(args, "-c", setting)
@@ -126,6 +134,9 @@ func (m *scripted) check(t *testing.T) {
 	for i, call := range modelCalls {
 		if !strings.Contains(strings.ToLower(m.shown[i]), strings.ToLower(call.want)) {
 			t.Errorf("%s %s: the model was not shown %q but\n%s", call.tool, call.args, call.want, m.shown[i])
+		}
+		if cut := regexp.MustCompile(`(?i)truncated|too large|persisted`).FindString(m.shown[i]); cut != "" {
+			t.Errorf("%s %s: the client cut the result (%s)\n%s", call.tool, call.args, cut, m.shown[i])
 		}
 		if strings.Contains(m.shown[i], "SECRET") {
 			t.Errorf("%s %s shows what is denied", call.tool, call.args)
