@@ -134,6 +134,7 @@ func (j *judge) file(p Path, access rulebook.Access, verb string) {
 	j.add(j.decide(newTarget(p, access, verb+" ")))
 }
 
+// How a call touches a file.
 const (
 	reading = rulebook.Reading
 	writing = rulebook.Writing
