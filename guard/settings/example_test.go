@@ -36,7 +36,11 @@ func Example() {
 		}
 	}
 	show(settings.Load(cfg))
-	if err := settings.Trust(cfg, root); err != nil {
+	review, err := settings.Inspect(cfg, root) // whose Entries a person looks at
+	if err == nil {
+		err = review.Trust()
+	}
+	if err != nil {
 		fmt.Println(err)
 	}
 	show(settings.Load(cfg))

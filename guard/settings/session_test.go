@@ -132,7 +132,7 @@ func TestRunningHooks(t *testing.T) {
 	const both = `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}], "PostToolUse": [{"hooks": [{"type": "command", "command": "fmt"}]}]}}`
 	p := newPlace(t)
 	p.write(projectFile, both)
-	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+	if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 		t.Fatal(err)
 	}
 	r := p.start()
@@ -170,7 +170,7 @@ func TestRunningAllowStaysOut(t *testing.T) {
 	if s := r.next(); texts(s.Allow) != "b" || s.Trusted {
 		t.Errorf("allow %s, trusted %v", texts(s.Allow), s.Trusted)
 	}
-	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+	if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.next(); texts(s.Allow) != "a,b,c" || !s.Trusted {

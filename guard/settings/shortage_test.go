@@ -21,7 +21,7 @@ func TestShortage(t *testing.T) {
 	p.write(dropInA, rules("", "managed"))
 	p.write(userFile, rules("a", "user"))
 	p.write(projectFile, rules("b", "project"))
-	if err := Trust(p.cfg, p.path("work")); err != nil {
+	if err := trustNow(p.cfg, p.path("work")); err != nil {
 		t.Fatal(err)
 	}
 	r := p.start()

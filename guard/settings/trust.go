@@ -47,16 +47,6 @@ func (t *trustStore) equal(other *trustStore) bool {
 	return maps.EqualFunc(t.Workspaces, other.Workspaces, func(a, b Trusted) bool { return a.SHA256 == b.SHA256 })
 }
 
-// Trust accepts what the files of root say at this moment, as [Inspect] shows
-// it. It fails when a file cannot be parsed or the store not be written.
-func Trust(cfg Config, root string) error {
-	review, err := Inspect(cfg, root)
-	if err != nil {
-		return err
-	}
-	return review.Trust()
-}
-
 // Review is the loosening content of one workspace.
 type Review struct {
 	Root string

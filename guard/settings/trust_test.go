@@ -20,7 +20,7 @@ func TestTrust(t *testing.T) {
 	p.write(projectFile, rules("a,b", "x"))
 	p.write(localFile, rules("c", ""))
 	check("at first", " false")
-	if err := Trust(p.cfg, root+"/."); err != nil {
+	if err := trustNow(p.cfg, root+"/."); err != nil {
 		t.Fatal(err)
 	}
 	check("trusted", "c,a,b true")
@@ -38,7 +38,7 @@ func TestTrust(t *testing.T) {
 	}
 	check("changed between looking and trusting", " false")
 
-	if err := Trust(p.cfg, root); err != nil {
+	if err := trustNow(p.cfg, root); err != nil {
 		t.Fatal(err)
 	}
 	list, err := ListTrusted(p.cfg)
@@ -68,7 +68,7 @@ func TestTrustBindsEveryFieldOfAHook(t *testing.T) {
 	for _, more := range []string{`, "args": []`, `, "args": ["x"]`, `, "shell": "powershell"`, `, "async": true`, `, "timeout": 1`, `, "if": "Bash"`,
 		`, "url": "http://x"`, `, "headers": {"A": "b"}`, `, "allowedEnvVars": ["T"]`} {
 		write("")
-		if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 			t.Fatal(err)
 		}
 		if s := Load(p.cfg); len(s.Hooks) != 1 {
@@ -85,7 +85,7 @@ func TestTrustBindsCarveOuts(t *testing.T) {
 	for _, after := range []string{"Edit(!s),Edit(*)", "Edit(*)"} {
 		p := newPlace(t)
 		p.write(projectFile, rules("Edit(*),Edit(!s)", ""))
-		if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+		if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 			t.Fatal(err)
 		}
 		if s := Load(p.cfg); !s.Trusted || len(s.Allow) != 2 {
@@ -103,7 +103,7 @@ func TestTrustOfOneRootOnly(t *testing.T) {
 	p.cfg.Roots = append(p.cfg.Roots, p.path("other"))
 	p.write(projectFile, rules("a", ""))
 	p.write("other/.claude/settings.json", rules("a,b", ""))
-	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+	if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 		t.Fatal(err)
 	}
 	if s := Load(p.cfg); texts(s.Allow) != "a" || len(s.Untrusted) != 2 || s.Trusted {
@@ -115,7 +115,7 @@ func TestTrustWhileRunning(t *testing.T) {
 	p := newPlace(t)
 	root := p.cfg.Roots[0]
 	p.write(projectFile, rules("a,b", ""))
-	if err := Trust(p.cfg, root); err != nil {
+	if err := trustNow(p.cfg, root); err != nil {
 		t.Fatal(err)
 	}
 	r := p.start()
@@ -138,21 +138,21 @@ func TestTrustErrors(t *testing.T) {
 		name, want string
 		do         func() error
 	}{
-		{"no such directory", "no such file", func() error { return Trust(p.cfg, p.path("none")) }},
-		{"a file", "is not a directory", func() error { p.write("f", ""); return Trust(p.cfg, p.path("f")) }},
-		{"no state directory", "no state directory", func() error { return Trust(Config{}, root) }},
-		{"broken file", ":1:2:", func() error { p.write(projectFile, "{"); return Trust(p.cfg, root) }},
+		{"no such directory", "no such file", func() error { return trustNow(p.cfg, p.path("none")) }},
+		{"a file", "is not a directory", func() error { p.write("f", ""); return trustNow(p.cfg, p.path("f")) }},
+		{"no state directory", "no state directory", func() error { return trustNow(Config{}, root) }},
+		{"broken file", ":1:2:", func() error { p.write(projectFile, "{"); return trustNow(p.cfg, root) }},
 		{"damaged store", "is damaged", func() error {
 			p.write(projectFile, "{}")
 			p.write("state/trust.json", "{")
-			return Trust(p.cfg, root)
+			return trustNow(p.cfg, root)
 		}},
 		{"store of anybody", "can be written by other users", func() error {
 			p.write("state/trust.json", "{}")
 			if err := os.Chmod(p.path("state/trust.json"), 0o666); err != nil {
 				return err
 			}
-			return Trust(p.cfg, root)
+			return trustNow(p.cfg, root)
 		}},
 	} {
 		if err := tt.do(); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -163,4 +163,13 @@ func TestTrustErrors(t *testing.T) {
 	if s := Load(p.cfg); texts(s.Allow) != "" || !strings.Contains(warnings(s), "no workspace is trusted by it") {
 		t.Errorf("a store that is not believed: allow %s\n%s", texts(s.Allow), warnings(s))
 	}
+}
+
+// trustNow is what a person does who inspects a workspace and agrees.
+func trustNow(cfg Config, root string) error {
+	review, err := Inspect(cfg, root)
+	if err != nil {
+		return err
+	}
+	return review.Trust()
 }

@@ -83,7 +83,7 @@ func TestWatch(t *testing.T) {
 
 	p.write(projectFile, rules("a", "p"))
 	wait("a project allow", func(s *Settings) bool { return !s.Trusted && texts(s.Allow) == "" })
-	if err := Trust(p.cfg, p.cfg.Roots[0]); err != nil {
+	if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
 		t.Fatal(err)
 	}
 	wait("trusted", func(s *Settings) bool { return s.Trusted && texts(s.Allow) == "a" })
