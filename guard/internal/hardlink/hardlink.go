@@ -65,10 +65,14 @@ type Names struct {
 // the call, so that in a host in use no search waits for it.
 func (x *Index) Recent() *Names {
 	n := x.last.Load()
-	if n == nil || time.Since(n.at) > age {
+	if n == nil {
 		return x.walk(time.Now().Add(-age))
 	}
-	if time.Since(n.at) > age/2 && x.renewal.CompareAndSwap(false, true) {
+	old := time.Since(n.at)
+	if old > age {
+		return x.walk(time.Now().Add(-age))
+	}
+	if old > age/2 && x.renewal.CompareAndSwap(false, true) {
 		go func() {
 			defer x.renewal.Store(false)
 			x.walk(time.Now().Add(-age / 2))

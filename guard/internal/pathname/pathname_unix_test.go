@@ -81,7 +81,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%q: %v %v %v, want %v %v %v", tt.path, hold, lieIn, lieBelow, tt.hold, tt.lieIn, tt.lieBelow)
 		}
 	}
-	if (Places{}).Hold("/") {
+	if new(Places).Hold("/") {
 		t.Error("no places hold something")
 	}
 }

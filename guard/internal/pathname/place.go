@@ -41,7 +41,7 @@ func PlacesOf(s Spelling, list ...Place) Places {
 }
 
 // Hold reports whether a slashed path is one of the places or below one, by any name.
-func (ps Places) Hold(path string) bool {
+func (ps *Places) Hold(path string) bool {
 	if len(ps.Keys) == 0 {
 		return false
 	}
@@ -50,13 +50,13 @@ func (ps Places) Hold(path string) bool {
 }
 
 // LieIn reports whether one of the places is a slashed path or below it.
-func (ps Places) LieIn(path string) bool {
+func (ps *Places) LieIn(path string) bool {
 	path = ps.Spelling.Of(path)
 	return slices.ContainsFunc(ps.Keys, func(key string) bool { return Within(key, path) })
 }
 
 // LieBelow reports whether one of the places lies below a slashed path.
-func (ps Places) LieBelow(path string) bool {
+func (ps *Places) LieBelow(path string) bool {
 	path = ps.Spelling.Of(path) + "/"
 	return slices.ContainsFunc(ps.Keys, func(key string) bool { return strings.HasPrefix(key, path) })
 }

@@ -77,8 +77,9 @@ func Is(name string) bool { return folded()[pathname.Folded.Of(name)] }
 
 // In reports whether an element of a slashed path is a protected name.
 func In(path string) bool {
+	names := folded()
 	for element := range strings.SplitSeq(path, "/") {
-		if element != "" && Is(element) {
+		if element != "" && names[pathname.Folded.Of(element)] {
 			return true
 		}
 	}
@@ -88,13 +89,12 @@ func In(path string) bool {
 // IsSettings reports whether a slashed path is that of a file which the host takes its
 // rules from where that is a workspace, in any case.
 func IsSettings(path string) bool {
-	path = pathname.Folded.Of(path)
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
-	if strings.HasSuffix(dir, "/.claude") && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json") {
-		return true
-	}
-	return strings.HasSuffix(dir, "/.toolhost") || strings.HasSuffix(path, "/.toolhost")
+	parent := pathname.Folded.Of(dir[strings.LastIndexByte(dir, '/')+1:])
+	name = pathname.Folded.Of(name)
+	return name == ".toolhost" || parent == ".toolhost" ||
+		parent == ".claude" && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json")
 }
