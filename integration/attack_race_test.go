@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"toolhost/integration/client"
 )
@@ -230,4 +233,67 @@ func TestAttackReplacedWhileRead(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// TestAttackAppended appends to a file, as a program does that logs, while it is edited. Each line must be there afterwards,
+// whether the program keeps the file open or opens it for each line.
+func TestAttackAppended(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells who writes")
+	}
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprintf("kept open %v", keeps), func(t *testing.T) {
+			w := newWorld(t)
+			path := filepath.Join(w.ws, "app.log")
+			if err := os.WriteFile(path, []byte("edit 1000\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			h := w.host(t, setting{"stdio", client.Modern}, "--root", w.ws)
+			var stop atomic.Bool
+			lines := make(chan int)
+			go func() { lines <- appendLines(path, keeps, &stop) }()
+			edits := 0
+			for i := range 150 {
+				h.call(t, "Read", `{"file_path":"app.log","limit":1}`, "read")
+				said := h.call(t, "Edit", fmt.Sprintf(`{"file_path":"app.log","old_string":"edit %d\n","new_string":"edit %d\n"}`, 1000+edits, 1001+edits), fmt.Sprint(i))
+				if said.ok {
+					edits++
+				}
+			}
+			stop.Store(true)
+			want := <-lines
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(string(raw), "line\n"); got != want || !strings.HasPrefix(string(raw), fmt.Sprintf("edit %d\n", 1000+edits)) {
+				t.Errorf("after %d edits %d of %d lines are there: %s", edits, got, want, clip(string(raw), 200))
+			}
+			t.Logf("%d edits, %d lines", edits, want)
+			w.end(t, h)
+		})
+	}
+}
+
+// appendLines appends lines until it is to stop, and returns how many.
+func appendLines(path string, keeps bool, stop *atomic.Bool) (lines int) {
+	var f *os.File
+	for ; !stop.Load(); lines++ {
+		var err error
+		if f == nil {
+			if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+				return -1
+			}
+		}
+		if _, err := f.WriteString("line\n"); err != nil {
+			return -1
+		}
+		if !keeps {
+			f.Close()
+			f = nil
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	f.Close()
+	return lines
 }

@@ -28,7 +28,7 @@ func (c threat) names() []string {
 var threats = []threat{
 	{class: "path prefix twins"},
 	{class: "symlinks", tests: []func(*testing.T){TestAttackRaces}},
-	{class: "swap between check and open", tests: []func(*testing.T){TestAttackRaces, TestAttackReplacedWhileRead}},
+	{class: "swap between check and open", tests: []func(*testing.T){TestAttackRaces, TestAttackReplacedWhileRead, TestAttackAppended}},
 	{class: "hard links", tests: []func(*testing.T){TestAttackRaces}},
 	{class: "spelling"},
 	{class: "special files"},

@@ -29,7 +29,8 @@ type Options struct {
 
 	// Expect, if set, is called with the file that is to be replaced, open
 	// for reading, or nil if there is none. An error stops the replacement and
-	// is returned as it is.
+	// is returned as it is. Where writers cannot be kept away it is called again
+	// at the last moment.
 	Expect func(current *os.File) error
 
 	// JournalDir is the directory of the journal. It is created, for the owner
@@ -74,10 +75,8 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		return Outcome{}, r.failed("open", err)
 	}
 	if r.current == nil {
-		if o.Expect != nil {
-			if err := o.Expect(nil); err != nil {
-				return Outcome{}, err
-			}
+		if err := r.expect(nil); err != nil {
+			return Outcome{}, err
 		}
 		return r.create()
 	}
@@ -85,12 +84,20 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	if o.MustNotExist {
 		return Outcome{}, r.failed("create", fs.ErrExist)
 	}
-	if o.Expect != nil {
-		if err := o.Expect(r.current); err != nil {
-			return Outcome{}, err
-		}
+	r.hold = holdFile(r.current)
+	defer r.hold.release()
+	if err := r.expect(r.current); err != nil {
+		return Outcome{}, err
 	}
 	return r.update()
+}
+
+// expect asks the caller whether the file is what is to be replaced.
+func (r *replacement) expect(current *os.File) error {
+	if r.Expect == nil {
+		return nil
+	}
+	return r.Expect(current)
 }
 
 // openHandle opens the directory of a root itself. The os package tries to have everything that it opens watched for readiness, and
@@ -109,6 +116,7 @@ type replacement struct {
 	key     string      // tells dir from others; "" while nobody had to know
 	again   bool        // there was a change that others may follow
 	attrs   attrs       // of current
+	hold    hold        // on current
 	Options
 }
 
@@ -216,7 +224,13 @@ func (r *replacement) update() (Outcome, error) {
 	if r.attrs.links > 1 {
 		return r.inPlace(fmt.Sprintf("it has %d hard links", r.attrs.links))
 	}
+	if r.hold.busy {
+		return r.inPlace("another program has it open for writing")
+	}
 	why, err := r.byRename()
+	if errors.Is(err, errOverwritten) {
+		return Outcome{}, err
+	}
 	if err != nil {
 		return Outcome{}, r.failed("write", err)
 	}
@@ -256,8 +270,13 @@ func (r *replacement) byRename() (why string, err error) {
 	if err := t.close(r.Sync); err != nil {
 		return "", err
 	}
+	if err := r.undisturbed(); err != nil {
+		return "", err
+	}
 	err = r.rename(t)
-	r.again = err == nil
+	if r.again = err == nil; r.again {
+		return "", r.catchUp()
+	}
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
 		return "it cannot be renamed over: " + bare(err).Error(), nil
 	}

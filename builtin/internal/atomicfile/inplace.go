@@ -18,6 +18,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if r.JournalDir == "" {
 		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do that safely", why))
 	}
+	r.hold.release() // it would keep us away as well
 	f, err := r.dir.OpenFile(r.base, os.O_RDWR|openFlags, 0)
 	if err != nil {
 		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place: %w", why, bare(err)))
@@ -31,13 +32,12 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, r.failed("write", fmt.Errorf("save its content in the journal %s first: %w", r.JournalDir, bare(err)))
 	}
-	if err := reserve(f, sizeOf(r.content)); err != nil {
-		giveBack(f, int64(len(old)))
+	if err := r.makeRoom(f, int64(len(old))); err != nil {
 		e.done()
-		return Outcome{}, r.failed("write", err)
+		return Outcome{}, err
 	}
-	if err := overwrite(f, r.content...); err != nil {
-		if undo := overwrite(f, old); undo != nil {
+	if err := overwrite(f, int64(len(old)), r.content...); err != nil {
+		if undo := overwrite(f, sizeOf(r.content), old); undo != nil {
 			e.abandon()
 			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the journal (%s), and the next start of toolhost makes the file whole",
 				r.path(), bare(err), bare(undo), ErrTorn, e.path)
@@ -49,6 +49,21 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	r.attrs.restore(f)
 	e.done()
 	return Outcome{InPlace: true, Why: why}, nil
+}
+
+// makeRoom makes sure that there is room for the content, and that nobody wrote while the journal was written.
+func (r *replacement) makeRoom(f *os.File, size int64) error {
+	if err := r.expect(f); err != nil { // before the time of the file changes
+		return err
+	}
+	if err := reserve(f, sizeOf(r.content)); err != nil {
+		r.giveBack(f)
+		return r.failed("write", err)
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != size {
+		return r.failed("write", errors.Join(err, errors.New("another program wrote it while this call ran; Read it again and repeat the call")))
+	}
+	return nil
 }
 
 // saveState returns what the journal must know about the open file.
@@ -71,18 +86,20 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	return h, old, nil
 }
 
-// overwrite replaces the content of f and makes it durable.
-func overwrite(f *os.File, content ...[]byte) error {
-	at := int64(0)
-	for _, piece := range content {
-		n, err := f.WriteAt(piece, at)
-		if err != nil {
+// overwrite replaces the content of f, which has a size, and makes it durable. It begins with the end, as soon as it can
+// after the size was looked at, and leaves it where it is if it can: somebody else may be appending.
+func overwrite(f *os.File, size int64, content ...[]byte) error {
+	end := sizeOf(content)
+	if end < size {
+		if err := f.Truncate(end); err != nil {
 			return err
 		}
-		at += int64(n)
 	}
-	if err := f.Truncate(at); err != nil {
-		return err
+	for at, i := end, len(content)-1; i >= 0; i-- {
+		at -= int64(len(content[i]))
+		if _, err := f.WriteAt(content[i], at); err != nil {
+			return err
+		}
 	}
 	return f.Sync()
 }
@@ -95,10 +112,12 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// giveBack frees what was reserved behind the end of the file.
-func giveBack(f *os.File, size int64) {
-	// The size does not change; an error means that some blocks stay reserved.
-	_ = f.Truncate(size)
+// giveBack frees what was reserved behind the end of the file, which stays where it is. Where others write, that could be
+// elsewhere by the time the kernel is told, and some blocks stay reserved instead; so they do after an error.
+func (r *replacement) giveBack(f *os.File) {
+	if info, err := f.Stat(); err == nil && !r.hold.busy {
+		_ = f.Truncate(info.Size())
+	}
 }
 
 // restore gives f back what writing to it took away: the kernel clears set-uid

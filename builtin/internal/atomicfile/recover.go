@@ -181,7 +181,7 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 	case !torn(current, old, new):
 		return r.save(name, saved, old, nil)
 	}
-	if err := overwrite(f, old); err != nil {
+	if err := overwrite(f, int64(len(current)), old); err != nil {
 		return err
 	}
 	if err := f.Chmod(h.Mode); err != nil {

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package atomicfile
+
+import "os"
+
+// A hold keeps other programs from opening a file for writing, which only Linux can.
+type hold struct{ busy bool }
+
+func holdFile(*os.File) hold { return hold{} }
+
+func (hold) holds() bool { return false }
+
+func (hold) wanted() bool { return false }
+
+func (*hold) release() {}
