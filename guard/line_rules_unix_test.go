@@ -31,6 +31,15 @@ func TestLooseRules(t *testing.T) {
 		{"Bash(git push --force:*)", []string{"git push -uf origin x", "git push --forc"}, nil, []string{"git push --force-with-lease", "git push --follow-tags"}},
 		{"Bash(*--no-verify*)", []string{"git commit -n", "git commit -anm x", "git commit -m x --no-ver", "git push --no-verify"}, nil,
 			[]string{"git commit -mnew", `git commit -am "never -n"`, "git clean -n", "git push -n"}},
+		{"Bash(rm -rf*)", []string{"rm -rfv x", "rm -fr x", "rm -r -f x", "/bin/rm --recursive --force x", "rm x -rf"}, nil, []string{"rm -r x", "rm -f x", "echo -rf"}},
+		{"Bash(*rm -rf*)", []string{"rm -fr x", "sudo rm -f -r x", "rm --recurs --forc x"}, nil, []string{"rm -r x"}},
+		{"Bash(* rm -rf *)", []string{"rm -rf x", "rm -fr x"}, nil, []string{"rm -r x"}},
+		{"Bash(rm -rf /*)", []string{"rm -rf /", "rm -fr /x", "rm -r --force /x", "rm -rf -- /x"}, nil, []string{"rm -rf ./x", "rm -r x"}},
+		{"Bash(rm --recursive*)", []string{"/bin/rm -rf x", "rm -R x", "rm x --recursive"}, nil, []string{"rm x"}},
+		{"Bash(git push --force*)", []string{"git push --force-with-lease", "git push origin x --force-with-lease=x", "git push -uf origin x"}, nil, []string{"git push --follow-tags"}},
+		{"Bash(git push -f*)", []string{"git push origin -f", "git -C . push --force"}, nil, []string{"git push origin f"}},
+		{"Bash(npm run deploy*)", []string{"npm run --silent deploy:prod", "npm -w sub run deploy"}, nil, []string{"npm run build", "npm run build deploy"}},
+		{"Bash(curl -X DELETE*)", []string{"curl -s -X DELETE http://x"}, nil, []string{"curl -X GET http://x"}},
 		{"Bash(dd if=*)", []string{"dd of=x if=/dev/zero", "dd bs=1 count=2 if=/dev/zero"}, nil, []string{"dd of=if=x"}},
 		{"Bash(dd of=/dev/*)", []string{"dd if=x of=/dev/sda"}, nil, []string{"dd if=/dev/zero of=x"}},
 	}
@@ -47,6 +56,39 @@ func TestLooseRules(t *testing.T) {
 					t.Errorf("%s: asked by %q, not by the rule", command, v.Rule)
 				}
 			}
+		}
+	}
+}
+
+// TestDoubtfulCommands holds that a deny of a command that is spelt as no command is is said to be doubtful, and guards
+// what was meant where that can be told.
+func TestDoubtfulCommands(t *testing.T) {
+	_, ws := workspace(t)
+	for _, tt := range []struct{ rule, denied, warning string }{
+		{`Bash("rm":*)`, "rm -f x", "Bash(rm:*) is guarded too"},
+		{`Bash('rm -rf':*)`, "rm -rf x", "Bash(rm -rf:*)"},
+		{`Bash(\rm *)`, "rm x", "Bash(rm *)"},
+		{"Bash(rm:victim)", "rm victim", "Bash(rm victim)"},
+		{"Bash(git:push origin)", "git push origin", "Bash(git push origin)"},
+		{"Bash(find:* -delete)", "find x -delete", "Bash(find * -delete)"},
+		{"Bash(^rm)", "", "only * stands for other text"},
+		{"Bash([r]m *)", "", "only *"},
+		{"Bash({rm,shred} *)", "", "only *"},
+		{"Bash([ -f *)", "[ -f x ]", ""},
+		{"Bash(rm:*)", "rm x", ""},
+		{"Bash(run_in_background:true)", "", ""},
+		{"Bash(curl * | sh)", "curl x | sh", ""},
+		{"Bash(npm run build:prod)", "npm run build:prod", ""},
+	} {
+		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
+		}
+		if tt.denied == "" {
+			continue
+		}
+		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: tt.denied, Dir: resolve(t, p, ".")}}); v.Action != Deny {
+			t.Errorf("%s does not deny %s: %v", tt.rule, tt.denied, v.Action)
 		}
 	}
 }

@@ -138,7 +138,8 @@ func profileFlags(w *world, profile string) []string {
 	case "words": // rules of several words
 		return append(flags, "--deny", "Bash(chmod 777:*)", "--deny", "Bash(git tag -d:*)", "--deny", "Bash(*--no-verify*)", "--deny", "Bash(dd of=*)", "--deny", "Bash(python3 -m venv:*)")
 	case "flags":
-		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)")
+		return append(flags, "--deny", "Bash(chmod -R *)", "--deny", "Bash(git push --force *)", "--deny", "Bash(cp -rf *)",
+			"--deny", "Bash(rm -rf*)", "--deny", "Bash(*shred -uz*)", "--deny", "Bash(git push --force*)")
 	case "broken":
 		return append(flags, "--settings", filepath.Join(w.root, "broken.json"))
 	}

@@ -96,7 +96,10 @@ func (c *Compiler) index(l *List, tool string, r *Rule) error {
 		if l.strict() && errors.Is(err, errNoCommand) {
 			setFirst(l.tools, tool, r)
 		}
-		return err
+		if err != nil || !l.strict() {
+			return err
+		}
+		return l.addMeant(r)
 	case tool == "WebFetch" && l.strict():
 		return l.addDomain(r)
 	case accessOf(tool) != noFiles:

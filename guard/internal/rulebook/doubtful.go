@@ -1,6 +1,7 @@
 package rulebook
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -84,4 +85,29 @@ func (c *Compiler) doubtful(r *Rule) (meant string, err error) {
 		return "", nil
 	}
 	return "/" + spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, spec)
+}
+
+// parameters are those of Bash that a rule may speak of.
+var parameters = []string{"command", "timeout", "description", "run_in_background", "dangerouslyDisableSandbox"}
+
+// addMeant adds the rule that was probably meant by one for a command that no command is called like, and says so.
+func (l *List) addMeant(r *Rule) error {
+	head, _, _ := strings.Cut(r.Spec, " ")
+	name, colon, _ := strings.Cut(head, ":")
+	if name == "[" || name == "[[" || strings.ContainsAny(name, "|;&<>") {
+		return nil // a command, or several
+	}
+	other := *r
+	switch bare := strings.NewReplacer(`"`, "", "'", "", "`", "", `\`, "").Replace(r.Spec); {
+	case strings.ContainsAny(name, "\"'`") || len(name) > 1 && name[0] == '\\' && name[1] != '*' && name[1] != '(':
+		other.Spec = bare
+	case strings.ContainsAny(name, "^$[]{}?"):
+		return fmt.Errorf("the rule %q: only * stands for other text, so %q matches nothing that is spelt otherwise; write a rule for each command", r.Text, name)
+	case colon != "" && (colon != "*" || r.Spec != head) && !slices.Contains(parameters, name):
+		other.Spec = strings.Replace(r.Spec, ":", " ", 1)
+	default:
+		return nil
+	}
+	err := fmt.Errorf("the rule %q: no command is called like that; Bash(%s) is guarded too", r.Text, other.Spec)
+	return errors.Join(err, l.Commands.add(&other))
 }

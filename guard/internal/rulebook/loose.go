@@ -10,11 +10,12 @@ import (
 
 // A looseRule is a rule of several words that is looked for whatever options stand
 // between and behind them: "npm run deploy" is in `npm run --silent deploy`, and
-// "rm -rf" in `rm -r x --force`.
+// "rm -rf" in `rm -r x --force`. So is "rm -rf*".
 type looseRule struct {
 	options  []string // as [optionSet] gives them
 	operands []string
-	open     bool // ends in " *": further operands may follow
+	open     bool   // ends in *: further operands may follow
+	begins   string // how an option or the last operand begins; "" if none ends in *
 	rule     *Rule
 }
 
@@ -25,12 +26,15 @@ func (c *Commands) addLoose(spec string, r *Rule) {
 			c.longs = append(c.longs, word)
 		}
 	}
-	words, open := strings.CutSuffix(spec, " *")
+	words, open := strings.CutSuffix(strings.TrimLeft(spec, "* "), "*")
 	fields := strings.Fields(words)
-	if len(fields) < 2 || strings.ContainsAny(words, "*'\"\\$`|;&<>") {
+	if len(fields) < 2 || isOption(fields[0]) || strings.ContainsAny(words, "*'\"\\$`|;&<>") {
 		return
 	}
 	l := looseRule{open: open, rule: r}
+	if last := fields[len(fields)-1]; open && strings.HasSuffix(words, last) && (!isOption(last) || strings.HasPrefix(last, "--")) {
+		l.begins, fields = last, fields[:len(fields)-1]
+	}
 	var options []string
 	for _, w := range fields[1:] {
 		if isOption(w) {
@@ -92,22 +96,12 @@ func (l looseRule) matches(t taken) (matches, sure bool) {
 			return false, false
 		}
 	}
-	sure = true
-	rest := t.operands
-	for _, want := range l.operands {
-		for len(rest) > 0 && rest[0].text != want && rest[0].value {
-			rest = rest[1:]
-		}
-		switch {
-		case len(rest) == 0:
-			return false, false
-		case rest[0].text == want:
-		case rest[0].unknown && isSubcommand(want):
-			sure = false
-		default:
-			return false, false
-		}
-		rest = rest[1:]
+	rest, sure, ok := l.afterOperands(t)
+	if !ok {
+		return false, false
+	}
+	if l.begins != "" {
+		return l.beginning(t, rest), sure
 	}
 	if l.open {
 		return true, sure
@@ -116,6 +110,49 @@ func (l looseRule) matches(t taken) (matches, sure bool) {
 		return len(rest) == 0 && !t.tail, sure
 	}
 	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
+}
+
+// afterOperands returns the operands behind those of the rule, and whether it is sure that these are there.
+func (l looseRule) afterOperands(t taken) (rest []operand, sure, ok bool) {
+	rest, sure = t.operands, true
+	for _, want := range l.operands {
+		for len(rest) > 0 && rest[0].text != want && rest[0].value {
+			rest = rest[1:]
+		}
+		switch {
+		case len(rest) == 0:
+			return nil, false, false
+		case rest[0].text == want:
+		case rest[0].unknown && isSubcommand(want):
+			sure = false
+		default:
+			return nil, false, false
+		}
+		rest = rest[1:]
+	}
+	return rest, sure, true
+}
+
+// beginning reports whether an option, or the next operand, begins as the rule says: "git push --force*" speaks of
+// `git push origin --force-with-lease`.
+func (l looseRule) beginning(t taken, rest []operand) bool {
+	if isOption(l.begins) {
+		for o := range t.options {
+			if strings.HasPrefix(o, l.begins) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, o := range rest {
+		if strings.HasPrefix(o.text, l.begins) {
+			return true
+		}
+		if !o.value {
+			break
+		}
+	}
+	return false
 }
 
 // isSubcommand reports whether a word of a rule may be meant as one, rather than as a file.
