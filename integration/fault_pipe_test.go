@@ -57,3 +57,49 @@ func pipeAt(t *testing.T, in *ground, whole, name string, n *int) {
 		t.Errorf("history: %v", err)
 	}
 }
+
+// TestFaultHuge puts a file of more bytes than memory holds in the place of each file of the state directory, and a link to
+// one elsewhere, which must stay as it is. A host started on that answers, and ends.
+func TestFaultHuge(t *testing.T) {
+	g := newGround(t)
+	g.put("a.txt", "number 0\n")
+	n := 0
+	s := g.start(stdioModern)
+	s.work(&n)
+	s.end()
+	var names []string
+	eachEntry(t, g.state, func(path string) {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && filepath.Base(path) != "audit.jsonl" {
+			names = append(names, strings.TrimPrefix(path, g.state))
+		}
+	})
+	for _, name := range names {
+		for _, kind := range []string{"huge", "link"} {
+			t.Run(kind+name, func(t *testing.T) { strangeAt(t, g, name, kind, &n) })
+		}
+	}
+}
+
+// strangeAt has a host work on a copy of a state directory in which a file is huge, or a link to one elsewhere.
+func strangeAt(t *testing.T, in *ground, name, kind string, n *int) {
+	g := &ground{t: t, ws: in.ws, home: in.home, state: filepath.Join(t.TempDir(), "state")}
+	must(t, os.CopyFS(g.state, os.DirFS(in.state)))
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	must(t, os.WriteFile(elsewhere, []byte("elsewhere\n"), 0o600))
+	if kind == "huge" {
+		if err := os.Truncate(g.state+name, 1<<42); err != nil {
+			t.Skip(err)
+		}
+	} else {
+		must(t, os.Remove(g.state+name))
+		must(t, os.Symlink(elsewhere, g.state+name))
+	}
+	s := g.start(stdioModern)
+	s.work(n)
+	if err := s.stop(); err != nil {
+		t.Errorf("%v\n%s", err, clip(s.stderr.String(), 600))
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "elsewhere\n" {
+		t.Errorf("the file elsewhere holds %q, %v", text, err)
+	}
+}

@@ -357,10 +357,11 @@ func (h *home) loadKey() error {
 	return h.root.Rename(temp, keyName)
 }
 
-// keptKey returns what is kept as key: nothing where there is none, nor where a pipe stands, which would be waited for.
+// keptKey returns what is kept as key: nothing where there is none, nor where a pipe stands, which would be waited for,
+// or something else that is no key.
 func (h *home) keptKey() ([]byte, error) {
 	info, err := h.root.Stat(keyName)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != keyLength) {
 		return nil, nil
 	}
 	if err != nil {

@@ -125,6 +125,9 @@ func readRegular(path string) ([]byte, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w", path, errOther)
 	}
+	if err == nil && info.Size() > maxIndex {
+		err = fmt.Errorf("%s has %d bytes, which no history takes: move it away", path, info.Size())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func (j *journal) loadWith(owed []byte) (index, error) {
 
 // append adds a line to the index. On an error the index is as it was. Callers hold the lock.
 func (j *journal) append(l []byte, sync bool) (err error) {
-	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|noWatch, ownerFile)
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
 	if err != nil {
 		return err
 	}

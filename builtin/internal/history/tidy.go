@@ -22,6 +22,8 @@ const (
 	tidyShare = 16
 	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of 0.1 s (6 µs a change).
 	maxChanges = 20_000
+	// maxIndex bounds what is read as an index, in bytes: a hundred times what so many changes take.
+	maxIndex = 1 << 30
 )
 
 // tidyDue tidies the journals for which it is time.

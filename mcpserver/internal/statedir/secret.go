@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,13 +27,13 @@ func Secret(dir, name string) ([]byte, error) {
 	}
 	_ = ownfile.Sweep(dir, time.Now()) // what cannot be removed is found at the next start
 	path := filepath.Join(dir, name)
-	kept, err := os.ReadFile(path)
+	kept, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = ownfile.Create(path, fresh); err == nil {
 			return fresh, nil
 		}
 		if errors.Is(err, fs.ErrExist) {
-			kept, err = os.ReadFile(path)
+			kept, err = readSecret(path)
 		}
 	}
 	if err != nil {
@@ -42,4 +43,17 @@ func Secret(dir, name string) ([]byte, error) {
 		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), SecretSize)
 	}
 	return kept, nil
+}
+
+// readSecret reads a file unless it is too large for a secret.
+func readSecret(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > SecretSize {
+		return nil, fmt.Errorf("it has %d bytes, %d are expected: delete it to make a new one", info.Size(), SecretSize)
+	}
+	return io.ReadAll(io.LimitReader(f, SecretSize+1))
 }
