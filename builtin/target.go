@@ -80,7 +80,16 @@ func lockDir(ctx context.Context, env *Env, dir *os.Root) (unlock func(), err er
 
 // load reads the content as it is now.
 func (t *target) load() error {
-	f, err := t.path.Open()
+	var room bytes.Buffer
+	info, ok, err := t.path.Content(&room, wholeFile)
+	if ok {
+		t.info, t.content = info, room.Bytes()
+		return nil
+	}
+	var f *os.File
+	if err == nil {
+		f, err = t.path.Open()
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		t.missing = true
 		return nil
@@ -104,6 +113,12 @@ func (t *target) load() error {
 		return fmt.Errorf("%s could not be read: %w", t.path, err)
 	}
 	return nil
+}
+
+// sameFile is [os.SameFile], of what [guard.Path.Content] describes as well.
+func sameFile(a, b fs.FileInfo) bool {
+	v, w := readstate.VersionOf(a), readstate.VersionOf(b)
+	return os.SameFile(a, b) || v.Inode != 0 && v.Inode == w.Inode && v.Dev == w.Dev
 }
 
 // readAll reads a file of about size bytes in one piece, but no more than limit; it may have grown or shrunk
@@ -170,8 +185,8 @@ func (t *target) saw(env *Env, content ...[]byte) { t.sawAs(env, history.Blob{},
 
 // sawAs is saw of a content whose hash may be known.
 func (t *target) sawAs(env *Env, b history.Blob, content ...[]byte) {
-	info, err := t.path.Stat()
-	if err != nil {
+	info, err := t.dir.Lstat(t.base)
+	if err != nil || !info.Mode().IsRegular() {
 		env.Seen.Forget(t.path.Real())
 		return
 	}
@@ -228,7 +243,7 @@ func (t *target) expect(current *os.File) error {
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
+	if !sameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
 		return errOvertaken
 	}
 	return nil
