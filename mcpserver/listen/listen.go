@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/coreos/go-systemd/v22/activation"
 )
@@ -51,12 +52,15 @@ type Listener struct {
 	// connect while it ends wait for the next one.
 	Inherited bool
 
+	closing sync.Mutex // a server that is shut down closes its listener in two places at once
 	closers []func() error
 }
 
-// Close stops listening.
+// Close stops listening. It may be called again.
 func (l *Listener) Close() error {
 	err := l.Listener.Close()
+	l.closing.Lock()
+	defer l.closing.Unlock()
 	for _, c := range l.closers {
 		err = errors.Join(err, c())
 	}

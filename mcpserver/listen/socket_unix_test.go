@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -106,5 +107,23 @@ func TestSocketRefuses(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "s")); err == nil {
 		t.Error("a refused socket is left behind")
+	}
+}
+
+// A server that is shut down closes its listener in two places, maybe at once: the socket goes once, and nobody finds it half gone.
+func TestClosedTwice(t *testing.T) {
+	for range 50 {
+		l, err := Open(Config{Address: unixPrefix + filepath.Join(privateDir(t), "s")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var closing sync.WaitGroup
+		for range 2 {
+			closing.Go(func() { l.Close() })
+		}
+		closing.Wait()
+		if _, err := os.Lstat(l.Socket); err == nil {
+			t.Fatal("the socket is still there")
+		}
 	}
 }
