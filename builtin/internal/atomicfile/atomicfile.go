@@ -48,6 +48,7 @@ type Outcome struct {
 	Created bool   // there was no file before
 	InPlace bool   // the file was written in place
 	Why     string // if InPlace: what a rename would have lost
+	Unmet   error  // the file has its new content, but something else that was promised failed; nil if nothing did
 }
 
 // Replace gives the file base in dir the given content, in any number of pieces. Callers that read the
@@ -59,8 +60,10 @@ type Outcome struct {
 // judge and open. A file without permission to write is refused even where a
 // rename would succeed.
 //
-// On any error the file is as it was and no temporary file remains, unless
-// the error says otherwise.
+// On any error the file is as it was, or as another program wrote it in the
+// same moment, and no temporary file remains; only after [ErrTorn] it can be
+// otherwise. What fails when the file has its new content is no error but
+// [Outcome.Unmet].
 func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, error) {
 	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
 		return Outcome{}, fmt.Errorf("%q is not the name of a file in a directory", base)
@@ -195,7 +198,7 @@ func (r *replacement) create() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, r.failed("create", err)
 	}
-	return Outcome{Created: true}, r.syncDir()
+	return Outcome{Created: true, Unmet: r.syncDir()}, nil
 }
 
 // link gives the temporary file its name unless that is taken, which a rename
@@ -228,16 +231,17 @@ func (r *replacement) update() (Outcome, error) {
 		return r.inPlace("another program has it open for writing")
 	}
 	why, err := r.byRename()
-	if errors.Is(err, errOverwritten) {
-		return Outcome{}, err
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return Outcome{}, r.failed("write", err)
-	}
-	if why != "" {
+	case why != "":
 		return r.inPlace(why)
 	}
-	return Outcome{}, r.syncDir()
+	unmet, err := r.catchUp(catchUpFor)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("write %s: %w", r.path(), err)
+	}
+	return Outcome{Unmet: errors.Join(unmet, r.syncDir())}, nil
 }
 
 // keepError says which attribute a new file cannot be given.
@@ -275,7 +279,7 @@ func (r *replacement) byRename() (why string, err error) {
 	}
 	err = r.rename(t)
 	if r.again = err == nil; r.again {
-		return "", r.catchUp()
+		return "", nil
 	}
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
 		return "it cannot be renamed over: " + bare(err).Error(), nil
@@ -300,7 +304,7 @@ func (r *replacement) syncDir() error {
 		return nil
 	}
 	if err := syncDir(r.handle); err != nil {
-		return fmt.Errorf("%s has its new content, but that may not outlast a loss of power: sync its directory: %w", r.path(), bare(err))
+		return fmt.Errorf("it may not outlast a loss of power: sync the directory %s: %w", r.dirPath(), bare(err))
 	}
 	return nil
 }
@@ -327,7 +331,7 @@ func (r *replacement) failed(op string, err error) error {
 	if r.current == nil {
 		state = "Nothing was written"
 	}
-	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), bare(err), state, advice(err))
+	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), bare(err), state, Advice(err))
 }
 
 // bare takes the operation and the name of a temporary file off an error of
@@ -344,8 +348,8 @@ func bare(err error) error {
 	return err
 }
 
-// advice says what to do about an error.
-func advice(err error) string {
+// Advice says what to do about an error, behind it; "" if nothing is known.
+func Advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return "; free some space on that file system and try again"
@@ -354,7 +358,7 @@ func advice(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only"
 	case errors.Is(err, syscall.EPERM):
-		return "; no permission lets this user write it: it may be immutable (lsattr shows an i, which a person takes away with chattr -i), or another's in a directory where only owners may replace files"
+		return "; no permission lets this user write it: it may be immutable or only be appended to (lsattr shows an i or an a, which a person takes away with chattr -i or -a), or another's in a directory where only owners may replace files"
 	case errors.Is(err, fs.ErrPermission):
 		return "; this user may not write it: change its permissions (chmod u+w) or its owner if it should be written"
 	}

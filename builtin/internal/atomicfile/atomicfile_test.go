@@ -308,7 +308,7 @@ func TestAdvice(t *testing.T) {
 	for err, want := range map[error]string{
 		syscall.EACCES: "chmod u+w", syscall.EPERM: "chattr -i", syscall.EROFS: "read-only", syscall.ENOSPC: "free some space", syscall.EIO: "",
 	} {
-		if got := advice(&fs.PathError{Op: "open", Path: "f", Err: err}); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := Advice(&fs.PathError{Op: "open", Path: "f", Err: err}); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}

@@ -4,8 +4,8 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +43,7 @@ func dirKey(dir *os.File) (string, error) {
 		return "", err
 	}
 	dev, ino := identity(info)
-	return fmt.Sprint(dev, ".", ino), nil
+	return strconv.FormatUint(dev, 10) + "." + strconv.FormatUint(ino, 10), nil
 }
 
 // removeOpen removes an open file and closes it. Removing comes first: once

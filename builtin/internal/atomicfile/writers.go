@@ -12,9 +12,10 @@ import (
 // A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which nobody
 // sees any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
 
-// How long, and in what steps, a program that came in that moment may take to write.
+// How long, and in what steps, a program that came in that moment may take to write: mostly a millisecond, but more than 100 on a
+// machine under load.
 const (
-	catchUpFor  = 100 * time.Millisecond
+	catchUpFor  = time.Second
 	catchUpStep = time.Millisecond
 )
 
@@ -32,32 +33,50 @@ func (r *replacement) undisturbed() error {
 	return r.expect(r.current)
 }
 
-// catchUp carries over what is written to the file that was renamed over, by who came to open it while that was done.
-func (r *replacement) catchUp() error {
+// catchUp carries over what is written to the file that was renamed over, by who came to open it while that was done and writes
+// it within a time. What cannot be carried over is lost, which unmet says. The error is [errOverwritten], or nil.
+func (r *replacement) catchUp(within time.Duration) (unmet, err error) {
 	if !r.hold.wanted() {
-		return nil
+		return nil, nil
 	}
 	before, err := wholeOf(r.current)
 	r.hold.release()
-	for waited := time.Duration(0); waited < catchUpFor; waited += catchUpStep {
-		if h := holdFile(r.current); !h.busy {
-			h.release()
-			break
-		}
-		time.Sleep(catchUpStep)
+	if !r.closed(within) {
+		defer func() {
+			if unmet == nil {
+				unmet = errors.New("another program opened it for writing in the same moment and has not closed it yet, and what that writes from now on is lost")
+			}
+		}()
 	}
 	now, nowErr := wholeOf(r.current)
 	if err := errors.Join(err, nowErr); err != nil {
-		return fmt.Errorf("read what another program wrote meanwhile: %w", err)
+		return fmt.Errorf("another program opened it for writing in the same moment, and what that wrote cannot be read: %w", bare(err)), nil
 	}
 	more, appended := bytes.CutPrefix(now, before)
 	switch {
 	case !appended:
-		return r.giveWay(now)
+		if err := r.giveWay(now); err != nil {
+			return fmt.Errorf("another program wrote it in the same moment, and its %d bytes are lost, as they could not be put back: %w", len(now), bare(err)), nil
+		}
+		return nil, errOverwritten
 	case len(more) > 0:
-		return r.appendMore(more)
+		if err := r.appendMore(more); err != nil {
+			return fmt.Errorf("another program appended %d bytes in the same moment, which are lost in whole or in part: %w", len(more), bare(err)), nil
+		}
 	}
-	return nil
+	return nil, nil
+}
+
+// closed waits until nobody has the old file open for writing any more, and tells whether that was within a time.
+func (r *replacement) closed(within time.Duration) bool {
+	for waited := time.Duration(0); ; waited += catchUpStep {
+		h := holdFile(r.current)
+		h.release()
+		if !h.busy || waited >= within {
+			return !h.busy
+		}
+		time.Sleep(catchUpStep)
+	}
 }
 
 func wholeOf(f *os.File) ([]byte, error) {
@@ -82,18 +101,14 @@ func (r *replacement) appendMore(more []byte) error {
 func (r *replacement) giveWay(content []byte) error {
 	t := r.newTemp()
 	defer t.discard()
-	err := t.write([][]byte{content}, tempMode)
-	if err == nil {
-		err = r.attrs.apply(t.file)
+	if err := t.write([][]byte{content}, tempMode); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.close(r.Sync)
+	if err := r.attrs.apply(t.file); err != nil {
+		return err
 	}
-	if err == nil {
-		err = r.rename(t)
+	if err := t.close(r.Sync); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("put back what another program wrote in the same moment: %w", err)
-	}
-	return fmt.Errorf("write %s: %w", r.path(), errOverwritten)
+	return r.rename(t)
 }

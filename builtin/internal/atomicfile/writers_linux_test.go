@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // leased opens a directory with one file, and reports that the file system knows leases.
@@ -91,57 +93,115 @@ func TestReplaceWhileOpened(t *testing.T) {
 }
 
 // TestCatchUp: what is written by a program that opened the old file in the moment in which it was renamed over is not
-// lost either. A path below /proc stands for one that was looked up before.
+// lost either. A path below /proc stands for one that was looked up before. Who writes is another process, because the kernel tells
+// ours of the opener by a signal: a thread of ours that is just opening would be interrupted by it, and have to come again.
 func TestCatchUp(t *testing.T) {
+	const appended, anew, opened = `printf 'more\n' >>"$0"`, `printf 'theirs\n' >"$0"`, `: >>"$0"`
+	const patience = time.Minute
 	for _, tt := range []struct {
 		name  string
-		write func(path string) error
+		write string // a command of sh
+		gone  bool   // the new file is taken away meanwhile, and a directory has its name
 		want  string
+		unmet string
 		err   error
 	}{
-		{"appended", func(path string) error { return appendTo(path, "more\n") }, "new\nmore\n", nil},
-		{"written anew", func(path string) error { return os.WriteFile(path, []byte("theirs\n"), 0) }, "theirs\n", errOverwritten},
-		{"opened", func(path string) error { return appendTo(path, "") }, "new\n", nil},
+		{"appended", appended, false, "new\nmore\n", "", nil},
+		{"written anew", anew, false, "theirs\n", "", errOverwritten},
+		{"opened", opened, false, "new\n", "", nil},
+		{"appended, and cannot be carried over", appended, true, "", "appended 5 bytes in the same moment", nil},
+		{"written anew, and cannot be put back", anew, true, "", "its 7 bytes are lost", nil},
+		{"opened, and nothing to carry over", opened, true, "", "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir, path := leased(t, "old\n")
-			handle, err := openHandle(dir)
-			if err != nil {
-				t.Fatal(err)
+			r, path := renamedOver(t)
+			if tt.gone {
+				if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o755)); err != nil {
+					t.Fatal(err)
+				}
 			}
-			defer handle.Close()
-			r := &replacement{dir: dir, handle: handle, base: "f"}
-			if err := r.openCurrent(); err != nil {
-				t.Fatal(err)
-			}
-			defer r.current.Close()
-			if r.attrs, err = readAttrs(r.current); err != nil {
-				t.Fatal(err)
-			}
-			r.hold = holdFile(r.current)
-			if err := os.WriteFile(path+".new", []byte("new\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
-			wrote := make(chan error)
-			go func() { wrote <- tt.write(fmt.Sprintf("/proc/self/fd/%d", r.current.Fd())) }()
-			awaitOpener(r.current)
-			if err := r.catchUp(); !errors.Is(err, tt.err) {
+			wrote := startWriter(t, r, tt.write)
+			unmet, err := r.catchUp(patience)
+			if !errors.Is(err, tt.err) {
 				t.Errorf("%v, want %v", err, tt.err)
 			}
-			if err := <-wrote; err != nil {
-				t.Error(err)
+			if (unmet == nil) != (tt.unmet == "") || unmet != nil && !strings.Contains(unmet.Error(), tt.unmet) {
+				t.Errorf("unmet %v, want %q", unmet, tt.unmet)
 			}
-			holds(t, path, tt.want)
+			wrote(t)
+			if !tt.gone {
+				holds(t, path, tt.want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), tempPrefix+"*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
 		})
+	}
+}
+
+// TestCatchUpWithWhoStays: that what a program writes later is lost is said while it can still be.
+func TestCatchUpWithWhoStays(t *testing.T) {
+	r, path := renamedOver(t)
+	wrote := startWriter(t, r, `exec 3>>"$0"; cat`)
+	if unmet, err := r.catchUp(0); unmet == nil || !strings.Contains(unmet.Error(), "has not closed it yet") || err != nil {
+		t.Errorf("unmet %v, error %v", unmet, err)
+	}
+	wrote(t)
+	holds(t, path, "new\n")
+}
+
+// renamedOver is a replacement that holds the old file while a new one has its name already.
+func renamedOver(t *testing.T) (r *replacement, path string) {
+	t.Helper()
+	dir, path := leased(t, "old\n")
+	handle, err := openHandle(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { handle.Close() })
+	r = &replacement{dir: dir, handle: handle, base: "f"}
+	if err := r.openCurrent(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.current.Close() })
+	if r.attrs, err = readAttrs(r.current); err != nil {
+		t.Fatal(err)
+	}
+	r.hold = holdFile(r.current)
+	if err := os.WriteFile(path+".new", []byte("new\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	return r, path
+}
+
+// startWriter runs a command of sh that opens the old file, which is $0, and returns when that waits for us. Its input ends when
+// wrote is called, which waits for its end.
+func startWriter(t *testing.T, r *replacement, command string) (wrote func(*testing.T)) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", command, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.current.Fd()))
+	input, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitOpener(r.current)
+	return func(t *testing.T) {
+		input.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
 // awaitOpener waits until somebody waits to open a file for writing that is held.
 func awaitOpener(f *os.File) {
 	for !(hold{file: f}).wanted() {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -34,7 +35,7 @@ func Follow(name string) (string, Found, error) { return FollowFrom("/", name) }
 func FollowFrom(at, name string) (string, Found, error) {
 	const few = 3                                                         // elements, of which each can be looked at as cheaply
 	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which behind a link leads elsewhere than its text says
-		whole := path.Join(at, name)
+		whole := filepath.Clean(at + "/" + name)
 		if there, ok := withoutLinks(whole); ok {
 			return whole, there, nil
 		}
@@ -83,13 +84,13 @@ func walk(at, name string) (string, Found, error) {
 		if strings.HasPrefix(target, "/") {
 			at = ""
 		}
-		rest = target + "/" + rest
+		rest, info = target+"/"+rest, nil // it may lead to "." or "/", where no element follows
 	}
 	if at == "" {
 		at = "/"
 	}
 	if info == nil {
-		info, _ = os.Lstat(at) // the walk ended in "..", or nothing is there
+		info, _ = os.Lstat(at) // the walk ended in ".." or ".", or nothing is there
 	}
 	return at, foundBy(info), nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // ErrSwapped reports that a path is not what it was when a name was followed to it: a
@@ -77,16 +78,42 @@ func sameDirectory(judged *os.File, root *os.Root) (bool, error) {
 	return os.SameFile(a, b), nil
 }
 
-// ReadSmall reads a regular file of at most so many bytes.
-func ReadSmall(path string, most int64) ([]byte, error) {
+// OpenSmall opens a regular file of which little is read, and no read of it waits for long.
+func OpenSmall(path string) (*os.File, error) {
 	f, err := Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("no regular file"))
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, ErrKind)
 	}
+	DoNotWait(f, info)
+	return f, nil
+}
+
+// ErrKind reports that there is something else in the place of a file.
+var ErrKind = errors.New("no regular file")
+
+// readTime is how long reads of a file wait at most.
+const readTime = 100 * time.Millisecond
+
+// DoNotWait bounds the wait for what is read of a regular file. The kernel has some, without a size, that wait for what is
+// still to come, such as /proc/kmsg, and a link may lead to them.
+func DoNotWait(f *os.File, info fs.FileInfo) {
+	if info.Size() == 0 {
+		_ = f.SetReadDeadline(time.Now().Add(readTime)) // others have no reads that wait
+	}
+}
+
+// ReadSmall reads a regular file of at most so many bytes.
+func ReadSmall(path string, most int64) ([]byte, error) {
+	f, err := OpenSmall(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil || int64(len(raw)) > most {
 		return nil, errors.Join(ErrPart, err)

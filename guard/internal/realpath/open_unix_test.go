@@ -4,6 +4,7 @@ package realpath
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -129,4 +130,32 @@ func is(err, want error) bool {
 		err = pe.Err
 	}
 	return err == want
+}
+
+// TestFollowEndsInDirectory: what a name leads to is a directory too where nothing follows the link but "." or "/".
+func TestFollowEndsInDirectory(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, target := range []string{".", "./", "..", "/", "//", "../.", dir, dir + "/."} {
+		link := filepath.Join(dir, fmt.Sprint("link", i))
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{link, link + "/.", dir + "/./" + filepath.Base(link) + "//"} {
+			at, found, err := Follow(name)
+			if err != nil {
+				t.Errorf("%s -> %s: %v", name, target, err)
+				continue
+			}
+			info, err := os.Lstat(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, _ := Identify(info); !found.Dir || found.Regular || found.File != id {
+				t.Errorf("%s -> %s leads to %s: %+v, want the directory %v", name, target, at, found, id)
+			}
+		}
+	}
 }
