@@ -62,6 +62,9 @@ func (b Blob) String() string {
 	if b.IsZero() {
 		return "no file"
 	}
+	if b.Size == 1 {
+		return fmt.Sprintf("%.8s (1 byte)", b.Sum)
+	}
 	return fmt.Sprintf("%.8s (%d bytes)", b.Sum, b.Size)
 }
 

@@ -76,10 +76,14 @@ func (j *journal) flush(sync bool) error {
 	})
 }
 
-// still waits until nothing is written a moment later any more. The store is closed.
+// still waits until nothing is written a moment later any more, and tidies what was due at the start. The store is closed.
 func (s *Store) still() {
 	s.flushes.Add(-len(s.takeDue()))
 	s.later.Close()
+	if s.tidying.Stop() {
+		s.tidyDue()
+		s.flushes.Done()
+	}
 	s.flushes.Wait()
 }
 

@@ -127,11 +127,12 @@ type Store struct {
 
 	due     []*journal     // in which something is written when later rings
 	later   *alarm.Alarm   // nil without a directory
+	tidying *time.Timer    // likewise; see tidyDelay
 	flushes sync.WaitGroup // of what is written then
 }
 
-// Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced where that
-// was last done more than an hour ago. It must come after files torn by a crash have been mended: it looks at what they hold.
+// Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced soon where
+// that was last done more than an hour ago. It must come after files torn by a crash have been mended: it looks at what they hold.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("history directory %q: must be an absolute path", cfg.Dir)
@@ -179,7 +180,8 @@ func (s *Store) openDir() error {
 	}
 	s.later = s.cfg.Alarm(s.flushDue)
 	s.mend()
-	s.tidyDue()
+	s.flushes.Add(1)
+	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.flushes.Done(); s.tidyDue() })
 	return nil
 }
 

@@ -228,17 +228,27 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	temp, err := j.writeTemp(all.Bytes(), sync)
+	if err := j.replace(indexName, all.Bytes(), sync); err != nil || !sync {
+		return err
+	}
+	return syncDir(j.dir)
+}
+
+// replace puts a file in the place of whatever has the name. On an error nothing is left of it.
+func (j *journal) replace(name string, content []byte, sync bool) error {
+	temp, err := j.writeTemp(content, sync)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp, filepath.Join(j.dir, indexName)); err != nil {
+	if err := os.Rename(temp, filepath.Join(j.dir, name)); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	if sync {
-		return syncDir(j.dir)
-	}
 	return nil
+}
+
+// noteTidied writes when the journal was tidied last, which is now.
+func (j *journal) noteTidied() error {
+	return j.replace(tidiedName, []byte(time.Now().UTC().Format(time.RFC3339Nano)), false)
 }
 
 // tidiedAt returns when the journal was last tidied; the zero time if that is unknown.

@@ -22,7 +22,10 @@ func TestAge(t *testing.T) {
 		time.Sleep(time.Hour)
 		kept := change(t, s, Change{Path: filepath.Join(files, "a")}, "a3")
 		time.Sleep(23*time.Hour + time.Minute)
-		if n := len(list(t, open(t, cfg), Filter{})); n != 1 {
+		later := open(t, cfg)
+		time.Sleep(tidyDelay)
+		synctest.Wait()
+		if n := len(list(t, later, Filter{})); n != 1 {
 			t.Errorf("%d changes after opening a day later, want 1", n)
 		}
 		if got := ids(list(t, s, Filter{})); !slices.Equal(got, []string{kept}) {
@@ -52,6 +55,8 @@ func TestOpenTidiesOnceAnHour(t *testing.T) {
 		}{{0, true}, {59 * time.Minute, false}, {time.Minute, true}} {
 			time.Sleep(tt.wait)
 			open(t, cfg)
+			time.Sleep(tidyDelay)
+			synctest.Wait()
 			if got := j.tidiedAt().Equal(time.Now()); got != tt.tidie {
 				t.Errorf("after %v: tidied %v, want %v", tt.wait, got, tt.tidie)
 			}
@@ -59,6 +64,8 @@ func TestOpenTidiesOnceAnHour(t *testing.T) {
 		// A clock that was set back must not stop it.
 		put(t, filepath.Join(j.dir, tidiedName), time.Now().Add(time.Hour).Format(time.RFC3339Nano))
 		open(t, cfg)
+		time.Sleep(tidyDelay)
+		synctest.Wait()
 		if !j.tidiedAt().Equal(time.Now()) {
 			t.Error("not tidied after a time in the future")
 		}
@@ -191,4 +198,37 @@ func TestForget(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
+}
+
+// TestAStartDoesNotWaitForTidying holds that a host that starts looks at what is kept when its client has been answered, and when it
+// ends before that.
+func TestAStartDoesNotWaitForTidying(t *testing.T) {
+	dir, files := filepath.Join(t.TempDir(), "history"), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Dir: dir})
+		change(t, s, Change{Path: filepath.Join(files, "a")}, "1")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		first := s.journal(journalName("p")).tidiedAt()
+		time.Sleep(2 * tidyEvery)
+		s = open(t, Config{Dir: dir})
+		j := s.journal(journalName("p"))
+		if !j.tidiedAt().Equal(first) {
+			t.Error("the start has tidied the journal")
+		}
+		time.Sleep(2 * tidyDelay)
+		synctest.Wait()
+		second := j.tidiedAt()
+		if !second.After(first) {
+			t.Error("nothing has tidied the journal since")
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * tidyEvery)
+		if err := open(t, Config{Dir: dir}).Close(); err != nil || !j.tidiedAt().After(second) {
+			t.Errorf("a host that ended at once has not tidied the journal (%v)", err)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package history
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,7 +138,10 @@ func appendPlace(b []byte, name string, of place) []byte {
 }
 
 func withChecksum(body []byte) []byte {
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, checksums), body)
+	line := make([]byte, 0, 2*crc32.Size+len(" \n")+len(body))
+	line = hex.AppendEncode(line, binary.BigEndian.AppendUint32(nil, crc32.Checksum(body, checksums)))
+	line = append(append(line, ' '), body...)
+	return append(line, '\n')
 }
 
 // decodeLine is the reverse of encode, without the line end.

@@ -13,8 +13,10 @@ import (
 const (
 	// youngest is the age below which no change is forgotten: somebody has only just learnt of it.
 	youngest = time.Minute
-	// tidyEvery is how long a host that starts lets quota and age rest.
+	// tidyEvery is how long a host that starts lets quota and age rest. It looks after tidyDelay, when its client has been answered for
+	// the first time, or when it ends, if that is sooner: with 5,000 changes that takes 90 ms, ten times what a start takes.
 	tidyEvery = time.Hour
+	tidyDelay = time.Second
 	// tidyAfter is after how many changes of a principal quota and age are enforced at the earliest, tidyPart after which part of those
 	// that are remembered, since each is read then; tidyShare after which share of the quota.
 	tidyAfter = 256
@@ -86,8 +88,7 @@ func (s *Store) tidy(j *journal) error {
 			s.cfg.Log.Warn("damaged lines of the history were set aside", "lines", len(x.damaged), "directory", filepath.Join(j.dir, asideName))
 		}
 		err = errors.Join(s.sweepPacks(j, kept), s.sweepTemps(j), s.sweepAside(j))
-		now := []byte(time.Now().UTC().Format(time.RFC3339Nano))
-		return errors.Join(err, os.WriteFile(filepath.Join(j.dir, tidiedName), now, ownerFile))
+		return errors.Join(err, j.noteTidied())
 	})
 }
 
