@@ -25,6 +25,7 @@ type savedFile struct {
 	Dev     uint64      `json:"dev,omitempty"`
 	Inode   uint64      `json:"inode,omitempty"`
 	Hash    []byte      `json:"hash,omitempty"`
+	Charset string      `json:"charset,omitempty"`
 	Whole   bool        `json:"whole,omitempty"`
 	Parts   []savedPart `json:"parts,omitempty"`
 	Seen    time.Time   `json:"seen"`
@@ -48,7 +49,7 @@ func encode(files map[string]record) ([]byte, error) {
 			continue
 		}
 		v := r.version
-		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Whole: r.whole, Seen: r.seen, Gone: r.gone}
+		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone}
 		f.ModSec, f.ModNsec = v.ModTime.Unix(), int64(v.ModTime.Nanosecond())
 		if v.Hashed {
 			f.Hash = v.Hash[:]
@@ -89,7 +90,7 @@ func decode(data []byte) (map[string]record, error) {
 
 // record returns what f stands for, and whether it can stand for anything: Check relies on hashes and ranges being whole.
 func (f savedFile) record() (record, bool) {
-	v := Version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode}
+	v := Version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode, Charset: f.Charset}
 	v.Hashed = copy(v.Hash[:], f.Hash) == len(v.Hash)
 	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone}
 	if f.Whole && !v.Hashed {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// contents keeps bytes within a budget, least recently used out first. What two scopes saw is kept once, and only somebody who has
-// the hash, that is who saw the bytes, can ask for them.
+// contents keeps bytes within a budget, least recently used out first, and those that nobody can ask for any more not at all. What two
+// scopes saw is kept once, and only somebody who has the hash, that is who saw the bytes, can ask for them.
 type contents struct {
 	max, maxOne int64
 	seed        maphash.Seed
@@ -29,8 +29,12 @@ type content struct {
 	once sync.Once
 	hash [32]byte
 
-	data []byte        // nil once let go; guarded by contents.mu
-	use  *list.Element // guarded by contents.mu
+	// Guarded by contents.mu.
+	data    []byte        // nil once let go
+	use     *list.Element // nil once it is not kept
+	records int           // how many count on it
+	page    bool          // it was shown as a page, which is asked for by its hash
+	hashed  bool          // its hash is known
 }
 
 func newContents(limit, maxOne int64) *contents {
@@ -100,15 +104,41 @@ func (c *contents) same(quick uint64, pieces [][]byte) *content {
 // beyond takes those off the list that are beyond the budget. Callers hold c.mu, and let them go without it.
 func (c *contents) beyond() (old []*content) {
 	for c.bytes > c.max {
-		k := c.byUse.Remove(c.byUse.Back()).(*content)
-		k.use = nil
-		c.bytes -= int64(len(k.data))
-		if c.byQuick[k.quick] == k {
-			delete(c.byQuick, k.quick)
-		}
+		k := c.byUse.Back().Value.(*content)
+		c.unlist(k)
 		old = append(old, k)
 	}
 	return old
+}
+
+// unlist takes a content off the list, so that no bytes are the same as its any more. Callers hold c.mu.
+func (c *contents) unlist(k *content) {
+	c.byUse.Remove(k.use)
+	k.use = nil
+	c.bytes -= int64(len(k.data))
+	if c.byQuick[k.quick] == k {
+		delete(c.byQuick, k.quick)
+	}
+}
+
+// replaced notes that a record counts on one content now and no longer on another; either may be nil. What no record counts on is not
+// kept: a file that is read again and again as it changes would else fill the budget. Who just looks at it has its bytes still.
+func (c *contents) replaced(old, now *content) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now != nil {
+		now.records++
+	}
+	if old == nil {
+		return
+	}
+	if old.records--; old.records > 0 || old.page || old.use == nil {
+		return
+	}
+	c.unlist(old)
+	if old.hashed && c.byHash[old.hash] == old {
+		delete(c.byHash, old.hash)
+	}
 }
 
 // letGo drops the bytes of a content for their hash.
@@ -130,16 +160,18 @@ func (c *contents) hashOf(k *content) [32]byte {
 
 // know notes the hash of a content, within its once.
 func (c *contents) know(k *content, hash [32]byte) {
-	k.hash = hash
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byHash[hash] = k
+	k.hash, k.hashed = hash, true
+	if k.use != nil {
+		c.byHash[hash] = k
+	}
 }
 
 // settle returns a record of a whole file with the hash in its version.
 func (c *contents) settle(r record) record {
-	if r.content != nil {
-		r.version.Hash, r.version.Hashed, r.content = c.hashOf(r.content), true, nil
+	if r.content != nil && !r.version.Hashed {
+		r.version.Hash, r.version.Hashed = c.hashOf(r.content), true
 	}
 	return r
 }
@@ -151,6 +183,15 @@ func (c *contents) hashed(hash [32]byte, pieces ...[]byte) *content {
 		k.once.Do(func() { c.know(k, hash) })
 	}
 	return k
+}
+
+// shown keeps a page.
+func (c *contents) shown(hash [32]byte, page []byte) {
+	if k := c.hashed(hash, page); k != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		k.page = true
+	}
 }
 
 // find returns the bytes with a hash, nil when they are not kept.

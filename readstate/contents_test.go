@@ -3,6 +3,7 @@ package readstate
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -80,4 +81,87 @@ func TestContentsAtOnce(t *testing.T) {
 	if sum != c.bytes || sum > c.max {
 		t.Errorf("%d bytes, counted as %d, in a budget of %d", sum, c.bytes, c.max)
 	}
+}
+
+// Of a file that changes, what was seen last is kept, and whatever else somebody may still ask for.
+func TestContentsReplaced(t *testing.T) {
+	hash := func(text string) Version { return Version{Hash: HashOf([]byte(text)), Hashed: true} }
+	type step struct {
+		scope, path, text string
+		v                 Version
+		page              bool
+	}
+	for _, test := range []struct {
+		name  string
+		steps []step
+		want  []string // what is kept at the end
+	}{
+		{"read again", []step{{text: "one"}, {text: "two"}, {text: "three"}}, []string{"three"}},
+		{"read again as it was", []step{{text: "one"}, {text: "one"}}, []string{"one"}},
+		{"edited, and edited again", []step{{text: "one"}, {text: "two", v: hash("two")}, {text: "three", v: hash("three")}}, []string{"three"}},
+		{"back to what it was", []step{{text: "one"}, {text: "two", v: hash("two")}, {text: "one", v: hash("one")}}, []string{"one"}},
+		{"another file has it", []step{{text: "one"}, {path: "/g", text: "one"}, {text: "two"}}, []string{"one", "two"}},
+		{"no file has it any more", []step{{text: "one"}, {path: "/g", text: "one"}, {text: "two"}, {path: "/g", text: "two"}}, []string{"two"}},
+		{"another scope has it", []step{{text: "one"}, {scope: "b", text: "one", v: hash("one")}, {text: "two"}}, []string{"one", "two"}},
+		{"shown as a page too", []step{{text: "one"}, {path: "/g", text: "one", page: true}, {text: "two"}}, []string{"one", "two"}},
+		{"a page of another version", []step{{text: "one"}, {text: "two", page: true, v: Version{Size: 9}}}, []string{"two"}},
+		{"too large to be kept", []step{{text: "one"}, {text: "longer than ten"}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := open(t, Config{MaxKept: 100, MaxFile: 10})
+			size := int64(0)
+			for _, s := range test.steps {
+				scope, path := store.Scope(s.scope, false), "/f"
+				if s.path != "" {
+					path = s.path
+				}
+				if s.page {
+					scope.SawPart(path, s.v, Part{FirstLine: 1, Lines: 1}, []byte(s.text))
+				} else {
+					scope.SawWhole(path, s.v, []byte(s.text))
+				}
+			}
+			for _, text := range test.want {
+				size += int64(len(text))
+			}
+			c := store.kept
+			for _, s := range test.steps { // also who knows the hash of what is gone finds nothing
+				want := slices.Contains(test.want, s.text)
+				if kept(c, s.text) != want {
+					t.Errorf("%q is kept: %v, want %v", s.text, !want, want)
+				}
+				if !want && c.find(HashOf([]byte(s.text))) != nil {
+					t.Errorf("%q is found by its hash", s.text)
+				}
+			}
+			if c.bytes != size || c.byUse.Len() != len(test.want) || len(c.byQuick) != len(test.want) || len(c.byHash) > len(test.want) {
+				t.Errorf("%d bytes of %d, %d by quick, %d by hash; want %q", c.bytes, c.byUse.Len(), len(c.byQuick), len(c.byHash), test.want)
+			}
+		})
+	}
+}
+
+// Who looks at a content that is not kept any more has its bytes and its hash still, as a call has that compares while another reads.
+func TestContentsReplacedWhileLookedAt(t *testing.T) {
+	store := open(t, Config{})
+	scope := store.Scope("", false)
+	scope.SawWhole("/f", Version{}, []byte("one"))
+	was := store.enter("", false).files["/f"]
+	scope.SawWhole("/f", Version{}, []byte("two"))
+	if st := scope.compare(was, []byte("one")); st.State != Current || string(st.Old) != "one" || st.Hash != HashOf([]byte("one")) {
+		t.Errorf("%+v, want what was seen", st)
+	}
+	if len(store.kept.byHash) != 0 {
+		t.Error("the hash of what is not kept was kept")
+	}
+}
+
+// kept reports whether bytes are kept, without counting them as used.
+func kept(c *contents, text string) bool {
+	for _, k := range c.byQuick {
+		if string(k.data) == text {
+			return true
+		}
+	}
+	return false
 }

@@ -394,6 +394,7 @@ func genRecords() *rapid.Generator[map[string]record] {
 			Size:    rapid.Int64().Draw(t, "size"),
 			ModTime: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
 			Dev:     rapid.Uint64().Draw(t, "dev"), Inode: rapid.Uint64().Draw(t, "inode"),
+			Charset: rapid.SampledFrom([]string{"", "koi8-r"}).Draw(t, "charset"),
 		}
 		if r.whole = rapid.Bool().Draw(t, "whole"); r.whole {
 			r.version.Hash, r.version.Hashed = hash.Draw(t, "whole hash"), true

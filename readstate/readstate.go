@@ -17,6 +17,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,7 +45,8 @@ type Config struct {
 	MaxFile int64
 	// MaxFiles bounds the files remembered in one scope; the longest unseen are forgotten first.
 	MaxFiles int
-	// MaxScopes bounds the scopes in memory; the least recently used leave first. Exact ones come back from disk.
+	// MaxScopes bounds the scopes in memory; the least recently used leave first, of those who have most. Exact ones come back from
+	// disk.
 	MaxScopes int
 	// IdleScopes is how long an unused scope stays in memory.
 	IdleScopes time.Duration
@@ -81,6 +83,7 @@ type Store struct {
 	mu     sync.Mutex
 	scopes map[string]*list.Element // of *scope, by key
 	byUse  *list.List               // most recently used first
+	of     map[string]int           // owner → how many scopes it has
 	dirty  map[*scope]bool          // exact scopes not on disk yet; false while being written
 	timer  *time.Timer              // set while a write is due
 	closed bool
@@ -95,6 +98,7 @@ func Open(cfg Config) (*Store, error) {
 		cfg:    cfg.withDefaults(),
 		scopes: make(map[string]*list.Element),
 		byUse:  list.New(),
+		of:     make(map[string]int),
 		dirty:  make(map[*scope]bool),
 
 		flushing: make(chan struct{}, 1),
@@ -136,7 +140,8 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disk.close())
 }
 
-// Scope returns the scope of a key, such as "principal\x00kind\x00value". Scopes begin to exist when they are first used. An exact
+// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and nobody's
+// scopes push out another's. Scopes begin to exist when they are first used. An exact
 // one, whose key names one conversation and no other, is loaded from disk when it is known there and written back as it changes; the
 // first use of a key decides whether it is exact. Scopes are cheap to ask for and may be kept.
 func (s *Store) Scope(key string, exact bool) *Scope {
@@ -151,6 +156,7 @@ func (s *Store) enter(key string, exact bool) *scope {
 	if !ok {
 		e = s.byUse.PushFront(&scope{key: key, exact: exact && s.disk != nil})
 		s.scopes[key] = e
+		s.of[owner(key)]++
 	}
 	sc := e.Value.(*scope)
 	sc.used = now
@@ -163,18 +169,38 @@ func (s *Store) enter(key string, exact bool) *scope {
 
 // collect drops scopes that are idle or too many. Those not yet written stay until they are. Callers hold s.mu.
 func (s *Store) collect(now time.Time) {
+	most := 0
 	for e := s.byUse.Back(); e != nil && e != s.byUse.Front(); {
 		sc := e.Value.(*scope)
-		if now.Sub(sc.used) < s.cfg.IdleScopes && s.byUse.Len() <= s.cfg.MaxScopes {
+		old := now.Sub(sc.used) >= s.cfg.IdleScopes
+		if !old && s.byUse.Len() <= s.cfg.MaxScopes {
 			return
 		}
+		if most == 0 {
+			most = slices.Max(slices.Collect(maps.Values(s.of)))
+		}
 		previous := e.Prev()
-		if _, unwritten := s.dirty[sc]; !unwritten {
-			s.byUse.Remove(e)
-			delete(s.scopes, sc.key)
+		if _, unwritten := s.dirty[sc]; !unwritten && (old || s.of[owner(sc.key)] == most) {
+			s.drop(e)
+			most = 0 // it may be less now
 		}
 		e = previous
 	}
+}
+
+// drop forgets a scope. Callers hold s.mu.
+func (s *Store) drop(e *list.Element) {
+	key := s.byUse.Remove(e).(*scope).key
+	delete(s.scopes, key)
+	if s.of[owner(key)]--; s.of[owner(key)] == 0 {
+		delete(s.of, owner(key))
+	}
+}
+
+// owner is whose scope a key names.
+func owner(key string) string {
+	name, _, _ := strings.Cut(key, "\x00")
+	return name
 }
 
 func (s *Store) load(sc *scope) {

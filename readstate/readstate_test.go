@@ -183,6 +183,44 @@ func TestTouchedBetweenPages(t *testing.T) {
 }
 
 // TestHashedPages gives pages with the hash of the whole: they add up over a touch, and not over a change that a stat does not show.
+// What was settled of the encoding of a version stays with it, over pages and a restart, and with no other.
+func TestCharset(t *testing.T) {
+	dir := t.TempDir()
+	store := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, fiveLines, noon)
+	sc := store.Scope("p\x00exact\x00a", true)
+	v := VersionOf(stat(t, path))
+	if got := sc.Charset(path, v); got != "" {
+		t.Errorf("before: %q", got)
+	}
+	known := v
+	known.Charset = "koi8-r"
+	sawWhole(sc, path, known)
+	for _, again := range []func(*Scope, string, Version){sawWhole, sawPages} {
+		if again(sc, path, v); sc.Charset(path, v) != "koi8-r" {
+			t.Errorf("shown again: %q", sc.Charset(path, v))
+		}
+	}
+	if st := check(t, sc, path); st.State != Current || st.Charset != "koi8-r" {
+		t.Errorf("%+v", st)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sc = open(t, Config{Dir: dir}).Scope("p\x00exact\x00a", true)
+	if got := sc.Charset(path, v); got != "koi8-r" {
+		t.Errorf("after a restart: %q", got)
+	}
+	write(t, path, fiveLines, noon.Add(time.Second))
+	if got := sc.Charset(path, VersionOf(stat(t, path))); got != "" {
+		t.Errorf("of another version: %q", got)
+	}
+	if sawWhole(sc, path, VersionOf(stat(t, path))); sc.Charset(path, VersionOf(stat(t, path))) != "" {
+		t.Errorf("of another version, shown: %q", sc.Charset(path, v))
+	}
+}
+
 func TestHashedPages(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
 	v := Version{ModTime: noon, Hash: HashOf([]byte(fiveLines)), Hashed: true}
@@ -421,4 +459,24 @@ func BenchmarkCheck(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestScopesOfOneDoNotPushOutAnothers makes many scopes of one owner: what another has read stays read.
+func TestScopesOfOneDoNotPushOutAnothers(t *testing.T) {
+	for name, exact := range map[string]bool{"shared": false, "exact": true} {
+		s := open(t, Config{MaxScopes: 8})
+		sawWhole(s.Scope("alice\x00principal\x00", exact), "/f", Version{})
+		sawWhole(s.Scope("alice\x00threadId\x00x", exact), "/f", Version{})
+		for i := range 50 {
+			sawWhole(s.Scope(fmt.Sprintf("bob\x00threadId\x00%d", i), exact), "/f", Version{})
+		}
+		for _, key := range []string{"alice\x00principal\x00", "alice\x00threadId\x00x", "bob\x00threadId\x0049"} {
+			if _, ok := s.scopes[key]; !ok {
+				t.Errorf("%s: %q was pushed out", name, key)
+			}
+		}
+		if len(s.scopes) != 8 || s.byUse.Len() != 8 || s.of["alice"] != 2 || s.of["bob"] != 6 {
+			t.Errorf("%s: %d scopes, of %v", name, len(s.scopes), s.of)
+		}
+	}
 }

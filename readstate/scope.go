@@ -34,7 +34,7 @@ type scope struct {
 // record is what was seen of one file. Records are replaced, never changed, so that copies of the map may share their parts.
 type record struct {
 	version Version
-	content *content // of a whole file, as long as its hash is not in the version
+	content *content // of a whole file that is kept, or was
 	whole   bool
 	parts   []Part    // in the order shown; none when whole
 	seen    time.Time // orders the records of several processes
@@ -46,11 +46,14 @@ type record struct {
 func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
 	r := record{version: v, whole: true}
 	if v.Hashed {
-		sc.store.kept.hashed(v.Hash, content...)
+		r.content = sc.store.kept.hashed(v.Hash, content...)
 	} else if r.content = sc.store.kept.put(content...); r.content == nil {
 		r.version.Hash, r.version.Hashed = HashOf(content...), true
 	}
-	sc.replace(path, func(record) record { return r })
+	sc.replace(path, func(old record) record {
+		r.version = r.version.like(old.version)
+		return r
+	})
 }
 
 // SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
@@ -62,7 +65,7 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 	}
 	p.End = p.Start + int64(len(shown))
 	p.Hash = HashOf(shown)
-	sc.store.kept.hashed(p.Hash, shown)
+	sc.store.kept.shown(p.Hash, shown)
 	sc.replace(path, func(old record) record {
 		if v.Hashed {
 			old = sc.store.kept.settle(old)
@@ -73,6 +76,7 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 		if old.version.Hashed {
 			v.Hash, v.Hashed = old.version.Hash, true
 		}
+		v = v.like(old.version)
 		if old.whole {
 			return record{version: v, content: old.content, whole: true}
 		}
@@ -87,6 +91,14 @@ func withPart(parts []Part, p Part) []Part {
 	return parts[max(0, len(parts)-maxParts):]
 }
 
+// Charset tells what is known of the encoding of a file in a version, by its stat; "" if nothing is.
+func (sc *Scope) Charset(path string, v Version) string {
+	st := sc.store.enter(sc.key, sc.exact)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return v.like(st.files[path].version).Charset
+}
+
 // Check tells how the scope stands to a file whose stat is current (nil when there is none) and whose bytes are content. The bytes
 // decide: the caller reads them under the lock under which it will write.
 func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standing {
@@ -98,6 +110,7 @@ func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standin
 		return Standing{}
 	}
 	standing := sc.compare(r, content)
+	standing.Charset = r.version.Charset
 	if standing.State == Current && current != nil {
 		sc.refresh(st, path, r, VersionOf(current))
 	}
@@ -170,6 +183,9 @@ func (sc *Scope) replace(path string, next func(old record) record) {
 		delete(st.files, path)
 	} else {
 		st.files[path] = r
+	}
+	if r.content != old.content {
+		sc.store.kept.replaced(old.content, r.content)
 	}
 	trim(st.files, sc.store.cfg.MaxFiles)
 	st.mu.Unlock()

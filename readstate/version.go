@@ -13,6 +13,8 @@ type Version struct {
 	Dev, Inode uint64   // zero where the platform does not tell
 	Hash       [32]byte // SHA-256 of the whole content, when Hashed
 	Hashed     bool
+	// Charset is how its text is encoded, as far as that was settled when it was read or written; "" if the bytes are to tell.
+	Charset string
 }
 
 // VersionOf returns what a stat tells of a version; the hash is missing.
@@ -34,6 +36,14 @@ func HashOf(content ...[]byte) (sum [32]byte) {
 // sameStat reports whether a stat sees no difference between v and w.
 func (v Version) sameStat(w Version) bool {
 	return v.Size == w.Size && v.ModTime.Equal(w.ModTime) && v.Dev == w.Dev && v.Inode == w.Inode
+}
+
+// like returns v with what was known of the text of old, if that is the same state of the file and v says nothing of it.
+func (v Version) like(old Version) Version {
+	if v.Charset == "" && v.sameStat(old) {
+		v.Charset = old.Charset
+	}
+	return v
 }
 
 // same reports whether v and w are one version: by hash when both have one, else by what a stat tells.
@@ -91,6 +101,8 @@ type Standing struct {
 	// Hash is [HashOf] what stands there, if Hashed: when it was seen whole by one read and has not changed.
 	Hash   [32]byte
 	Hashed bool
+	// Charset is that of the version that was seen.
+	Charset string
 	// Old is the whole content as last seen; nil when it was never seen whole or is no longer kept. It must not be written to.
 	Old []byte
 	// Parts are the pages that still stand in place, in the order they were shown, when the file was not read whole.

@@ -82,6 +82,7 @@ func FuzzEditNotebook(f *testing.F) {
 		f.Add([]byte(raw), "code", "raw", "", uint8(1))
 		f.Add([]byte(raw), "cell-1", "markdown", "\u2028", uint8(2))
 	}
+	f.Add([]byte(`{"cells":[{"id":"code","source":[]}]}`), "", "raw", "\xc0\xc2", uint8(1)) // each byte is a character of its own then
 	modes := []EditMode{ReplaceCell, InsertCell, DeleteCell}
 	f.Fuzz(func(t *testing.T, raw []byte, id, kind, source string, mode uint8) {
 		e := NotebookEdit{Mode: modes[int(mode)%len(modes)], CellID: id, CellType: kind, Source: source}

@@ -277,7 +277,7 @@ func checkEdit(old *Notebook, raw, out []byte, e NotebookEdit, res NotebookResul
 		return nil
 	}
 	want := e.Source
-	if got := now.Cells[res.Index]; got.Source != strings.ToValidUTF8(want, "\ufffd") || e.CellType != "" && got.Type != e.CellType {
+	if got := now.Cells[res.Index]; got.Source != string([]rune(want)) || e.CellType != "" && got.Type != e.CellType {
 		return fmt.Errorf("the cell is %s with %q, want %s with %q", got.Type, got.Source, e.CellType, want)
 	}
 	return nil

@@ -44,6 +44,10 @@ type PDFOptions struct {
 	// are drawn.
 	Draw bool
 
+	// MaxText is how much text the pages have, in bytes; default [MaxPDFText].
+	// The first page is shown whole.
+	MaxText int
+
 	// Timeout bounds the reading; default [DefaultPDFTimeout].
 	Timeout time.Duration
 
@@ -73,6 +77,8 @@ type Pages struct {
 
 	// Notes say what a reader must know besides.
 	Notes []string
+
+	maxText int
 }
 
 // PDF reads the pages from to to, counted from 1, of which the document may have
@@ -92,7 +98,10 @@ func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, e
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultPDFTimeout
 	}
-	p := &Pages{First: from}
+	if o.MaxText <= 0 {
+		o.MaxText = MaxPDFText
+	}
+	p := &Pages{First: from, maxText: o.MaxText}
 	cache, err := cacheDir(o.CacheDir)
 	if err != nil {
 		p.note("PDF files are slow to open: %v.", err)
@@ -199,7 +208,7 @@ func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
 		}
 		texts += len(a.Text)
 		pictures += base64.StdEncoding.EncodedLen(len(pic.Data))
-		if len(p.Text) > 0 && (texts > MaxPDFText || pictures > MaxPictures) {
+		if len(p.Text) > 0 && (texts > p.maxText || pictures > MaxPictures) {
 			return true, nil
 		}
 		p.Text = append(p.Text, a.Text)

@@ -121,7 +121,7 @@ func TestPDFErrors(t *testing.T) {
 		want     string
 	}{
 		{"encrypted", makePDF(encrypted, textPage("secret")), 1, 1, "encrypted and opens only with a password"},
-		{"beyond the end", makePDF("", textPage("a")), 5, 6, "has 1 pages: page 5 does not exist"},
+		{"beyond the end", makePDF("", textPage("a")), 5, 6, "the last page of the PDF is 1: page 5 does not exist"},
 		{"noise", append([]byte("%PDF-1.4\n"), bytes.Repeat([]byte{0xff, 0}, 500)...), 1, 1, "damaged"},
 		{"empty file", nil, 1, 1, "the file is empty"},
 		{"no pages", makePDF(""), 1, 1, "has no pages"},
@@ -172,6 +172,16 @@ func TestPDFText(t *testing.T) {
 	}
 	if len(p.Text) != 1 || !strings.Contains(strings.Join(p.Notes, "\n"), `Go on with pages="2-3"`) {
 		t.Errorf("got %d pages, notes %q", len(p.Text), p.Notes)
+	}
+	less := testOptions(t)
+	less.MaxText = 50
+	short := textPage("thirty characters at the least")
+	p, err = PDF(t.Context(), openFile(t, makePDF("", short, short, short)), 1, 3, less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Text) != 1 || !strings.Contains(strings.Join(p.Notes, "\n"), `Go on with pages="2-3"`) {
+		t.Errorf("of %d bytes: got %d pages, notes %q", less.MaxText, len(p.Text), p.Notes)
 	}
 }
 

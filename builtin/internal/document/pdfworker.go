@@ -155,7 +155,7 @@ func (r *reader) run(o order, out *json.Encoder) error {
 		return errors.New("the PDF has no pages")
 	}
 	if o.From > total {
-		return fmt.Errorf("the PDF has %d pages: page %d does not exist", total, o.From)
+		return fmt.Errorf("the last page of the PDF is %d: page %d does not exist", total, o.From)
 	}
 	if err := out.Encode(answer{Total: total}); err != nil {
 		return err

@@ -88,7 +88,7 @@ func legacy(name string) []*charset {
 		return []*charset{single("koi8-r", charmap.KOI8R)}
 	case "ibm866":
 		return []*charset{single("ibm866", charmap.CodePage866)}
-	case "tis-620":
+	case "tis-620", "windows-874":
 		return []*charset{single("windows-874", charmap.Windows874)}
 	}
 	return european(strings.ToLower(name))
@@ -101,7 +101,9 @@ func european(name string) []*charset {
 	switch name {
 	case "iso-8859-1", "windows-1252":
 		return []*charset{single("windows-1252", charmap.Windows1252)}
-	case "iso-8859-2", "windows-1250":
+	case "iso-8859-2":
+		return []*charset{single("iso-8859-2", charmap.ISO8859_2)}
+	case "windows-1250":
 		return []*charset{single("windows-1250", charmap.Windows1250)}
 	case "iso-8859-5":
 		return []*charset{single("iso-8859-5", charmap.ISO8859_5)}
@@ -117,6 +119,17 @@ func european(name string) []*charset {
 		return []*charset{single("windows-1256", charmap.Windows1256)}
 	case "windows-1257":
 		return []*charset{single("windows-1257", charmap.Windows1257)}
+	}
+	return nil
+}
+
+// charsetNamed returns the charset that a [Text] or a [Page] has told the name of, nil if there is none.
+func charsetNamed(name string) *charset {
+	known := []*charset{latin1(), utf16Charset(false), utf16Charset(true), utf32Charset(false), utf32Charset(true)}
+	for _, cs := range append(known, legacy(name)...) {
+		if cs.name == name {
+			return cs
+		}
 	}
 	return nil
 }
@@ -151,11 +164,11 @@ func detect(raw []byte) *charset {
 		}
 		for _, cs := range legacy(name) {
 			if decodesWhole(cs, raw) {
-				return western(cs, raw)
+				return eastern(western(cs, raw), lines, raw)
 			}
 		}
 	}
-	return latin1()
+	return eastern(latin1(), lines, raw)
 }
 
 // cyrillicWords reports whether the bytes that are letters in windows-1251 make

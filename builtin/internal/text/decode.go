@@ -36,6 +36,29 @@ func Decode(raw []byte) *Text {
 	return decodeAs(raw, detect(raw), 0)
 }
 
+// DecodeAs is [Decode] of what is known to be text in the charset of that name: it is not guessed from what may be a few characters.
+// A byte order mark, and bytes that mean nothing in it, speak against it. It returns nil if raw is no text then either, see [IsBinary].
+func DecodeAs(raw []byte, charset string) *Text {
+	if cs := known(raw, charset); cs != nil {
+		return decodeAs(raw, cs, 0)
+	}
+	if IsBinary(raw) {
+		return nil
+	}
+	return Decode(raw)
+}
+
+// known returns the charset of that name, unless raw speaks against it.
+func known(raw []byte, charset string) *charset {
+	if charset == "" || fromBOM(raw) != nil {
+		return nil
+	}
+	if cs := charsetNamed(charset); cs != nil && len(raw)%cs.unit == 0 && decodesWhole(cs, raw) {
+		return cs
+	}
+	return nil
+}
+
 // With decodes raw in the charset of t, without detection. It is for content
 // that [Apply] or [Encode] made from t. Like Decode it takes ownership of raw.
 func (t *Text) With(raw []byte) *Text {
@@ -101,6 +124,9 @@ func (t *Text) rawOffset(off int, near *mark) (int, bool) {
 	*near = mark{from.str + n, from.raw + used}
 	return near.raw, near.str == off
 }
+
+// Charset is the name of the charset, as [DecodeAs] takes it.
+func (t *Text) Charset() string { return t.charset.name }
 
 // String returns the decoded text: without byte order mark, with the line
 // endings of the file. In UTF-8 invalid bytes are kept as they are, in other

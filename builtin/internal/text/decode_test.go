@@ -13,7 +13,10 @@ import (
 // encoded returns s in the named charset, with a byte order mark if asked.
 func encoded(tb testing.TB, name, s string) []byte {
 	tb.Helper()
-	cs := named(name)
+	cs := charsetNamed(name)
+	if name == "utf-8" {
+		cs = utf8Charset()
+	}
 	if cs == nil {
 		tb.Fatalf("no charset %q", name)
 	}
@@ -24,20 +27,10 @@ func encoded(tb testing.TB, name, s string) []byte {
 	return out
 }
 
-// named returns any charset that Decode can find.
-func named(name string) *charset {
-	for _, cs := range allCharsets() {
-		if cs.name == name {
-			return cs
-		}
-	}
-	return nil
-}
-
 func allCharsets() []*charset {
 	all := []*charset{utf8Charset(), utf16Charset(false), utf16Charset(true), utf32Charset(false), utf32Charset(true), latin1()}
 	for _, name := range []string{"gbk", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r", "ibm866", "tis-620",
-		"windows-1250", "windows-1251", "windows-1252", "windows-1253", "windows-1254", "windows-1255", "windows-1256", "windows-1257", "iso-8859-5"} {
+		"windows-1250", "iso-8859-2", "windows-1251", "windows-1252", "windows-1253", "windows-1254", "windows-1255", "windows-1256", "windows-1257", "iso-8859-5"} {
 		all = append(all, legacy(name)...)
 	}
 	return all
@@ -102,6 +95,82 @@ func TestDecode(t *testing.T) {
 				t.Error("taken for binary")
 			}
 		})
+	}
+}
+
+// What is known of a file decides what a few of its characters would not tell.
+func TestDecodeAs(t *testing.T) {
+	for _, tt := range []struct {
+		name, raw, known, want, str string
+	}{
+		{"short", "\xe9", "windows-1252", "windows-1252", "é"},
+		{"UTF-8 by chance", "\xc3\xa9", "windows-1252", "windows-1252", "Ã©"},
+		{"nothing is known", "\xc3\xa9", "", "utf-8", "é"},
+		{"of no use", "\xc3\xa9", "utf-8", "utf-8", "é"},
+		{"no such charset", "\xc3\xa9", "ebcdic", "utf-8", "é"},
+		{"a mark speaks against it", "\xef\xbb\xbfa", "windows-1252", "utf-8", "a"},
+		{"bytes speak against it", "\xc3\xa9\xff", "gbk", "", ""},
+		{"UTF-16", "\xe9\x00", "utf-16le", "utf-16le", "é"},
+		{"half of a unit", "abc", "utf-16le", "utf-8", "abc"},
+		{"ASCII", "a", "koi8-r", "koi8-r", "a"},
+	} {
+		got := DecodeAs([]byte(tt.raw), tt.known)
+		if got == nil || tt.want != "" && (got.Charset() != tt.want || got.String() != tt.str) || got.Charset() == "gbk" {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+	if got := DecodeAs([]byte("a\x00\x01\x02"), ""); got != nil {
+		t.Errorf("binary: %+v", got)
+	}
+	for _, cs := range allCharsets() {
+		if got := charsetNamed(cs.name); cs.enc != nil && (got == nil || got.enc != cs.enc || got.unit != cs.unit) {
+			t.Errorf("%s: %+v", cs.name, got)
+		}
+	}
+}
+
+// A page is decoded as what is known of its file, although it may end in the middle of a character.
+func TestKnownCharsetOfPage(t *testing.T) {
+	const short = "\xc3\xa9\n"
+	for name, raw := range map[string]string{
+		"short": short, "long": strings.Repeat(short, readLen), "ends in half a character": strings.Repeat("a", readLen-1) + "\n" + short,
+	} {
+		o := PageOptions{Offset: strings.Count(raw, "\n"), Charset: "windows-1252"}
+		page, err := ReadPage(strings.NewReader(raw), o)
+		if err != nil || page.Charset != "windows-1252" || page.Lines[0].Text != "Ã©" {
+			t.Errorf("%s: %+v, %v", name, page, err)
+		}
+		if shown, page := NumberPage([]byte(raw), o, 2000); page.Charset != "windows-1252" || !strings.Contains(shown, "→Ã©\n") {
+			t.Errorf("%s in memory: %+v, %q", name, page, shown)
+		}
+	}
+}
+
+// Texts of Central Europe and the Baltic, which statistics take for Western ones, are known by their letters, and those of the West
+// with a name or a sign among them are not taken for them.
+func TestDetectEastern(t *testing.T) {
+	for _, tt := range []struct{ text, charsets string }{
+		{"Zażółć gęślą jaźń. Ten plik zawiera polski tekst, który służy do sprawdzenia.\n", "windows-1250 iso-8859-2"},
+		{"// zwraca długość\n", "windows-1250 iso-8859-2"},
+		{"Příliš žluťoučký kůň úpěl ďábelské ódy. Tento soubor obsahuje český text.\n", "windows-1250 iso-8859-2"},
+		{"Vypĺňať prázdne reťazce a zistiť, či súbor obsahuje slovenský text.\n", "windows-1250 iso-8859-2"},
+		{"Čovjek je došao kući, šišmiš leti, žaba skače, đak šuti.\n", "windows-1250 iso-8859-2"},
+		{"„Árvíztűrő” tükörfúrógép – ez a fájl több fűszeres, hűvös, gyűrött szöveget őriz erről az időről.\n", "windows-1250"},
+		{"Ąžuolas, ėjo šuo, žąsis, įdomus, ūkis, čia yra lietuviškas tekstas.\n", "windows-1257"},
+		{"Déjà vu, garçon, où est la forêt, ça suffit, être âgé, naïf, un œuf de l’œuvre de Dušan.\n", "windows-1252"},
+		{"La « città » è più così, perché l’università di Žižek è là; 20 °C, n° 5, 3½ però.\n", "windows-1252"},
+		{"El niño comió piñas mañana, ¿qué pasó? Información técnica ©2020, l·l, 1ª.\n", "windows-1252"},
+		{"Não há informação, a ação é rápida, você está lá.\n", "windows-1252"},
+		{"Räksmörgås på ön, får jag köpa några ägg, blåbærsyltetøy, überall größere Häuser.\n", "windows-1252"},
+		{"Šesti õhtul läks külm öö üle, žürii ütles šokolaad.\n", "windows-1252"},
+		{"Şu köşe yaz köşesi, şu köşe kış köşesi, çığlık, ağaç.\n", "windows-1254"},
+	} {
+		for _, name := range strings.Fields(tt.charsets) {
+			raw := encoded(t, name, tt.text)
+			if got := Decode(raw); got.Charset() != name && got.String() != tt.text {
+				t.Errorf("%s of %q: %s, %q", name, tt.text, got.Charset(), got.String())
+			}
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package text
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -101,14 +103,72 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 	}
 	w.line("--- ", name)
 	w.line("+++ ", name)
-	for _, h := range textdiff.Hunks(oldMid, newMid, append(diffOptions(oldMid, newMid), diff.Context(context), textdiff.IndentHeuristic())...) {
-		w.line("@@ ", fmt.Sprintf("-%s +%s @@", hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX), hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)))
+	for _, h := range hunks(oldMid, newMid, context) {
+		w.line("@@ ", "-"+hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX)+" +"+hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)+" @@")
 		w.edits(h.Edits)
 	}
 	if w.omitted > 0 {
 		fmt.Fprintf(&w.b, "(%d more lines of the diff are not shown)\n", w.omitted)
 	}
 	return w.b.String(), w.complete
+}
+
+// hunks compares two texts.
+func hunks(old, new string, context int) []textdiff.Hunk[string] {
+	if h, ok := replaced(old, new, context); ok {
+		return []textdiff.Hunk[string]{h}
+	}
+	return textdiff.Hunks(old, new, append(diffOptions(old, new), diff.Context(context), textdiff.IndentHeuristic())...)
+}
+
+// maxReplaced is up to how many lines, with those around them, a change is looked at for being one that [replaced] can tell.
+const maxReplaced = 64
+
+// replaced is hunks where some lines stand in the place of others, and nothing has to be searched for: no line is both among
+// those that went and those that came, and the ones around them are others, so that the change cannot as well begin elsewhere.
+// Most edits are like that, and the search takes ten times as long. ok is false where it is needed.
+func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
+	if strings.Count(old, "\n")+strings.Count(new, "\n") > 2*maxReplaced {
+		return h, false
+	}
+	a, b := linesOf(old), linesOf(new)
+	above, below := 0, 0
+	for above < min(len(a), len(b)) && a[above] == b[above] {
+		above++
+	}
+	for below < min(len(a), len(b))-above && a[len(a)-below-1] == b[len(b)-below-1] {
+		below++
+	}
+	gone, came, rest := a[above:len(a)-below], b[above:len(b)-below], a[len(a)-below:]
+	if len(gone) == 0 || len(came) == 0 || slices.ContainsFunc(gone, func(l string) bool { return slices.Contains(came, l) }) {
+		return h, false
+	}
+	if above > 0 && (a[above-1] == gone[len(gone)-1] || a[above-1] == came[len(came)-1]) || below > 0 && (rest[0] == gone[0] || rest[0] == came[0]) {
+		return h, false
+	}
+	from, until := max(0, above-context), min(below, context)
+	h.LineNoX, h.LineNoY = from, from
+	h.EndLineNoX, h.EndLineNoY = above+len(gone)+until, above+len(came)+until
+	h.Edits = make([]textdiff.Edit[string], 0, len(gone)+len(came)+2*context)
+	add := func(op diff.Op, lines []string) {
+		for _, l := range lines {
+			h.Edits = append(h.Edits, textdiff.Edit[string]{Op: op, Line: l})
+		}
+	}
+	add(diff.Match, a[from:above])
+	add(diff.Delete, gone)
+	add(diff.Insert, came)
+	add(diff.Match, rest[:until])
+	return h, true
+}
+
+// linesOf returns the lines of a text, with their ends.
+func linesOf(s string) []string {
+	lines := strings.SplitAfter(s, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
 }
 
 // differing cuts the common lines off both ends, except for the context, and
@@ -143,11 +203,11 @@ func differing(old, new string, context int) (first int, oldMid, newMid string) 
 func hunkRange(start, n int) string {
 	switch n {
 	case 0:
-		return fmt.Sprintf("%d,0", start)
+		return strconv.Itoa(start) + ",0"
 	case 1:
-		return fmt.Sprint(start + 1)
+		return strconv.Itoa(start + 1)
 	}
-	return fmt.Sprintf("%d,%d", start+1, n)
+	return strconv.Itoa(start+1) + "," + strconv.Itoa(n)
 }
 
 type diffWriter struct {
@@ -244,16 +304,24 @@ func (w *diffWriter) edit(e textdiff.Edit[string], from int) {
 	}
 }
 
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // window returns the part of s around from, with an ellipsis where it was cut.
 func window(s string, from int) string {
 	start := charStart(s, max(0, min(from-diffLead, len(s)-maxDiffLine)))
 	end := charStart(s, min(len(s), start+maxDiffLine))
 	out := s[start:end]
 	if start > 0 {
-		out = fmt.Sprintf("… (%d bytes) ", start) + out
+		out = fmt.Sprintf("… (%s) ", counted(start, "byte")) + out
 	}
 	if end < len(s) {
-		out += fmt.Sprintf(" … (%d bytes)", len(s)-end)
+		out += fmt.Sprintf(" … (%s)", counted(len(s)-end, "byte"))
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 // NumberPage is [PageOf] of a file, and its lines as [Number] writes them. Of most files no lines are made: they are copied from the
 // file to where they are shown, and Lines is nil.
 func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page) {
-	s := scannerOf(content)
+	s := scannerOf(content, o.Charset)
 	p = beginPage(s, &o)
 	shown, copied := p.copyNumbered(s, o, clip)
 	if !copied {
@@ -86,7 +86,7 @@ func (s *lineScanner) shownAsIs(part []byte) bool {
 		return false
 	}
 	if s.ascii { // as far as the charset was looked for
-		return s.at+int64(len(part)) <= s.judged || isASCII(part)
+		return s.at+int64(len(part)) <= s.judged || IsASCII(part)
 	}
 	return utf8.Valid(part)
 }

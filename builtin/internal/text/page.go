@@ -33,12 +33,13 @@ const (
 
 // PageOptions says which part of a file to show. Zero fields have defaults.
 type PageOptions struct {
-	Offset     int   // first line, from 1; default 1
-	Limit      int   // lines at most; default DefaultPageLines
-	MaxBytes   int   // end the page before its text exceeds this, as costOf counts it; default DefaultPageBytes
-	LineBytes  int   // hold at most this much of a line; default DefaultLineBytes
-	Numbers    bool  // what stands around the lines, their numbers and ends, counts against MaxBytes too
-	CountBytes int64 // count lines this far behind the page; default DefaultCountBytes
+	Offset     int    // first line, from 1; default 1
+	Limit      int    // lines at most; default DefaultPageLines
+	MaxBytes   int    // end the page before its text exceeds this, as costOf counts it; default DefaultPageBytes
+	LineBytes  int    // hold at most this much of a line; default DefaultLineBytes
+	Numbers    bool   // what stands around the lines, their numbers and ends, counts against MaxBytes too
+	Charset    string // of the file, if it is known; see [DecodeAs]
+	CountBytes int64  // count lines this far behind the page; default DefaultCountBytes
 }
 
 // Page is a run of lines of a file.
@@ -74,13 +75,13 @@ type Page struct {
 func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
 	block := blocks.Get().(*[readLen]byte)
 	defer blocks.Put(block)
-	return readPage(newLineScanner(r, block[:]), o)
+	return readPage(newLineScanner(r, block[:], o.Charset), o)
 }
 
 // PageOf is [ReadPage] of a file that is in memory. The page may share the
 // memory of content, which must not be written to as long as it is in use.
 func PageOf(content []byte, o PageOptions) *Page {
-	p, _ := readPage(scannerOf(content), o) // what is in memory can be read
+	p, _ := readPage(scannerOf(content, o.Charset), o) // what is in memory can be read
 	return p
 }
 
@@ -182,7 +183,7 @@ func (o *PageOptions) costOf(length, before int) int {
 // decode turns the bytes of the page into its lines.
 func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	cs := s.charset
-	plain := s.ascii && isASCII(s.held)
+	plain := s.ascii && IsASCII(s.held)
 	if s.ascii && !plain {
 		cs = detect(s.held)
 	}
@@ -221,7 +222,8 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	p.EOL = endings.kind()
 }
 
-func isASCII(b []byte) bool {
+// IsASCII reports whether there are only characters of ASCII, which are the same in nearly every charset.
+func IsASCII(b []byte) bool {
 	const high = 0x8080808080808080
 	for ; len(b) >= 8; b = b[8:] {
 		if binary.NativeEndian.Uint64(b)&high != 0 {

@@ -93,13 +93,13 @@ func (r *region) show() string {
 	end := min(len(r.rows), start+maxRegionRows)
 	var b strings.Builder
 	if start > 0 {
-		fmt.Fprintf(&b, "       … %d lines that are equal\n", start)
+		fmt.Fprintf(&b, "       … %s before this equal\n", counted(start, "line"))
 	}
 	for _, l := range r.rows[start:end] {
 		l.show(&b)
 	}
 	if end < len(r.rows) {
-		fmt.Fprintf(&b, "       … %d more lines\n", len(r.rows)-end)
+		fmt.Fprintf(&b, "       … %s\n", counted(len(r.rows)-end, "more line"))
 	}
 	return b.String()
 }

@@ -39,30 +39,29 @@ type rawLine struct {
 // blocks holds the storage of scanners: made anew for each page, it would be most of what a Read allocates.
 var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
 
-func newLineScanner(r io.Reader, block []byte) *lineScanner {
+func newLineScanner(r io.Reader, block []byte, charset string) *lineScanner {
 	s := &lineScanner{r: r, block: block}
 	s.fill()
-	s.begin()
+	s.begin(charset)
 	return s
 }
 
 // scannerOf scans what is in memory.
-func scannerOf(content []byte) *lineScanner {
+func scannerOf(content []byte, charset string) *lineScanner {
 	s := &lineScanner{buf: content, err: io.EOF, inPlace: true}
-	s.begin()
+	s.begin(charset)
 	return s
 }
 
-// begin finds the charset and passes over the byte order mark.
-func (s *lineScanner) begin() {
+// begin finds the charset, which may be known, and passes over the byte order mark.
+func (s *lineScanner) begin(charset string) {
 	head := s.buf[:min(len(s.buf), readLen)]
 	if s.charset = fromBOM(head); s.charset != nil {
 		s.advance(len(s.charset.bom))
+	} else if head = wholeLines(head); s.known(head, charset) {
+		s.judged = int64(len(head))
 	} else {
-		if len(head) == readLen { // more follows: do not judge half a character
-			head = head[:bytes.LastIndexByte(head, '\n')+1]
-		}
-		s.ascii, s.judged = isASCII(head), int64(len(head))
+		s.ascii, s.judged = IsASCII(head), int64(len(head))
 		if s.ascii && bytes.IndexByte(head, 0) < 0 {
 			s.charset = utf8Charset() // without a closer look, most files are
 		} else {
@@ -77,6 +76,20 @@ func (s *lineScanner) begin() {
 		s.newline[0] = '\n'
 	}
 	s.inPlace = s.inPlace && s.charset.unit == 1
+}
+
+// wholeLines is the part of a head that can be judged: where more follows it ends in the middle of a character, perhaps.
+func wholeLines(head []byte) []byte {
+	if len(head) == readLen {
+		return head[:bytes.LastIndexByte(head, '\n')+1]
+	}
+	return head
+}
+
+// known takes the charset of that name unless the head speaks against it.
+func (s *lineScanner) known(head []byte, charset string) bool {
+	s.charset = known(head, charset)
+	return s.charset != nil
 }
 
 // fill makes buf not empty, and returns false at the end of the file.
