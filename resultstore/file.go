@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Shelf holds the results of one principal.
@@ -49,6 +50,8 @@ type File struct {
 	file *os.File // nil once closed or discarded
 	kept Kept
 	last byte
+	// entered says that the usage counts it.
+	entered bool
 }
 
 // Kept says where a whole result is and how much of it.
@@ -103,13 +106,26 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 	shelf := h.shelfName(sh.principal)
 	u := sh.store.usageOf(shelf)
 	if !u.hasRoom(size, cfg.Quota) {
-		if err := h.makeRoom(shelf, u, cfg, size); err != nil {
+		if err := h.makeRoom(shelf, u, cfg, remains{cfg.Quota - size, maxResults - 1}); err != nil {
 			return nil, err
 		}
 	}
 	if !u.enter(cfg.Quota) {
 		return nil, ErrQuota
 	}
+	f, err := sh.fileIn(h, shelf, name, moves)
+	if err != nil {
+		u.leave()
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.entered = true
+	return f, nil
+}
+
+// fileIn makes a file on a shelf, or takes the one that was made beforehand.
+func (sh *Shelf) fileIn(h *home, shelf, name string, moves bool) (*File, error) {
 	if moves && name == resultName {
 		if f := sh.store.takeSpare(h, shelf); f != nil {
 			return f, nil
@@ -138,10 +154,30 @@ func (s *Store) file(h *home, shelf, name string, moves bool) *File {
 	return f
 }
 
-// makeRoom has the oldest results of a shelf go until size bytes are free, as far as that goes, and measures what remains.
-func (h *home) makeRoom(shelf string, u *usage, cfg Config, size int64) error {
+// makeRoom has the oldest results of a shelf go until no more than most remain, as far as that goes, and measures what does.
+func (h *home) makeRoom(shelf string, u *usage, cfg Config, most remains) error {
 	return h.locked(func() error {
-		return u.measure(func() (remains, error) { return h.evict(shelf, cfg.MaxAge, cfg.Quota-size) })
+		return u.measure(func() (remains, error) { return h.evict(shelf, cfg.MaxAge, most) })
+	})
+}
+
+// spareRoom is the part of what a shelf may hold that is kept free for the next results.
+const spareRoom = 16
+
+// measureBehind measures a shelf, and makes room, when a result has been kept on it and likely been read.
+func (s *Store) measureBehind(h *home, shelf string, u *usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.home != h || !u.wantsMeasure() {
+		return
+	}
+	s.work.Go(func() {
+		time.Sleep(prepareAfter)
+		most := remains{s.cfg.Quota - s.cfg.Quota/spareRoom, maxResults - maxResults/spareRoom}
+		_ = h.makeRoom(shelf, u, s.cfg, most) // what fails now is tried again behind the next result, or before one for which there is no room
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.measuring = false
 	})
 }
 
@@ -217,7 +253,7 @@ func (f *File) put(p []byte) {
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
 		// Other results have grown since there was room. This happens once for each file: what follows is only counted.
-		if err = f.home.makeRoom(f.shelf, f.usage, cfg, cfg.MaxOne-f.kept.Stored); err == nil {
+		if err = f.home.makeRoom(f.shelf, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int
 			more, err = f.share(p[n:])
 			n += more
@@ -265,6 +301,7 @@ func (f *File) Close() error {
 		return errors.Join(err, f.remove(err))
 	}
 	f.untrack()
+	defer f.store.measureBehind(f.home, f.shelf, f.usage)
 	if !f.moves {
 		return f.home.removeIfThere(f.mark)
 	}
@@ -290,6 +327,10 @@ func (f *File) Discard() error {
 func (f *File) remove(why error) error {
 	f.untrack()
 	f.usage.give(f.kept.Stored)
+	if f.entered {
+		f.usage.leave()
+		f.entered = false
+	}
 	f.kept.Path, f.kept.Stored, f.kept.Err = "", 0, why
 	return errors.Join(f.home.removeIfThere(f.path), f.home.removeIfThere(f.mark))
 }

@@ -143,7 +143,7 @@ func cut(head, tail string, kept Kept, limit int) Fitted {
 	if limit <= 0 {
 		limit = math.MaxInt32 // all of head and tail
 	}
-	longest := notice(kept, gap{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines, bytes: kept.Bytes, insideLine: true})
+	longest := notice(kept, gap{afterBytes: kept.Bytes, afterLines: kept.Lines, lines: kept.Lines, bytes: kept.Bytes, insideLine: true, lineShown: limit})
 	budget := max(limit-utf8.RuneCountInString(longest), limit/2)
 	tail = lastLines(tail, budget/2)
 	head = firstLines(head, budget-utf8.RuneCountInString(tail))
@@ -222,6 +222,7 @@ type gap struct {
 	lines      int   // lines not shown, or not shown whole
 	bytes      int64
 	insideLine bool // it begins inside a line
+	lineShown  int  // of which so many bytes are shown before it
 }
 
 func gapBetween(head, tail string, kept Kept) gap {
@@ -229,16 +230,21 @@ func gapBetween(head, tail string, kept Kept) gap {
 		afterBytes: int64(len(head)),
 		afterLines: strings.Count(head, "\n"),
 		insideLine: head != "" && head[len(head)-1] != '\n',
+		lineShown:  len(head) - 1 - strings.LastIndexByte(head, '\n'),
 		bytes:      max(0, kept.Bytes-int64(len(head))-int64(len(tail))),
 	}
 	g.lines = max(1, kept.Lines-g.afterLines-countLines(tail))
 	return g
 }
 
-// readCall and grepCall are the arguments of the calls that a notice proposes.
+// readCall, bashCall and grepCall are the arguments of the calls that a notice proposes.
 type readCall struct {
 	Path   string `json:"file_path"`
 	Offset int    `json:"offset"`
+}
+
+type bashCall struct {
+	Command string `json:"command"`
 }
 
 type grepCall struct {
@@ -266,10 +272,19 @@ func notice(kept Kept, g gap) string {
 	} else {
 		b.WriteString(" The whole is kept")
 	}
-	fmt.Fprintf(&b, " in %s. Next part: Read %s. To search it: Grep %s.]\n", kept.Path,
-		arguments(readCall{kept.Path, g.afterLines + 1}), arguments(grepCall{"…", kept.Path}))
+	next := "Read " + arguments(readCall{kept.Path, g.afterLines + 1})
+	if g.lineShown > longLine {
+		next = "Bash " + arguments(bashCall{fmt.Sprintf("tail -c +%d %s | head -c 20000", g.afterBytes+1, quoted(kept.Path))})
+	}
+	fmt.Fprintf(&b, " in %s. Next part: %s. To search it: Grep %s.]\n", kept.Path, next, arguments(grepCall{"…", kept.Path}))
 	return b.String()
 }
+
+// quoted returns a path as a shell takes it for one word.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+
+// longLine is from how many bytes on Read does not show the rest of a line.
+const longLine = 2000
 
 // cause returns an error without the path in the store that it may carry, which the reader can do nothing about.
 func cause(err error) error {

@@ -256,6 +256,20 @@ func TestOneLineOf5MB(t *testing.T) {
 	}
 }
 
+// Of a line that Read would not show the rest of, a command shows it.
+func TestNoticeOfALongLine(t *testing.T) {
+	for shown, want := range map[int]string{
+		2000: `Next part: Read {"file_path":"/it's","offset":2}. To`,
+		2001: `Next part: Bash {"command":"tail -c +2007 '/it'\\''s' | head -c 20000"}. To`,
+	} {
+		kept := Kept{Path: "/it's", Bytes: 9000, Stored: 9000, Lines: 3}
+		head, tail := "head\n"+strings.Repeat("x", shown), "x\nend\n"
+		if got := notice(kept, gapBetween(head, tail, kept)); !strings.Contains(got, want) {
+			t.Errorf("%d shown: %s", shown, got)
+		}
+	}
+}
+
 func TestNoticeQuotesPaths(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), `a "b" & <c>`)
 	got, err := open(t, Config{Dir: dir}).For("p").Fit(numbered(1, 100), 50)

@@ -129,6 +129,11 @@ func TestAge(t *testing.T) {
 	old, fresh, last := keep(t, sh, 1, 8*24*time.Hour), keep(t, sh, 1, 6*24*time.Hour), keep(t, gone, 1, 8*24*time.Hour)
 	makeOlder(t, gone.Dir(), 8*24*time.Hour)
 
+	open(t, Config{Dir: dir})
+	if !exists(old) {
+		t.Error("it was looked for twice within an hour, which a start waits for")
+	}
+	makeOlder(t, filepath.Join(dir, tidiedName), tidyEvery)
 	second := open(t, Config{Dir: dir})
 	if exists(old) || exists(last) || !exists(fresh) {
 		t.Errorf("at Open: old %v, last %v, fresh %v, want only the fresh one", exists(old), exists(last), exists(fresh))
@@ -149,6 +154,48 @@ func fill(t testing.TB, sh *Shelf, n int) {
 			t.Fatal(err)
 		}
 		makeOlder(t, path, time.Hour+time.Duration(i)*time.Second)
+	}
+}
+
+// TestRoomIsMadeBehindResults holds that what other processes have put on a shelf meanwhile is counted, and goes, without a result waiting
+// for that.
+func TestRoomIsMadeBehindResults(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	sh := s.For("p")
+	keep(t, sh, 1, 0)
+	s.work.Wait()
+	fill(t, sh, maxResults+5)
+	u := s.usageOf(filepath.Base(sh.Dir()))
+	u.mu.Lock()
+	u.measured = time.Now().Add(-2 * measuredFor)
+	u.mu.Unlock()
+	if !u.hasRoom(1, DefaultQuota) {
+		t.Error("a result would wait for the shelf to be measured")
+	}
+	keep(t, sh, 1, 0)
+	s.work.Wait()
+	want := maxResults - maxResults/spareRoom
+	if got := len(everything(t, sh.Dir())); got != want || u.files != want {
+		t.Errorf("%d results, %d counted, want %d", got, u.files, want)
+	}
+}
+
+// TestDiscardedResultsAreNotCounted holds that a shelf does not seem to fill up with results that were not needed.
+func TestDiscardedResultsAreNotCounted(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	sh := s.For("p")
+	keep(t, sh, 1, 0)
+	for range 3 {
+		f, err := sh.Create("bash")
+		if err == nil {
+			err = f.Discard()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u := s.usageOf(filepath.Base(sh.Dir())); u.files != 1 || u.bytes != 1 {
+		t.Errorf("%d bytes in %d files are counted, want 1 in 1", u.bytes, u.files)
 	}
 }
 

@@ -34,11 +34,12 @@ const (
 )
 
 const (
-	lockName  = "lock" // held while the directory changes
-	keyName   = "key"  // the key of shelf names
-	openName  = "open" // holds, for each owner, a lock and the marks of its unfinished files
-	lockMark  = ".lock"
-	keyLength = 32 // bytes, that of an HMAC-SHA256 key
+	lockName   = "lock"   // held while the directory changes
+	keyName    = "key"    // the key of shelf names
+	openName   = "open"   // holds, for each owner, a lock and the marks of its unfinished files
+	tidiedName = "tidied" // was made when what is over its age was last looked for everywhere
+	lockMark   = ".lock"
+	keyLength  = 32 // bytes, that of an HMAC-SHA256 key
 
 	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
 	lockPatience = 2 * time.Second
@@ -86,7 +87,8 @@ type usage struct {
 	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
 	mu      sync.Mutex
 	remains
-	measured time.Time
+	measured  time.Time // zero: never
+	measuring bool      // soon, see [Store.measureBehind]
 }
 
 // remains is what is on a shelf.
@@ -95,15 +97,26 @@ type remains struct {
 	files int
 }
 
-// measuredFor is how long a shelf with room is not measured again. What other processes put on it meanwhile is not counted: looking at
-// each of a thousand results takes longer than keeping one.
+// measuredFor is how old a measure may be that nobody takes anew. Looking at each of a thousand results takes longer than keeping
+// one, so that is done behind the result that is kept: what other processes have put on the shelf since the last one is counted late.
 const measuredFor = time.Second
 
-// hasRoom reports whether a shelf that was measured just now has room for one more result of so many bytes.
+// hasRoom reports whether a shelf has room for one more result of so many bytes, as far as this process knows.
 func (u *usage) hasRoom(size, quota int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.bytes+size <= quota && u.files < maxResults && time.Since(u.measured) <= measuredFor
+	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
+}
+
+// wantsMeasure reports whether the shelf is to be measured anew, to one who will do so.
+func (u *usage) wantsMeasure() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.measuring || time.Since(u.measured) <= measuredFor {
+		return false
+	}
+	u.measuring = true
+	return true
 }
 
 // enter counts one more result, unless the quota is used up.
@@ -124,6 +137,13 @@ func (u *usage) take(n, quota int64) int64 {
 	n = max(0, min(n, quota-u.bytes))
 	u.bytes += n
 	return n
+}
+
+// leave takes back a result that was counted.
+func (u *usage) leave() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.files = max(0, u.files-1)
 }
 
 // give takes back bytes that were counted and are not on disk.
@@ -162,7 +182,7 @@ func (s *Store) usageOf(shelf string) *usage {
 	return u
 }
 
-// Open returns a Store and removes what is over its age and what killed processes left unfinished. It fails only when Dir is not an
+// Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when Dir is not an
 // absolute path: a directory that cannot be used now is tried again whenever a result is to be kept, and what stood in the way is
 // said in that result.
 func Open(cfg Config) (*Store, error) {
@@ -245,6 +265,7 @@ func (s *Store) reopen(lost *home) (*home, error) {
 //
 //	lock                   held while names are made and removed
 //	key                    of shelf names
+//	tidied                 made when what is over its age was last looked for
 //	open/OWNER.lock        held by a process as long as it may write
 //	open/OWNER/SHELF.NAME  mark: the file of that name on that shelf is unfinished
 //	SHELF/NAME             a result
