@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,11 +55,15 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 		path := pathname.Slashed(real)
 		return p.hides(path, dir) || !dir && aliases[path]
 	}
-	if len(p.own.Names)+len(aliases) == 0 {
-		return hidden, p.core.tag
+	tag = p.core.tag
+	for _, name := range p.own.Names {
+		tag += " " + strconv.Itoa(len(name)) + ":" + name
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q", p.core.tag, p.own.Names, slices.Sorted(maps.Keys(aliases))))
-	return hidden, hex.EncodeToString(sum[:16])
+	if len(aliases) > 0 {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q", slices.Sorted(maps.Keys(aliases))))
+		tag += " " + hex.EncodeToString(sum[:16])
+	}
+	return hidden, tag
 }
 
 // Asking returns a function that tells which files a search that begins at start leaves

@@ -68,7 +68,7 @@ func plain(path string) bool {
 }
 
 // loadable returns the files of the boundary that a word may name.
-func (l *line) loadable(word command.Word, dirs []Path) (found []target) {
+func (l *line) loadable(word command.Word, dirs []Path) (found []*target) {
 	words := []command.Word{word}
 	for _, text := range word.Guesses() {
 		words = append(words, command.Word{Text: text, Static: true})

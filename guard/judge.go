@@ -148,32 +148,33 @@ type target struct {
 	what        string
 }
 
-func newTarget(p Path, access rulebook.Access, verb string) target {
-	return target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
+func newTarget(p Path, access rulebook.Access, verb string) *target {
+	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
 // decide takes one file through the stations; the first that knows decides.
-func (j *judge) decide(t target) Part {
+func (j *judge) decide(t *target) Part {
 	if t.real == "" {
 		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
 	}
-	for _, station := range []func(target) (Part, bool){
-		j.denied, j.guarded, j.linkDenied, j.planned, j.asked, j.protected, j.linkedOutside, j.bypassed, j.ruledIn, j.bounded,
+	for _, station := range [...]func(*judge, *target) (Part, bool){
+		(*judge).denied, (*judge).guarded, (*judge).linkDenied, (*judge).planned, (*judge).asked, (*judge).protected,
+		(*judge).linkedOutside, (*judge).bypassed, (*judge).ruledIn, (*judge).bounded,
 	} {
-		if part, ok := station(t); ok {
+		if part, ok := station(j, t); ok {
 			return part
 		}
 	}
 	return j.byMode(t)
 }
 
-func (t target) part(a Action, rule, reason, remedy string) Part {
+func (t *target) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: t.what, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
 // byRule names only the path the caller named: where its link leads may be none
 // of its business.
-func (t target) byRule(a Action, r *rulebook.Rule) Part {
+func (t *target) byRule(a Action, r *rulebook.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {
 		verb = "Writing"
@@ -184,7 +185,7 @@ func (t target) byRule(a Action, r *rulebook.Rule) Part {
 	}
 }
 
-func (j *judge) denied(t target) (Part, bool) {
+func (j *judge) denied(t *target) (Part, bool) {
 	if r := j.k.deny.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Deny, r), true
 	}
@@ -196,12 +197,12 @@ func (j *judge) denied(t target) (Part, bool) {
 
 // editedBy reports whether a command would write a file of the boundary: a rule for Edit
 // as a whole is on these too.
-func (j *judge) editedBy(t target) bool {
+func (j *judge) editedBy(t *target) bool {
 	return t.access == writing && j.in.Command != nil && j.inside(t) && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
 }
 
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
-func (j *judge) guarded(t target) (Part, bool) {
+func (j *judge) guarded(t *target) (Part, bool) {
 	k := j.k
 	if t.access == writing && (k.isSettingsFile(t.given) || k.isSettingsFile(t.real)) {
 		return t.part(Deny, RuleSettingsFile, "Permission settings can never be written by a tool: "+t.path.given+".",
@@ -227,7 +228,7 @@ func (j *judge) guarded(t target) (Part, bool) {
 }
 
 // linkDenied finds files that are denied under another name.
-func (j *judge) linkDenied(t target) (Part, bool) {
+func (j *judge) linkDenied(t *target) (Part, bool) {
 	if t.path.links < 2 || t.path.dir || !j.k.deny.HasPaths() && len(j.k.secrets.Names) == 0 {
 		return Part{}, false
 	}
@@ -252,14 +253,14 @@ func (j *judge) linkDenied(t target) (Part, bool) {
 	return Part{}, false
 }
 
-func (j *judge) planned(t target) (Part, bool) {
+func (j *judge) planned(t *target) (Part, bool) {
 	if t.access == writing && j.k.mode == settings.ModePlan {
 		return j.planPart(t.what), true
 	}
 	return Part{}, false
 }
 
-func (j *judge) asked(t target) (Part, bool) {
+func (j *judge) asked(t *target) (Part, bool) {
 	if r := j.k.ask.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Ask, r), true
 	}
@@ -269,7 +270,7 @@ func (j *judge) asked(t target) (Part, bool) {
 	return Part{}, false
 }
 
-func (j *judge) protected(t target) (Part, bool) {
+func (j *judge) protected(t *target) (Part, bool) {
 	if t.access != writing || !j.k.isProtected(t.given) && !j.k.isProtected(t.real) {
 		return Part{}, false
 	}
@@ -285,7 +286,7 @@ func (j *judge) protected(t target) (Part, bool) {
 
 // linkedOutside asks before a file is written that has names outside of the
 // boundary, such as a package manager's store.
-func (j *judge) linkedOutside(t target) (Part, bool) {
+func (j *judge) linkedOutside(t *target) (Part, bool) {
 	if t.access != writing || t.path.links < 2 || t.path.dir || j.k.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
 	}
@@ -296,14 +297,14 @@ func (j *judge) linkedOutside(t target) (Part, bool) {
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
-func (j *judge) bypassed(t target) (Part, bool) {
+func (j *judge) bypassed(t *target) (Part, bool) {
 	if j.k.mode == settings.ModeBypass {
 		return j.modePart(t.what, Allow, "This mode asks for nothing that no rule denies."), true
 	}
 	return Part{}, false
 }
 
-func (j *judge) ruledIn(t target) (Part, bool) {
+func (j *judge) ruledIn(t *target) (Part, bool) {
 	if r := j.k.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
@@ -311,9 +312,9 @@ func (j *judge) ruledIn(t target) (Part, bool) {
 }
 
 // inside reports whether the file itself, not only its name, is in the boundary.
-func (j *judge) inside(t target) bool { return j.k.inside.Hold(t.real) }
+func (j *judge) inside(t *target) bool { return j.k.inside.Hold(t.real) }
 
-func (j *judge) bounded(t target) (Part, bool) {
+func (j *judge) bounded(t *target) (Part, bool) {
 	if j.inside(t) {
 		return Part{}, false
 	}
@@ -331,7 +332,7 @@ func (j *judge) bounded(t target) (Part, bool) {
 }
 
 // byMode decides what is inside the boundary and of which no rule speaks.
-func (j *judge) byMode(t target) Part {
+func (j *judge) byMode(t *target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}

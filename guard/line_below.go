@@ -7,6 +7,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
 )
 
@@ -136,6 +137,9 @@ func (k *core) findRuled(rules list, dir string, takes func(name string, dir boo
 			return nil
 		}
 		on := rules.Read.Match(pathname.Slashed(path), false)
+		if on == nil && rules.action == Deny {
+			on = k.linkRule(d)
+		}
 		if on == nil || rules.action == Ask && k.deny.Read.Match(pathname.Slashed(path), false) != nil { // what is denied no command comes to
 			return nil
 		}
@@ -143,4 +147,17 @@ func (k *core) findRuled(rules list, dir string, takes func(name string, dir boo
 		return fs.SkipAll
 	})
 	return r, found
+}
+
+// linkRule returns the rule that denies reading a file by another of its names.
+func (k *core) linkRule(d fs.DirEntry) *rulebook.Rule {
+	info, err := d.Info()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	id, names := realpath.Identify(info)
+	if names < 2 {
+		return nil
+	}
+	return k.namesSince(info).Reads[id]
 }

@@ -51,9 +51,10 @@ func TestAskedBelow(t *testing.T) {
 	// What nothing contains comes to what is denied in the same way.
 	set := rules(ws, "mode bypassPermissions\ndeny Read(*.key)")
 	set.Sandbox.OnUnavailable = settings.OnFailureAllow
+	tree(t, ws, "alias/plain = keys/a.key", "self/dir -> .", "self/b.key")
 	open := policy(t, ws, set, uncontained)
 	for want, commands := range map[Action][]string{
-		Deny:  {"grep -r x .", "tar cf x.tar keys", "find . -exec cat {} +", `cat "$PWD/keys/a.key"`, "python3 -c 'print(open(\"keys/a.key\").read())'", "awk 'BEGIN{getline l < \"keys/a.key\"; print l}'"},
+		Deny:  {"grep -r x .", "grep -r x alias", "tar c alias", "grep -r x self/dir", "tar cf x.tar keys", "find . -exec cat {} +", `cat "$PWD/keys/a.key"`, "python3 -c 'print(open(\"keys/a.key\").read())'", "awk 'BEGIN{getline l < \"keys/a.key\"; print l}'"},
 		Allow: {"grep -r x src", "make", "python3 -c 'print(1)'", "git commit -m 'see keys/a.key'", "ls keys"},
 	} {
 		for _, text := range commands {

@@ -11,7 +11,7 @@ import (
 
 // copied judges what a command puts into a directory that is there, under the names of
 // what it copies: cp x/.envrc . and cp -r x/. .
-func (l *line) copied(s command.Simple, from []command.Word, into target, dirs []Path) {
+func (l *line) copied(s command.Simple, from []command.Word, into *target, dirs []Path) {
 	switch s.Name {
 	case "cp", "mv", "ln", "install", "rsync":
 	default:
@@ -32,13 +32,13 @@ func (l *line) copied(s command.Simple, from []command.Word, into target, dirs [
 }
 
 // makesDir reports whether the line makes a directory of that name.
-func (l *line) makesDir(t target) bool {
+func (l *line) makesDir(t *target) bool {
 	return slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool {
 		if s.Name != "mkdir" {
 			return false
 		}
 		_, made := s.Paths()
-		return slices.ContainsFunc(l.targets(made, l.standsIn(s.Places), writing), func(dir target) bool { return dir.real == t.real })
+		return slices.ContainsFunc(l.targets(made, l.standsIn(s.Places), writing), func(dir *target) bool { return dir.real == t.real })
 	})
 }
 

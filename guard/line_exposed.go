@@ -13,9 +13,12 @@ import (
 
 // mayWrite judges the files that are named to a program of which it is not known what
 // it does with them: any may be one that it writes. Those that the containment keeps
-// as they are need no question.
-func (l *line) mayWrite(s command.Simple, seen []target, words []command.Word, dirs []Path) {
-	for _, t := range seen {
+// as they are need no question, nor does the script that a shell is given to run.
+func (l *line) mayWrite(s command.Simple, words []command.Word, dirs []Path) {
+	if rest := s.BesideScript(); len(rest.Args) < len(s.Args) {
+		s, words = rest, rest.Mentions()
+	}
+	for _, t := range l.targets(words, dirs, reading) {
 		t = newTarget(t.path, writing, "write ")
 		if l.contained() {
 			l.through(t, l.absentDenied, l.exposed)
@@ -67,7 +70,7 @@ func (l *line) made(s command.Simple) {
 }
 
 // ruleFile keeps commands that nothing contains from the guard's own rules.
-func (l *line) ruleFile(t target) (Part, bool) {
+func (l *line) ruleFile(t *target) (Part, bool) {
 	if l.k.isSettingsFile(t.given) || l.k.isSettingsFile(t.real) {
 		return l.guarded(t)
 	}

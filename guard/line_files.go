@@ -25,8 +25,7 @@ func (l *line) words() {
 			reads = append(reads, s.Mentions()...)
 		}
 		dirs := l.standsIn(s.Places)
-		seen := l.targets(reads, dirs, reading)
-		for _, t := range seen {
+		for _, t := range l.targets(reads, dirs, reading) {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
 		leaving := l.leavingBy(s)
@@ -51,7 +50,7 @@ func (l *line) words() {
 		l.likely(writes, dirs, writing)
 		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, l.unknownFile)
 		if !s.ReadOnly() && !s.Precise() {
-			l.mayWrite(s, seen, reads, dirs)
+			l.mayWrite(s, reads, dirs)
 		}
 	}
 	if unknown { // it may be any that the text names
@@ -91,7 +90,7 @@ func searchesText(name string) bool {
 
 // through takes a file through stations and keeps what the first that knows has
 // to object.
-func (l *line) through(t target, stations ...func(target) (Part, bool)) {
+func (l *line) through(t *target, stations ...func(*target) (Part, bool)) {
 	for _, station := range stations {
 		if part, ok := station(t); ok {
 			if part.Action != Allow {
@@ -103,7 +102,7 @@ func (l *line) through(t target, stations ...func(target) (Part, bool)) {
 }
 
 // exposed is protected for what the containment does not hold.
-func (l *line) exposed(t target) (Part, bool) {
+func (l *line) exposed(t *target) (Part, bool) {
 	if l.contained() && l.k.pinned(t.path.real) {
 		return Part{}, false
 	}
@@ -135,8 +134,8 @@ func (l *line) likely(words []command.Word, dirs []Path, access rulebook.Access)
 }
 
 // guesses returns the files that a word may mean.
-func (l *line) guesses(w command.Word, dirs []Path, access rulebook.Access) []target {
-	var out []target
+func (l *line) guesses(w command.Word, dirs []Path, access rulebook.Access) []*target {
+	var out []*target
 	add := func(text string, dir Path) {
 		guess := command.Word{Text: text, Static: true}
 		if t, err := l.target(guess, dir, access); text != "" && !isStream(text) && err == nil {
@@ -159,7 +158,7 @@ func (l *line) guesses(w command.Word, dirs []Path, access rulebook.Access) []ta
 
 // absentDenied is denied for files that are not there yet: what does not exist the
 // containment cannot hold by its name, unless it keeps all as it is.
-func (l *line) absentDenied(t target) (Part, bool) {
+func (l *line) absentDenied(t *target) (Part, bool) {
 	if t.path.file != (realpath.ID{}) || l.contained() && l.k.keepsNew(t.real) {
 		return Part{}, false
 	}
@@ -179,13 +178,13 @@ func (k *core) keepsNew(name string) bool {
 
 // deniedInside is denied for a directory all of whose content is: who removes or
 // moves it, or copies into it, writes that. The containment holds it file by file.
-func (l *line) deniedInside(t target) (Part, bool) {
+func (l *line) deniedInside(t *target) (Part, bool) {
 	if !t.path.dir || t.access != writing || l.contained() {
 		return Part{}, false
 	}
-	inside := t
+	inside := *t
 	inside.given, inside.real, inside.path.dir = t.given+rulebook.AnyChild, t.real+rulebook.AnyChild, false
-	return l.denied(inside)
+	return l.denied(&inside)
 }
 
 // pinned reports whether the containment keeps a protected path as it is: one
@@ -215,7 +214,7 @@ func (k *core) pinned(path string) bool {
 
 // leaving is bounded for commands that would otherwise run unasked with nothing
 // to keep them in the boundary.
-func (l *line) leaving(t target) (Part, bool) {
+func (l *line) leaving(t *target) (Part, bool) {
 	if t.access != writing || l.held() || !l.autoAllowed() {
 		return Part{}, false
 	}
@@ -228,7 +227,7 @@ func (l *line) leaving(t target) (Part, bool) {
 // leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
 // program, not every place on the disk. One without wildcards allows what it says, and
 // one for git the worktrees beside the repository.
-func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
+func (l *line) leavingBy(s command.Simple) func(*target) (Part, bool) {
 	k := l.k
 	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
 		return l.leaving
@@ -236,7 +235,7 @@ func (l *line) leavingBy(s command.Simple) func(target) (Part, bool) {
 	if r := k.allow.Commands.Allows(s); r == nil || !strings.HasSuffix(r.Spec, "*") {
 		return l.leaving
 	}
-	return func(t target) (Part, bool) {
+	return func(t *target) (Part, bool) {
 		if _, ok := l.ruledIn(t); ok || makesRepository(s) && k.beside(t.real) {
 			return Part{}, false
 		}
@@ -259,8 +258,8 @@ func makesRepository(s command.Simple) bool {
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access) []target {
-	var out []target
+func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+	var out []*target
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue
@@ -274,13 +273,13 @@ func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access
 	return out
 }
 
-func (l *line) target(w command.Word, dir Path, access rulebook.Access) (target, error) {
+func (l *line) target(w command.Word, dir Path, access rulebook.Access) (*target, error) {
 	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
-		return target{}, fmt.Errorf("no file has such a name: %s", clip(w.Text))
+		return nil, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
 	p, err := l.resolve(w, w.Text, dir)
 	if err != nil {
-		return target{}, err
+		return nil, err
 	}
 	verb := "read "
 	if access == writing {

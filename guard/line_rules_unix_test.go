@@ -40,6 +40,9 @@ func TestLooseRules(t *testing.T) {
 		{"Bash(git push -f*)", []string{"git push origin -f", "git -C . push --force"}, nil, []string{"git push origin f"}},
 		{"Bash(npm run deploy*)", []string{"npm run --silent deploy:prod", "npm -w sub run deploy"}, nil, []string{"npm run build", "npm run build deploy"}},
 		{"Bash(curl -X DELETE*)", []string{"curl -s -X DELETE http://x"}, nil, []string{"curl -X GET http://x"}},
+		{"Bash(rm *:*)", []string{"rm x", "rm", "rm -rf x y"}, nil, []string{"rmdir x"}},
+		{"Bash(git push *:*)", []string{"git push origin", "git -C . push"}, nil, []string{"git pull"}},
+		{"Bash(npm run deploy*:*)", []string{"npm run deploy", "npm run --silent deploy:prod x"}, nil, []string{"npm run build"}},
 		{"Bash(dd if=*)", []string{"dd of=x if=/dev/zero", "dd bs=1 count=2 if=/dev/zero"}, nil, []string{"dd of=if=x"}},
 		{"Bash(dd of=/dev/*)", []string{"dd if=x of=/dev/sda"}, nil, []string{"dd if=/dev/zero of=x"}},
 	}
@@ -74,6 +77,13 @@ func TestDoubtfulCommands(t *testing.T) {
 		{"Bash(^rm)", "", "only * stands for other text"},
 		{"Bash([r]m *)", "", "only *"},
 		{"Bash({rm,shred} *)", "", "only *"},
+		{"Bash(rm.*)", "rm -rf x", "Bash(rm*) is guarded too"},
+		{"Bash(rm.* x)", "rm x", "Bash(rm* x) is guarded too"},
+		{"Bash(rm|mv)", "", "write Bash(rm *), Bash(mv *)"},
+		{"Bash((rm|mv):*)", "", "write Bash(rm *), Bash(mv *)"},
+		{"Bash(curl x|sh)", "curl x|sh", ""},
+		{"Bash(./test.*)", "./test.sh", ""},
+		{"Bash(rm -f .*)", "rm -f .x", ""},
 		{"Bash([ -f *)", "[ -f x ]", ""},
 		{"Bash(rm:*)", "rm x", ""},
 		{"Bash(run_in_background:true)", "", ""},
@@ -90,6 +100,41 @@ func TestDoubtfulCommands(t *testing.T) {
 		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: tt.denied, Dir: resolve(t, p, ".")}}); v.Action != Deny {
 			t.Errorf("%s does not deny %s: %v", tt.rule, tt.denied, v.Action)
 		}
+	}
+}
+
+// TestDoubtfulFiles holds the same of a rule that lists several patterns, or names a tool by its former name.
+func TestDoubtfulFiles(t *testing.T) {
+	_, ws := workspace(t)
+	tree(t, ws, "a,b.txt", "cert.pem", "x, y")
+	for _, tt := range []struct{ rule, denied, free, warning string }{
+		{"Read(secrets/**, *.pem)", "secrets/key cert.pem", "README.md", "write a rule for each"},
+		{"Read(secrets/**,cert.pem)", "secrets/key cert.pem", "README.md", "write a rule for each"},
+		{"Read(*.{md, pem}, src)", "src/main.go", "", "write a rule for each"},
+		{"Edit(.env, src)", "src/main.go .env", "README.md", "write a rule for each"},
+		{"Read(*.{md,pem})", "README.md cert.pem", "src/main.go", ""},
+		{"Read([a,b]*.pem)", "", "cert.pem", ""},
+		{"Read(a,b.txt)", "a,b.txt", "README.md", ""},
+		{"View(secrets/**)", "secrets/key", "README.md", "Read was meant"},
+		{"Replace(src/**)", "src/main.go", "README.md", "Edit was meant"},
+		{"MultiEdit(src/**)", "src/main.go", "README.md", ""},
+		{"LS(secrets/**)", "secrets/key", "README.md", ""},
+	} {
+		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
+			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
+		}
+		for names, want := range map[string]Action{tt.denied: Deny, tt.free: Allow} {
+			for name := range strings.FieldsSeq(names) {
+				if v := p.Judge(Intent{Tool: "Write", Writes: []Path{resolve(t, p, name)}}); v.Action != want {
+					t.Errorf("%s: %s: %v, want %v", tt.rule, name, v.Action, want)
+				}
+			}
+		}
+	}
+	p := policy(t, ws, rules(ws, "mode default\nallow Edit(src/**, sub/**)\nallow View(src/**)"), contained)
+	if got := p.Warnings(); len(got) != 2 {
+		t.Errorf("what allows nothing is not told: %q", got)
 	}
 }
 

@@ -1,8 +1,8 @@
 package guard
 
 import (
+	"errors"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -26,7 +26,7 @@ func (l *line) hidesIn(s command.Simple, before []command.Simple) bool {
 	dirs := l.standsIn(s.Places)
 	return slices.ContainsFunc(files, func(file command.Word) bool {
 		targets := l.targets([]command.Word{file}, dirs, reading)
-		return len(targets) == 0 || slices.ContainsFunc(targets, func(t target) bool { return l.hidesFile(t, before, false) })
+		return len(targets) == 0 || slices.ContainsFunc(targets, func(t *target) bool { return l.hidesFile(t, before, false) })
 	})
 }
 
@@ -35,7 +35,7 @@ const maxScripts = 100
 
 // again reports whether a script was looked into already, and whether these are too many
 // by now.
-func (l *line) again(t target) (known, many bool) { return l.againAs(t.real) }
+func (l *line) again(t *target) (known, many bool) { return l.againAs(t.real) }
 
 func (l *line) againAs(key string) (known, many bool) {
 	if l.scripts[key] {
@@ -47,20 +47,20 @@ func (l *line) againAs(key string) (known, many bool) {
 
 // hidesFile reports whether a script could run what the line does not name: the line
 // itself may write it, or it names what rules deny. An inner one is run by a script.
-func (l *line) hidesFile(t target, before []command.Simple, inner bool) bool {
+func (l *line) hidesFile(t *target, before []command.Simple, inner bool) bool {
 	if pathname.Within(t.real, "/dev") || pathname.Within(t.real, "/proc") || l.writesTo(t) {
 		return true
 	}
-	f, err := realpath.Open(t.path.real, os.O_RDONLY)
+	f, err := realpath.OpenSmall(t.path.real)
+	if errors.Is(err, realpath.ErrKind) {
+		return true
+	}
 	if err != nil {
 		// It does not run either, or something before it makes it, of which only a
 		// virtual environment is known to hold nothing else.
 		return len(before) > 0 && !strings.HasSuffix(t.real, "/bin/activate")
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return true
-	}
 	if inner {
 		if known, many := l.again(t); known || many {
 			return many
@@ -113,7 +113,7 @@ func (l *line) ruled(a *command.Analysis) bool {
 			return true
 		}
 		files, _ := s.Runs()
-		return slices.ContainsFunc(l.targets(files, l.dirs, reading), func(t target) bool { return realpath.Exists(t.real) && l.hidesFile(t, nil, true) }) ||
+		return slices.ContainsFunc(l.targets(files, l.dirs, reading), func(t *target) bool { return realpath.Exists(t.real) && l.hidesFile(t, nil, true) }) ||
 			l.hidesIt(s, l.dirs, true)
 	})
 }
@@ -132,7 +132,7 @@ func (l *line) hidesIt(s command.Simple, dirs []Path, inner bool) bool {
 		if l.writesTo(t) {
 			return true
 		}
-		f, err := realpath.Open(t.path.real, os.O_RDONLY)
+		f, err := realpath.OpenSmall(t.path.real)
 		if err != nil {
 			continue // it does not run, or a compiler before it makes it
 		}
@@ -168,7 +168,7 @@ func isShellScript(head string) bool {
 
 // writesTo reports whether the line may write the file: a word says so, or it is not
 // known what a word says.
-func (l *line) writesTo(t target) bool {
+func (l *line) writesTo(t *target) bool {
 	writes := slices.Clone(l.analysis.Writes)
 	for _, s := range l.analysis.Commands {
 		switch s.Name {
@@ -185,7 +185,7 @@ func (l *line) writesTo(t target) bool {
 		if !w.Static && !w.Home {
 			return true
 		}
-		return slices.ContainsFunc(l.targets([]command.Word{w}, l.dirs, writing), func(written target) bool {
+		return slices.ContainsFunc(l.targets([]command.Word{w}, l.dirs, writing), func(written *target) bool {
 			return pathname.Within(t.real, written.real)
 		})
 	})

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"io/fs"
 	"slices"
 	"time"
 
@@ -39,11 +40,16 @@ func (p *Policy) namesOf(path Path) *hardlink.Names {
 	if err != nil {
 		return p.core.links.After(time.Now())
 	}
+	return p.core.namesSince(info)
+}
+
+// namesSince is namesOf for the file that info describes.
+func (k *core) namesSince(info fs.FileInfo) *hardlink.Names {
 	changed, ok := ctime.Of(info)
 	if !ok {
 		changed = time.Now() // every question is a new one
 	}
-	return p.core.links.After(changed)
+	return k.links.After(changed)
 }
 
 // outermost returns the real directories of the boundary without those that lie

@@ -73,6 +73,9 @@ func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 // hide takes a path out of the sight of commands, but for what is opened again below
 // it, and for the directory of their temporary files.
 func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
+	if c.HidesNot(name) {
+		return
+	}
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real // as all others are given
 	}
@@ -81,16 +84,38 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 	}
 	below := func(dir string) bool { return pathname.Within(pathname.Slashed(dir), pathname.Slashed(name)) }
 	open := slices.DeleteFunc(slices.Clone(f.readable), func(dir string) bool { return !below(dir) || !realpath.Exists(dir) })
-	if len(open) == 0 && (scratch == "" || !below(scratch)) {
+	if len(open) == 0 && !c.aroundScratch(name, scratch) {
 		c.Denied = append(c.Denied, name)
 		return
 	}
-	if !realpath.Exists(name) {
-		return // looked for before every command
+	if realpath.Exists(name) { // else it is looked for before every command
+		c.mask(name, scratch, open)
+	}
+}
+
+// aroundScratch reports whether the directory of the commands' own temporary files, which no program works without, lies in
+// what is denied: a rule on all of the home directory means the files of the user.
+func (c *SandboxPaths) aroundScratch(name, scratch string) bool {
+	if scratch == "" {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	return pathname.Within(pathname.Slashed(scratch), pathname.Slashed(name))
+}
+
+// mask hides a directory but for what is open in it, and for the commands' temporary files.
+func (c *SandboxPaths) mask(name, scratch string, open []string) {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	if name == scratch {
+		return
 	}
 	c.Masked = append(c.Masked, name)
 	for _, dir := range c.Writable {
-		if dir != scratch && below(dir) && !withinAny(dir, open) {
+		if dir != scratch && pathname.Within(pathname.Slashed(dir), pathname.Slashed(name)) && !withinAny(dir, open) {
 			c.Denied = append(c.Denied, dir)
 		}
 	}

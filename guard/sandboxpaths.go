@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/internal/rulebook"
 )
 
 // SandboxPaths are what the rules say of files, as lists of real paths that a
@@ -51,7 +53,13 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
 	}
-	c.Denied = append(c.Denied, k.deny.Read.Wherever()...)
+	for _, name := range k.deny.Read.Wherever() {
+		if c.aroundScratch(name, k.scratch) && !c.HidesNot(name) {
+			c.mask(name, k.scratch, nil)
+		} else {
+			c.Denied = append(c.Denied, name)
+		}
+	}
 	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Wherever()...)
 	for _, f := range append(slices.Clone(k.ruleFiles.Names), k.hooked.Names...) {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
@@ -62,11 +70,12 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 	}
 	for name := range k.allow.Read.Files() {
-		if k.secrets.Hold(name) && !k.state.Hold(name) && realpath.Exists(pathname.Native(name)) {
+		if k.secrets.Hold(name) && !k.state.Hold(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
 			c.Shown = append(c.Shown, pathname.Native(name))
 		}
 	}
 	k.files.withhold(&c, k.scratch)
+	c.dropStray()
 	for _, list := range []*[]string{&c.Writable, &c.ReadOnly, &c.Denied, &c.Masked, &c.Shown} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -99,6 +108,7 @@ func (k *core) others() []string {
 // walk adds what lies in one directory of the boundary, which is frozen if it is kept as a
 // whole.
 func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
+	git, inGit := k.gitRules(), ""
 	// What cannot be listed cannot be opened by a command either.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
@@ -113,21 +123,52 @@ func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
 			k.files.hide(c, path, k.scratch)
 			return skip(dir)
 		}
+		within := inGit != "" && pathname.Within(name, inGit)
+		edit := !frozen && (k.files.unwritten.Holds(name, dir) || k.deny.Edit.Holds(name, dir) && (!within || git.edit))
 		switch {
-		case dir && d.Name() == ".git":
+		case dir && d.Name() == ".git" && !within:
 			// Git must work: its hooks are what others run. What a command adds to
 			// its configuration is looked at afterwards.
 			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
-			return fs.SkipDir
-		case frozen:
-		case k.deny.Edit.Holds(name, dir), k.files.unwritten.Holds(name, dir):
+			if inGit = name; edit {
+				c.ReadOnly = append(c.ReadOnly, path)
+			}
+			if !git.any {
+				return fs.SkipDir
+			}
+		case edit:
 			c.ReadOnly = append(c.ReadOnly, path)
+		case within && dir && !git.all && gitOwn(d.Name()):
+			return fs.SkipDir
+		case within || frozen:
 		case protected.Is(d.Name()) && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil
 	})
 }
+
+// gitRules say what of a repository's own directory rules can be on: git must work, so a rule on a name that a branch may
+// have as well is not one on the branch.
+type gitRules struct {
+	any  bool // anything
+	all  bool // also what is called as git wants
+	edit bool // also what commands write
+}
+
+func (k *core) gitRules() gitRules {
+	named := func(m *rulebook.Matcher) bool {
+		return slices.ContainsFunc(m.Rules(), func(r *rulebook.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
+	}
+	g := gitRules{all: named(k.deny.Read) || named(k.files.unread) || named(k.files.unwritten), edit: named(k.deny.Edit)}
+	g.all = g.all || g.edit
+	g.any = g.all || !k.deny.Read.Empty()
+	return g
+}
+
+// gitOwn reports whether a directory of a repository holds what git names after commits and branches. There may be very much
+// of it.
+func gitOwn(name string) bool { return name == "objects" || name == "refs" || name == "logs" }
 
 func skip(dir bool) error {
 	if dir {

@@ -20,6 +20,8 @@ func TestSandboxPaths(t *testing.T) {
 		deny Read(/$TOP/out/**)
 		deny Read(later)
 		deny Read(/missing/file)
+		deny Read(/missing/dir/)
+		deny Read(/src/main.go/)
 		deny Edit(src/*.go)
 		allow Read(~/.ssh/config)`, "$TOP", top))
 	p := policy(t, ws, set).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
@@ -31,7 +33,7 @@ func TestSandboxPaths(t *testing.T) {
 		hasN string
 	}{
 		{"Writable", got.Writable, "ws", "out"},
-		{"Denied", got.Denied, "ws/.env ws/sub/.env ws/secrets ws/missing/file out", "ws/README.md ws/src"},
+		{"Denied", got.Denied, "ws/.env ws/sub/.env ws/secrets ws/missing/file out ws/missing/dir", "ws/README.md ws/src ws/src/main.go"},
 		{"ReadOnly", got.ReadOnly, "ws/src/main.go ws/.bashrc ws/.claude ws/.claude/settings.json ws/.toolhost ws/.git/hooks ws/sub/.git/hooks", "ws/.git ws/.git/config ws/README.md"},
 		{"Masked", got.Masked, "home/.ssh state", "home"},
 		{"Shown", got.Shown, "home/.ssh/config state/results/mine", "home/.ssh/id_rsa"},
@@ -44,6 +46,79 @@ func TestSandboxPaths(t *testing.T) {
 		for not := range strings.FieldsSeq(tt.hasN) {
 			if slices.Contains(tt.list, filepath.Join(top, not)) {
 				t.Errorf("%s holds %s: %q", tt.what, not, tt.list)
+			}
+		}
+	}
+}
+
+// TestSandboxPathsScratch: a rule on all of the home directory leaves commands the host's own directory for their temporary
+// files, and nothing else.
+func TestSandboxPathsScratch(t *testing.T) {
+	top, ws := workspace(t)
+	tree(t, top, "home/.cache/host/a/mine/tmp/f", "home/.cache/host/a/other/tmp/f", "home/proj/f", "link -> home")
+	tree(t, ws, "up -> ..")
+	scratch := filepath.Join(top, "home/.cache/host/a/mine")
+	for _, tt := range []struct{ rule, masked, denied string }{
+		{"Read(~/**)", "home", "home/proj home/.cache/host/a/other"},
+		{"Read(~)", "home", "home/proj"},
+		{"Read(~/.cache)", "home/.cache", "home/.cache/host/a/other"},
+		{"Read(//**/.cache/**)", "", ""},
+		{"Read(/" + top + "/link/**)", "home", "home/proj"},
+		{"Read(~/.cache/host/a/mine/tmp/f)", "", "home/.cache/host/a/mine/tmp/f"},
+		{"Read(~/proj/**)", "", "home/proj"},
+		{"Read(/up)", "", ""},
+	} {
+		p := policy(t, ws, rules(ws, "allow Read(~/.ssh/config)\ndeny "+tt.rule), contained, func(c *Config) {
+			c.Roots, c.Scratch = append(c.Roots, filepath.Join(top, "home/proj")), scratch
+		})
+		got := p.SandboxPaths()
+		if slices.ContainsFunc(got.Denied, func(name string) bool { return withinAny(scratch, []string{name}) }) || !slices.Contains(got.Writable, scratch) {
+			t.Errorf("%s: the scratch directory is gone: denied %q, writable %q", tt.rule, got.Denied, got.Writable)
+		}
+		if slices.Contains(got.Masked, top) {
+			t.Errorf("%s: a link has the roots masked", tt.rule)
+		}
+		if tt.masked != "" && !slices.Contains(got.Masked, filepath.Join(top, tt.masked)) {
+			t.Errorf("%s: masked %q, want %s among them", tt.rule, got.Masked, tt.masked)
+		}
+		for name := range strings.FieldsSeq(tt.denied) {
+			if !slices.Contains(got.Denied, filepath.Join(top, name)) {
+				t.Errorf("%s: denied %q, want %s among them", tt.rule, got.Denied, name)
+			}
+		}
+		if open := filepath.Join(top, "home/.ssh/config"); slices.Contains(got.Shown, open) != (tt.masked != "home") {
+			t.Errorf("%s: shown %q", tt.rule, got.Shown)
+		}
+	}
+}
+
+// TestSandboxPathsGit: rules hold in a repository's own directory too, but for what git names after branches and commits, and
+// where they are on writing only if they name it.
+func TestSandboxPathsGit(t *testing.T) {
+	_, ws := workspace(t)
+	tree(t, ws, ".git/x.key", ".git/sub/y.key", ".git/refs/heads/main", ".git/refs/heads/z.key", ".git/objects/ab/z.key", ".git/modules/m/refs/main", ".git/index.lock")
+	for _, tt := range []struct{ rule, denied, readOnly string }{
+		{"Read(*.key)", ".git/x.key .git/sub/y.key", ""},
+		{"Read(main)", "", ""},
+		{"Read(.git)", ".git", ""},
+		{"Read(.git/**/z.key)", ".git/refs/heads/z.key .git/objects/ab/z.key", ""},
+		{"Read(.git/refs)", ".git/refs", ""},
+		{"Edit(.git)", "", ".git"},
+		{"Edit(*.lock)", "", ""},
+		{"Edit(.git/*.lock)", "", ".git/index.lock"},
+		{"Edit(main)", "", ""},
+		{"Edit(.git/refs/**)", "", ".git/refs .git/refs/heads/main .git/refs/heads/z.key"},
+	} {
+		got := policy(t, ws, rules(ws, "deny "+tt.rule), contained).SandboxPaths()
+		for _, list := range []struct {
+			is   []string
+			want string
+		}{{got.Denied, tt.denied}, {got.ReadOnly, tt.readOnly}} {
+			for _, name := range []string{"", "/x.key", "/sub/y.key", "/refs", "/refs/heads/main", "/refs/heads/z.key", "/objects/ab/z.key", "/modules/m/refs/main", "/index.lock"} {
+				name = ".git" + name
+				if is, want := slices.Contains(list.is, filepath.Join(ws, name)), slices.Contains(strings.Fields(list.want), name); is != want {
+					t.Errorf("%s: %s is held: %v, want %v", tt.rule, name, is, want)
+				}
 			}
 		}
 	}

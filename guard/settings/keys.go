@@ -152,7 +152,7 @@ func permissionKeys() []key {
 			doc: "Turns hooks off; managed hooks only when a managed file says so."},
 		{name: "hooks.onFailure", form: formChoice, from: notWorkspace, order: []string{OnFailureDeny, OnFailureAllow}, def: OnFailureDeny,
 			unknown: OnFailureDeny,
-			doc:     "What becomes of a call whose PreToolUse hook cannot start or times out.",
+			doc:     "What becomes of a call whose PreToolUse hook fails: it cannot start, times out, or ends with another code than 0 and 2.",
 			set:     choice(func(s *Settings) *string { return &s.HooksOnFailure })},
 	}
 }
@@ -282,7 +282,18 @@ const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled au
 	statusLine strictKnownMarketplaces strictPluginOnlyCustomization teammateMode
 	terminalProgressBarEnabled theme tui useAutoModeDuringPlan viewMode voice voiceEnabled verbose
 	workspace worktree alwaysThinkingEnabled autoMode permissions.skipDangerousModePermissionPrompt
-	permissions.disableAutoMode`
+	permissions.disableAutoMode advisorModel agentPushNotifEnabled allowedChannelPlugins
+	autoCompactEnabled autoCompactWindow autoConnectIde autoDreamEnabled autoMemoryDirectory
+	autoScrollEnabled autoUpdates autoUploadSessions awaySummaryEnabled claudeMd claudeMdExcludes
+	daemonColdStart defaultShell disableSideloadFlags doneMeansMerged editorMode
+	fastModePerSessionOptIn feedbackSurveyState fileCheckpointingEnabled forceLoginGatewayUrl
+	inputNeededNotifEnabled isolatePeerMachines minimumVersion parentSettingsBehavior
+	pluginSuggestionMarketplaces precomputeCompactionEnabled preferredNotifChannel
+	promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
+	requiredMinimumVersion showClearContextOnPlanAccept showMessageTimestamps
+	skipWorkflowUsageWarning sshConfigs switchModelsOnFlag syntaxHighlightingDisabled
+	terminalTitleFromRename todoFeatureEnabled totalTokensReminder totalTokensReminderBudget
+	ultracode wheelScrollAccelerationEnabled wslInheritsWindowsSettings`
 
 // unsupportedKeys are keys of Claude Code that do concern what tools and hooks may do and
 // that we do not apply. Each is said, because its author expects an effect.

@@ -150,7 +150,8 @@ func TestParseKeepsTheRest(t *testing.T) {
 
 func TestParseQuiet(t *testing.T) {
 	l, err := parseText(t, User, `{"$schema": "x", "model": "opus", "statusLine": {}, "hooks": {"Stop": [{}], "SessionStart": []},
-		"permissions": {"deny": null, "disableAutoMode": "disable"}, "enabledPlugins": {}}`)
+		"permissions": {"deny": null, "disableAutoMode": "disable"}, "enabledPlugins": {},
+		"apiKeyHelper": "x", "preferredNotifChannel": "x", "claudeMdExcludes": ["x"], "sshConfigs": [], "autoUpdates": false, "feedbackSurveyState": {}}`)
 	if err != nil || len(l.warnings) != 0 {
 		t.Errorf("got %v, %v", l.warnings, err)
 	}

@@ -34,7 +34,7 @@ func Schema() *jsonschema.Schema {
 	for _, event := range hookEvents() {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
-	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like).",
+	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(top, "$schema", &jsonschema.Schema{Type: "string"})
 	return top

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toolhost/guard/internal/ctime"
+	"toolhost/guard/internal/realpath"
 )
 
 // racyWindow is how close to its reading a file's time stamp may lie before
@@ -94,6 +95,9 @@ func changedAt(info os.FileInfo) time.Time {
 
 // absent reports whether err says that there is no such file.
 func absent(err error) bool {
+	if errno, ok := err.(syscall.Errno); ok { // of a look before every call
+		return errno == syscall.ENOENT || errno == syscall.ENOTDIR
+	}
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
@@ -129,7 +133,11 @@ func readRegular(name string) ([]byte, os.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s is not a regular file", name)
 	}
+	realpath.DoNotWait(f, info)
 	text, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, nil, fmt.Errorf("%s does not end: it is a file of the kernel that waits for what is still to come, or a link to one", name)
+	}
 	if err == nil && len(text) > MaxFileSize {
 		err = fmt.Errorf("%s is larger than %d bytes", name, MaxFileSize)
 	}

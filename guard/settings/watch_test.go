@@ -11,7 +11,7 @@ import (
 )
 
 // patience bounds how long a test waits for an event before it fails.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // watch follows a place and returns a function that waits until the settings
 // told to onChange satisfy a condition.

@@ -231,6 +231,23 @@ func (c Simple) TakesSupplied() bool {
 	return slices.Contains(c.Undecidable, c.Name+suppliedOptions)
 }
 
+// BesideScript returns the command without the file that its shell reads commands from: to name
+// one there is no write of it.
+func (c Simple) BesideScript() Simple {
+	at := -1
+	for _, reason := range c.Undecidable {
+		if what, own := strings.CutPrefix(reason, c.Name+" "+runsFile); own {
+			at = slices.IndexFunc(c.Args, func(w Word) bool { return w.Text == what })
+		} else if reason == sourcesFile {
+			at = 1
+		}
+	}
+	if at > 0 && at < len(c.Args) {
+		c.Args = slices.Concat(c.Args[:at], c.Args[at+1:])
+	}
+	return c
+}
+
 // argument returns the word with that text.
 func (c Simple) argument(text string) Word {
 	for _, word := range c.Args {

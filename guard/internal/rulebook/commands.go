@@ -58,6 +58,9 @@ func (c *Commands) add(r *Rule) error {
 		spec = head + " *"
 		if c.kind != Allow {
 			spec = strings.TrimSpace(head) + " *"
+			if strings.HasSuffix(head, "*") && !strings.HasSuffix(head, `\*`) {
+				spec = head // "rm *:*" is about "rm x" too, which has one argument
+			}
 		}
 	}
 	if strings.TrimSpace(strings.Trim(spec, "* ")) == "" {

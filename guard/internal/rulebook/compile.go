@@ -22,6 +22,7 @@ type Compiler struct {
 	// Warnings are what a person should mend, each with file and line.
 	Warnings []string
 
+	room map[string]*int   // for what braces stand for, by file
 	real map[string]string // resolved directories, to ask for each once
 	lost map[string]bool   // of these, the ones that could not be resolved
 }
@@ -154,7 +155,7 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
 	texts, whole := []string{text}, true
 	if l.strict() && !strings.HasPrefix(text, "!") {
-		texts, whole = alternatives(text)
+		texts, whole = alternatives(text, c.roomOf(r.file))
 		if strings.Contains(text, "[") && !strings.Contains(text, `\`) { // a directory may be called [slug]
 			texts = append(texts, strings.ReplaceAll(text, "[", `\[`))
 		}
@@ -172,7 +173,19 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 		}
 	}
 	if !whole {
-		return fmt.Errorf("the rule %q: its braces stand for more than %d patterns, and not all are guarded; write several rules", r.Text, maxAlternatives)
+		return fmt.Errorf("the rule %.200q: its braces stand for more than %d patterns, or those of its file for more than %d MiB of them, and not all are guarded; "+
+			"write several rules, with fewer braces", r.Text, maxAlternatives, maxSpread>>20)
+	}
+	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // a name may begin with one
+		other := *r
+		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
+		bases, text := c.anchor(l, &other)
+		if err := c.addPattern(l, tool, r, text, bases); err != nil {
+			return err
+		}
+	}
+	if parts := listed(r.Spec); parts != nil {
+		return c.addListed(l, tool, r, parts)
 	}
 	meant, err := c.doubtful(r)
 	if err != nil && meant != "" && l.strict() {
@@ -182,6 +195,18 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 		return errors.Join(fmt.Errorf("%w; both are guarded", err), c.addPattern(l, tool, r, text, bases))
 	}
 	return err
+}
+
+// roomOf is what is left for what the braces of a file stand for.
+func (c *Compiler) roomOf(file string) *int {
+	if c.room == nil {
+		c.room = map[string]*int{}
+	}
+	if c.room[file] == nil {
+		left := maxSpread
+		c.room[file] = &left
+	}
+	return c.room[file]
 }
 
 // addPattern adds the pattern text of a rule for each of the directories that it is
@@ -318,13 +343,19 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	}
 	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
 	real := c.resolved(dir)
-	if real == dir || !strict && Steered(dir, real, c.Bounds) != nil {
+	if real == dir || (!strict || c.holdsBound(real)) && Steered(dir, real, c.Bounds) != nil {
 		return pattern{}, false
 	}
 	q := p
 	q.base = ""
 	q.elements = append(strings.Split(strings.TrimPrefix(wildcard.Quote(real), "/"), "/"), p.elements[n:]...)
 	return q, true
+}
+
+// holdsBound reports whether a directory is a root or lies above one. A link in the workspace that leads there denies none of it:
+// whoever made the link would shut all others out.
+func (c *Compiler) holdsBound(dir string) bool {
+	return slices.ContainsFunc(c.Bounds, func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
 }
 
 // Steered returns an error if dir, which leads to real, does so by a link in one of the

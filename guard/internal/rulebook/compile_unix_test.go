@@ -3,7 +3,9 @@
 package rulebook
 
 import (
+	"fmt"
 	"path"
+	"strings"
 	"testing"
 
 	"toolhost/guard/internal/pathname"
@@ -64,6 +66,66 @@ func TestWhichRule(t *testing.T) {
 			if got != want {
 				t.Errorf("%s %s, which is %s: %s by %q, want %q", tt.tool, tt.given, tt.real, kind, got, want)
 			}
+		}
+	}
+}
+
+// TestNamesAsWritten: what stands in a deny is guarded under exactly that name, whatever is odd about it.
+func TestNamesAsWritten(t *testing.T) {
+	for _, tt := range []struct {
+		rule, name string
+		want       bool
+	}{
+		{`Read(end\ )`, "end ", true},
+		{`Read(end\ )`, "end", false},
+		{`Read(end\ /x)`, "end /x", true},
+		{`Read(end\\ )`, `end\`, true}, // the backslash is quoted, the space is not
+		{`Read(end )`, "end", true},
+		{`Read( begin)`, " begin", true},
+		{`Read( begin)`, "begin", true},
+		{`Read( a/b)`, " a/b", true},
+		{`Read(x[!/]y)`, "x.y", true}, // to git too a set does not end at a slash
+		{`Read(x[!/]y)`, "d/x.y", false},
+		{`Read(d/x[a/b]y)`, "d/xby", true},
+		{"Read([uv]\u0308)", "u\u0308", true}, // in the one form a letter with its accent, in the other one character
+		{"Read(d/[uv]\u0308)", "d/u\u0308", true},
+		{"Read(u\u0308)", "\u00fc", true},
+		{"Read(\u00fc)", "u\u0308", true},
+		{"Read(\u00fc/[uv]\u0308)", "\u00fc/u\u0308", true},
+	} {
+		for _, s := range []pathname.Spelling{pathname.Composed, pathname.Folded} {
+			file := "/ws/" + tt.name
+			if got := compiled(t, Deny, s, tt.rule).File("Read", Reading, file, file, false) != nil; got != tt.want {
+				t.Errorf("%s and %q: denied %v, want %v", tt.rule, tt.name, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestBracesOfAFile lets a file of settings stand for more patterns than there is room for: it says so, each pattern holds as it
+// is written, and the braces of another file still count.
+func TestBracesOfAFile(t *testing.T) {
+	ws := pathname.Place{Given: "/ws", Real: "/ws"}
+	for name, spec := range map[string]string{
+		"many": strings.Repeat("{a,b}", 9) + "*q", "long": strings.Repeat("{a,b}", 9) + strings.Repeat("?x", 400), "one": strings.Repeat("{a,b}", 9) + strings.Repeat("x", 900_000),
+	} {
+		c := &Compiler{Home: ws, Roots: []pathname.Place{ws}, Bounds: []pathname.Place{ws}}
+		var entries []settings.Entry
+		for i := range max(900_000/len(spec), 1) {
+			entries = append(entries, settings.Entry{Text: fmt.Sprintf("Read(%d%s)", i, spec), File: "/ws/.claude/settings.json"})
+		}
+		entries = append(entries, settings.Entry{Text: "Read(**/*.{pem,key})", File: "/home/u/.claude/settings.json"})
+		l := c.Compile(Deny, entries, pathname.Exact)
+		if len(c.Warnings) == 0 || !strings.Contains(c.Warnings[len(c.Warnings)-1], "not all are guarded") {
+			t.Errorf("%s: %d warnings", name, len(c.Warnings))
+		}
+		for _, path := range []string{"/ws/a.pem", "/ws/b.key"} {
+			if l.File("Read", Reading, path, path, false) == nil {
+				t.Errorf("%s: %s is not guarded", name, path)
+			}
+		}
+		if used := maxSpread - *c.roomOf("/home/u/.claude/settings.json"); used > 1<<10 {
+			t.Errorf("%s: the rule of another file took %d bytes", name, used)
 		}
 	}
 }

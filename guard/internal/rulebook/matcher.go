@@ -3,6 +3,7 @@ package rulebook
 import (
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -38,13 +39,22 @@ func newMatcher(s pathname.Spelling) *Matcher {
 	}
 }
 
-// add indexes one pattern. Patterns are added in the order they were written.
+// add indexes one pattern. Patterns are added in the order they were written. Where names are compared in another form than
+// it was written in, it counts as it stands too: a set such as [uv] is on the letter that bears an accent in the one form and
+// on none in the other.
 func (m *Matcher) add(p pattern) {
-	p.base = m.spelling.Of(p.base)
+	spelt := p
+	spelt.base, spelt.tail, spelt.elements = m.spelling.Of(p.base), m.spelling.Of(p.tail), slices.Clone(p.elements)
 	for i, e := range p.elements {
-		p.elements[i] = m.spelling.Of(e)
+		spelt.elements[i] = m.spelling.Of(e)
 	}
-	p.tail = m.spelling.Of(p.tail)
+	m.index(spelt)
+	if spelt.base != p.base || !slices.Equal(spelt.elements, p.elements) {
+		m.index(p)
+	}
+}
+
+func (m *Matcher) index(p pattern) {
 	if n := len(m.rules); p.rule != nil && !p.carves && (n == 0 || m.rules[n-1] != p.rule) {
 		m.rules = append(m.rules, p.rule)
 	}
@@ -92,11 +102,26 @@ func (m *Matcher) Empty() bool { return m == nil || m.count == 0 }
 
 // Match returns the rule whose pattern decides that path, an absolute one with
 // slashes, is meant: itself or a directory above it. Nil: it is not.
-func (m *Matcher) Match(path string, dir bool) *Rule {
+func (m *Matcher) Match(path string, dir bool) *Rule { return m.either(path, dir, (*Matcher).match) }
+
+// MatchLeaf is Match for a path none of whose directories is meant.
+func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
+	return m.either(path, dir, (*Matcher).matchLeaf)
+}
+
+// either asks for a path in the form that names are compared in, and as it stands where that is more than a matter of case.
+func (m *Matcher) either(path string, dir bool, match func(*Matcher, string, bool) *Rule) *Rule {
 	if m.Empty() {
 		return nil
 	}
-	path = m.spelling.Of(path)
+	spelt := m.spelling.Of(path)
+	if r := match(m, spelt, dir); r != nil || spelt == path || strings.EqualFold(spelt, path) {
+		return r
+	}
+	return match(m, path, dir)
+}
+
+func (m *Matcher) match(path string, dir bool) *Rule {
 	var room [8]anchored
 	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0; end = nextElement(path, end) {
@@ -108,12 +133,7 @@ func (m *Matcher) Match(path string, dir bool) *Rule {
 	return nil
 }
 
-// MatchLeaf is Match for a path none of whose directories is meant.
-func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
-	if m.Empty() {
-		return nil
-	}
-	path = m.spelling.Of(path)
+func (m *Matcher) matchLeaf(path string, dir bool) *Rule {
 	var room [8]anchored
 	active := m.enter(room[:0], "", 0)
 	for end := nextElement(path, 0); end > 0 && end < len(path); end = nextElement(path, end) {
@@ -266,6 +286,12 @@ func (m *Matcher) Files() iter.Seq[string] { return maps.Keys(m.byPath) }
 // Dirs returns the slashed paths of directories in which patterns with wildcards look.
 func (m *Matcher) Dirs() iter.Seq[string] { return maps.Keys(m.byDir) }
 
+// isFile reports whether something is there that is no directory.
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
 // Wherever returns, by their system's names, what is meant whether it is there or not:
 // paths without a wildcard, and directories all of whose content is meant.
 func (m *Matcher) Wherever() []string {
@@ -273,8 +299,11 @@ func (m *Matcher) Wherever() []string {
 		return nil // the walk knows the exceptions
 	}
 	var out []string
-	for name := range m.byPath {
-		out = append(out, pathname.Native(name))
+	for name, patterns := range m.byPath {
+		onFiles := slices.ContainsFunc(patterns, func(p *pattern) bool { return !p.dirOnly })
+		if native := pathname.Native(name); onFiles || !isFile(native) {
+			out = append(out, native)
+		}
 	}
 	for dir, patterns := range m.byDir {
 		whole := slices.ContainsFunc(patterns, func(p *pattern) bool { return len(p.elements) == 1 && p.elements[0] == "**" })

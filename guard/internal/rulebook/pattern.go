@@ -46,7 +46,7 @@ func compilePattern(text, base string) (pattern, error) {
 	if text == "" {
 		return p, errors.New("the pattern is empty")
 	}
-	p.elements = strings.Split(text, "/")
+	p.elements = wildcard.Split(text)
 	for i, e := range p.elements {
 		if !wildcard.Valid(e) {
 			return p, errPattern
@@ -103,8 +103,13 @@ func matchRest(elements []string, rest string) bool {
 
 // trimSpace takes trailing spaces off that no backslash quotes, as git does.
 func trimSpace(text string) string {
-	for strings.HasSuffix(text, " ") && !strings.HasSuffix(text, `\ `) {
+	for strings.HasSuffix(text, " ") && !quotesNext(text[:len(text)-1]) {
 		text = text[:len(text)-1]
 	}
 	return text
+}
+
+// quotesNext reports whether a text ends in a backslash that no other one quotes.
+func quotesNext(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }

@@ -49,6 +49,9 @@ func parseRule(e settings.Entry) (Rule, error) {
 	}
 	closed := strings.HasSuffix(spec, ")")
 	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
+	if strings.HasPrefix(strings.TrimLeft(strings.TrimSuffix(spec, ")"), " "), r.Spec+" ") && quotesNext(r.Spec) {
+		r.Spec += " " // of the name, which a backslash says
+	}
 	if r.Spec == "*" {
 		r.Spec = ""
 	}
@@ -88,12 +91,18 @@ func accessOf(tool string) Access {
 // ownTools are the tools of this host, and one of Claude Code's that stands for them.
 var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "MultiEdit", "TaskOutput", "TaskStop"}
 
+// formerTools are tools of earlier versions of Claude Code, and of programs like it, by what they are called here.
+var formerTools = map[string]string{"View": "Read", "Replace": "Edit"}
+
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
-// in one letter, or has two of them in the other order (Raed). In a deny of files or
+// in one letter, is the former one, or has two of them in the other order (Raed). In a deny of files or
 // commands it is taken for that tool: silence would leave a hole.
 func misspelt(name string) string {
 	if strings.ContainsAny(name, "*_") || slices.Contains(ownTools, name) || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
 		return ""
+	}
+	if tool := formerTools[name]; tool != "" {
+		return tool
 	}
 	for _, tool := range ownTools {
 		if strings.EqualFold(name, tool) || nearly(strings.ToLower(name), strings.ToLower(tool)) {

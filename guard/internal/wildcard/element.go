@@ -143,6 +143,25 @@ func Valid(glob string) bool {
 	return true
 }
 
+// Split returns the elements of a gitignore pattern. A slash in a set parts none: it is in the set, and matches nothing there.
+func Split(pattern string) []string {
+	var elements []string
+	start := 0
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '[':
+			n, _ := matchSet(pattern[i:], 0)
+			i += max(n-1, 0)
+		case '/':
+			elements = append(elements, pattern[start:i])
+			start = i + 1
+		}
+	}
+	return append(elements, pattern[start:])
+}
+
 // HasMeta reports whether a text has a character that a pattern gives another meaning.
 func HasMeta(glob string) bool { return strings.ContainsAny(glob, `*?[\`) }
 

@@ -12,10 +12,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // MaxAlternatives bounds how many patterns one with braces may stand for.
 const MaxAlternatives = 1024
+
+// MaxExpanded bounds how long they are together, in bytes. Each takes 16 bytes of memory when it is compiled.
+const MaxExpanded = 128 << 10
 
 // MaxLength bounds a pattern, in bytes. Paths end at 4,096 on Linux.
 const MaxLength = 8192
@@ -29,6 +33,7 @@ var (
 	ErrEscape   = errors.New("backslash at the end")
 	ErrTooLong  = fmt.Errorf("pattern is longer than %d bytes", MaxLength)
 	ErrTooMany  = fmt.Errorf("alternations stand for more than %d patterns", MaxAlternatives)
+	ErrExpanded = fmt.Errorf("alternations stand for patterns of more than %d bytes together", MaxExpanded)
 )
 
 // Options vary the dialect.
@@ -50,6 +55,20 @@ type Pattern struct {
 
 // Simple reports whether the pattern has one of the shapes that need no automaton.
 func (p *Pattern) Simple() bool { return p.kind != general }
+
+// Size is about how many bytes of memory the pattern takes.
+func (p *Pattern) Size() int64 {
+	n := int64(unsafe.Sizeof(*p)) + int64(len(p.lit)+len(p.tail)+len(p.prefix))
+	for i, ops := range p.alts {
+		n += int64(unsafe.Sizeof(ops)+unsafe.Sizeof(p.ends[i])) + int64(cap(ops))*int64(unsafe.Sizeof(op{})) + int64(len(p.ends[i]))
+		for _, o := range ops {
+			if o.class != nil {
+				n += int64(unsafe.Sizeof(*o.class))
+			}
+		}
+	}
+	return n
+}
 
 // kind tells the shapes that need no automaton, in practice nearly all.
 type kind uint8
@@ -82,7 +101,9 @@ func Compile(pattern string, o Options) (*Pattern, error) {
 		}
 		p.alts = append(p.alts, ops)
 	}
-	p.classify()
+	if p.classify(); p.kind != general {
+		p.alts = nil // of no more use
+	}
 	return p, nil
 }
 

@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 		want    error
 	}{
 		{"{a", ErrUnclosed}, {"a}", ErrUnopened}, {"[a", ErrClass}, {"[", ErrClass}, {"[!", ErrClass}, {"[b-a]", ErrRange}, {`a\`, ErrEscape},
-		{strings.Repeat("{a,b}", 11), ErrTooMany}, {strings.Repeat("{", 4000) + strings.Repeat("}", 4000), nil},
+		{strings.Repeat("{a,b}", 11), ErrTooMany}, {strings.Repeat("{a,b}", 10) + strings.Repeat("?x", 3000), ErrExpanded}, {strings.Repeat("{", 4000) + strings.Repeat("}", 4000), nil},
 		{strings.Repeat("a", MaxLength+1), ErrTooLong},
 	} {
 		if _, err := Compile(tt.pattern, Options{}); !errors.Is(err, tt.want) {

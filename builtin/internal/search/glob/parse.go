@@ -17,7 +17,7 @@ func expand(p string, o Options) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := open + 1
+	from, size := open+1, 0
 	for _, to := range append(commas, end) {
 		part := p[from:to]
 		from = to + 1
@@ -33,6 +33,9 @@ func expand(p string, o Options) ([]string, error) {
 		}
 		for _, h := range heads {
 			for _, t := range tails {
+				if size += open + len(h) + len(t); size > MaxExpanded {
+					return nil, ErrExpanded
+				}
 				out = append(out, p[:open]+h+t)
 			}
 		}
@@ -104,7 +107,7 @@ func at(err error, pos int) error { return fmt.Errorf("%w, at character %d", err
 
 // parse turns a pattern without alternations into its steps.
 func parse(p string, o Options) ([]op, error) {
-	var ops []op
+	ops := make([]op, 0, len(p))
 	for i := 0; i < len(p); i++ {
 		switch c := p[i]; c {
 		case '?':
