@@ -147,6 +147,9 @@ func (a *answer) takeSpecific(event string, s specific) (err error) {
 		if s.Decision != nil {
 			return errors.New("hookSpecificOutput.decision answers a PermissionRequest; for PreToolUse it is permissionDecision")
 		}
+		if s.Permission == deferred {
+			return nil
+		}
 		action, err = actionOf("permissionDecision", s.Permission, Allow, Ask, Deny)
 		a.take(action, s.Reason)
 		if err == nil {
@@ -170,8 +173,11 @@ func (a *answer) takeSpecific(event string, s specific) (err error) {
 	return err
 }
 
-// actionOf reads an action. "defer", which ends a session of Claude Code until
-// somebody decides, cannot be had here.
+// deferred is what a hook says that leaves the decision to others, and so decides nothing here. Where Claude Code runs alone it
+// ends the session until somebody has decided; where a person sits before it, it passes over the answer.
+const deferred = "defer"
+
+// actionOf reads an action.
 func actionOf(field, word string, expected ...Action) (Action, error) {
 	if word == "" {
 		return None, nil

@@ -62,8 +62,11 @@ func (r *Runner) choose(set []settings.HookMatcher, c Call) []chosen {
 // isNames reports whether a matcher is a list of names.
 var isNames = regexp.MustCompile(`^[A-Za-z0-9_, |-]*$`).MatchString
 
-// matches reports whether a matcher applies to a tool. A list without any name
-// applies to all, like the empty one.
+// asClients is what stands before the names of our tools in clients, where users see them.
+const asClients = "mcp__toolhost__"
+
+// matches reports whether a matcher applies to a tool, by its own name or by the one that clients show. A list without any
+// name applies to all, like the empty one, and so does the name of the server.
 func matches(matcher, tool string) (bool, error) {
 	if strings.TrimSpace(matcher) == "*" {
 		return true, nil
@@ -73,12 +76,14 @@ func matches(matcher, tool string) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("its matcher %q is no regular expression in Go's syntax, which has no lookaround: %w", matcher, err)
 		}
-		return re.MatchString(tool), nil
+		return re.MatchString(tool) || re.MatchString(asClients+tool), nil
 	}
 	names := strings.FieldsFunc(matcher, func(c rune) bool { return c == '|' || c == ',' })
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
-	return len(names) == 0 || slices.Contains(names, tool), nil
+	return len(names) == 0 || slices.ContainsFunc(names, func(n string) bool {
+		return n == tool || n == asClients+tool || n == strings.TrimSuffix(asClients, "__")
+	}), nil
 }

@@ -38,6 +38,16 @@ func TestMatches(t *testing.T) {
 		{"^Ba.h$", "TheBashTool", false},
 		{"mcp__a__.*", "mcp__a__b", true},
 		{"Bash|E.*", "Edit", true},
+		{"mcp__toolhost__.*", "Edit", true},
+		{"mcp__.*", "Edit", true},
+		{"mcp__toolhost__Edit", "Edit", true},
+		{"mcp__toolhost__Edit|Write", "Edit", true},
+		{"mcp__toolhost__Edit", "Write", false},
+		{"^mcp__toolhost__(Edit|Write)$", "Write", true},
+		{"^mcp__toolhost__(Edit|Write)$", "Read", false},
+		{"mcp__toolhost", "Bash", true},
+		{"mcp__other__.*", "Edit", false},
+		{"mcp__other__Edit", "Edit", false},
 	}
 	for _, test := range tests {
 		if got, err := matches(test.matcher, test.tool); err != nil || got != test.want {

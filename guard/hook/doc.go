@@ -12,7 +12,8 @@
 //
 // A matcher that is empty or "*" matches every tool. One of letters, digits and
 // "_ , | -" is a list of exact tool names, separated by "|" or ",". Anything else
-// is an unanchored regular expression in Go's syntax. Hooks that are written
+// is an unanchored regular expression in Go's syntax. Our tools answer to the names that
+// clients show as well, mcp__toolhost__Edit for Edit. Hooks that are written
 // alike (same command, or same URL and headers) run once for an event, with the
 // time-out of the first. All run in parallel.
 //
@@ -49,6 +50,6 @@
 // With its answer, its time-out, or the call's context, whichever is first, and
 // with everything it has started. How far that goes depends on Config.Start.
 // There is no grace time: it is killed. What a command leaves running has a tenth
-// of a second after the shell's end to finish its output; what it would say later
-// is not waited for.
+// of a second after the shell's end to finish its output, and two seconds more while it
+// holds that open and nothing has been answered; what it would say later is not waited for.
 package hook

@@ -9,19 +9,20 @@ import (
 )
 
 // event is what a hook is told. Fields without a value are left out, as Claude
-// Code does; it has no transcript to name.
+// Code does. There is no transcript, but hooks that need none of it fail where the field is absent.
 type event struct {
-	SessionID string          `json:"session_id"`
-	Cwd       string          `json:"cwd"`
-	Mode      string          `json:"permission_mode"`
-	Name      string          `json:"hook_event_name"`
-	Tool      string          `json:"tool_name"`
-	Input     json.RawMessage `json:"tool_input"`
-	ToolUseID string          `json:"tool_use_id,omitempty"`
-	Response  json.RawMessage `json:"tool_response,omitempty"`
-	Error     string          `json:"error,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Millis    *int64          `json:"duration_ms,omitempty"`
+	SessionID  string          `json:"session_id"`
+	Transcript string          `json:"transcript_path"`
+	Cwd        string          `json:"cwd"`
+	Mode       string          `json:"permission_mode"`
+	Name       string          `json:"hook_event_name"`
+	Tool       string          `json:"tool_name"`
+	Input      json.RawMessage `json:"tool_input"`
+	ToolUseID  string          `json:"tool_use_id,omitempty"`
+	Response   json.RawMessage `json:"tool_response,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	Millis     *int64          `json:"duration_ms,omitempty"`
 }
 
 func (c Call) event(name string) event {

@@ -95,7 +95,7 @@ type Decision struct {
 	UpdatedInput json.RawMessage
 	// Context is what hooks add for the model, and which of them failed.
 	Context []string
-	// From is where the hook that decided is written, "file:line".
+	// From is where the hook that decided, or else one that rewrote, is written, "file:line".
 	From string
 }
 
@@ -123,6 +123,8 @@ type Runner struct {
 	match  func(string, Call) bool
 	log    *slog.Logger
 
+	drain, answer time.Duration // drainTime and answerTime, but for tests
+
 	life   context.Context // of the hooks that nobody waits for
 	end    context.CancelFunc
 	beside sync.WaitGroup
@@ -131,7 +133,7 @@ type Runner struct {
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
 // when a hook is run, as its failure.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log}
+	r := &Runner{start: cfg.Start, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, answer: answerTime}
 	if r.start == nil {
 		r.start = startGroup
 	}

@@ -31,7 +31,7 @@ func tells(t *testing.T, run func(*Runner, []settings.HookMatcher)) string {
 
 func TestInput(t *testing.T) {
 	t.Parallel()
-	const common = `"session_id":"s1","cwd":"/work","permission_mode":"default",`
+	const common = `"session_id":"s1","transcript_path":"","cwd":"/work","permission_mode":"default",`
 	const tool = `"tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"`
 	c := bashCall("ls")
 	tests := []struct {

@@ -90,6 +90,9 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 	if d.Action != Deny {
 		d.UpdatedInput = input
 	}
+	if d.From == "" && d.UpdatedInput != nil {
+		d.From = rewriters[0].from
+	}
 	return d
 }
 

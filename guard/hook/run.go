@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ const (
 	// drainTime is how long output is awaited after the shell's end, from what
 	// it left running: `exec > >(tee log)` outlives the shell for a moment.
 	drainTime = 100 * time.Millisecond
+
+	// answerTime is how long an answer is awaited after that, while there is none and the
+	// output is still held open: it may be a refusal, which a machine under load delays.
+	answerTime = 2 * time.Second
 
 	// afterKill bounds the wait for the end of the output once everything was
 	// ended. It is reached only if a process could not be.
@@ -124,12 +129,14 @@ type running struct {
 	proc           Process
 	in, out, err   *os.File
 	stdout, stderr capture
+	drain, answer  time.Duration
 	left           error // what could not be ended
 }
 
 // launch starts a command with pipes for input, output and errors.
 func (r *Runner) launch(spec Spec) (_ *running, err error) {
-	var p running
+	p := running{drain: r.drain, answer: r.answer}
+	p.stdout.more = make(chan struct{}, 1)
 	ours := []**os.File{&p.in, &p.out, &p.err}
 	defer func() {
 		closeAll(spec.Files)
@@ -172,12 +179,12 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 		exit <- end{code, err}
 	}()
 	var readers, all sync.WaitGroup
-	for _, output := range []struct {
-		to   *capture
-		from *os.File
-	}{{&p.stdout, p.out}, {&p.stderr, p.err}} {
-		readers.Go(func() { io.Copy(output.to, output.from) }) // the end of the command is what counts
-	}
+	said := make(chan struct{})
+	readers.Go(func() {
+		defer close(said)
+		io.Copy(&p.stdout, p.out) // the end of the command is what counts
+	})
+	readers.Go(func() { io.Copy(&p.stderr, p.err) })
 	all.Go(func() {
 		p.in.Write(input) // a command need not read it
 		p.in.Close()
@@ -190,7 +197,10 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 	select {
 	case e := <-exit:
 		code, err = e.code, e.err
-		drain(ctx, eof)
+		await(ctx, p.drain, eof)
+		if code == 0 && err == nil {
+			p.awaitAnswer(ctx, said)
+		}
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -204,9 +214,9 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 	return code, err
 }
 
-// drain waits for the end of the output.
-func drain(ctx context.Context, eof <-chan struct{}) {
-	timer := time.NewTimer(drainTime)
+// await waits for the end of the output.
+func await(ctx context.Context, most time.Duration, eof <-chan struct{}) {
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-eof:
@@ -215,19 +225,52 @@ func drain(ctx context.Context, eof <-chan struct{}) {
 	}
 }
 
+// awaitAnswer waits until an answer has come, or said tells that none will.
+func (p *running) awaitAnswer(ctx context.Context, said <-chan struct{}) {
+	timer := time.NewTimer(p.answer)
+	defer timer.Stop()
+	for !p.stdout.answers() {
+		select {
+		case <-p.stdout.more:
+		case <-said:
+			return
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // capture keeps the beginning of an output and drops the rest.
 type capture struct {
-	text  []byte
 	limit int
-	over  bool
+	more  chan struct{} // gets something when there is more, if not nil
+
+	mu   sync.Mutex
+	text []byte
+	over bool
 }
 
 // Write implements [io.Writer].
 func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	keep := min(len(p), c.limit-len(c.text))
 	c.text = append(c.text, p[:keep]...)
 	c.over = c.over || keep < len(p)
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
 	return len(p), nil
+}
+
+// answers reports whether the output is a whole answer already, or can be none any more.
+func (c *capture) answers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over || json.Valid(c.text)
 }
 
 // String returns what was kept.
