@@ -164,3 +164,36 @@ func TestDenyIsNotDiverted(t *testing.T) {
 		t.Error("another file was covered")
 	}
 }
+
+// A file is covered although a directory above another of its names, which was found a moment before, has become a link,
+// a file or nothing.
+func TestDenyWithoutAPin(t *testing.T) {
+	for name, change := range map[string]string{"a link": "rmdir src/was; ln -s ../secrets src/was", "a file": "rmdir src/was; echo x >src/was", "nothing": "rmdir src/was"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			s := start1(t, f.policy())
+			n, ok := s.engine.(*namespaces)
+			if !ok {
+				t.Skip("no namespaces here")
+			}
+			if err := os.Mkdir(f.ws+"/src/was", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			file, err := identify(f.ws + "/go.mod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			runIn(t, s, f.ws, f.env, "/bin/bash", "-c", change)
+			_, err = n.request(msgDeny, func(e *encoder) {
+				encodeTargets(e, []target{file})
+				e.strs([]string{f.ws + "/src/was"})
+			})
+			if err != nil {
+				t.Errorf("covering: %v", err)
+			}
+			if r := runIn(t, s, f.ws, f.env, "/bin/cat", "go.mod"); r.status.ExitCode == 0 {
+				t.Error("the file is not covered")
+			}
+		})
+	}
+}

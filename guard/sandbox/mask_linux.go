@@ -186,11 +186,11 @@ func verifyReadOnly(path string) error {
 }
 
 // over mounts over more targets while commands may be running. pins are directories
-// above them.
+// above them, and need no pin once they are gone.
 func (v *view) over(targets []target, pins []string, mount func(target) error) error {
 	var errs []error
 	for _, dir := range pins {
-		if err := v.pin(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := v.pin(dir); err != nil && !gone(err) {
 			errs = append(errs, err)
 		}
 	}
@@ -202,12 +202,18 @@ func (v *view) over(targets []target, pins []string, mount func(target) error) e
 	return errors.Join(errs...)
 }
 
-// openTarget opens t, and returns -1 if it is gone already. It is gone as well if a directory on its way has become a
-// link: what is found there now has a name of its own, and a file that comes back is told anew.
+// gone reports whether err, of opening a name that was resolved before, says that nothing is left there to be covered or
+// pinned. A directory is gone as well that has become a link or a file: what is found behind a link has a name of its own,
+// and a file that comes back is told anew.
+func gone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// openTarget opens t, and returns -1 if it is gone already.
 func openTarget(t target) (int, error) {
 	at, err := openPath(t.path)
 	switch {
-	case absent(err), errors.Is(err, unix.ELOOP):
+	case gone(err), absent(err):
 		return -1, nil
 	case err != nil:
 		return -1, fmt.Errorf("opening %s: %w", t.path, err)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -47,11 +48,11 @@ func TestNetwork(t *testing.T) {
 	defer s.Close()
 	env := append(f.env, s.Env()...)
 	r := runIn(t, s, f.ws, env, "/bin/bash", "-c", `
-		curl -sS -m 5 http://www.allowed.test/; echo
-		curl -sS -m 5 http://evil.test/
-		curl -sS -m 5 https://evil2.test/
-		curl -sS -m 5 --noproxy '*' http://www.allowed.test/
-		curl -sS -m 5 --noproxy '*' http://1.1.1.1/`)
+		curl -sS -m 60 http://www.allowed.test/; echo
+		curl -sS -m 60 http://evil.test/
+		curl -sS -m 60 https://evil2.test/
+		curl -sS -m 60 --noproxy '*' http://www.allowed.test/
+		curl -sS -m 60 --noproxy '*' http://1.1.1.1/`)
 	for _, want := range []string{"the web: www.allowed.test", "evil.test:80 is refused", "403", "resolve host", "Failed to connect"} {
 		if !strings.Contains(r.output, want) {
 			t.Errorf("%q is missing in\n%s", want, r.output)
@@ -109,7 +110,6 @@ for s in four, six:
 	}
 }
 
-// A port that a command listens on can be reached on the host while it is published, and no longer.
 // A record is a buffer that is read while it is written.
 type record struct {
 	mu   sync.Mutex
@@ -128,6 +128,20 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
+// freeAddress is a port of this host that nobody listens on, nor is given by chance: it is below those that the system hands out.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for port := 20_000 + os.Getpid()%10_000; port < 32_000; port++ {
+		if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("every port is taken")
+	return ""
+}
+
+// A port that a command listens on can be reached on the host while it is published, and no longer.
 func TestPublish(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3 here")
@@ -142,12 +156,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	free, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
+	addr := freeAddress(t)
 	_, port, _ := net.SplitHostPort(addr)
 	_, host, _ := net.SplitHostPort(taken.Addr().String())
 	p, err := s.Spawn(Spec{Argv: []string{"python3", "-c", `
