@@ -49,7 +49,7 @@ func readTarget(path string) (target, error) {
 		return target{}, fmt.Errorf("%s is a symbolic link to a file that does not exist", path)
 	}
 	if err != nil {
-		return target{}, err
+		return target{}, fmt.Errorf("%s: %w", path, err)
 	}
 	info, err := os.Stat(real)
 	switch {
@@ -170,15 +170,22 @@ func (t target) remove() error {
 	return syncDir(filepath.Dir(t.path))
 }
 
-// locked runs do while no other toolhost edits the file. The lock is a file beside it that goes afterwards.
+// locked runs do while no other toolhost edits the file. The lock is a file beside it that goes afterwards. What a repository has put in
+// its place is refused: a link would make a file elsewhere, a pipe be waited for.
 func locked(ctx context.Context, path string, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".toolhost-lock")
 	for {
-		lock := flock.New(name, flock.SetPermissions(newFileMode))
-		if ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); !ok {
+		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s, the lock for edits of %s, is no file: remove it", name, path)
+		}
+		lock := flock.New(name, flock.SetPermissions(newFileMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|lockFlags))
+		switch ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); {
+		case !ok && ctx.Err() != nil:
 			return fmt.Errorf("another toolhost seems to edit %s (%s is locked): %w", path, name, err)
+		case !ok:
+			return fmt.Errorf("no lock for the edit of %s can be made: %w", path, err)
 		}
 		if held, err := lock.Stat(); err == nil {
 			if now, err := os.Stat(name); err == nil && os.SameFile(held, now) {

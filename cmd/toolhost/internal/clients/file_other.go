@@ -7,6 +7,9 @@ import (
 	"os"
 )
 
+// lockFlags are none: what is no file was seen before.
+const lockFlags = 0
+
 // links is the number of names that a file has; it is not known here.
 func links(fs.FileInfo) uint64 { return 1 }
 

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// lockFlags keep the opening of a lock from following a link, and from waiting for the other end of a pipe.
+const lockFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // links is the number of names that a file has.
 func links(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

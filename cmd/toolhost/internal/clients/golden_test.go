@@ -217,3 +217,22 @@ func TestTakeUndoesPut(t *testing.T) {
 		}
 	}
 }
+
+// A comment behind a key that loses its last member stays one: YAML wants white space before it.
+func TestCommentBehindEmptyMapping(t *testing.T) {
+	for before, want := range map[string]string{
+		"extensions: {} # none\nz: 1\n": "extensions: {} # none\nz: 1\n",
+		"extensions:  # none\nz: 1\n":   "extensions: {} # none\nz: 1\n",
+		"extensions: # none":            "extensions: {} # none\n",
+	} {
+		c := goose()
+		with, err := c.put([]byte(before), local, false)
+		if err != nil {
+			t.Fatalf("%q: %v", before, err)
+		}
+		after, err := c.take(with, local.Name)
+		if err != nil || string(after) != want {
+			t.Errorf("%q became %q, %v, want %q", before, after, err, want)
+		}
+	}
+}

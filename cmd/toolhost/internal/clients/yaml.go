@@ -204,8 +204,16 @@ func (t yamlTree) open(line int) error {
 	if m == nil {
 		return byHand("line %d has a value", line+1)
 	}
-	t.lines[line] = m[1] + m[3]
+	t.lines[line] = m[1] + apart(m[3])
 	return nil
+}
+
+// apart is the rest of a line with white space before a comment, which would be none without.
+func apart(rest string) string {
+	if strings.HasPrefix(rest, "#") {
+		return " " + rest
+	}
+	return rest
 }
 
 // splice puts text in the place of the lines from start to end.
@@ -266,7 +274,7 @@ func (yamlFormat) remove(body []byte, path []string) ([]byte, error) {
 				if line == nil {
 					return nil, byHand("%q would have no value left", path[i-1])
 				}
-				t.lines[above.line] = line[1] + " {}" + line[3]
+				t.lines[above.line] = line[1] + " {}" + apart(line[3])
 			}
 			return t.splice(p.line, p.end, ""), nil
 		}
