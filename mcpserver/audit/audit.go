@@ -192,6 +192,17 @@ func (l *Log) Ready() error {
 	return l.unready
 }
 
+// Usable reports why another record could not be written, nil if it could. Unlike [Log.Ready] it looks at the file also where no call is
+// refused for what is found, and so it finds what calls went on without. A nil log is one that could not be opened.
+func (l *Log) Usable() error {
+	if l == nil {
+		return errors.New("there is no audit log")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready()
+}
+
 // readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
 // beside each other: this says nothing of the moment of the record, before which it is looked at again. Where nobody would be refused
 // for what is found, what is known of the file must do.

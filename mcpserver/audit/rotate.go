@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// How long to wait for another host that rotates, which takes it less than a millisecond. When it is stopped there, the file grows on.
-const (
-	rotatePatience = 100 * time.Millisecond
-	lockRetry      = 500 * time.Microsecond
-)
+// rotatePatience is how long to wait for another host that rotates, which takes it less than a millisecond. When it is stopped there,
+// the file grows on. Tests, in which nobody is, wait for longer: on a machine under load one may rest that long.
+var rotatePatience = 100 * time.Millisecond
+
+// lockRetry is how soon the lock is tried again.
+const lockRetry = 500 * time.Microsecond
 
 // lock takes the lock of a file, and reports whether it could be had in time.
 func lock(f *os.File) (got bool, err error) {

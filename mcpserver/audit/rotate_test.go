@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -26,6 +27,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	rotatePatience = time.Minute
 	if path := os.Getenv(writerPath); path != "" {
 		if err := writeMany(path, os.Getenv(writerName)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

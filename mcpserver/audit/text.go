@@ -60,12 +60,27 @@ func (r Record) appendTo(line []byte) []byte {
 			line = appendText(appendName(line, f.name), f.text)
 		}
 	}
-	line = strconv.AppendFloat(appendName(line, "duration_ms"), r.Millis, 'f', -1, 64)
+	line = appendMillis(appendName(line, "duration_ms"), r.Millis)
 	line = strconv.AppendInt(appendName(line, "result_bytes"), int64(r.Bytes), 10)
 	if r.Error != "" {
 		line = appendText(appendName(line, "error"), r.Error)
 	}
 	return append(line, '}')
+}
+
+// appendMillis appends a time that was taken in whole microseconds, or any other.
+func appendMillis(line []byte, millis float64) []byte {
+	micros := int64(millis*1000 + 0.5)
+	if micros < 0 || float64(micros)/1000 != millis {
+		return strconv.AppendFloat(line, millis, 'f', -1, 64)
+	}
+	line = strconv.AppendInt(line, micros/1000, 10)
+	if rest := micros % 1000; rest > 0 {
+		for line = append(line, '.'); rest > 0; rest = rest % 100 * 10 {
+			line = append(line, byte('0'+rest/100))
+		}
+	}
+	return line
 }
 
 func appendName(line []byte, name string) []byte {

@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -63,5 +64,20 @@ func TestAppendTo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A duration is written as strconv writes it, in the shortest form.
+func TestAppendMillis(t *testing.T) {
+	for _, millis := range []float64{0, 0.001, 0.01, 0.12, 0.125, 1, 1.5, 10, 12.003, 999.999, 123456.78, 1e12, 0.0005, -1, 1.0 / 3} {
+		if got, want := string(appendMillis(nil, millis)), strconv.FormatFloat(millis, 'f', -1, 64); got != want {
+			t.Errorf("%v is written as %s", millis, got)
+		}
+	}
+	for micros := range 100_000 {
+		millis := float64(micros) / 1000
+		if got, want := string(appendMillis(nil, millis)), strconv.FormatFloat(millis, 'f', -1, 64); got != want {
+			t.Fatalf("%v is written as %s", millis, got)
+		}
 	}
 }
