@@ -3,7 +3,10 @@ package auth
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -166,5 +169,44 @@ func TestSingle(t *testing.T) {
 	}
 	if who, err := new(Single).Verify(t.Context(), "x"); err == nil {
 		t.Errorf("the zero verifier knows %+v", who)
+	}
+}
+
+// What no request can carry is refused when it is read, and not with every request afterwards.
+func TestReadToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	const good = "0123456789abcdef"
+	for _, tt := range []struct{ name, holds, says string }{
+		{"a token", good, ""},
+		{"a token with its line's end", " " + good + "\r\n", ""},
+		{"the longest", strings.Repeat("a", MaxBearer), ""},
+		{"nothing", "", "at least 16"},
+		{"a short one", good[1:], "at least 16"},
+		{"two", good + "\n" + good, "one token"},
+		{"a comma", good + ",b", "commas"},
+		{"UTF-16", "0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00", "ASCII"},
+		{"another alphabet", good + "ä", "ASCII"},
+		{"a byte order mark", "\uFEFF" + good, "byte order mark"},
+		{"more than a header takes", strings.Repeat("a", MaxBearer+1), "16384"},
+		{"no end", strings.Repeat("a", 4*MaxBearer), "16384"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(file, []byte(tt.holds), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			token, err := ReadToken(file)
+			if tt.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), file) {
+					t.Errorf("got %q, %v, want %q of %s", token, err, tt.says, file)
+				}
+				return
+			}
+			if bearer, wrong := Sent([]string{"Bearer " + token}); err != nil || bearer != strings.TrimSpace(tt.holds) {
+				t.Errorf("the token %q comes as %q: %v, %s", token, bearer, err, wrong)
+			}
+		})
+	}
+	if _, err := ReadToken(filepath.Join(filepath.Dir(file), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
 	}
 }

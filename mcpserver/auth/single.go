@@ -5,7 +5,37 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
 )
+
+// minToken is the shortest token that a person may make up, in characters.
+const minToken = 16
+
+// ReadToken reads the token that a file holds, which may be a pipe. One that no request could carry is refused here, where somebody is
+// told, and not with each request.
+func ReadToken(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("the token file: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, 2*MaxBearer))
+	if err != nil {
+		return "", fmt.Errorf("the token file: %w", err)
+	}
+	token := strings.TrimSpace(string(raw))
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }
+	switch {
+	case strings.HasPrefix(token, "\uFEFF"):
+		return "", fmt.Errorf("the token file %s begins with a byte order mark, which no client sends: save it without", file)
+	case len(token) < minToken || len(token) > MaxBearer || strings.ContainsFunc(token, odd):
+		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable ASCII without blanks and commas: no request could carry another one", file, minToken, MaxBearer)
+	}
+	return token, nil
+}
 
 // A Single knows one token, whose bearer has every right. The zero Single accepts nobody.
 type Single struct {

@@ -65,7 +65,13 @@ func parseTokens(text []byte) ([]Token, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("it is empty: remove it, and the next token makes it anew")
+		}
 		return nil, err
+	}
+	if name := twice(json.NewDecoder(bytes.NewReader(text))); name != "" {
+		return nil, fmt.Errorf("%q stands twice in one place, and which of the two was meant cannot be told", name)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the list of tokens")
@@ -86,10 +92,43 @@ func parseTokens(text []byte) ([]Token, error) {
 	return list.Tokens, nil
 }
 
+// twice returns a member that an object has twice, "" if there is none: the decoder takes the last one without a word, be it the end
+// of a token. What differs by the case of letters is the same to it.
+func twice(dec *json.Decoder) (name string) {
+	open, _ := dec.Token() // what was decoded before has no errors
+	if open != json.Delim('{') && open != json.Delim('[') {
+		return ""
+	}
+	for seen := map[string]bool{}; dec.More(); {
+		if open == json.Delim('{') {
+			key, _ := dec.Token()
+			member, _ := key.(string)
+			if seen[strings.ToLower(member)] {
+				return member
+			}
+			seen[strings.ToLower(member)] = true
+		}
+		if name := twice(dec); name != "" {
+			return name
+		}
+	}
+	_, _ = dec.Token() // its end
+	return ""
+}
+
+// CheckName reports why no token may be called so.
+func CheckName(name string) error {
+	if usableName(name) {
+		return nil
+	}
+	return fmt.Errorf("the name %q is not one to %d letters, digits, dots, dashes or underscores, beginning with a letter or digit", name, maxName)
+}
+
 func (t Token) check() error {
+	if err := CheckName(t.Name); err != nil {
+		return err
+	}
 	switch sum, err := hex.DecodeString(t.SHA256); {
-	case !usableName(t.Name):
-		return fmt.Errorf("the name %q is not one to %d letters, digits, dots, dashes or underscores, beginning with a letter or digit", t.Name, maxName)
 	case err != nil || len(sum) != sha256.Size || strings.ToLower(t.SHA256) != t.SHA256:
 		return fmt.Errorf("the sha256 of %q is not 64 hexadecimal digits", t.Name)
 	case t.Rights == 0:

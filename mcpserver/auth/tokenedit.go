@@ -60,6 +60,9 @@ func AddToken(file, name string, rights Rights, lifetime time.Duration) (bearer 
 
 // RevokeToken takes a token out of the file.
 func RevokeToken(file, name string) error {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to nothing
+		return fmt.Errorf("there is no token named %q, because there is no file %s", name, file)
+	}
 	return editTokens(file, func(all []Token) ([]Token, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.Name == name })
 		if len(left) == len(all) {
@@ -122,8 +125,27 @@ func private(file string, info fs.FileInfo) error {
 	return nil
 }
 
+// behindLinks is the file to replace when a tokens file is changed. To put a new file in the place of a link, or of one of several
+// names, would leave the old tokens where a host may read them by another name: what was revoked would go on.
+func behindLinks(file string) (string, error) {
+	if _, err := os.Lstat(file); err != nil {
+		return file, nil // it is made, or read in a moment and then the reason is told
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", fmt.Errorf("the tokens file %s is a link that leads nowhere: %w", file, err)
+	}
+	if info, err := os.Lstat(real); err == nil && info.Mode().IsRegular() && names(info) > 1 {
+		return "", fmt.Errorf("the tokens file %s has %d names (hard links), and a host that reads it by another one would not see the change: leave it one", real, names(info))
+	}
+	return real, nil
+}
+
 // editTokens changes the file while no other process does. Readers need no lock: they see the old content or the new.
 func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
+	if file, err = behindLinks(file); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("the directory of the tokens file: %w", err)
 	}

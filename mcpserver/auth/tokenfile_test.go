@@ -184,6 +184,9 @@ var brokenTokens = map[string]string{
 	"rights as text":  `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":"read"}]}`,
 	"a name twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"]},{"name":"a","sha256":"1` + sum[1:] + `","rights":["read"]}]}`,
 	"a digest twice":  `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"]},{"name":"b","sha256":"` + sum + `","rights":["read"]}]}`,
+	"tokens twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"]}],"tokens":[]}`,
+	"an end twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"],"expires":"2020-01-01T00:00:00Z","Expires":"2999-01-01T00:00:00Z"}]}`,
+	"rights twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"],"rights":["exec"]}]}`,
 	"too many tokens": `{"tokens":[` + strings.Repeat(`{},`, MaxTokens) + `{}]}`,
 }
 
@@ -243,6 +246,48 @@ func TestFileOfOthers(t *testing.T) {
 	}
 }
 
+// A token that is revoked by another name of its file is revoked: the link stays one, and the host that reads the file itself sees it.
+func TestFileOfManyNames(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "tokens.json"), filepath.Join(dir, "there", "link.json")
+	bearer := add(t, file, "a", Read)
+	if err := os.Mkdir(filepath.Dir(link), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..", "tokens.json"), link); err != nil {
+		t.Skip(err)
+	}
+	f, _ := openTokens(t, file)
+	other := add(t, link, "b", Read)
+	for _, b := range []string{bearer, other} {
+		if _, err := f.Verify(t.Context(), b); err != nil {
+			t.Errorf("a token that was added by the link, or stood there before: %v", err)
+		}
+	}
+	if err := RevokeToken(link, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Verify(t.Context(), bearer); kindOf(err) != int(Invalid) {
+		t.Errorf("the token that was revoked by the link: %v", err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link has become %v, %v", info, err)
+	}
+	hard := filepath.Join(dir, "hard.json")
+	if err := os.Link(file, hard); err != nil || os.PathSeparator != '/' {
+		return // the number of names is not known on this system
+	}
+	if err := RevokeToken(hard, "b"); err == nil || !strings.Contains(err.Error(), "2 names") {
+		t.Errorf("a revocation that a host would not see: %v", err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := AddToken(filepath.Join(dir, "lost"), "c", Read, 0); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+}
+
 func TestChangesAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tokens.json")
@@ -292,6 +337,13 @@ func TestBadEdits(t *testing.T) {
 	}
 	if err := RevokeToken(file, "b"); err == nil {
 		t.Error("a token that is not there was revoked")
+	}
+	none := filepath.Join(filepath.Dir(file), "none")
+	if err := RevokeToken(filepath.Join(none, "tokens.json"), "a"); err == nil {
+		t.Error("a token of no file was revoked")
+	}
+	if _, err := os.Lstat(none); err == nil {
+		t.Error("a directory was made for a token to revoke")
 	}
 	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
 		t.Error("what was refused has changed the file")

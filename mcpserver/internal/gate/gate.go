@@ -89,6 +89,11 @@ func (t *Ticket) Enter(ctx context.Context, beside bool) error {
 	t.gate.advance()
 	t.gate.mu.Unlock()
 	select {
+	case err := <-t.start: // as most are: nothing has to be waited for
+		return err
+	default:
+	}
+	select {
 	case err := <-t.start:
 		return err
 	case <-ctx.Done():

@@ -39,21 +39,24 @@ func Secret(dir, name string) ([]byte, error) {
 	if err != nil {
 		return fresh, fmt.Errorf("the secret %s: %w", path, err)
 	}
-	if len(kept) != SecretSize {
-		return fresh, fmt.Errorf("the secret %s has %d bytes, %d are expected: delete it to make a new one", path, len(kept), SecretSize)
-	}
 	return kept, nil
 }
 
-// readSecret reads a file unless it is too large for a secret.
+// readSecret reads a file that is as long as a secret is.
 func readSecret(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > SecretSize {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != SecretSize {
 		return nil, fmt.Errorf("it has %d bytes, %d are expected: delete it to make a new one", info.Size(), SecretSize)
 	}
-	return io.ReadAll(io.LimitReader(f, SecretSize+1))
+	secret := make([]byte, SecretSize)
+	_, err = io.ReadFull(f, secret)
+	return secret, err
 }

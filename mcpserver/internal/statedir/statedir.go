@@ -53,3 +53,16 @@ func checkState(path string) error {
 	}
 	return nil
 }
+
+// Size adds up the regular files below a directory. What cannot be read does not count.
+func Size(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}
