@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/output"
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
 )
@@ -61,6 +63,9 @@ var Bash = declare(Tool[BashInput]{
 		if strings.TrimSpace(in.Command) == "" {
 			return Plan{}, errors.New("command is empty: there is nothing to run")
 		}
+		if name := waitsForKeys(in.Command); name != "" && !in.Background {
+			return Plan{}, waitsMessage(name)
+		}
 		dir, note, err := workDir(env)
 		if err != nil {
 			return Plan{}, err
@@ -106,7 +111,8 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
 	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
-	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave}
+	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave,
+		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused}
 	if in.Background {
 		if in.Timeout == 0 {
 			command.Timeout = 0 // a task may run as long as tasks may
@@ -115,20 +121,23 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		if err != nil {
 			return Result{}, where.failed(env, err)
 		}
-		return taskStarted(started, "The command runs as the background task", notes(note, clamped)), nil
+		return taskStarted(started, "The command runs as the background task", dir, notes(note, clamped, where.admits())), nil
 	}
 	r, started, err := env.Box.tasks.Run(ctx, spot, command, env.Shell.Window)
 	switch {
 	case err != nil:
 		return Result{}, where.failed(env, err)
 	case started != nil:
-		return taskStarted(*started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", env.Shell.Window), notes(note, clamped)), nil
+		return taskStarted(*started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", env.Shell.Window), dir,
+			notes(note, clamped, keysHint(started.Text), where.admits())), nil
 	}
+	seeCat(env, in.Command, dir, r)
 	quiet := explain(in.Command, r)
-	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet)
-	remarks = append(append(remarks, where.remarks()...), outcomeNotes(r)...)
+	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet, terminalHint(r), where.admits())
+	remarks = append(remarks, where.remarks(r, dir.Real())...)
 	failed := r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == ""
-	shorten(r, env.Passes.Of(failed), remarks)
+	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r)))
+	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
 	return Result{
 		Text:    bashText(r, timeout, remarks),
 		IsError: failed,
@@ -176,7 +185,7 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 }
 
 // spill keeps the whole output of a command on the caller's shelf once it outgrows memory.
-func spill(env *Env) shell.Spill {
+func spill(env *Env) output.Spill {
 	return func() (io.WriteCloser, string, error) {
 		f, err := env.Shelf.Create("bash")
 		if err != nil {
@@ -204,40 +213,11 @@ func moveOn(env *Env, r *shell.Result, started string) string {
 	return ""
 }
 
-// quietExits are programs whose exit code 1 is an answer, not a failure.
-var quietExits = map[string]string{
-	"grep": "nothing matched", "egrep": "nothing matched", "fgrep": "nothing matched", "rg": "nothing matched",
-	"diff": "the files differ", "cmp": "the files differ",
-	"test": "the condition is false", "[": "the condition is false", "[[": "the condition is false",
-	"find": "some directories could not be read",
-}
-
-// explain says what exit code 1 means where it is no failure: of the last program in the last pipeline.
-func explain(command string, r *shell.Result) string {
-	if r.ExitCode != 1 || r.Signal != "" || r.TimedOut || r.Cancelled {
-		return ""
-	}
-	last := command
-	for _, sep := range []string{"\n", ";", "&&", "||", "|"} {
-		parts := strings.Split(strings.TrimRight(last, "; \n"), sep)
-		last = parts[len(parts)-1]
-	}
-	fields := strings.Fields(last)
-	if len(fields) == 0 {
-		return ""
-	}
-	name := filepath.Base(fields[0])
-	if meaning, ok := quietExits[name]; ok {
-		return fmt.Sprintf("Exit code 1 of %s means: %s.", name, meaning)
-	}
-	return ""
-}
-
 // outcomeNotes tell what became of the command beside its output.
 func outcomeNotes(r *shell.Result) []string {
 	var all []string
 	if r.Left > 0 {
-		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended.", count(r.Left, "process"), plural(r.Left, "was", "were")))
+		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended: run_in_background keeps a command running.", count(r.Left, "process"), plural(r.Left, "was", "were")))
 	}
 	if r.SpillErr != nil {
 		why := r.SpillErr.Error() // says by itself what could not be kept
@@ -248,7 +228,7 @@ func outcomeNotes(r *shell.Result) []string {
 		if r.SpillCut {
 			part = "The beginning of the output"
 		}
-		all = append(all, fmt.Sprintf("%s (%d bytes, %s) is in %s: Read it with an offset, or Grep it.", part, r.Bytes, count(r.Lines, "line"), r.Spilled))
+		all = append(all, fmt.Sprintf("%s (%s, %s) is in %s: %s.", part, count(int(r.Bytes), "byte"), count(r.Lines, "line"), r.Spilled, goOn(r)))
 	}
 	if r.Problem != nil {
 		all = append(all, fmt.Sprintf("The host met a problem: %v.", r.Problem))
@@ -256,12 +236,24 @@ func outcomeNotes(r *shell.Result) []string {
 	return all
 }
 
+// goOn says how to see what is left out of an output that is kept. Of a line Read shows no more than its beginning.
+func goOn(r *shell.Result) string {
+	if n := r.Inside(MaxLineShown); n > 0 {
+		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head -c 20000", n+1, r.Spilled)
+	}
+	from := "an offset"
+	if r.Cut {
+		from = fmt.Sprintf("offset=%d for what is left out", r.Next())
+	}
+	return "Read it with " + from + ", or Grep it"
+}
+
 // bashText puts the result together: how it ended, the output, the remarks.
 func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 	var out strings.Builder
 	switch {
 	case r.TimedOut:
-		fmt.Fprintf(&out, "The command was ended after its timeout of %s.\n", timeout)
+		fmt.Fprintf(&out, "The command was ended after its timeout of %s%s.\n", timeout, inMillis(timeout))
 	case r.Cancelled:
 		out.WriteString("The command was cancelled and ended.\n")
 	case r.Signal != "":
@@ -280,6 +272,14 @@ func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 		out.WriteString("\n[" + strings.Join(remarks, " ") + "]\n")
 	}
 	return out.String()
+}
+
+// inMillis reminds of what timeout counts in where somebody has probably meant seconds.
+func inMillis(timeout time.Duration) string {
+	if timeout >= time.Second {
+		return ""
+	}
+	return " (timeout is in milliseconds)"
 }
 
 func plural(n int, one, many string) string {

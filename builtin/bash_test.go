@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/output"
+	"toolhost/guard"
 )
 
 func TestClampTimeout(t *testing.T) {
@@ -32,33 +34,6 @@ func TestClampTimeout(t *testing.T) {
 	}
 }
 
-func TestExplainExitCode(t *testing.T) {
-	tests := []struct {
-		command string
-		code    int
-		quiet   bool
-	}{
-		{"grep x f", 1, true},
-		{"cd d && grep -r x .", 1, true},
-		{"cat f | grep x", 1, true},
-		{"/usr/bin/diff a b", 1, true},
-		{"[ -e f ]", 1, true},
-		{"grep x f", 2, false},
-		{"grep x f | wc -l; make", 1, false},
-		{"make", 1, false},
-		{"grep x f\nfalse", 1, false},
-		{"", 1, false},
-	}
-	for _, test := range tests {
-		if got := explain(test.command, &shell.Result{ExitCode: test.code}) != ""; got != test.quiet {
-			t.Errorf("%q, exit code %d: explained %v", test.command, test.code, got)
-		}
-	}
-	if explain("grep x f", &shell.Result{ExitCode: 1, TimedOut: true}) != "" {
-		t.Error("a timeout was explained away")
-	}
-}
-
 func TestBashText(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -66,12 +41,12 @@ func TestBashText(t *testing.T) {
 		remarks []string
 		want    string
 	}{
-		{"output alone", shell.Result{Text: "hi\n", Bytes: 3}, nil, "hi\n"},
+		{"output alone", shell.Result{Shown: output.Shown{Text: "hi\n", Bytes: 3}}, nil, "hi\n"},
 		{"nothing", shell.Result{}, nil, "(no output)\n"},
-		{"a failure comes first", shell.Result{Text: "no\n", Bytes: 3, ExitCode: 2}, nil, "Exit code 2\nno\n"},
+		{"a failure comes first", shell.Result{Shown: output.Shown{Text: "no\n", Bytes: 3}, ExitCode: 2}, nil, "Exit code 2\nno\n"},
 		{"a signal is named", shell.Result{ExitCode: 137, Signal: "SIGKILL"}, nil, "Exit code 137 (ended by SIGKILL)\n"},
-		{"a timeout", shell.Result{TimedOut: true, Text: "so far", Bytes: 6}, nil, "The command was ended after its timeout of 1s.\nso far"},
-		{"remarks come last", shell.Result{Text: "hi", Bytes: 2}, []string{"One.", "Two."}, "hi\n\n[One. Two.]\n"},
+		{"a timeout", shell.Result{TimedOut: true, Shown: output.Shown{Text: "so far", Bytes: 6}}, nil, "The command was ended after its timeout of 1s.\nso far"},
+		{"remarks come last", shell.Result{Shown: output.Shown{Text: "hi", Bytes: 2}}, []string{"One.", "Two."}, "hi\n\n[One. Two.]\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,6 +54,24 @@ func TestBashText(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTaskStarted(t *testing.T) {
+	const head = "It runs as " + `T. Its output: TaskOutput {"task_id":"T","offset":4}; end it with TaskStop.` + "\n"
+	for _, test := range []struct {
+		soFar   string
+		remarks []string
+		want    string
+	}{
+		{"", nil, head},
+		{"one\ntw", nil, head + "So far:\none\ntw\n"},
+		{"one\n", []string{"Alas."}, head + "So far:\none\n\n[Alas.]\n"},
+	} {
+		got := taskStarted(shell.Started{ID: "T", Text: test.soFar, Offset: 4}, "It runs as", guard.Path{}, test.remarks)
+		if diff := cmp.Diff(test.want, got.Text); diff != "" {
+			t.Errorf("%q: %s", test.soFar, diff)
+		}
 	}
 }
 

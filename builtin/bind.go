@@ -57,12 +57,15 @@ const maxProblems = 20
 
 // bind decodes raw into the struct in and returns the scalar arguments.
 func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, error) {
-	given, err := object(raw)
+	given, twice, err := object(raw)
 	if err != nil {
 		return nil, &BindError{Tool: b.tool, Problems: []string{err.Error()}}
 	}
 	b.mend(given)
 	var problems []string
+	if twice != "" {
+		problems = append(problems, quoted(twice)+" is there twice, and what judges calls on the way could have read the other one: give it once")
+	}
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {
 		if len(problems) == maxProblems {
@@ -163,6 +166,9 @@ func (b *binder) order(given map[string]json.RawMessage) []string {
 		}
 	}
 	known := len(names)
+	if known == len(given) {
+		return names
+	}
 	for name := range given {
 		if b.schema.Properties[name] == nil {
 			names = append(names, name)
@@ -199,27 +205,58 @@ func (b *binder) unknown(name string) string {
 	return fmt.Sprintf("%s is no field of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
 }
 
-// object reads the arguments as one JSON object; nothing at all is the empty object.
-func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+// object reads the arguments as one JSON object; nothing at all is the empty object. twice is a name that stands in it twice.
+func object(raw json.RawMessage) (given map[string]json.RawMessage, twice string, err error) {
 	if len(raw) == 0 || isNull(raw) {
-		return nil, nil
+		return nil, "", nil
 	}
-	m := map[string]json.RawMessage{}
-	if jsontext.Object(raw, func(name, value []byte) bool { m[string(name)] = value; return true }) {
-		return m, nil
-	}
-	m = nil
-	if err := json.Unmarshal(raw, &m); err == nil {
-		return m, nil
+	if given, twice, ok := members(raw); ok {
+		return given, twice, nil
 	}
 	var text string
-	if json.Unmarshal(raw, &text) == nil && json.Unmarshal([]byte(text), &m) == nil {
-		return m, nil // the whole object, sent as a string
+	if json.Unmarshal(raw, &text) == nil {
+		if given, twice, ok := members([]byte(text)); ok {
+			return given, twice, nil // the whole object, sent as a string
+		}
 	}
 	if !json.Valid(raw) { // from a command line
-		return nil, fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is no JSON: %s", raw)
+		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is no JSON: %s", raw)
 	}
-	return nil, fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
+	return nil, "", fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
+}
+
+// members are those of an object, of one that stands twice the last.
+func members(raw []byte) (given map[string]json.RawMessage, twice string, ok bool) {
+	given = map[string]json.RawMessage{}
+	if jsontext.Object(raw, func(name, value []byte) bool {
+		before := len(given)
+		if given[string(name)] = value; len(given) == before {
+			twice = string(name)
+		}
+		return true
+	}) {
+		return given, twice, true
+	}
+	given = nil
+	if json.Unmarshal(raw, &given) != nil {
+		return nil, "", false
+	}
+	return given, repeatedName(raw), true
+}
+
+// repeatedName is a name that stands twice in an object, however it is spelt; "" if none does.
+func repeatedName(object []byte) string {
+	dec, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
+	for _, _ = dec.Token(); dec.More(); { // behind its brace
+		token, err := dec.Token()
+		name, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || seen[name] || dec.Decode(&value) != nil {
+			return name
+		}
+		seen[name] = true
+	}
+	return ""
 }
 
 // surrogates are escapes of halves of a character: a high one, a low one, or any other escape, so that a backslash is not

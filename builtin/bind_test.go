@@ -104,6 +104,9 @@ func TestBindRefuses(t *testing.T) {
 		{"very many names", `{"file_path":"a"` + strings.Repeat(`,"x":1`, 3) + manyNames(1000) + `}`, []string{"what follows was not looked at"}},
 		{"other spelling", `{"filePath":"a"}`, []string{"did you mean file_path?"}},
 		{"an unknown field like no other", `{"file_path":"a","colour":1}`, []string{`"colour"`, "it has file_path, offset"}},
+		{"a field twice", `{"file_path":"a","offset":1,"file_path":"b"}`, []string{`"file_path" is there twice`}},
+		{"a field twice, spelt with an escape", `{"file_path":"a","offset":1,"file\u005fpath":"b"}`, []string{`"file_path" is there twice`}},
+		{"a field twice in an object sent as a string", `"{\"file_path\":\"a\",\"file_path\":\"b\"}"`, []string{`"file_path" is there twice`}},
 		{"all at once", `{"offset":"x","wat":1}`, []string{"offset:", `"wat"`, "file_path is missing"}},
 	}
 	for _, test := range tests {

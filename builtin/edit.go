@@ -75,18 +75,14 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	if text.IsBinary(t.content) {
-		return Result{}, fmt.Errorf("%s is no text: Edit cannot change it", path)
-	}
-	before := text.Decode(t.content)
-	match, err := text.Find(before, in.OldString, in.NewString, in.ReplaceAll)
+	before, match, err := t.find(standing, in)
 	if err != nil {
-		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
-	}
-	if err := unseen(path, before, match, standing); err != nil {
 		return Result{}, err
 	}
 	content, err := text.Apply(before, match)
+	if wider := t.widen(err); wider != nil {
+		content, err = text.Apply(wider, match) // ASCII is as long in both
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
@@ -101,6 +97,22 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 			notes(match.How.Note(), note), diff, complete),
 		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
 	}, nil
+}
+
+// find returns the content as text, and what an edit replaces in it.
+func (t *target) find(standing readstate.Standing, in EditInput) (*text.Text, *text.Match, error) {
+	if len(t.content) == 0 {
+		return nil, nil, fmt.Errorf("%s was not changed: it is empty, and so must old_string be to fill it; Write does the same", t.path)
+	}
+	before := t.text(standing)
+	if before == nil {
+		return nil, nil, fmt.Errorf("%s is no text: Edit cannot change it", t.path)
+	}
+	match, err := text.Find(before, in.OldString, in.NewString, in.ReplaceAll)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s was not changed: %w", t.path, err)
+	}
+	return before, match, unseen(t.path, before, match, standing)
 }
 
 // unseen refuses to replace several places of which some were never shown. One place needs no page: it was

@@ -13,7 +13,7 @@ import (
 // that only rules on its name and its parameters hold it, and it runs alone in its scope.
 func Foreign(d Def, run func(ctx context.Context, env *Env, args json.RawMessage) (Result, error)) *Def {
 	d.bind = func(raw json.RawMessage) (*Call, error) {
-		given, err := object(raw)
+		given, _, err := object(raw)
 		if err != nil {
 			return nil, &BindError{Tool: d.Name, Problems: []string{err.Error()}}
 		}

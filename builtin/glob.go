@@ -2,9 +2,15 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"toolhost/builtin/internal/search"
 	"toolhost/guard"
@@ -44,16 +50,33 @@ var Glob = declare(Tool[GlobInput]{
 		if in.Pattern == "" {
 			return Plan{}, fmt.Errorf("pattern is empty: use ** for all files")
 		}
+		asked := in.Pattern
+		if err := in.fromHome(); err != nil {
+			return Plan{}, err
+		}
 		path, err := searchRoot(env, in.Path)
 		if err != nil {
 			return Plan{}, err
 		}
 		return Plan{
 			Intent: guard.Intent{Searches: []guard.Path{path}},
-			Run:    func(ctx context.Context) (Result, error) { return glob(ctx, env, path, in) },
+			Run:    func(ctx context.Context) (Result, error) { return glob(ctx, env, path, in, asked) },
 		}, nil
 	},
 })
+
+// fromHome makes the path of the directory that a pattern begins with below the home directory.
+func (in *GlobInput) fromHome() error {
+	switch {
+	case !strings.HasPrefix(in.Pattern, "~/"):
+		return nil
+	case in.Path != "":
+		return errors.New("pattern begins with ~/, and path is given too: name the directory as path, and the rest as pattern")
+	}
+	dir, rest := doublestar.SplitPattern(in.Pattern)
+	in.Path, in.Pattern = dir, "./"+rest // or it would be found at any depth
+	return nil
+}
 
 // searchRoot resolves where a search starts: the first root when the call does not say.
 func searchRoot(env *Env, path string) (guard.Path, error) {
@@ -69,17 +92,47 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
 }
 
-func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput) (Result, error) {
+func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked string) (Result, error) {
 	found, err := env.Box.search.Glob(ctx, search.GlobQuery{
 		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: GlobLimit, Timeout: SearchTimeout,
 	})
 	if err != nil {
-		return Result{}, err
+		return Result{}, wildPath(err, in.Path, path, func(dir, rest string) string {
+			return fmt.Sprintf("path %q and pattern %q", dir, rest+"/"+in.Pattern)
+		})
+	}
+	if found.Total == 0 {
+		found.Notes = append(found.Notes, notes(namesDirectory(env, path, in.Pattern, asked))...)
 	}
 	return Result{
 		Text:       searchText(found.Text, "No files match.", found.Notes),
 		Structured: GlobOutput{Total: found.Total, Shown: found.Shown},
 	}, nil
+}
+
+// namesDirectory says how to list the directory that a pattern names, which was asked for so; "" of any other pattern.
+func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
+	name := filepath.FromSlash(pattern)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(path.Real(), name)
+	}
+	info, err := os.Lstat(name)
+	if err != nil || !info.IsDir() || !isBelow(name, path.Real()) || env.Policy.Hidden(name, true) {
+		return ""
+	}
+	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))
+}
+
+// wildPath says of a path with wildcards that does not exist what to pass instead: the directory before them, and the rest.
+func wildPath(err error, given string, path guard.Path, instead func(dir, rest string) string) error {
+	if !errors.Is(err, search.ErrScope) || !strings.ContainsAny(given, "*?[{") {
+		return err
+	}
+	if _, missing := os.Lstat(path.Real()); !errors.Is(missing, fs.ErrNotExist) {
+		return err
+	}
+	dir, rest := doublestar.SplitPattern(filepath.ToSlash(given))
+	return fmt.Errorf("%w. path takes no wildcards: pass %s", err, instead(dir, rest))
 }
 
 // searchText is the result of a search with, last, what was left out.

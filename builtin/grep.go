@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -104,7 +105,9 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
 	})
 	if err != nil {
-		return Result{}, err
+		return Result{}, wildPath(err, in.Path, path, func(dir, rest string) string {
+			return fmt.Sprintf("path %q and glob %q", dir, rest)
+		})
 	}
 	if len(rules) > 0 { // whatever they hold: whether one is left out must not tell of its contents
 		found.Notes = append(found.Notes, leftOut(rules))

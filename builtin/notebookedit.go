@@ -1,9 +1,12 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -14,11 +17,11 @@ import (
 
 // NotebookEditInput is the input of [NotebookEdit].
 type NotebookEditInput struct {
-	NotebookPath string `json:"notebook_path" jsonschema:"the .ipynb file: absolute, ~/… or relative to the first root"`
-	CellID       string `json:"cell_id,omitempty" jsonschema:"the cell, as Read names it; to insert: the one before, or none for the start"`
-	NewSource    string `json:"new_source" jsonschema:"the new text of the cell; empty to delete it"`
-	CellType     string `json:"cell_type,omitempty" jsonschema:"what the cell is; needed to insert"`
-	EditMode     string `json:"edit_mode,omitempty" jsonschema:"what to do (default: replace)"`
+	NotebookPath string  `json:"notebook_path" jsonschema:"the .ipynb file: absolute, ~/… or relative to the first root"`
+	CellID       string  `json:"cell_id,omitempty" jsonschema:"the cell, as Read names it; to insert: the one before, or none for the start"`
+	NewSource    *string `json:"new_source,omitempty" jsonschema:"the new text of the cell; needed to replace and to insert"`
+	CellType     string  `json:"cell_type,omitempty" jsonschema:"what the cell is; needed to insert"`
+	EditMode     string  `json:"edit_mode,omitempty" jsonschema:"what to do (default: replace)"`
 }
 
 // NotebookEditOutput is what programs learn from a [NotebookEdit].
@@ -39,10 +42,14 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 	Limit:    changeLimit,
 	Finishes: true,
 	Refine: func(s *jsonschema.Schema) {
+		s.Properties["new_source"].Type, s.Properties["new_source"].Types = "string", nil
 		s.Properties["cell_type"].Enum = []any{"code", "markdown", "raw"}
 		s.Properties["edit_mode"].Enum = []any{"replace", "insert", "delete"}
 	},
 	Plan: func(_ context.Context, env *Env, in NotebookEditInput) (Plan, error) {
+		if in.NewSource == nil && in.EditMode != string(document.DeleteCell) {
+			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to delete")
+		}
 		path, err := env.Policy.Resolve(in.NotebookPath)
 		if err != nil {
 			return Plan{}, err
@@ -73,11 +80,15 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	if mode == document.InsertCell && in.CellType == "" {
 		return Result{}, errors.New("cell_type is needed to insert a cell: code, markdown or raw")
 	}
+	source := ""
+	if in.NewSource != nil {
+		source = *in.NewSource
+	}
 	content, changed, err := document.EditNotebook(t.content, document.NotebookEdit{
-		Mode: mode, CellID: in.CellID, CellType: in.CellType, Source: in.NewSource,
+		Mode: mode, CellID: in.CellID, CellType: in.CellType, Source: source,
 	})
 	if err != nil {
-		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
+		return Result{}, fmt.Errorf("%s was not changed: %w%s", path, err, noNotebook(path, t.content))
 	}
 	note, err := t.replace(env, content)
 	if err != nil {
@@ -94,6 +105,17 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 		Text:       changeText(head, notes(cleared, note), diff, complete),
 		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), len(content)},
 	}, nil
+}
+
+// noNotebook says what to do about a file that NotebookEdit cannot change because it is something else.
+func noNotebook(path guard.Path, content []byte) string {
+	switch {
+	case !strings.EqualFold(filepath.Ext(path.Real()), ".ipynb"):
+		return ". Edit is for files that are no notebooks"
+	case len(bytes.TrimSpace(content)) == 0:
+		return `. It is empty: Write {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5} to it first`
+	}
+	return ""
 }
 
 // ended makes a text that is not empty end in a newline.

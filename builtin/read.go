@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -104,7 +106,9 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	shown, page, err := pageOf(ctx, f.whole, src, pageOptions(in, env.Passes))
+	options := pageOptions(in, env.Passes)
+	options.Charset = env.Seen.Charset(path.Real(), readstate.VersionOf(f.info))
+	shown, page, err := pageOf(ctx, f.whole, src, options)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
@@ -116,12 +120,20 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 
 // pageOptions say which page is shown: no larger than what the client passes on, with the notes behind it.
 func pageOptions(in ReadInput, passes Passes) text.PageOptions {
-	const notes = 500
 	o := text.PageOptions{Offset: in.Offset, Limit: in.Limit}
-	if most := passes.Of(false); most > 0 && most < longestRead {
-		o.MaxBytes, o.Numbers = max(most-notes, most/2), true
+	if o.MaxBytes = pageBytes(passes); o.MaxBytes > 0 {
+		o.Numbers = true
 	}
 	return o
+}
+
+// pageBytes is how much a page shows where a client passes on less than it would have, 0 where none does.
+func pageBytes(passes Passes) int {
+	const notes = 500
+	if most := passes.Of(false); most > 0 && most < longestRead {
+		return max(most-notes, most/2)
+	}
+	return 0
 }
 
 // pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
@@ -152,6 +164,9 @@ func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
 // remember records what was shown. A file that grew beyond [wholeFile] while it was read counts as a page.
 func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *text.Page, whole []byte, src io.ReadSeeker) error {
 	v := readstate.VersionOf(info)
+	if whole != nil && page.Charset != "utf-8" && !page.BOM {
+		v.Charset = page.Charset // what is written into it may be too short to tell; of a large file a page may be
+	}
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		v.Size = int64(len(whole))
 		if page.First <= 1 && !page.More {
@@ -191,20 +206,25 @@ func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
 		notes = append(notes, "The encoding is "+encodingName(page.Charset, page.BOM)+"; edits keep it.")
 	}
 	if page.Invalid > 0 {
-		notes = append(notes, fmt.Sprintf("%d bytes of this page are not valid UTF-8; edits elsewhere keep them.", page.Invalid))
+		notes = append(notes, fmt.Sprintf("%s of this page %s not valid UTF-8; edits elsewhere keep %s.",
+			count(page.Invalid, "byte"), plural(page.Invalid, "is", "are"), plural(page.Invalid, "it", "them")))
 	}
 	if page.EOL == text.CRLF || page.EOL == text.CR || page.EOL == text.Mixed {
 		notes = append(notes, fmt.Sprintf("The line endings are %s; edits keep them.", page.EOL))
 	}
-	total := fmt.Sprint(page.Total)
+	if line := cutLine(page); line > 0 {
+		notes = append(notes, fmt.Sprintf("Lines of more than %d characters are cut, such as line %d: Bash shows more of it, as in sed -n %dp FILE | cut -c%d-%d.",
+			MaxLineShown, line, line, MaxLineShown+1, 5*MaxLineShown))
+	}
+	lines, total := count(page.Total, "line"), strconv.Itoa(page.Total)
 	if !page.Exact {
-		total = "more than " + total
+		lines, total = "more than "+lines, "more than "+total
 	}
 	switch {
 	case page.Total == 0 && page.Exact:
 		notes = append(notes, path.String()+" is empty.")
 	case page.Count == 0:
-		notes = append(notes, fmt.Sprintf("offset %d is beyond the end: %s has %s lines.", in.Offset, path, total))
+		notes = append(notes, fmt.Sprintf("offset %d is beyond the end: %s has %s.", in.Offset, path, lines))
 	case page.More:
 		notes = append(notes, fmt.Sprintf("This is not the whole file: lines %d to %d of %s. Go on with offset=%d.",
 			page.First, page.First+page.Count-1, total, page.Next))
@@ -213,6 +233,19 @@ func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
 		return ""
 	}
 	return "[" + strings.Join(notes, " ") + "]\n"
+}
+
+// cutLine is the number of the first line of a page that is not shown whole and that a command can show; 0 if there is none.
+func cutLine(page *text.Page) int {
+	if page.Charset != "utf-8" || !runsCommands(nil) {
+		return 0
+	}
+	for i, line := range page.Lines { // none is made of a page that needs no cutting
+		if line.Hidden > 0 || len(line.Text) > MaxLineShown && utf8.RuneCountInString(line.Text) > MaxLineShown {
+			return page.First + i
+		}
+	}
+	return 0
 }
 
 func encodingName(charset string, bom bool) string {
@@ -266,7 +299,7 @@ func openText(ctx context.Context, env *Env, path guard.Path, room *bytes.Buffer
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, missing(ctx, env, path)
 	case err != nil:
-		return nil, fmt.Errorf("%s could not be opened: %w", path, err)
+		return nil, fmt.Errorf("%s could not be opened: %w", path, inFile(path, err))
 	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
 		return nil, special(path, info.Mode())
 	case ok:

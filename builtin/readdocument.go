@@ -40,8 +40,8 @@ func readDocument(ctx context.Context, env *Env, f opened, in ReadInput) (Result
 	case document.NotebookFile:
 		r, err = f.notebook(env, in)
 	default:
-		return Result{}, fmt.Errorf("%s is no text (%s, %d bytes): it cannot be shown. Use Bash with a program that understands it",
-			f.path, f.what, f.info.Size())
+		return Result{}, fmt.Errorf("%s is no text (%s, %s): it cannot be shown. Use Bash with a program that understands it",
+			f.path, f.what, count(int(f.info.Size()), "byte"))
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s cannot be shown: %w", f.path, err)
@@ -91,7 +91,7 @@ func (f opened) pdf(ctx context.Context, env *Env, in ReadInput) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Box.cache})
+	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Box.cache, MaxText: pageBytes(env.Passes)})
 	if err != nil {
 		return Result{}, err
 	}
@@ -115,7 +115,7 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
 		return r, nil
 	}
-	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit})
+	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(env.Passes)})
 	var out strings.Builder
 	out.WriteString(shown.Text)
 	writeNotes(&out, shown.Notes, shown.Pictures)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
 
@@ -56,7 +57,7 @@ func special(path guard.Path, mode fs.FileMode) error {
 	case mode&fs.ModeSocket != 0:
 		kind = "socket"
 	}
-	return fmt.Errorf("%s is a %s, not a file with content: reading it could wait for ever", path, kind)
+	return fmt.Errorf("%s is a %s, not a file with content: to read or to write it could take for ever", path, kind)
 }
 
 // shownEntries is how many names of a directory a refusal shows.
@@ -109,6 +110,12 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 			names = append(names, name)
 		}
 	}
+	shown := strings.ReplaceAll(path.Real(), string(utf8.RuneError), "")
+	if i := slices.IndexFunc(names, func(name string) bool {
+		return !utf8.ValidString(name) && strings.ToValidUTF8(name, "") == shown
+	}); i >= 0 {
+		return fmt.Errorf("%s does not exist by that name: that of the file is no UTF-8 (%q), and no call can spell it. Rename it with Bash, as in mv -- pattern* new-name", path, names[i])
+	}
 	if len(names) == 0 {
 		return fmt.Errorf("%s does not exist. Use Glob to find the file", path)
 	}
@@ -116,6 +123,16 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 		names = names[:shownNames]
 	}
 	return fmt.Errorf("%s does not exist. Did you mean:\n%s", path, strings.Join(names, "\n"))
+}
+
+// inFile explains an error where the path leads through a file, and returns any other as it is.
+func inFile(path guard.Path, err error) error {
+	for dir := filepath.Dir(path.Real()); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
+			return fmt.Errorf("%s is a file, and nothing can lie in it", dir)
+		}
+	}
+	return err
 }
 
 // nearest lists the names in the same directory with the same stem or few letters apart, the nearest first.

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"toolhost/builtin/internal/cell"
@@ -16,6 +17,8 @@ type spot struct {
 	box    *Toolbox
 	excuse string // why it is not in a cell, when that was asked for
 	leave  func() // gives the place up when the command has ended
+	// refused tells which hosts were refused since the command began; nil where none are.
+	refused func() []string
 	// settle takes away what the command must not leave behind, once, and tells it as often as it is called.
 	settle func() []string
 }
@@ -34,10 +37,10 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 	if err != nil {
 		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
-	s := spot{runner: c.Runner(), cell: c, box: env.Box}
+	s := spot{runner: c.Runner(), cell: c, box: env.Box, refused: c.Refusing()}
 	s.settle = sync.OnceValue(c.Settler(env.Policy.Roots()))
 	s.leave = func() {
-		for _, note := range s.settle() { // the end of a task has no result that could tell it
+		for _, note := range s.settle() { // nobody may ask how a task has ended
 			env.Box.log.Warn(note)
 		}
 		env.Box.cells.Leave(c)
@@ -51,19 +54,28 @@ func onHost(env *Env, excuse string) (spot, error) {
 	return spot{runner: runner, box: env.Box, excuse: excuse, leave: func() {}}, err
 }
 
-// remarks tell what the place had to do with the result: hosts that the sandbox refused, or that there is none.
-func (s spot) remarks() []string {
+// admits tells that the place contains the command only in part, or not at all, where that was not told yet.
+func (s spot) admits() string {
+	once := ""
+	switch {
+	case s.cell == nil && s.excuse != "":
+		return s.excuse
+	case s.cell == nil:
+		s.box.admitted.Do(func() { once = uncontained })
+	case !s.cell.Denies():
+		s.box.admitted.Do(func() { once = halfContained })
+	}
+	return once
+}
+
+// remarks tell what the place had to do with the result of a command that was started in dir: what was taken away again, and the
+// files and hosts that the sandbox refused.
+func (s spot) remarks(r *shell.Result, dir string) []string {
 	if s.cell == nil {
-		if s.excuse != "" {
-			return []string{s.excuse}
-		}
-		var all []string
-		s.box.admitted.Do(func() { all = append(all, uncontained) })
-		return all
+		return nil
 	}
-	all := s.settle()
-	if !s.cell.Denies() {
-		s.box.admitted.Do(func() { all = append(all, halfContained) })
+	if r.Dir != "" {
+		dir = r.Dir
 	}
-	return append(all, s.cell.Refused()...)
+	return slices.Concat(s.settle(), s.cell.Barred(r.Text, dir), s.refused())
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type target struct {
 	info    fs.FileInfo // nil when missing
 	content []byte
 	known   history.Blob // stands for content; zero if nobody has hashed it
+	charset string       // of what was decoded or encoded, if it is text
 }
 
 // openTarget locks a file and reads it. Missing parents are made when create says so; the call has been
@@ -46,7 +48,7 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 	}
 	if create {
 		if err := path.MakeParents(0o777); err != nil {
-			return nil, fmt.Errorf("the directory for %s could not be made: %w", path, err)
+			return nil, fmt.Errorf("the directory for %s could not be made: %w%s", path, inFile(path, err), atomicfile.Advice(err))
 		}
 	}
 	dir, base, err := path.OpenParent()
@@ -54,7 +56,7 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 		return nil, missing(ctx, env, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, err)
+		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, inFile(path, err))
 	}
 	unlock, err := lockDir(ctx, env, dir)
 	if err != nil {
@@ -180,6 +182,29 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 	return standing, errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
+// text is the content as text, in the charset that it was shown or written in; nil if it is none.
+func (t *target) text(standing readstate.Standing) *text.Text {
+	content := text.DecodeAs(t.content, standing.Charset)
+	if content != nil {
+		t.charset = content.Charset()
+	}
+	return content
+}
+
+// widen is the content as UTF-8 after a charset lacked a character: where it holds ASCII alone, that is what it is as well. It is nil
+// where err is another error or the content is in that charset indeed.
+func (t *target) widen(err error) *text.Text {
+	if !errors.As(err, new(*text.UnmappableError)) {
+		return nil
+	}
+	content := text.Decode(t.content)
+	if content.Charset() == t.charset || !text.IsASCII(t.content) || bytes.IndexByte(t.content, 0) >= 0 { // as UTF-16 has
+		return nil
+	}
+	t.charset = content.Charset()
+	return content
+}
+
 // saw records content as what this scope last read or wrote.
 func (t *target) saw(env *Env, content ...[]byte) { t.sawAs(env, history.Blob{}, content...) }
 
@@ -193,10 +218,12 @@ func (t *target) sawAs(env *Env, b history.Blob, content ...[]byte) {
 	v := readstate.VersionOf(info)
 	v.Size = int64(sizeOf(content))
 	v.Hash, v.Hashed = b.Hash()
+	v.Charset = t.charset
 	env.Seen.SawWhole(t.path.Real(), v, content...)
 }
 
-// replace gives the file new content, which may come in pieces. The note says when the change cannot be undone.
+// replace gives the file new content, which may come in pieces. The note says when the change cannot be undone, and what else
+// failed though the file has its new content.
 func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	before := t.content
 	if t.missing {
@@ -210,7 +237,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	} else if err := entry.Undoable(); err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	}
-	_, err = atomicfile.Replace(t.dir, t.base, atomicfile.Options{
+	out, err := atomicfile.Replace(t.dir, t.base, atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
 		Expect: t.expect,
 	}, content...)
@@ -223,6 +250,10 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	t.sawAs(env, entry.Change().After, content...)
 	if err := entry.Done(); err != nil {
 		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
+	}
+	if out.Unmet != nil {
+		env.Box.log.Warn("a file was changed, but something failed behind it", "file", t.path.Real(), "error", out.Unmet)
+		note = strings.TrimPrefix(note+"; "+fmt.Sprintf("the file was changed, but %v", out.Unmet), "; ")
 	}
 	return note, nil
 }
@@ -263,7 +294,7 @@ func (t *target) fill(env *Env, content string) (Result, error) {
 	if !t.missing {
 		verb = "Filled the empty file"
 	}
-	head := fmt.Sprintf("%s %s (%s, %d bytes)", verb, t.path, count(lineCount(content), "line"), len(raw))
+	head := fmt.Sprintf("%s %s (%s, %s)", verb, t.path, count(lineCount(content), "line"), count(len(raw), "byte"))
 	return Result{
 		Text:       changeText(head, notes(note), "", true),
 		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
@@ -318,9 +349,9 @@ func count(n int, what string) string {
 	case n == 1:
 		return "1 " + what
 	case strings.HasSuffix(what, "s"):
-		return fmt.Sprintf("%d %ses", n, what)
+		return strconv.Itoa(n) + " " + what + "es"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // lineCount counts lines; an unfinished last one counts.

@@ -81,7 +81,7 @@ func taskOutput(ctx context.Context, env *Env, in TaskOutputInput) (Result, erro
 		b.WriteString("The task is running.\n")
 	}
 	if chunk.Offset > int64(in.Offset) {
-		fmt.Fprintf(&b, "[%d bytes of output before this are no longer kept.]\n", chunk.Offset-int64(in.Offset))
+		fmt.Fprintf(&b, "[%s of output before this are no longer kept.]\n", count(int(chunk.Offset)-in.Offset, "byte"))
 	}
 	b.WriteString(chunk.Text)
 	if chunk.Line != "" {
@@ -91,9 +91,10 @@ func taskOutput(ctx context.Context, env *Env, in TaskOutputInput) (Result, erro
 		b.WriteString("(no new output)\n")
 	}
 	if !chunk.Done {
-		fmt.Fprintf(&b, "\n[Read on with offset=%d.]\n", chunk.Next)
+		remarks := append(env.Box.tasks.News(env.Principal, in.TaskID), fmt.Sprintf("Read on with offset=%d.", chunk.Next))
+		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
-	return Result{Text: b.String(), Structured: out}, nil
+	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out}, nil
 }
 
 // taskEnd says how a task ended.
@@ -110,8 +111,16 @@ func taskEnd(c shell.Chunk) string {
 	return fmt.Sprintf("exit code %d", r.ExitCode)
 }
 
-// taskStarted is the answer to a command that became a task.
-func taskStarted(s shell.Started, head string, remarks []string) Result {
+// withRemarks adds what there is to tell of a task that has ended, beside its output. Of one that runs there is no result.
+func withRemarks(text string, r *shell.Result) string {
+	if r == nil || len(r.Remarks) == 0 {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n\n[" + strings.Join(r.Remarks, " ") + "]\n"
+}
+
+// taskStarted is the answer to a command that became a task. The next one starts where it did.
+func taskStarted(s shell.Started, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q,\"offset\":%d}; end it with TaskStop.\n", head, s.ID, s.ID, s.Offset)
 	if s.Text != "" {
@@ -120,7 +129,7 @@ func taskStarted(s shell.Started, head string, remarks []string) Result {
 	if len(remarks) > 0 {
 		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
-	return Result{Text: b.String(), Structured: BashOutput{TaskID: s.ID}}
+	return Result{Text: b.String(), Structured: BashOutput{TaskID: s.ID, Cwd: dir.Real()}}
 }
 
 // TaskStopInput is the input of [TaskStop].
@@ -144,7 +153,7 @@ var TaskStop = declare(Tool[TaskStopInput]{
 				if err != nil {
 					return Result{}, err
 				}
-				return Result{Text: "The task has ended, with everything it started. Its last output:\n" + lastLines(r.Text)}, nil
+				return Result{Text: withRemarks("The task has ended, with everything it started. Its last output:\n"+lastLines(r.Text), r)}, nil
 			},
 		}, nil
 	},

@@ -20,6 +20,7 @@ import (
 	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/search"
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard"
 	"toolhost/guard/hook"
 	"toolhost/guard/sandbox"
@@ -149,7 +150,7 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 	defer b.warmSearch(policy)
 	b.recover(b.log) // once more: a process that a killed host was just starting holds the locks of that host for a moment longer
 	if b.SandboxReport().Backend != sandbox.Namespaces {
-		if err := shell.Harden(); err != nil { // namespaces need no such help, and would not start any more
+		if err := supervise.Harden(); err != nil { // namespaces need no such help, and would not start any more
 			b.log.Warn("commands could reach into this process", "error", err)
 		}
 	}
@@ -211,7 +212,7 @@ func (b *Toolbox) Close() error {
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.
 func StartHook(s hook.Spec) (hook.Process, error) {
-	p, err := shell.StartSupervised(shell.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
+	p, err := supervise.Start(supervise.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func StartHook(s hook.Spec) (hook.Process, error) {
 }
 
 // A supervised process is one of the shell's as hooks know it.
-type supervised struct{ shell.Process }
+type supervised struct{ supervise.Process }
 
 // Wait tells how the process ended.
 func (p supervised) Wait() (exitCode int, err error) {
@@ -238,9 +239,9 @@ func (p supervised) Kill() error {
 func Reexec(args []string) {
 	sandbox.Init(args)
 	document.Reexec(args)
-	shell.RunSupervisor(args)
+	supervise.Run(args)
 }
 
 // CloseInherited keeps what a launcher left open from the commands. A program that opens a toolbox calls it in
 // main, after [Reexec].
-func CloseInherited() error { return shell.CloseInherited() }
+func CloseInherited() error { return supervise.CloseInherited() }

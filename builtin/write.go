@@ -55,16 +55,20 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	if t.missing {
 		return t.fill(env, content)
 	}
-	if _, err := t.standing(env); err != nil {
+	standing, err := t.standing(env)
+	if err != nil {
 		return Result{}, err
 	}
-	var like *text.Text
+	like := t.text(standing)
 	before := ""
-	if !text.IsBinary(t.content) {
-		like = text.Decode(t.content)
+	if like != nil {
 		before = like.String()
 	}
 	raw, kept, err := text.Encode(like, content)
+	if wider := t.widen(err); wider != nil {
+		like = wider
+		raw, kept, err = text.Encode(like, content)
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
@@ -81,7 +85,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	if like != nil {
 		after = like.With(raw).String()
 	}
-	head := fmt.Sprintf("Updated %s (%s, %d bytes)", path, count(lineCount(content), "line"), len(raw))
+	head := fmt.Sprintf("Updated %s (%s, %s)", path, count(lineCount(content), "line"), count(len(raw), "byte"))
 	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
 	return Result{Text: changeText(head, append(kept, notes(note)...), diff, complete), Structured: out}, nil
 }

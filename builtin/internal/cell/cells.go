@@ -17,6 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
 )
@@ -33,6 +34,8 @@ type Cell struct {
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
+
+	refusals refusals
 
 	watch    *fsnotify.Watcher // of where covered files lie; nil where the system gives none
 	watched  map[string]bool
@@ -269,14 +272,27 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	return c, nil
 }
 
+// sameStarts is how often a sandbox is tried of the kind that this machine has been found to have, before another is: a start fails
+// when a file that it covers is replaced meanwhile, and what would be started instead looks each file up for every command.
+const sameStarts = 3
+
 // startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
 // ends in a weaker one.
-func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths) (*sandbox.Sandbox, error) {
+func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths) (box *sandbox.Sandbox, err error) {
 	rules := policy.Network()
-	box, err := sandbox.Start(ctx, sandbox.Policy{
+	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied}, Sockets: rules.Sockets,
-	}, sandbox.Options{})
+	}
+	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
+	for range sameStarts {
+		if box, err = sandbox.Start(ctx, what, same); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		box, err = sandbox.Start(ctx, what, sandbox.Options{})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +327,9 @@ func (c *Cell) current(policy *guard.Policy) bool {
 		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {
 		return false
 	}
+	if c.strayed(now) {
+		return false
+	}
 	var fresh []string
 	for _, path := range now.Denied {
 		file, err := lookAt(path)
@@ -326,6 +345,21 @@ func (c *Cell) current(policy *guard.Policy) bool {
 	}
 	c.note(fresh)
 	return true
+}
+
+// strayed reports whether a link that hides nothing has come to stand where something was to be hidden: some sandboxes follow
+// each name anew for every command.
+func (c *Cell) strayed(now guard.SandboxPaths) bool {
+	stray := func(path string) bool {
+		_, held := slices.BinarySearch(now.Denied, path)
+		return !held && now.HidesNot(path)
+	}
+	for path := range c.covered {
+		if stray(path) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.paths.Denied, stray)
 }
 
 // coverNew takes the scratch directory of another principal out of sight. The caller holds the lock of the cells.
@@ -360,7 +394,7 @@ func (c *Cell) refresh() {
 }
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.
-func (c *Cell) spawn(spec shell.Spec) (shell.Process, error) {
+func (c *Cell) spawn(spec supervise.Spec) (supervise.Process, error) {
 	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files})
 	if err != nil {
 		return nil, err
@@ -372,9 +406,9 @@ func (c *Cell) spawn(spec shell.Spec) (shell.Process, error) {
 type contained struct{ sandbox.Process }
 
 // Wait tells how the process ended.
-func (p contained) Wait() (shell.Status, error) {
+func (p contained) Wait() (supervise.Status, error) {
 	s, err := p.Process.Wait()
-	return shell.Status(s), err
+	return supervise.Status(s), err
 }
 
 // caches are the variables that point programs to their caches, and the directory of each below the scratch

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard/sandbox"
 )
 
@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	if sandbox.Init(os.Args) {
 		return
 	}
-	shell.RunSupervisor(os.Args)
+	supervise.Run(os.Args)
 	if readAsCommand(os.Args) {
 		return
 	}

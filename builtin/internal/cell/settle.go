@@ -2,7 +2,10 @@ package cell
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
+	"sync"
 
 	"toolhost/guard/sandbox/gitconfig"
 )
@@ -47,11 +50,59 @@ func removal(r gitconfig.Removed) string {
 	return fmt.Sprintf("The setting %s was taken out of %s: %s.", r.Key, r.File, why)
 }
 
-// Refused tells which hosts commands were refused since the last call, and what can be done about it.
-func (c *Cell) Refused() []string {
-	var all []string
-	for _, r := range c.box.Refused() {
-		all = append(all, fmt.Sprintf("The sandbox refused the host %s: %s. A person can allow it in sandbox.network.allowedDomains.", r.Host, strings.TrimSuffix(r.Why, ".")))
+// maxRefusals bounds how many refusals are kept for the commands that run.
+const maxRefusals = 200
+
+// refusals are the hosts that a sandbox refused. Which command asked for one is not known: it is told of each that ran then.
+type refusals struct {
+	mu      sync.Mutex
+	notes   []string
+	dropped int // how many are no longer kept
+}
+
+// since returns what was refused since so many refusals, with the fresh ones, and how many there are by now.
+func (r *refusals) since(from int, fresh []string) (notes []string, count int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, fresh...)
+	if over := len(r.notes) - maxRefusals; over > 0 {
+		r.notes, r.dropped = slices.Delete(r.notes, 0, over), r.dropped+over
 	}
-	return all
+	for _, note := range r.notes[min(max(from-r.dropped, 0), len(r.notes)):] {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes, r.dropped + len(r.notes)
+}
+
+// Refusing notes how many hosts commands were refused so far, and returns what tells those that follow, and what can be done about it.
+func (c *Cell) Refusing() func() []string {
+	_, from := c.refusals.since(math.MaxInt, c.refused())
+	return func() []string {
+		notes, _ := c.refusals.since(from, c.refused())
+		return notes
+	}
+}
+
+// refused tells which hosts were refused since the last call.
+func (c *Cell) refused() []string {
+	var notes []string
+	for _, r := range c.box.Refused() {
+		notes = append(notes, refusal(r.Host, strings.TrimSuffix(r.Why, ".")))
+	}
+	return notes
+}
+
+// refusal says which host was refused, and who can change that.
+func refusal(host, why string) string {
+	switch {
+	case strings.HasSuffix(why, "sandbox.network.allowedDomains"):
+		why += ", to which a person can add it"
+	case strings.HasSuffix(why, "sandbox.network.deniedDomains"):
+		why += ", which only a person can change"
+	case strings.HasSuffix(why, "private addresses"):
+		why += ", as a person can in sandbox.network"
+	}
+	return fmt.Sprintf("The sandbox refused the host %s: %s.", host, why)
 }

@@ -129,7 +129,7 @@ func (cs *Cells) cover(c *Cell, path string, appeared bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	file, err := lookAt(path)
-	if err != nil || c.life.Err() != nil {
+	if err != nil || c.life.Err() != nil || c.paths.HidesNot(path) {
 		return
 	}
 	if old := c.covered[path]; !appeared && old != nil && old.same(file) {
@@ -137,7 +137,9 @@ func (cs *Cells) cover(c *Cell, path string, appeared bool) {
 	}
 	if err := c.deny(path); err != nil {
 		c.torn = true
-		cs.log.Warn("a denied file has appeared and could not be hidden from the commands that run", "file", path, "error", err)
+		// Which one is for who asks for it: what a host logs reaches its client.
+		cs.log.Warn("a denied file has appeared and could not be hidden from the commands that run; their sandbox is not used again")
+		cs.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return
 	}
 	// What was there before: if another has taken its place meanwhile, that is not covered, and its event is still to come.

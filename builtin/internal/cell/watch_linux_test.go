@@ -100,7 +100,7 @@ func put(tb testing.TB, path, text string) {
 // await polls until ok, for as long as a busy machine may take.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			tb.Fatalf("still waiting for %s", what)
 		}

@@ -52,7 +52,7 @@ func (t *keptTree) listAhead(ctx context.Context, l *listing, sel *selection) bo
 	if stocked == 0 || t.segments == nil {
 		return false
 	}
-	l.kept, l.stocked, l.learns = t, stocked, learns
+	l.kept, l.stocked, l.learns, l.room = t, stocked, learns, t.room
 	l.ahead = &ahead{listing: l, tree: t, sel: sel, stack: []step{{dir: &dir{rel: n.rel, kept: n}}}}
 	return true
 }

@@ -56,7 +56,7 @@ func TestChurn(t *testing.T) {
 	}
 	over.Store(true)
 	around.Wait()
-	if after := descriptors(t, "inotify"); after != before {
+	if after := descriptors(t, "inotify"); after > before {
 		t.Errorf("%d queues are open, %d were before", after, before)
 	}
 }

@@ -16,38 +16,61 @@ import (
 // userFiles are the files of the user that say what is ignored everywhere, by their
 // paths. They are asked for in each query, and read when they have changed.
 type userFiles struct {
-	mu    sync.Mutex
-	files map[string]userFile
+	mu     sync.Mutex
+	files  map[string]userFile
+	places excludesPlaces
 }
 
 // userFile is a file as it was read.
 type userFile struct {
-	content []byte // nil: it cannot be read
-	stamp   walk.Stamp
+	content  []byte // nil: it cannot be read
+	excludes string // what it says of core.excludesFile, if it is a git configuration
+	stamp    walk.Stamp
 }
 
-// read returns the content of a file, as far as it is used; nil when there is none.
-func (u *userFiles) read(name string) []byte {
+// excludesPlaces is where git looks for what the user ignores everywhere.
+type excludesPlaces struct {
+	home    string   // "": there is none, and nothing of the rest
+	configs []string // may name the file, the first that does
+	usual   string   // the file, if none does
+}
+
+func findExcludes() (p excludesPlaces) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return p
+	}
+	config := os.Getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(home, ".config")
+	}
+	git := filepath.Join(config, "git")
+	return excludesPlaces{home, []string{filepath.Join(home, ".gitconfig"), filepath.Join(git, "config")}, filepath.Join(git, "ignore")}
+}
+
+// read returns a file, as far as it is used; the zero userFile when there is none.
+func (u *userFiles) read(name string) userFile {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	info, err := walk.Lstat(name)
 	if f, ok := u.files[name]; ok && err == nil && f.stamp == info.Stamp {
-		return f.content
+		return f
 	}
 	delete(u.files, name)
 	if walk.IsGone(err) {
-		return nil
+		return userFile{}
 	}
 	at := time.Now().UnixNano()
-	content := readUserFile(name)
+	f := userFile{content: readUserFile(name), stamp: info.Stamp}
+	f.excludes = excludesFile(f.content)
 	// A link says nothing of what it leads to.
 	if err == nil && info.Kind == walk.File && !racy(info.Stamp, at) && onLocal(name) {
 		if u.files == nil {
 			u.files = map[string]userFile{}
 		}
-		u.files[name] = userFile{content, info.Stamp}
+		u.files[name] = f
 	}
-	return content
+	return f
 }
 
 // onLocal reports whether the times of a file are those of this machine's kernel.
@@ -85,30 +108,23 @@ func (e *Engine) global() []byte {
 	if name == "" {
 		return nil
 	}
-	return e.user.read(name)
+	return e.user.read(name).content
 }
 
 // globalExcludes finds the user's global excludes file as ripgrep does: by
 // core.excludesFile of ~/.gitconfig, then of git/config in the configuration
 // directory, then git/ignore there. It returns "" when there is no home.
 func (u *userFiles) globalExcludes() string {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	config := os.Getenv("XDG_CONFIG_HOME")
-	if config == "" {
-		config = filepath.Join(home, ".config")
-	}
-	for _, name := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config")} {
-		if file := excludesFile(u.read(name)); file != "" {
+	p := &u.places
+	for _, name := range p.configs {
+		if file := u.read(name).excludes; file != "" {
 			if rest, ok := strings.CutPrefix(file, "~/"); ok {
-				file = filepath.Join(home, rest)
+				file = filepath.Join(p.home, rest)
 			}
 			return file
 		}
 	}
-	return filepath.Join(config, "git", "ignore")
+	return p.usual
 }
 
 // excludesFile reads core.excludesFile from a git configuration.

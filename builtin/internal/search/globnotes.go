@@ -50,8 +50,10 @@ func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
 			ignoredText(r.IgnoredFiles, r.IgnoredMore)))
 	}
 	out = append(out, l.notes()...)
-	if text := extended.FindString(q.Pattern); r.Total == 0 && text != "" {
-		out = append(out, text+" is no choice here: write {a,b} for one of several.")
+	if r.Total == 0 {
+		if text := extended.FindString(q.Pattern); text != "" {
+			out = append(out, text+" is no choice here: write {a,b} for one of several.")
+		}
 	}
 	if r.TimedOut {
 		out = append(out, fmt.Sprintf("The time was up after %s: the list is partial. Search a smaller path.", q.Timeout))

@@ -12,7 +12,7 @@ import (
 // a submodule is: it names a directory, and that may name another in its file commondir, which is the
 // repository's. The real path of root is at; dir leads from there to the file, "" or ending in a slash.
 func linkedExclude(root *walk.Root, at, dir string) []byte {
-	file, _ := readSmall(root, dir+".git")
+	file, _ := readSmall(root, dir+".git", nil)
 	named, ok := bytes.CutPrefix(file, []byte("gitdir: "))
 	if !ok {
 		return nil
@@ -45,6 +45,6 @@ func readIn(dir, name string) []byte {
 		return nil
 	}
 	defer root.Close()
-	content, _ := readSmall(root, name)
+	content, _ := readSmall(root, name, nil)
 	return content
 }

@@ -39,6 +39,8 @@ type listing struct {
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
 
+	room *ignore.Room // for ignore files, nil where none are looked at
+
 	// kept is where the listing comes from, nil when it was made anew; gen is
 	// the tree's then.
 	kept *keptTree
@@ -192,7 +194,8 @@ func (e *Engine) listFor(ctx context.Context, scope Scope, sel *selection, paged
 	if e.keeper.list(ctx, l, sel) {
 		return l, nil
 	}
-	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(e.global())})
+	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(e.global(), nil)})
+	l.room = ignore.NewRoom(maxRules)
 	if !sel.noIgnore {
 		chain = l.above(chain)
 	}
@@ -212,8 +215,8 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		l.fail(d, err)
 	}
 	if !sel.noIgnore {
-		rules, _ := readRules(l.root, l.path, d.rel, entries)
-		d.chain = d.chain.Push(rules.level(len(d.rel), ""))
+		rules, _ := readRules(l.root, l.path, d.rel, entries, l.room)
+		d.chain = d.chain.Push(rules.level(len(d.rel), "", l.room))
 	}
 	ignored := func(e walk.Entry) bool {
 		return d.chain.Rules() && d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored
@@ -232,6 +235,7 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		d.children = append(d.children, c)
 	}
 	slices.SortFunc(d.children, func(a, b child) int { return strings.Compare(a.name, b.name) })
+	d.chain = nil // those below have what they need, and a listing may live longer than its rules must
 	return dirs
 }
 

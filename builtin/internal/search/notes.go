@@ -155,13 +155,16 @@ func files(n int) string {
 }
 
 // notes tells of what could not be read.
-func (l *listing) notes() []string {
+func (l *listing) notes() (out []string) {
 	switch t := &l.troubles; t.count {
 	case 0:
-		return nil
 	case 1:
-		return []string{"1 file or directory could not be read: " + t.first + "."}
+		out = append(out, "1 file or directory could not be read: "+t.first+".")
 	default:
-		return []string{fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first)}
+		out = append(out, fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first))
 	}
+	if l.room.Short() {
+		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", maxRules>>20))
+	}
+	return out
 }

@@ -108,10 +108,10 @@ type nameSet []struct{ ends, mask nameEnds }
 
 // newNameSet returns the set of the names that have one of the ends.
 func newNameSet(ends []glob.NameEnds) nameSet {
+	const ones = "\xff\xff\xff\xff\xff\xff\xff\xff" // endBytes of them
 	s := make(nameSet, len(ends))
 	for i, e := range ends {
 		first, last := e.First[:min(len(e.First), endBytes)], e.Last[max(0, len(e.Last)-endBytes):]
-		ones := strings.Repeat("\xff", endBytes)
 		s[i].ends = nameEnds{endsOf(first).first, endsOf(last).last}
 		s[i].mask = nameEnds{endsOf(ones[:len(first)]).first, endsOf(ones[:len(last)]).last}
 	}

@@ -44,7 +44,11 @@ func (t *keptTree) sync(ctx context.Context, root *walk.Root, workers int) bool 
 // around looks at the ignore files outside of the tree, which are few and not
 // watched.
 func (t *keptTree) around() {
-	global, outer := t.engine.global(), ancestors(t.path, t.outer)
+	global := t.engine.global()
+	if string(global) == string(t.global) && t.top.chain != nil && allHold(t.path, t.outer) {
+		return
+	}
+	outer := ancestors(t.path, t.outer)
 	same := string(global) == string(t.global) && slices.EqualFunc(outer, t.outer, func(a, b ancestor) bool {
 		return a.above == b.above && a.rules.equal(b.rules)
 	})
@@ -57,9 +61,10 @@ func (t *keptTree) around() {
 
 // outside is the chain of what stands above the tree.
 func (t *keptTree) outside() *ignore.Chain {
-	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(t.global)})
+	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(t.global, nil)})
+	room := ignore.NewRoom(maxRules)
 	for _, a := range t.outer {
-		chain = chain.Push(a.rules.level(0, a.above))
+		chain = chain.Push(a.rules.level(0, a.above, room))
 	}
 	return chain
 }
@@ -67,7 +72,7 @@ func (t *keptTree) outside() *ignore.Chain {
 // rechain judges anew what is ignored in a directory and below.
 func (t *keptTree) rechain(n *node) {
 	chain := n.up.chainOr(t)
-	n.chain = chain.Push(n.rules.level(len(n.rel), ""))
+	n.chain = chain.Push(n.level)
 	for _, e := range n.entries {
 		e.ignored = n.ignores(e)
 		if e.sub != nil {
@@ -99,8 +104,7 @@ func (t *keptTree) reread(root *walk.Root) {
 		if settled {
 			n.looks = looks
 		}
-		if rules, _ := readRules(root, t.path, n.rel, n.ruleEntries()); !rules.equal(n.rules) {
-			n.rules = rules
+		if rules, _ := readRules(root, t.path, n.rel, n.ruleEntries(), t.room); t.takeRules(n, rules) {
 			t.rechain(n)
 		}
 	}
@@ -339,18 +343,33 @@ func (t *keptTree) reserve(n *node) bool {
 	return true
 }
 
+// takeRules makes the ignore files of a directory those that were read just now. It reports whether they are others.
+func (t *keptTree) takeRules(n *node, rules ruleFiles) bool {
+	if rules.equal(n.rules) {
+		t.room.Give(rules.size()) // which is taken already
+		return false
+	}
+	t.leaveRules(n)
+	if n.rules = rules; rules.some() {
+		n.level = rules.level(len(n.rel), "", t.room)
+	}
+	return true
+}
+
+// leaveRules gives back the room of a directory's ignore files.
+func (t *keptTree) leaveRules(n *node) {
+	t.room.Give(n.rules.size() + n.level.Size())
+	n.rules, n.level = ruleFiles{}, nil
+}
+
 // rule reads the ignore files of a directory; first says that nothing below it has been
 // listed.
 func (t *keptTree) rule(root *walk.Root, n *node, first bool) {
-	rules, silent := readRules(root, t.path, n.rel, n.ruleEntries())
+	rules, silent := readRules(root, t.path, n.rel, n.ruleEntries(), t.room)
 	n.looks = nil
-	same := rules.equal(n.rules)
-	n.rules = rules
+	other := t.takeRules(n, rules)
 	if first { // what is above has its chain
-		n.chain = n.up.chainOr(t)
-		if rules.some() {
-			n.chain = n.chain.Push(rules.level(len(n.rel), ""))
-		}
+		n.chain = n.up.chainOr(t).Push(n.level)
 		for _, e := range n.entries {
 			e.ignored = n.ignores(e)
 		}
@@ -362,7 +381,7 @@ func (t *keptTree) rule(root *walk.Root, n *node, first bool) {
 	} else {
 		delete(t.silent, n)
 	}
-	if !first && !same {
+	if !first && other {
 		t.ruled = append(t.ruled, n)
 	}
 }

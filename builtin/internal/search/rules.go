@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"toolhost/builtin/internal/search/ignore"
@@ -28,18 +29,24 @@ func (r ruleFiles) some() bool {
 	return r.repo || len(r.rg)+len(r.dot)+len(r.git)+len(r.exclude) > 0
 }
 
+// size is what they have taken of the room that they were read into.
+func (r ruleFiles) size() int64 { return int64(len(r.rg) + len(r.dot) + len(r.git) + len(r.exclude)) }
+
 // level parses the rules; depth and above are those of ignore.Level.
-func (r ruleFiles) level(depth int, above string) *ignore.Level {
+func (r ruleFiles) level(depth int, above string, room *ignore.Room) *ignore.Level {
 	return &ignore.Level{
 		Depth: depth, Above: above, Repo: r.repo,
-		Rg: ignore.Parse(r.rg), Dot: ignore.Parse(r.dot), Git: ignore.Parse(r.git), Excl: ignore.Parse(r.exclude),
+		Rg: ignore.Parse(r.rg, room), Dot: ignore.Parse(r.dot, room), Git: ignore.Parse(r.git, room), Excl: ignore.Parse(r.exclude, room),
 	}
 }
+
+// maxRules is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000 rules.
+const maxRules = 32 << 20
 
 // readRules reads the ignore files among the entries of the directory dir below root, whose real path is at.
 // Silent says that one of them can change without that showing in the directory: it is a link, or lies deeper
 // or elsewhere.
-func readRules(root *walk.Root, at, dir string, entries []walk.Entry) (r ruleFiles, silent bool) {
+func readRules(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Room) (r ruleFiles, silent bool) {
 	for _, e := range entries {
 		var to *[]byte
 		name := e.Name
@@ -53,7 +60,9 @@ func readRules(root *walk.Root, at, dir string, entries []walk.Entry) (r ruleFil
 		case ".git":
 			r.repo, silent = true, true
 			if e.Kind == walk.File {
-				r.exclude = linkedExclude(root, at, dir)
+				if r.exclude = linkedExclude(root, at, dir); !room.Take(int64(len(r.exclude))) {
+					r.exclude = nil
+				}
 				continue
 			}
 			to, name = &r.exclude, ignore.Exclude
@@ -63,7 +72,7 @@ func readRules(root *walk.Root, at, dir string, entries []walk.Entry) (r ruleFil
 		default:
 			continue
 		}
-		content, links := readSmall(root, dir+name)
+		content, links := readSmall(root, dir+name, room)
 		*to = content
 		silent = silent || links > 1 || e.Kind == walk.Other
 	}
@@ -71,8 +80,8 @@ func readRules(root *walk.Root, at, dir string, entries []walk.Entry) (r ruleFil
 }
 
 // readSmall reads an ignore file, as far as it is used; nil when it cannot be
-// read.
-func readSmall(root *walk.Root, rel string) (content []byte, links uint64) {
+// read, or finds no room.
+func readSmall(root *walk.Root, rel string, room *ignore.Room) (content []byte, links uint64) {
 	h, err := root.OpenWithin(rel)
 	if err != nil {
 		return nil, 0
@@ -82,10 +91,15 @@ func readSmall(root *walk.Root, rel string) (content []byte, links uint64) {
 	if err != nil || info.Kind != walk.File {
 		return nil, 0
 	}
-	content, err = io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile+1))
-	if err != nil {
-		return nil, 0
+	size := min(info.Size, ignore.MaxFile+1)
+	if !room.Take(size) {
+		return nil, info.Links
 	}
+	content, err = io.ReadAll(io.NewSectionReader(h, 0, size)) // what has been added since is read when that is seen
+	if err != nil {
+		content = nil
+	}
+	room.Give(size - int64(len(content)))
 	return content, info.Links
 }
 
@@ -101,6 +115,7 @@ type ancestor struct {
 // ancestors reads the ignore files of the directories that a path lies in,
 // the nearest last. What is known of them is used again where it still holds.
 func ancestors(path string, before []ancestor) []ancestor {
+	room := ignore.NewRoom(maxRules)
 	var out []ancestor
 	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
 		dir := filepath.Dir(p)
@@ -110,7 +125,7 @@ func ancestors(path string, before []ancestor) []ancestor {
 			continue
 		}
 		a := ancestor{path: dir}
-		if a.read() {
+		if a.read(room) {
 			a.above, _ = below(dir, path)
 			out = append(out, a)
 		}
@@ -120,7 +135,7 @@ func ancestors(path string, before []ancestor) []ancestor {
 }
 
 // read looks at the directory; false when it cannot be opened.
-func (a *ancestor) read() bool {
+func (a *ancestor) read(room *ignore.Room) bool {
 	root, err := walk.OpenRoot(a.path)
 	if err != nil {
 		return false
@@ -128,7 +143,7 @@ func (a *ancestor) read() bool {
 	defer root.Close()
 	at := time.Now().UnixNano()
 	info, err := root.Stat(".")
-	rules, some := askRules(root, a.path, "")
+	rules, some := askRules(root, a.path, "", room)
 	a.rules, a.stamp = rules, info.Stamp
 	a.bare = !some && err == nil && root.Local() && !racy(info.Stamp, at)
 	return true
@@ -144,32 +159,38 @@ func (a *ancestor) holds() bool {
 	return err == nil && info.Stamp == a.stamp
 }
 
+// allHold reports whether that is so of all the directories that a path lies in, and none
+// of them is missing because it could not be opened.
+func allHold(path string, all []ancestor) bool {
+	return len(all) == strings.Count(path, string(filepath.Separator)) && !slices.ContainsFunc(all, func(a ancestor) bool { return !a.holds() })
+}
+
 // askRules is readRules for a directory that is not listed: asking for the
 // names costs less. It reports whether there are any.
-func askRules(root *walk.Root, at, dir string) (r ruleFiles, some bool) {
+func askRules(root *walk.Root, at, dir string, room *ignore.Room) (r ruleFiles, some bool) {
 	var entries []walk.Entry
 	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
 		if info, err := root.Stat(dir + name); err == nil {
 			entries = append(entries, walk.Entry{Name: name, Kind: info.Kind})
 		}
 	}
-	r, _ = readRules(root, at, dir, entries)
+	r, _ = readRules(root, at, dir, entries, room)
 	return r, len(entries) > 0
 }
 
 // above adds the rules of the directories that the searched one lies in.
 func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 	for _, a := range ancestors(l.path, nil) {
-		chain = chain.Push(a.rules.level(0, a.above))
+		chain = chain.Push(a.rules.level(0, a.above, l.room))
 	}
 	for i, c := range l.start {
 		if i == 0 {
-			rules, _ := askRules(l.root, l.path, "")
-			chain = chain.Push(rules.level(0, ""))
+			rules, _ := askRules(l.root, l.path, "", l.room)
+			chain = chain.Push(rules.level(0, "", l.room))
 		}
 		if c == '/' && i < len(l.start)-1 {
-			rules, _ := askRules(l.root, l.path, l.start[:i+1])
-			chain = chain.Push(rules.level(i+1, ""))
+			rules, _ := askRules(l.root, l.path, l.start[:i+1], l.room)
+			chain = chain.Push(rules.level(i+1, "", l.room))
 		}
 	}
 	return chain

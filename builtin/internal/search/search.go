@@ -116,7 +116,7 @@ func New(c Config) *Engine {
 	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
 	c.MaxDisk = cmp.Or(max(c.MaxDisk, 0), defaultMaxDisk)
 	c.MaxSaved = cmp.Or(max(c.MaxSaved, 0), defaultMaxSaved)
-	e := &Engine{config: c, kept: &contents{budget: c.MaxMemory}}
+	e := &Engine{config: c, kept: &contents{budget: c.MaxMemory}, user: userFiles{places: findExcludes()}}
 	if c.Dir != "" {
 		e.disk = disk.Open(c.Dir, c.MaxDisk, c.MaxSaved)
 	}

@@ -2,8 +2,8 @@ package search
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -56,7 +56,7 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 			return false
 		}
 	}
-	l.kept, l.gen = t, s.gen
+	l.kept, l.gen, l.room = t, s.gen, t.room
 	l.stocked, l.learns = t.admit(&l.scope)
 	l.files, l.left = s.files, s.left
 	if l.stocked != 0 {
@@ -167,7 +167,21 @@ func (l *listing) key(sel *selection) (string, bool) {
 	if l.scope.Hidden != nil && l.scope.HiddenTag == "" {
 		return "", false
 	}
-	return fmt.Sprintf("%q %q %q %v %t %q", l.start, sel.globs, sel.typeNames, sel.noIgnore, l.scope.Hidden != nil, l.scope.HiddenTag), true
+	key := []byte{'i', 'v'}
+	if sel.noIgnore {
+		key[0] = 'a'
+	}
+	if l.scope.Hidden != nil {
+		key[1] = 'h'
+	}
+	for _, texts := range [...][]string{{l.start, l.scope.HiddenTag}, sel.globs, sel.typeNames} {
+		key = append(strconv.AppendInt(key, int64(len(texts)), 10), ' ')
+		for _, text := range texts {
+			key = append(strconv.AppendInt(key, int64(len(text)), 10), ':')
+			key = append(key, text...)
+		}
+	}
+	return string(key), true
 }
 
 // node finds a directory of the tree, and lists what leads there.

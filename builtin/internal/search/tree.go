@@ -26,6 +26,7 @@ type keptTree struct {
 	base   string // the same, ending in a separator
 	engine *Engine
 	queue  *watch.Queue
+	room   *ignore.Room // for ignore files
 	mounts *watch.Mounts
 	// sees says that events tell of every change; else all is looked at each time.
 	sees bool
@@ -71,8 +72,9 @@ type node struct {
 	up      *node
 	chain   *ignore.Chain // of its entries
 	rules   ruleFiles
-	looks   []ruleLook // at rules of a silent directory when they were read, nil: not settled
-	entries []*dirent  // by name
+	level   *ignore.Level // rules, parsed; nil: there are none
+	looks   []ruleLook    // at rules of a silent directory when they were read, nil: not settled
+	entries []*dirent     // by name
 	listed  bool
 	local   bool
 	id      walk.ID
@@ -114,7 +116,7 @@ const separator = string(filepath.Separator)
 
 func newTree(e *Engine, path string) (*keptTree, error) {
 	t := &keptTree{
-		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, top: &node{}, stock: newStock(),
+		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, room: ignore.NewRoom(maxRules), top: &node{}, stock: newStock(),
 		watched: map[int32]*node{}, adding: map[*node]bool{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
 	}
 	var err error
@@ -281,6 +283,7 @@ func (t *keptTree) changed(n *node) {
 func (t *keptTree) forget(n *node) {
 	n.gone = true
 	t.unwatch(n)
+	t.leaveRules(n)
 	delete(t.waiting, n)
 	delete(t.blind, n)
 	delete(t.silent, n)

@@ -15,6 +15,10 @@ import (
 // processor for 10 ms unless others need it.
 const attendMax = 3 * time.Millisecond
 
+// pipeSize is what a pipe for output should hold: with the usual 64 KiB a flood
+// takes twice as long.
+const pipeSize = 1 << 20
+
 // attended is set while a thread waits for a command: the others are waited for as
 // usual, since each thread that waits keeps a processor from the scheduler.
 var attended atomic.Bool
@@ -46,7 +50,7 @@ func (s *shell) open() (script, out *os.File, err error) {
 	return os.NewFile(uintptr(theirs), "script"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
 
-// plainPair is [socketpair] without files.
+// plainPair is [supervise.Pair] without files.
 func plainPair() (ours, theirs int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -5,6 +5,8 @@ package shell
 import (
 	"os"
 	"time"
+
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // A quiet is what a shell has on Linux as long as nobody watches it.
@@ -20,7 +22,7 @@ func (s *shell) open() (script, out *os.File, err error) {
 		closeAll(script)
 		return nil, nil, err
 	}
-	if err := setBlocking(script, out); err != nil {
+	if err := supervise.SetBlocking(script, out); err != nil {
 		closeAll(script, out)
 		return nil, nil, err
 	}

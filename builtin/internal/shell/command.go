@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"toolhost/builtin/internal/shell/output"
 )
 
 // A Command is one command to run.
@@ -24,23 +26,12 @@ type Command struct {
 	Output func(tail string)
 
 	// Spill, if not nil, is used instead of Config.Spill.
-	Spill Spill
+	Spill output.Spill
 }
 
 // A Result tells what a command did.
 type Result struct {
-	// Text is the cleaned output, standard output and standard error in the
-	// order written. If it was longer than head and tail together, the middle is
-	// replaced by a line that says how much is missing.
-	Text  string
-	Bytes int64 // of the output as it was written
-	Lines int   // newlines in the output as it was written
-	Cut   bool  // Text is not the whole
-	ends  ends  // of an output that is cut
-
-	Spilled  string // path of the whole output, or "" if there is none
-	SpillCut bool   // Spilled holds only the beginning, because the output was longer than a spill may be (the file says so) or because of SpillErr
-	SpillErr error  // why Spilled is missing or incomplete
+	output.Shown
 
 	ExitCode  int    // as the shell counts: 128 + the signal's number if the shell itself was killed
 	Signal    string // the signal that ended the shell itself ("SIGKILL"), or ""
@@ -60,16 +51,12 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
+	// Remarks are those of the [Place] where it was a task.
+	Remarks []string
+
 	// Problem is an error of the runner itself that the reader should know of:
 	// a process that could not be ended, a supervisor that was killed.
 	Problem error
-}
-
-// Shorten makes a text that is not the whole output shorter still, of some n bytes: one that is the whole stays, since it is not kept.
-func (r *Result) Shorten(n int) {
-	if r.Cut && len(r.Text) > n && n > 0 {
-		r.Text = r.ends.shorter(n).text()
-	}
 }
 
 // Run runs a command and returns when it and everything it started has ended. An
@@ -166,7 +153,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 			return nil, err
 		}
 		if c.Spill != nil {
-			s.out.spillTo(c.Spill)
+			s.out.SpillTo(c.Spill)
 		}
 		if err = s.send(c.Dir, c.Text); err == nil {
 			return s, nil

@@ -3,56 +3,46 @@ package shell
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"toolhost/builtin/internal/shell/supervise"
+
 	"github.com/google/go-cmp/cmp"
 )
 
 // concluding is a process on the host that can be concluded, as one of a sandbox.
 type concluding struct {
-	*supervised
+	known
 	count *atomic.Int64 // of those that were
 }
 
-// startConcluding returns a Start of such processes, and how many were concluded.
-func startConcluding() (Start, *atomic.Int64) {
+// startConcluding returns a Starter of such processes, and how many were concluded.
+func startConcluding() (supervise.Starter, *atomic.Int64) {
 	var count atomic.Int64
-	return func(s Spec) (Process, error) {
-		p, err := StartSupervised(s)
+	return func(s supervise.Spec) (supervise.Process, error) {
+		p, err := startKnown(s)
 		if err != nil {
 			return nil, err
 		}
-		return concluding{p.(*supervised), &count}, nil
+		return concluding{p.(known), &count}, nil
 	}, &count
 }
 
-// Conclude implements [Concluder].
+// Conclude implements [supervise.Concluder].
 func (p concluding) Conclude() (files int, ok bool) {
-	if children(p.leader) != "" || strings.TrimSpace(children(p.cmd.Process.Pid)) != strconv.Itoa(p.leader) {
+	leader := p.leader()
+	if leader == 0 || children(leader) != "" {
 		return 0, false
 	}
-	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.leader))
-	syscall.Kill(p.leader, syscall.SIGKILL)
+	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", leader))
+	syscall.Kill(leader, syscall.SIGKILL)
 	p.count.Add(1)
 	go p.Kill()
 	return len(open), true
-}
-
-// children returns the numbers of the children of a process.
-func children(pid int) string {
-	var all string
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, f := range files {
-		text, _ := os.ReadFile(f)
-		all += string(text)
-	}
-	return all
 }
 
 // TestRunConcluded: commands do the same where their shells are ended at their last
@@ -121,11 +111,11 @@ func TestForgedLastWord(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true, Start: start})
 	tag := newTag()
 	for text, want := range map[string]Result{
-		"echo >&$word; sleep 0.05; echo on":                      {Text: "on\n", Dir: "/"},
-		"eval \"exec $word>&- $report>&-\"; sleep 0.05; echo on": {Text: "on\n"},
-		forge + "echo on": {Text: "on\n", ExitCode: 0, Dir: "/usr"},
-		forge + "echo on; echo >&$word; while :; do :; done":      {Text: "on\n", ExitCode: 5, Dir: "/usr"},
-		forge + "sleep " + tag + " & echo >&$word; echo on; exit": {Text: "on\n", ExitCode: 0, Dir: "/usr", Left: 1},
+		"echo >&$word; sleep 0.05; echo on":                      {Shown: said("on\n"), Dir: "/"},
+		"eval \"exec $word>&- $report>&-\"; sleep 0.05; echo on": {Shown: said("on\n")},
+		forge + "echo on": {Shown: said("on\n"), ExitCode: 0, Dir: "/usr"},
+		forge + "echo on; echo >&$word; while :; do :; done":      {Shown: said("on\n"), ExitCode: 5, Dir: "/usr"},
+		forge + "sleep " + tag + " & echo >&$word; echo on; exit": {Shown: said("on\n"), ExitCode: 0, Dir: "/usr", Left: 1},
 	} {
 		got := run(t, r, Command{Text: find + text, Timeout: 20 * time.Second})
 		got.Text, _, _ = strings.Cut(got.Text, "bash: ") // it misses the descriptors that were closed

@@ -3,7 +3,6 @@
 package shell
 
 import (
-	"errors"
 	"os"
 	"syscall"
 )
@@ -51,32 +50,4 @@ func readNow(f *os.File, buf []byte) int {
 	n := 0
 	conn.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), buf) })
 	return max(n, 0)
-}
-
-// rootOnly reports whether nobody but root can put a file into a directory.
-func rootOnly(dir string) bool {
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Uid == 0
-}
-
-// setBlocking makes descriptors block. Go's own pipes do not, and programs expect
-// it: bash would take an empty script pipe for the end of it, and output would be
-// lost.
-func setBlocking(files ...*os.File) error {
-	for _, f := range files {
-		conn, err := f.SyscallConn()
-		if err != nil {
-			return err
-		}
-		var failed error
-		err = conn.Control(func(fd uintptr) { failed = syscall.SetNonblock(int(fd), false) })
-		if err := errors.Join(err, failed); err != nil {
-			return err
-		}
-	}
-	return nil
 }

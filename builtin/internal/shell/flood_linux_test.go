@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toolhost/builtin/internal/shell/output"
 )
 
 // A flood is taken without the runtime being woken for it, and what follows as before.
@@ -27,7 +29,7 @@ func TestSwallow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &shell{out: newCollector(Config{Head: 10, Tail: 10}, nil), buf: make([]byte, readMin), pipe: &outlet{file: r}}
+			s := &shell{out: output.New(output.Limits{Head: 10, Tail: 10}, nil), buf: make([]byte, readMin), pipe: &outlet{file: r}}
 			if _, err := w.WriteString(text); err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +41,7 @@ func TestSwallow(t *testing.T) {
 			s.pipe.watch(fd)
 			s.swallow()
 			if c.want == nil || c.want == io.EOF {
-				if got := s.out.size(); got != int64(len(text)) {
+				if got := s.out.Size(); got != int64(len(text)) {
 					t.Errorf("took %d bytes, want %d", got, len(text))
 				}
 			}

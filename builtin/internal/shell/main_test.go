@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"toolhost/builtin/internal/shell/supervise"
+
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	RunSupervisor(os.Args)
+	supervise.Run(os.Args)
 	runAsServer()
 	goleak.VerifyTestMain(m)
 }
@@ -79,7 +81,7 @@ func runAsServer() {
 	}
 	os.Unsetenv(serverVariable)
 	if os.Getenv("SHELL_TEST_HARDEN") != "" {
-		if err := Harden(); err != nil {
+		if err := supervise.Harden(); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

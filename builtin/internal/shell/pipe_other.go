@@ -2,7 +2,11 @@
 
 package shell
 
-import "os"
+import (
+	"os"
+
+	"toolhost/builtin/internal/shell/supervise"
+)
 
 // unwatchedPipe returns a pipe. That its read end need not be watched saves
 // something on Linux only.
@@ -10,7 +14,7 @@ func unwatchedPipe() (r, w *os.File, err error) {
 	if r, w, err = os.Pipe(); err != nil {
 		return nil, nil, err
 	}
-	if err := setBlocking(w); err != nil {
+	if err := supervise.SetBlocking(w); err != nil {
 		closeAll(r, w)
 		return nil, nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // refillAfter is how long after a command the next shells are started, unless
@@ -16,18 +18,18 @@ const refillAfter = 300 * time.Microsecond
 // A pool is the shells that are started ahead. The runner's lock guards it.
 type pool struct {
 	warm    []*shell
-	coming  int           // shells being started
-	waiting []chan *shell // who waits for one of them; there are never more than come
-	later   *time.Timer   // of a start of more; nil: none has been planned yet
-	parting []Process     // of commands that were concluded with something open, as long as the system takes them apart
-	retired []*shell      // that are to be closed
+	coming  int                 // shells being started
+	waiting []chan *shell       // who waits for one of them; there are never more than come
+	later   *time.Timer         // of a start of more; nil: none has been planned yet
+	parting []supervise.Process // of commands that were concluded with something open, as long as the system takes them apart
+	retired []*shell            // that are to be closed
 }
 
 // take returns a shell that waits for its script: one started ahead if there is
 // one that still lives, or the first that is being started and that nobody waits
 // for yet, else a new one.
 func (r *Runner) take(ctx context.Context) (*shell, error) {
-	r.path.wait(ctx)
+	r.login.Wait(ctx)
 	for {
 		s, promise, err := r.claim()
 		switch {
@@ -158,7 +160,7 @@ func (r *Runner) add(s *shell, era int) bool {
 }
 
 // part notes a process that was concluded with something open.
-func (r *Runner) part(p Process) {
+func (r *Runner) part(p supervise.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pool.parting = append(r.pool.parting, p)
@@ -183,7 +185,7 @@ func (r *Runner) parted(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pool.parting = slices.DeleteFunc(slices.Clone(r.pool.parting), func(p Process) bool {
+	r.pool.parting = slices.DeleteFunc(slices.Clone(r.pool.parting), func(p supervise.Process) bool {
 		select {
 		case <-p.Done():
 			return true

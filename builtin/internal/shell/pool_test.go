@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // TestFewDescriptors: a shell needs some descriptors of its own. It gets them where
@@ -28,9 +30,9 @@ func TestFewDescriptors(t *testing.T) {
 		{"lowered by the command", "true", "cd /usr; ulimit -n 20; echo on", "on\n", "/usr"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRunner(t, Config{InheritPath: true, Warm: -1, Start: func(s Spec) (Process, error) {
+			r := newRunner(t, Config{InheritPath: true, Warm: -1, Start: func(s supervise.Spec) (supervise.Process, error) {
 				s.Argv = append([]string{"/bin/bash", "-c", test.limit + `; exec "$@"`, "bash"}, s.Argv...)
-				return StartSupervised(s)
+				return supervise.Start(s)
 			}})
 			got, err := r.Run(t.Context(), Command{Text: test.text, Dir: "/"})
 			switch {
@@ -52,13 +54,13 @@ func TestPromisedShells(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		var mu sync.Mutex
 		started := 0
-		r := newRunner(t, Config{InheritPath: true, Start: func(s Spec) (Process, error) {
+		r := newRunner(t, Config{InheritPath: true, Start: func(s supervise.Spec) (supervise.Process, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if started++; broken && started%3 == 0 {
 				return nil, errors.New("no more processes")
 			}
-			return StartSupervised(s)
+			return supervise.Start(s)
 		}})
 		var all sync.WaitGroup
 		for range commands {
@@ -85,10 +87,10 @@ func TestPromisedShells(t *testing.T) {
 // runner closes is told so.
 func TestCloseWhileShellsCome(t *testing.T) {
 	go1, begun := make(chan struct{}), make(chan struct{}, 10)
-	r := newRunner(t, Config{InheritPath: true, Warm: 1, Start: func(s Spec) (Process, error) {
+	r := newRunner(t, Config{InheritPath: true, Warm: 1, Start: func(s supervise.Spec) (supervise.Process, error) {
 		begun <- struct{}{}
 		<-go1
-		return StartSupervised(s)
+		return supervise.Start(s)
 	}})
 	<-begun
 	failed := make(chan error)
@@ -113,9 +115,9 @@ func TestCloseWhileShellsCome(t *testing.T) {
 // still coming.
 func TestRenew(t *testing.T) {
 	var renewals atomic.Int64
-	r := newRunner(t, Config{InheritPath: true, Start: func(s Spec) (Process, error) {
+	r := newRunner(t, Config{InheritPath: true, Start: func(s supervise.Spec) (supervise.Process, error) {
 		s.Env = append(slices.Clone(s.Env), fmt.Sprintf("RENEWAL=%d", renewals.Load()))
-		return StartSupervised(s)
+		return supervise.Start(s)
 	}})
 	for i := range int64(20) {
 		renewals.Store(i)

@@ -12,27 +12,33 @@ import (
 	"testing"
 	"time"
 
+	"toolhost/builtin/internal/shell/output"
+	"toolhost/builtin/internal/shell/supervise"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 )
 
 // ignore are the fields that differ from run to run, and what the text is made of.
-var ignore = cmpopts.IgnoreFields(Result{}, "Duration", "Bytes", "Lines", "ends")
+var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(output.Shown{}, "Bytes", "Lines"), cmpopts.IgnoreUnexported(output.Shown{})}
+
+// said is an output that is shown whole.
+func said(text string) output.Shown { return output.Shown{Text: text} }
 
 func TestRun(t *testing.T) { testRun(t, nil) }
 
-func testRun(t *testing.T, start Start) {
+func testRun(t *testing.T, start supervise.Starter) {
 	// A long drain: on a busy machine a process substitution may take its time.
 	r := newRunner(t, Config{InheritPath: true, Drain: 5 * time.Second, Start: start})
 	tests := []struct {
 		name, text string
 		want       Result
 	}{
-		{"both streams in order", "echo a; echo b >&2; echo c", Result{Text: "a\nb\nc\n", Dir: "/"}},
+		{"both streams in order", "echo a; echo b >&2; echo c", Result{Shown: said("a\nb\nc\n"), Dir: "/"}},
 		{"exit code", "false", Result{ExitCode: 1, Dir: "/"}},
 		{"exit", "cd /usr; exit 3", Result{ExitCode: 3, Dir: "/usr"}},
-		{"exit with output pending", "printf pending; exit 0", Result{Text: "pending", Dir: "/"}},
+		{"exit with output pending", "printf pending; exit 0", Result{Shown: said("pending"), Dir: "/"}},
 		{"empty", "", Result{Dir: "/"}},
 		{"comment", "# nothing", Result{Dir: "/"}},
 		{"cd stays", "cd /usr/bin/..", Result{Dir: "/usr"}},
@@ -40,37 +46,37 @@ func testRun(t *testing.T, start Start) {
 		{"cd and failure", "cd /usr && false", Result{ExitCode: 1, Dir: "/usr"}},
 		{"cd in a function", "f() { cd /usr; return 4; }; f", Result{ExitCode: 4, Dir: "/usr"}},
 		{"set -e", "cd /usr; set -e; false; echo no", Result{ExitCode: 1, Dir: "/usr"}},
-		{"set -u", "cd /usr; set -u; echo $nope", Result{Text: "bash: line 1: nope: unbound variable\n", ExitCode: 127, Dir: "/usr"}},
-		{"set -x does not show the wrapper", "set -x; cd /usr", Result{Text: "++ cd /usr\n", Dir: "/usr"}},
-		{"exec", "cd /usr; exec printf x", Result{Text: "x"}},
-		{"EXIT trap of its own", "cd /usr; trap 'echo bye $?' EXIT; false", Result{Text: "bye 1\n", ExitCode: 1, Dir: "/usr"}},
-		{"EXIT trap of its own and exit", "cd /usr; trap 'echo bye' EXIT; exit 2", Result{Text: "bye\n", ExitCode: 2}},
+		{"set -u", "cd /usr; set -u; echo $nope", Result{Shown: said("bash: line 1: nope: unbound variable\n"), ExitCode: 127, Dir: "/usr"}},
+		{"set -x does not show the wrapper", "set -x; cd /usr", Result{Shown: said("++ cd /usr\n"), Dir: "/usr"}},
+		{"exec", "cd /usr; exec printf x", Result{Shown: said("x")}},
+		{"EXIT trap of its own", "cd /usr; trap 'echo bye $?' EXIT; false", Result{Shown: said("bye 1\n"), ExitCode: 1, Dir: "/usr"}},
+		{"EXIT trap of its own and exit", "cd /usr; trap 'echo bye' EXIT; exit 2", Result{Shown: said("bye\n"), ExitCode: 2}},
 		{"EXIT trap of its own with a new status", "trap 'cd /usr; exit 5' EXIT; exit 2", Result{ExitCode: 5}},
-		{"EXIT trap of a subshell", "(trap 'echo bye' EXIT; exit 3); cd /usr", Result{Text: "bye\n", Dir: "/usr"}},
-		{"DEBUG trap", "n=0; trap 'n=$((n+1))' DEBUG; :; :; trap - DEBUG; echo $n", Result{Text: "3\n", Dir: "/"}},
+		{"EXIT trap of a subshell", "(trap 'echo bye' EXIT; exit 3); cd /usr", Result{Shown: said("bye\n"), Dir: "/usr"}},
+		{"DEBUG trap", "n=0; trap 'n=$((n+1))' DEBUG; :; :; trap - DEBUG; echo $n", Result{Shown: said("3\n"), Dir: "/"}},
 		{"DEBUG trap that stays", "cd /usr; trap '[ $BASHPID = 1 ]' DEBUG; false", Result{ExitCode: 1, Dir: "/usr"}},
 		{"exit in a function", "cd /usr; f() { exit 4; }; f", Result{ExitCode: 4}},
 		{"functions named like what the wrapper uses", "exec() { echo mine; }; trap() { echo mine; }; echo() { printf mine; }; cd /usr", Result{Dir: "/usr"}},
 		{"EXIT trap removed", "cd /usr; trap - EXIT", Result{Dir: "/usr"}},
-		{"trap TERM ignored", "trap '' TERM; kill $$; echo alive", Result{Text: "alive\n", Dir: "/"}},
-		{"its own descriptors", "exec 3>/dev/null 9>/dev/null 4>&1; echo x >&4; cd /usr; exit 0", Result{Text: "x\n", Dir: "/usr"}},
+		{"trap TERM ignored", "trap '' TERM; kill $$; echo alive", Result{Shown: said("alive\n"), Dir: "/"}},
+		{"its own descriptors", "exec 3>/dev/null 9>/dev/null 4>&1; echo x >&4; cd /usr; exit 0", Result{Shown: said("x\n"), Dir: "/usr"}},
 		{"descriptors closed", "exec 40>&- 4>&- 3>&-; cd /usr", Result{Dir: "/usr"}},
 		{"no descriptors of ours", "for f in /proc/self/fd/*; do n=${f##*/}; [ $n -gt 2 -a $n -lt 10 ] && [ -p $f ] && echo $n; done; true", Result{Dir: "/"}},
 		{"killed by a signal", "kill -KILL $$", Result{ExitCode: 137, Signal: "SIGKILL"}},
-		{"child killed by a signal", "bash -c 'kill -KILL $$'; exit $?", Result{Text: "bash: line 1: PID Killed                  bash -c 'kill -KILL $$'\n", ExitCode: 137, Dir: "/"}},
-		{"unbalanced quote", "cd /usr; echo 'x", Result{Text: "bash: eval: line 1: unexpected EOF while looking for matching `''\n", ExitCode: 2, Dir: "/"}},
-		{"bracket that closes nothing", "echo a\n} ; cd /usr", Result{Text: "a\nbash: eval: line 2: syntax error near unexpected token `}'\nbash: eval: line 2: `} ; cd /usr'\n", ExitCode: 2, Dir: "/"}},
-		{"quote that would end the wrapper's", `"; cd /usr; echo "`, Result{Text: "bash: line 1: ; cd /usr; echo : No such file or directory\n", ExitCode: 127, Dir: "/"}},
-		{"open here-document", "cat <<E\nx", Result{Text: "bash: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `E')\nx\n", Dir: "/"}},
-		{"backslash at the end", `printf 'a\n' \`, Result{Text: "a\n", Dir: "/"}},
-		{"line numbers", "\n\necho $LINENO", Result{Text: "3\n", Dir: "/"}},
-		{"no arguments, no variables", `echo "$0 $# ${OLDPWD-none}"`, Result{Text: "bash 0 none\n", Dir: "/"}},
-		{"control characters arrive", "printf %s $'\\001\x01\x7f' | od -An -tx1 | tr -d ' '", Result{Text: "01017f\n", Dir: "/"}},
-		{"unicode", "echo 'é€😀'", Result{Text: "é€😀\n", Dir: "/"}},
-		{"standard input is empty", "cat; read x; echo $?", Result{Text: "1\n", Dir: "/"}},
-		{"no terminal", "(: </dev/tty) 2>/dev/null || echo none; tty", Result{Text: "none\nnot a tty\n", ExitCode: 1, Dir: "/"}},
-		{"output of a process substitution", "echo x > >(sleep 0.003; cat)", Result{Text: "x\n", Dir: "/"}},
-		{"redirection of everything", "exec > >(sed s/^/out:/) 2>&1; echo x", Result{Text: "out:x\n", Dir: "/"}},
+		{"child killed by a signal", "bash -c 'kill -KILL $$'; exit $?", Result{Shown: said("bash: line 1: PID Killed                  bash -c 'kill -KILL $$'\n"), ExitCode: 137, Dir: "/"}},
+		{"unbalanced quote", "cd /usr; echo 'x", Result{Shown: said("bash: eval: line 1: unexpected EOF while looking for matching `''\n"), ExitCode: 2, Dir: "/"}},
+		{"bracket that closes nothing", "echo a\n} ; cd /usr", Result{Shown: said("a\nbash: eval: line 2: syntax error near unexpected token `}'\nbash: eval: line 2: `} ; cd /usr'\n"), ExitCode: 2, Dir: "/"}},
+		{"quote that would end the wrapper's", `"; cd /usr; echo "`, Result{Shown: said("bash: line 1: ; cd /usr; echo : No such file or directory\n"), ExitCode: 127, Dir: "/"}},
+		{"open here-document", "cat <<E\nx", Result{Shown: said("bash: line 2: warning: here-document at line 1 delimited by end-of-file (wanted `E')\nx\n"), Dir: "/"}},
+		{"backslash at the end", `printf 'a\n' \`, Result{Shown: said("a\n"), Dir: "/"}},
+		{"line numbers", "\n\necho $LINENO", Result{Shown: said("3\n"), Dir: "/"}},
+		{"no arguments, no variables", `echo "$0 $# ${OLDPWD-none}"`, Result{Shown: said("bash 0 none\n"), Dir: "/"}},
+		{"control characters arrive", "printf %s $'\\001\x01\x7f' | od -An -tx1 | tr -d ' '", Result{Shown: said("01017f\n"), Dir: "/"}},
+		{"unicode", "echo 'é€😀'", Result{Shown: said("é€😀\n"), Dir: "/"}},
+		{"standard input is empty", "cat; read x; echo $?", Result{Shown: said("1\n"), Dir: "/"}},
+		{"no terminal", "(: </dev/tty) 2>/dev/null || echo none; tty", Result{Shown: said("none\nnot a tty\n"), ExitCode: 1, Dir: "/"}},
+		{"output of a process substitution", "echo x > >(sleep 0.003; cat)", Result{Shown: said("x\n"), Dir: "/"}},
+		{"redirection of everything", "exec > >(sed s/^/out:/) 2>&1; echo x", Result{Shown: said("out:x\n"), Dir: "/"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -173,7 +179,7 @@ func TestLikeBash(t *testing.T) {
 			}
 			return b.String()
 		}
-		wantText := Clean(string(out))
+		wantText := output.Clean(string(out))
 		if got.Cut {
 			wantText = got.Text
 		}
@@ -214,7 +220,7 @@ func TestBadInput(t *testing.T) {
 	if _, err := r.Run(ctx, Command{Text: "true", Dir: "/"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: got %v", err)
 	}
-	for _, cfg := range []Config{{Grace: -1}, {Tail: -1}, {StripVars: []string{"["}}} {
+	for _, cfg := range []Config{{Grace: -1}, {Limits: output.Limits{Tail: -1}}, {StripVars: []string{"["}}} {
 		if r, err := New(cfg); err == nil {
 			r.Close()
 			t.Errorf("New(%+v) gave no error", cfg)
@@ -243,11 +249,11 @@ func TestDirectories(t *testing.T) {
 		t.Errorf("link: ended in %q", got.Dir)
 	}
 	got := run(t, r, Command{Text: "mkdir t; cd t; rmdir ../t; echo on", Dir: dir})
-	if want := (&Result{Text: "on\n", DirGone: true}); !cmp.Equal(want, got, ignore) {
+	if want := (&Result{Shown: said("on\n"), DirGone: true}); !cmp.Equal(want, got, ignore) {
 		t.Error("deleted directory", cmp.Diff(want, got, ignore))
 	}
 	got = run(t, r, Command{Text: "mkdir t; cd t; mv ../t ../u; echo on", Dir: dir})
-	if want := (&Result{Text: "on\n", Dir: filepath.Join(dir, "u")}); !cmp.Equal(want, got, ignore) {
+	if want := (&Result{Shown: said("on\n"), Dir: filepath.Join(dir, "u")}); !cmp.Equal(want, got, ignore) {
 		t.Error("renamed directory", cmp.Diff(want, got, ignore))
 	}
 	if os.Getuid() == 0 {
@@ -273,7 +279,7 @@ func TestLargeCommand(t *testing.T) {
 // TestFilesBlock: whoever starts the process gets descriptors in the mode that
 // programs expect.
 func TestFilesBlock(t *testing.T) {
-	r := newRunner(t, Config{InheritPath: true, Start: func(s Spec) (Process, error) {
+	r := newRunner(t, Config{InheritPath: true, Start: func(s supervise.Spec) (supervise.Process, error) {
 		for i, f := range s.Files {
 			conn, err := f.SyscallConn()
 			if err != nil {
@@ -285,7 +291,7 @@ func TestFilesBlock(t *testing.T) {
 				}
 			})
 		}
-		return StartSupervised(s)
+		return supervise.Start(s)
 	}})
 	run(t, r, Command{Text: "true"})
 }
@@ -293,7 +299,7 @@ func TestFilesBlock(t *testing.T) {
 // TestNothingLost: the shell ends at once with more output pending than the reader
 // can have taken.
 func TestNothingLost(t *testing.T) {
-	r := newRunner(t, Config{InheritPath: true, Head: 4 << 20})
+	r := newRunner(t, Config{InheritPath: true, Limits: output.Limits{Head: 4 << 20}})
 	for range 5 {
 		got := run(t, r, Command{Text: "head -c 2000000 /dev/zero | tr '\\0' x; exit 3"})
 		if len(got.Text) != 2_000_000 || got.Bytes != 2_000_000 || got.ExitCode != 3 {
@@ -339,6 +345,18 @@ func TestPromptsFail(t *testing.T) {
 		got := run(t, r, Command{Text: text, Dir: dir, Timeout: 30 * time.Second})
 		if got.TimedOut || got.ExitCode == 0 {
 			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// TestEndedAtOnce ends commands before or while their shell comes to them: what it reports then is not the command's.
+func TestEndedAtOnce(t *testing.T) {
+	r := newRunner(t, Config{InheritPath: true})
+	dir := t.TempDir()
+	for range 20 {
+		got := run(t, r, Command{Text: "sleep 60", Dir: dir, Timeout: 1})
+		if !got.TimedOut || got.ExitCode == 0 || got.Signal == "" || got.Dir != "" && got.Dir != dir {
+			t.Fatalf("got %+v", got)
 		}
 	}
 }

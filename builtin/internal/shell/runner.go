@@ -3,10 +3,13 @@ package shell
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"time"
+
+	"toolhost/builtin/internal/shell/environ"
+	"toolhost/builtin/internal/shell/output"
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // Defaults of [Config]. Times and sizes follow what was measured for this design:
@@ -16,9 +19,6 @@ const (
 	DefaultTimeout     = 120 * time.Second      // of a command without one of its own
 	DefaultGrace       = 2 * time.Second        // from SIGTERM to SIGKILL
 	DefaultDrain       = 20 * time.Millisecond  // for output that others still write after the shell's end
-	DefaultHead        = 12 << 10               // bytes of output kept from the start
-	DefaultTail        = 16 << 10               // bytes of output kept from the end: errors come last
-	DefaultSpillMax    = 64 << 20               // bytes of output kept in the spill
 	DefaultWarm        = 2                      // shells started ahead
 	DefaultPathTimeout = 5 * time.Second        // for the login shell to tell its PATH
 	DefaultPathWait    = 1 * time.Second        // that first commands wait for that
@@ -27,10 +27,6 @@ const (
 
 // ErrClosed is the error of Run on a runner that has been closed.
 var ErrClosed = errors.New("the shell runner is closed: the server is shutting down")
-
-// Spill opens the place that takes the whole output of one command, and names its
-// path.
-type Spill func() (io.WriteCloser, string, error)
 
 // A Config says how commands run. The zero value runs commands directly on the
 // host with the defaults above; it keeps no output beyond head and tail.
@@ -42,10 +38,10 @@ type Config struct {
 	Bash string
 
 	// Start starts processes; nil: on the host, under a supervisor.
-	Start Start
+	Start supervise.Starter
 
 	// Env is the environment to derive the commands' environment from; nil:
-	// os.Environ(). See [Environ] for what is taken away and added.
+	// os.Environ(). See [environ.Derive] for what is taken away and added.
 	Env []string
 
 	// Set is variables, as NAME=value, that every command gets, in place of those of
@@ -64,13 +60,13 @@ type Config struct {
 	InheritPath bool
 
 	// Spill takes whole outputs that do not fit head and tail; nil: not kept.
-	Spill Spill
+	Spill output.Spill
+
+	output.Limits // 0: the defaults of the package
 
 	Timeout     time.Duration // 0: DefaultTimeout
 	Grace       time.Duration // 0: DefaultGrace
 	Drain       time.Duration // 0: DefaultDrain
-	Head, Tail  int           // bytes; 0: DefaultHead, DefaultTail
-	SpillMax    int64         // bytes; 0: DefaultSpillMax
 	Warm        int           // 0: DefaultWarm; negative: none is started ahead
 	PathTimeout time.Duration // 0: DefaultPathTimeout
 	PathWait    time.Duration // 0: DefaultPathWait; counted from New, and only if the inherited PATH is bare
@@ -81,9 +77,9 @@ func (c Config) withDefaults() Config {
 	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
 	c.Grace = orDefault(c.Grace, DefaultGrace)
 	c.Drain = orDefault(c.Drain, DefaultDrain)
-	c.Head = orDefault(c.Head, DefaultHead)
-	c.Tail = orDefault(c.Tail, DefaultTail)
-	c.SpillMax = orDefault(c.SpillMax, DefaultSpillMax)
+	c.Head = orDefault(c.Head, output.DefaultHead)
+	c.Tail = orDefault(c.Tail, output.DefaultTail)
+	c.SpillMax = orDefault(c.SpillMax, output.DefaultSpillMax)
 	c.Warm = orDefault(c.Warm, DefaultWarm)
 	c.PathTimeout = orDefault(c.PathTimeout, DefaultPathTimeout)
 	c.PathWait = orDefault(c.PathWait, DefaultPathWait)
@@ -91,7 +87,7 @@ func (c Config) withDefaults() Config {
 		c.Env = os.Environ()
 	}
 	if c.Start == nil {
-		c.Start = StartSupervised
+		c.Start = supervise.Start
 	}
 	return c
 }
@@ -113,7 +109,7 @@ type Runner struct {
 
 	ctx    context.Context // done when the runner closes
 	cancel context.CancelFunc
-	path   *loginPath
+	login  *environ.Login
 
 	mu     sync.Mutex
 	env    []string // of the shells to start
@@ -131,15 +127,17 @@ func New(cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{cfg: cfg.withDefaults()}
-	r.bash, r.bashErr = findBash(r.cfg.Bash, r.cfg.Env)
-	r.env = without(Environ(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
+	r.bash, r.bashErr = environ.FindBash(r.cfg.Bash, r.cfg.Env)
+	r.env = environ.Without(environ.Derive(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.path = newLoginPath(r.cfg)
+	r.login = environ.NewLogin(r.cfg.Start, r.cfg.Env, r.cfg.PathTimeout, r.cfg.PathWait)
 	if r.bashErr != nil {
 		return r, nil
 	}
 	r.refill()
-	if !cfg.InheritPath {
+	if cfg.InheritPath {
+		r.login.Done()
+	} else {
 		r.work.Go(r.learnPath)
 	}
 	return r, nil
@@ -158,17 +156,17 @@ func (c Config) check() error {
 	if c.Head < 0 || c.Tail < 0 || c.SpillMax < 0 {
 		return errors.New("shell: Head, Tail and SpillMax must not be negative")
 	}
-	return checkPatterns(c.KeepVars, c.StripVars)
+	return environ.CheckPatterns(c.KeepVars, c.StripVars)
 }
 
 // learnPath asks the login shell for its PATH and makes it that of the shells
 // started from now on; those that wait already are replaced.
 func (r *Runner) learnPath() {
-	defer r.path.done()
+	defer r.login.Done()
 	r.mu.Lock()
 	env := r.env
 	r.mu.Unlock()
-	env, changed := withPath(env, r.path.ask(r.ctx, r.bash, env))
+	env, changed := r.login.Join(r.ctx, r.bash, env)
 	if !changed {
 		return
 	}

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"toolhost/builtin/internal/shell/output"
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // drainRounds bounds how often the drain after the shell's end is prolonged
@@ -40,7 +43,7 @@ type running struct {
 	shell   *shell
 	begun   time.Time
 	timeout time.Duration
-	out     *collector
+	out     *output.Collector
 	stop    func() // ends the progress reports; may be called again
 
 	concluded bool // the shell was ended then, for nothing else was left
@@ -64,7 +67,7 @@ func (run *running) progress(report func(string)) {
 				return
 			case <-tick.C:
 			}
-			if now := run.out.lastLines(); now != last {
+			if now := run.out.LastLines(); now != last {
 				last = now
 				report(now)
 			}
@@ -142,7 +145,7 @@ func (run *running) ask() {
 
 // drain waits for output that is still being written after the shell's end.
 func (run *running) drain() {
-	seen := run.out.size()
+	seen := run.out.Size()
 	for range drainRounds {
 		timer := time.NewTimer(run.runner.cfg.Drain)
 		select {
@@ -151,7 +154,7 @@ func (run *running) drain() {
 			return
 		case <-timer.C:
 		}
-		now := run.out.size()
+		now := run.out.Size()
 		if now == seen {
 			return
 		}
@@ -164,7 +167,7 @@ func (run *running) drain() {
 func (run *running) finish(why ending) (*Result, error) {
 	ended, problem := run.clear(why)
 	run.stop()
-	res := run.out.result()
+	res := &Result{Shown: run.out.Result()}
 	res.Duration = time.Since(run.begun)
 	res.TimedOut = why == timedOut
 	res.Cancelled = why == cancelled || why == closing
@@ -172,8 +175,14 @@ func (run *running) finish(why ending) (*Result, error) {
 		res.Left = ended
 	}
 	where := run.shell.report()
+	status, err := run.shell.status()
+	switch {
+	case why != returned && status.Signal != "": // what it reported then may be from before it came to the command
+		where.dir, where.gone = "", false
+	case where.over && err == nil: // as it reported, even if it was killed before it did
+		status = supervise.Status{ExitCode: where.status}
+	}
 	res.Dir, res.DirGone = where.dir, where.gone
-	status, err := run.shell.status(where)
 	res.ExitCode, res.Signal = status.ExitCode, status.Signal
 	res.Problem = errors.Join(err, problem)
 	run.runner.retire(run.shell)

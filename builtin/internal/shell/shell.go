@@ -4,6 +4,9 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"toolhost/builtin/internal/shell/output"
+	"toolhost/builtin/internal/shell/supervise"
 )
 
 // reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
@@ -29,13 +32,13 @@ const restMax = 8 * readMax
 
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
-	proc   Process
+	proc   supervise.Process
 	quiet  *quiet   // as long as it is set, nobody watches what follows, and both are nil
 	script *os.File // our end, over which the last word comes back
 	pipe   *outlet  // read end of standard output and error
 	dir    *os.File // read end of the report
 
-	out      *collector
+	out      *output.Collector
 	buf      []byte        // takes output
 	eof      chan struct{} // closed when no more output is read
 	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
@@ -56,7 +59,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: newCollector(cfg, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outlet{}}
+	s := &shell{out: output.New(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outlet{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()
@@ -68,7 +71,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
-	s.proc, err = cfg.Start(Spec{
+	s.proc, err = cfg.Start(supervise.Spec{
 		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},
 		Dir:   rootDir,
 		Env:   env,
@@ -78,7 +81,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
-	if _, ok := s.proc.(Concluder); !ok {
+	if _, ok := s.proc.(supervise.Concluder); !ok {
 		s.listen(false)
 	}
 	return s, nil
@@ -96,7 +99,7 @@ func (s *shell) listen(heard bool) {
 		s.quiet = nil
 	}
 	go s.collect()
-	if _, ok := s.proc.(Concluder); ok && !heard {
+	if _, ok := s.proc.(supervise.Concluder); ok && !heard {
 		said := make(chan struct{})
 		s.lastWord = said
 		go func() {
@@ -188,7 +191,7 @@ func (s *shell) send(dir, text string) error {
 	}
 	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
 	_, err := s.script.WriteString(rest)
-	if _, ok := s.proc.(Concluder); !ok {
+	if _, ok := s.proc.(supervise.Concluder); !ok {
 		err = errors.Join(err, endOfScript(s.script))
 	}
 	return err
@@ -198,7 +201,7 @@ func (s *shell) send(dir, text string) error {
 // command, and reports whether that is so, and whether the command left anything
 // open in it. Else the shell goes on.
 func (s *shell) conclude() (open, ok bool) {
-	if p, can := s.proc.(Concluder); can && s.report().over {
+	if p, can := s.proc.(supervise.Concluder); can && s.report().over {
 		if files, ok := p.Conclude(); ok {
 			return files != plainFiles, true
 		}
@@ -210,22 +213,17 @@ func (s *shell) conclude() (open, ok bool) {
 
 // goOn makes a shell that has said its last word, or will, go on by itself.
 func (s *shell) goOn() {
-	if _, ok := s.proc.(Concluder); ok {
+	if _, ok := s.proc.(supervise.Concluder); ok {
 		endOfScript(s.script)
 	}
 }
 
-// status tells how the shell ended, as far as that is known already. One that was
-// over has ended as it reported, even if it was killed before it did.
-func (s *shell) status(where whereabouts) (Status, error) {
-	status, err := Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, error(nil)
-	if !s.waiting() {
-		status, err = s.proc.Wait()
+// status tells how the shell ended, as far as that is known already.
+func (s *shell) status() (supervise.Status, error) {
+	if s.waiting() {
+		return supervise.Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, nil
 	}
-	if where.over && err == nil {
-		status = Status{ExitCode: where.status}
-	}
-	return status, err
+	return s.proc.Wait()
 }
 
 // report returns what the shell has reported so far. A process that could not be

@@ -10,16 +10,18 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"toolhost/builtin/internal/shell/output"
 )
 
 // Defaults of [TaskLimits].
 const (
-	DefaultTaskRunning = 256            // of one principal at the same time
-	DefaultTaskKept    = 16             // ended ones of one principal
-	DefaultTaskOutput  = floodAfter     // bytes; also the most that can be set
-	DefaultTaskAge     = 24 * time.Hour // of a running one without a timeout
-	DefaultTaskKeep    = time.Hour      // of an ended one
-	DefaultTaskLog     = 256 << 10      // bytes of output that can be read by offset
+	DefaultTaskRunning = 256               // of one principal at the same time
+	DefaultTaskKept    = 16                // ended ones of one principal
+	DefaultTaskOutput  = output.FloodAfter // bytes; also the most that can be set
+	DefaultTaskAge     = 24 * time.Hour    // of a running one without a timeout
+	DefaultTaskKeep    = time.Hour         // of an ended one
+	DefaultTaskLog     = 256 << 10         // bytes of output that can be read by offset
 )
 
 // TaskLimits bounds what tasks may take. Zero fields have the defaults above.
@@ -68,6 +70,10 @@ type Place struct {
 	// Ended, if not nil, is called once the command and everything it started has
 	// ended, or when it could not be started.
 	Ended func()
+	// Remarks, if not nil, says of a task that has ended what else there is to tell of it.
+	Remarks func(*Result) []string
+	// News, if not nil, says what else there is to tell so far of a task that runs.
+	News func() []string
 }
 
 // A task is a command that runs, or ran, in the background.
@@ -75,8 +81,13 @@ type task struct {
 	id, principal, text string
 
 	run    *running
+	news   func() []string // nil: there is none
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the fields below are set
+
+	newsMu sync.Mutex
+	told   []string // of the news
+
+	done chan struct{} // closed when the fields below are set
 
 	result *Result
 	err    error
@@ -164,16 +175,16 @@ func (s *Tasks) adopt(run *running, where Place, text string) (Started, bool) {
 	life, cancel := context.WithCancelCause(context.Background())
 	t := &task{
 		id: "task_" + rand.Text(), principal: where.Principal, text: text,
-		run: run, cancel: cancel, done: make(chan struct{}),
+		run: run, news: where.News, cancel: cancel, done: make(chan struct{}),
 	}
-	soFar, offset := run.out.follow(s.limits.Log) // before anybody can ask for it
+	soFar, offset := run.out.Follow(s.limits.Log) // before anybody can ask for it
 	if !s.add(t, orDefault(where.Running, s.limits.Running)) {
 		cancel(nil)
-		run.out.forget()
+		run.out.Forget()
 		return Started{}, false
 	}
 	run.stop() // no progress reports for a call that has been answered
-	run.out.limit(s.limits.Output, func() { cancel(errFlooded) })
+	run.out.Limit(s.limits.Output, func() { cancel(errFlooded) })
 	go t.follow(life, where)
 	return Started{ID: t.id, Text: soFar, Offset: offset}, true
 }
@@ -183,6 +194,9 @@ func (t *task) follow(life context.Context, where Place) {
 	defer where.leave()
 	why := t.run.wait(life, nil)
 	t.result, t.err = t.run.finish(why)
+	if t.err == nil && where.Remarks != nil {
+		t.result.Remarks = where.Remarks(t.result)
+	}
 	t.cause, t.ended = context.Cause(life), time.Now()
 	if why == closing {
 		t.cause = ErrClosed
@@ -276,7 +290,7 @@ func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, 
 	defer timer.Stop()
 	for {
 		done := t.over() // before the read: what follows is complete then
-		text, from, line, more := t.run.out.after(offset)
+		text, from, line, more := t.run.out.After(offset)
 		chunk := Chunk{Text: text, Offset: from, Next: from + int64(len(text)), Line: line}
 		if done {
 			chunk.Done, chunk.Result = true, t.result
@@ -297,6 +311,20 @@ func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, 
 			return chunk, ctx.Err()
 		}
 	}
+}
+
+// News returns what there is to tell of a task that runs, beside its output, and was not yet told. All of it is told again with its
+// end. Of a task that is not known, or has ended, there is none.
+func (s *Tasks) News(principal, id string) []string {
+	t, err := s.find(principal, id)
+	if err != nil || t.news == nil || t.over() {
+		return nil
+	}
+	t.newsMu.Lock()
+	defer t.newsMu.Unlock()
+	fresh := slices.DeleteFunc(t.news(), func(note string) bool { return slices.Contains(t.told, note) })
+	t.told = append(t.told, fresh...)
+	return fresh
 }
 
 // Stop ends a task and everything it started, and waits for that. Stopping a task

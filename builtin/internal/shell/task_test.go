@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,27 @@ func TestTaskAdopted(t *testing.T) {
 	}
 }
 
+// TestTaskTellsSoFar: what a command has written by the time it becomes a task is told at once.
+func TestTaskTellsSoFar(t *testing.T) {
+	s := newTasks(t, TaskLimits{})
+	told := ""
+	for window := 50 * time.Millisecond; told == "" && window < time.Minute; window *= 2 { // a machine under load takes longer to write it
+		_, task, err := s.Run(t.Context(), s.place(me), Command{Dir: "/", Text: "printf 'one\\nt'; sleep 1000"}, window)
+		if err != nil || task == nil {
+			t.Fatalf("got %+v, %v", task, err)
+		}
+		if told = task.Text; told != "" && task.Offset != 4 {
+			t.Errorf("to be read on from %d", task.Offset)
+		}
+		if _, err := s.Stop(me, task.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if told != "one\nt" {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestTaskWithinWindow(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	res, task, err := s.Run(t.Context(), s.place(me), Command{Dir: "/", Text: "echo hi; exit 2"}, time.Minute)
@@ -274,5 +296,38 @@ func TestTaskEndsWithRunner(t *testing.T) {
 	}
 	if _, err := s.Start(t.Context(), s.place(me), Command{Dir: "/", Text: "true"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Start after the end: %v", err)
+	}
+}
+
+// What there is to tell of a task that runs is told once, and only to its owner.
+func TestTaskNews(t *testing.T) {
+	s := newTasks(t, TaskLimits{})
+	var news []string
+	place := s.place(me)
+	place.News = func() []string { return slices.Clone(news) }
+	started, err := s.Start(t.Context(), place, Command{Text: "sleep 300", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.News(other, started.ID); got != nil {
+		t.Errorf("to another: %q", got)
+	}
+	for _, step := range []struct{ all, want []string }{
+		{[]string{"a"}, []string{"a"}},
+		{[]string{"a"}, nil},
+		{[]string{"a", "b"}, []string{"b"}},
+		{[]string{"b"}, nil}, // the first is no longer kept
+	} {
+		news = step.all
+		if got := s.News(me, started.ID); !slices.Equal(got, step.want) {
+			t.Errorf("of %q: %q, want %q", step.all, got, step.want)
+		}
+	}
+	if _, err := s.Stop(me, started.ID); err != nil {
+		t.Fatal(err)
+	}
+	news = append(news, "c")
+	if got := s.News(me, started.ID); got != nil {
+		t.Errorf("of one that has ended: %q", got)
 	}
 }

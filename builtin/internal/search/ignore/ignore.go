@@ -36,6 +36,15 @@ type Rules struct {
 	base  map[string][]int // rules on a literal last element: their indexes, ascending
 	ext   map[string][]int // rules on an extension: `*.o`
 	rest  []int
+	size  int64 // see Size
+}
+
+// Size is about how many bytes of memory the rules take.
+func (rs *Rules) Size() int64 {
+	if rs == nil {
+		return 0
+	}
+	return rs.size
 }
 
 type rule struct {
@@ -45,8 +54,10 @@ type rule struct {
 }
 
 // Parse reads the lines of an ignore file; lines that are not valid patterns
-// are dropped, as ripgrep does. It returns nil when no rule is left.
-func Parse(content []byte) *Rules {
+// are dropped, as ripgrep does, and so are those from the first on that finds
+// no room. It returns nil when no rule is left. What the rules take of the room
+// is their Size.
+func Parse(content []byte, room *Room) *Rules {
 	if len(content) == 0 {
 		return nil
 	}
@@ -60,7 +71,12 @@ func Parse(content []byte) *Rules {
 			break // ripgrep's line reader ends at the first line that is not UTF-8
 		}
 		if r, err := parseLine(strings.TrimSuffix(line, "\n"), glob.Options{OpenClass: true}); err == nil && r.glob != nil {
+			size := ruleSize + r.glob.Size()
+			if !room.Take(size) {
+				break
+			}
 			rs.add(r)
+			rs.size += size
 		}
 	}
 	if len(rs.rules) == 0 {
@@ -68,6 +84,9 @@ func Parse(content []byte) *Rules {
 	}
 	return rs
 }
+
+// ruleSize is about what a rule takes beside its glob: itself, and its place in an index.
+const ruleSize = 96
 
 func (rs *Rules) add(r rule) {
 	i := len(rs.rules)

@@ -1,6 +1,7 @@
 package ignore
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -30,21 +31,47 @@ func TestRules(t *testing.T) {
 		{"{a,b}.c", "b.c", false, Ignored},
 		{"", "a", false, None},
 	} {
-		if got := Parse([]byte(tt.lines)).Match(tt.path, tt.dir); got != tt.want {
+		if got := Parse([]byte(tt.lines), nil).Match(tt.path, tt.dir); got != tt.want {
 			t.Errorf("%q on %q: got %d, want %d", tt.lines, tt.path, got, tt.want)
 		}
 	}
 }
 
 func TestParseBounds(t *testing.T) {
-	rules := Parse([]byte(strings.Repeat("a\n", MaxFile/2) + "b\n"))
+	rules := Parse([]byte(strings.Repeat("a\n", MaxFile/2)+"b\n"), nil)
 	if rules.Match("a", false) != Ignored || rules.Match("b", false) != None {
 		t.Error("the bound of a file's size does not hold")
 	}
 }
 
+// TestRoom bounds what rules take in memory: a short line can stand for many long patterns.
+func TestRoom(t *testing.T) {
+	const bytes = 1 << 20
+	for name, line := range map[string]string{
+		"short rules": "a\n", "alternatives": strings.Repeat("{a,b}", 10) + "?c*d\n", "long ones": strings.Repeat("{a,b}", 4) + strings.Repeat("?x", 3000) + "\n",
+		"classes": strings.Repeat("[!a]", 2000) + "\n",
+	} {
+		room := NewRoom(bytes)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		rules := Parse([]byte(strings.Repeat(line, MaxFile/len(line))), room)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		if took > 2*bytes || rules.Size() > bytes || !room.Short() {
+			t.Errorf("%s: %d bytes were taken, %d are said to be, and short is %v", name, took, rules.Size(), room.Short())
+		}
+		room.Give(rules.Size())
+		if small := Parse([]byte("b\n"), room); small.Match("b", false) != Ignored {
+			t.Errorf("%s: there is no room after it was given back", name)
+		}
+		runtime.KeepAlive(rules)
+	}
+}
+
 func TestChain(t *testing.T) {
-	parse := func(s string) *Rules { return Parse([]byte(s)) }
+	parse := func(s string) *Rules { return Parse([]byte(s), nil) }
 	global := &Level{Git: parse("*.bak"), Above: "sub/"}
 	top := &Level{Above: "sub/", Repo: true, Git: parse("/sub/x\n*.tmp"), Dot: parse("!y.tmp")}
 	inner := &Level{Depth: len("in/"), Repo: true}
@@ -97,7 +124,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("!/a/**/b\\ \n*.{c,d}/\n"), "a/x/b")
 	f.Fuzz(func(t *testing.T, content []byte, path string) {
 		if len(content) < 10_000 && len(path) < 500 {
-			Parse(content).Match(path, true)
+			Parse(content, nil).Match(path, true)
 		}
 	})
 }

@@ -22,6 +22,14 @@ type Level struct {
 	Repo  bool // a repository's root: it holds .git or .jj
 }
 
+// Size is about how many bytes of memory the rules take.
+func (l *Level) Size() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.Rg.Size() + l.Dot.Size() + l.Git.Size() + l.Excl.Size()
+}
+
 // relative turns a path of the walk into one relative to this level.
 func (l *Level) relative(path string) string {
 	if l.Above != "" {
@@ -43,9 +51,9 @@ type Chain struct {
 func NewChain(global *Level) *Chain { return &Chain{global: global} }
 
 // Push returns the chain of a directory below; it returns c itself when the
-// level changes nothing.
+// level, which may be nil, changes nothing.
 func (c *Chain) Push(l *Level) *Chain {
-	if !l.Repo && l.Rg == nil && l.Dot == nil && l.Git == nil && l.Excl == nil {
+	if l == nil || !l.Repo && l.Rg == nil && l.Dot == nil && l.Git == nil && l.Excl == nil {
 		return c
 	}
 	n := &Chain{global: c.global, inRepo: c.inRepo || l.Repo}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package shell
+package supervise
 
 // Harden does nothing on this system: there is no counterpart to PR_SET_DUMPABLE
 // that a program can ask for, and Go opens its own descriptors close-on-exec.

@@ -1,11 +1,15 @@
-package shell
+package supervise
 
 import "os"
 
-// Start starts a process in a new session and without a terminal. The runner
+// CallVariable is set in every command's environment, to a random identifier of
+// that command. It is how processes are found again whose supervisor was killed.
+const CallVariable = "TOOLHOST_CALL"
+
+// A Starter starts a process in a new session and without a terminal. The runner
 // calls it for every shell and for the login shell's PATH; a sandbox supplies its
 // own. The Files of the Spec stay the caller's to close.
-type Start func(Spec) (Process, error)
+type Starter func(Spec) (Process, error)
 
 // A Spec says what to start.
 type Spec struct {

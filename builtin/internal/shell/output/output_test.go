@@ -1,4 +1,4 @@
-package shell
+package output
 
 import (
 	"bytes"
@@ -123,42 +123,42 @@ func numbered(from, to int) string {
 }
 
 func TestCollector(t *testing.T) {
-	cfg := Config{Head: 33, Tail: 44, SpillMax: 1000}
+	limits := Limits{Head: 33, Tail: 44, SpillMax: 1000}
 	all := numbered(1, 50)
 	for _, test := range []struct {
 		name  string
 		in    string
-		want  Result
+		want  Shown
 		spill string
 	}{
-		{"fits", numbered(1, 7), Result{Text: numbered(1, 7)}, ""},
-		{"one too many", numbered(1, 8), Result{
+		{"fits", numbered(1, 7), Shown{Text: numbered(1, 7)}, ""},
+		{"one too many", numbered(1, 8), Shown{
 			Text: numbered(1, 3) + "… 2 lines / 22 bytes omitted …\n" + numbered(6, 8),
 			Cut:  true, Spilled: "path"}, numbered(1, 8)},
-		{"many", all, Result{
+		{"many", all, Shown{
 			Text: numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50),
 			Cut:  true, Spilled: "path"}, all},
-		{"more than the spill takes", numbered(1, 200), Result{
+		{"more than the spill takes", numbered(1, 200), Shown{
 			Text: numbered(1, 3) + "… 194 lines / 2,134 bytes omitted …\n" + numbered(198, 200),
 			Cut:  true, Spilled: "path", SpillCut: true},
 			numbered(1, 200)[:1000] + "\n… the output went on; only its first 1,000 bytes are kept …\n"},
-		{"one long line", strings.Repeat("é", 100), Result{
-			Text: strings.Repeat("é", 16) + "\n… 0 lines / 124 bytes omitted …\n" + strings.Repeat("é", 22),
+		{"one long line", strings.Repeat("é", 100), Shown{
+			Text: strings.Repeat("é", 16) + "\n… 124 bytes omitted …\n" + strings.Repeat("é", 22),
 			Cut:  true, Spilled: "path"}, strings.Repeat("é", 100)},
-		{"redraws are not output", strings.Repeat("50%\r", 1000) + "done\n", Result{Text: "done\n"}, ""},
+		{"redraws are not output", strings.Repeat("50%\r", 1000) + "done\n", Shown{Text: "done\n"}, ""},
 	} {
 		for _, step := range []int{1, 7, 100000} {
 			t.Run(fmt.Sprint(test.name, step), func(t *testing.T) {
 				m := &memory{}
-				c := newCollector(cfg, func() (io.WriteCloser, string, error) { return m, "path", nil })
+				c := New(limits, func() (io.WriteCloser, string, error) { return m, "path", nil })
 				for rest := []byte(test.in); len(rest) > 0; {
 					n := min(step, len(rest))
 					c.Write(rest[:n])
 					rest = rest[n:]
 				}
-				got := c.result()
+				got := c.Result()
 				test.want.Bytes, test.want.Lines = int64(len(test.in)), strings.Count(test.in, "\n")
-				if diff := cmp.Diff(&test.want, got, cmpopts.IgnoreFields(Result{}, "ends")); diff != "" {
+				if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Shown{}, "ends")); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if m.String() != test.spill || m.closed != (test.spill != "") {
@@ -172,7 +172,7 @@ func TestCollector(t *testing.T) {
 // TestSpillFails: head and tail come all the same, and the result says why the
 // whole is missing.
 func TestSpillFails(t *testing.T) {
-	cfg := Config{Head: 33, Tail: 44, SpillMax: 1000}
+	limits := Limits{Head: 33, Tail: 44, SpillMax: 1000}
 	want := numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50)
 	full := &memory{max: 100}
 	for name, test := range map[string]struct {
@@ -189,9 +189,9 @@ func TestSpillFails(t *testing.T) {
 		}, "path", "no space left on device"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCollector(cfg, test.open)
+			c := New(limits, test.open)
 			c.Write([]byte(numbered(1, 50)))
-			got := c.result()
+			got := c.Result()
 			if got.Text != want || !got.Cut || got.Spilled != test.path {
 				t.Errorf("got %+v", got)
 			}
@@ -208,24 +208,57 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
-// TestShorten: what is left says how much is missing of the whole, and an output that is whole stays so.
+// TestShorten: what is left says how much is missing of the whole and knows the line with which that begins, and an output that is whole stays so.
 func TestShorten(t *testing.T) {
 	for _, test := range []struct {
 		name, in string
 		n        int
 		want     string
+		next     int
 	}{
-		{"whole", numbered(1, 7), 40, numbered(1, 7)},
-		{"short enough", numbered(1, 50), 200, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50)},
-		{"any length", numbered(1, 50), 0, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50)},
-		{"shorter", numbered(1, 50), 60, numbered(1, 2) + "… 46 lines / 506 bytes omitted …\n" + numbered(49, 50)},
-		{"one long line", strings.Repeat("é", 100), 30, strings.Repeat("é", 6) + "\n… 0 lines / 170 bytes omitted …\n" + strings.Repeat("é", 9)},
+		{"whole", numbered(1, 7), 40, numbered(1, 7), 1},
+		{"short enough", numbered(1, 50), 200, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50), 4},
+		{"any length", numbered(1, 50), 0, numbered(1, 3) + "… 44 lines / 484 bytes omitted …\n" + numbered(48, 50), 4},
+		{"shorter", numbered(1, 50), 60, numbered(1, 2) + "… 46 lines / 506 bytes omitted …\n" + numbered(49, 50), 3},
+		{"one long line", strings.Repeat("é", 100), 30, strings.Repeat("é", 6) + "\n… 170 bytes omitted …\n" + strings.Repeat("é", 9), 1},
 	} {
-		c := newCollector(Config{Head: 33, Tail: 44, SpillMax: 1000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
+		c := New(Limits{Head: 33, Tail: 44, SpillMax: 1000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
 		c.Write([]byte(test.in))
-		got := c.result()
+		got := c.Result()
 		if got.Shorten(test.n); got.Text != test.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got.Text, test.want)
+		}
+		if next := got.Next(); next != test.next {
+			t.Errorf("%s: the first line left out is %d, want %d", test.name, next, test.next)
+		}
+	}
+}
+
+// TestLongLines: a long line that only follows or precedes a short one is shown as far as there is room.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("x", 30_000) + "\n"
+	for _, test := range []struct {
+		name, in, head, tail string
+		lines                string
+		inside               int
+	}{
+		{"behind a header", "head\n" + long, "head\n" + long[:4995], long[len(long)-5000:], "1 line / 20,006 bytes", 5000},
+		{"before an end", long + "end\n", long[:5000], long[len(long)-4996:] + "end\n", "20,005 bytes", 5000},
+		{"between", "head\n" + long + "end\n", "head\n" + long[:4995], long[len(long)-4996:] + "end\n", "20,010 bytes", 5000},
+		{"only a little of it", strings.Repeat("y\n", 2000) + long, strings.Repeat("y\n", 2000), long[len(long)-5000:], "25,001 bytes", 0},
+	} {
+		c := New(Limits{Head: 5000, Tail: 5000, SpillMax: 100_000}, func() (io.WriteCloser, string, error) { return &memory{}, "path", nil })
+		c.Write([]byte(test.in))
+		got := c.Result()
+		_, rest, _ := strings.Cut(got.Text, "… ")
+		if !strings.HasPrefix(got.Text, test.head) || !strings.HasSuffix(rest, " omitted …\n"+test.tail) {
+			t.Errorf("%s: got %d bytes, %q", test.name, len(got.Text), rest[:40])
+		}
+		if n := got.Inside(2000); n != test.inside {
+			t.Errorf("%s: within a line after %d, want %d", test.name, n, test.inside)
+		}
+		if n := got.Inside(5000); n != 0 {
+			t.Errorf("%s: within a line of more than it has, after %d", test.name, n)
 		}
 	}
 }
@@ -233,7 +266,7 @@ func TestShorten(t *testing.T) {
 // TestFlood passes the point from which output is not cleaned as it comes.
 func TestFlood(t *testing.T) {
 	m := &memory{}
-	c := newCollector(Config{Head: 1000, Tail: 1000, SpillMax: 5000}, func() (io.WriteCloser, string, error) { return m, "path", nil })
+	c := New(Limits{Head: 1000, Tail: 1000, SpillMax: 5000}, func() (io.WriteCloser, string, error) { return m, "path", nil })
 	c.cleanMax = 1 << 20
 	block := bytes.Repeat([]byte("\x1b[31mred\x1b[0m\n"), 1<<16) // 13 bytes a line
 	total := 0
@@ -242,7 +275,7 @@ func TestFlood(t *testing.T) {
 		total += len(block)
 	}
 	c.Write([]byte("last\n"))
-	got := c.result()
+	got := c.Result()
 	if got.Bytes != int64(total)+5 || got.Lines != total/13+1 || !got.Cut || !got.SpillCut {
 		t.Errorf("got %d bytes, %d lines, cut %v %v", got.Bytes, got.Lines, got.Cut, got.SpillCut)
 	}
@@ -261,7 +294,7 @@ func TestFlood(t *testing.T) {
 }
 
 func TestLastLines(t *testing.T) {
-	c := newCollector(Config{Head: 20, Tail: 200}, nil)
+	c := New(Limits{Head: 20, Tail: 200}, nil)
 	for _, step := range []struct{ in, want string }{
 		{"", ""},
 		{"one\ntwo", "one\ntwo"},
@@ -271,34 +304,43 @@ func TestLastLines(t *testing.T) {
 		{strings.Repeat("x", 5000), strings.Repeat("x", progressBytes)},
 	} {
 		c.Write([]byte(step.in))
-		if got := c.lastLines(); got != step.want {
+		if got := c.LastLines(); got != step.want {
 			t.Errorf("after %.20q: got %.80q, want %.80q", step.in, got, step.want)
 		}
 	}
 }
 
-func FuzzParseReport(f *testing.F) {
-	for _, s := range []string{"/usr\n", "\n", "", "/a\nb\n", "bash: line 1: cd: /x: Permission denied\n!\n", "!\n"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		w := parseReport(s)
-		if w.dir != "" && (w.dir[0] != '/' || w.gone || w.refused != "") {
-			t.Errorf("%q: %+v", s, w)
-		}
-	})
-}
-
 // TestFollowFromTheStart: what came before a command became a task can be read by offset, as long as all of it is there.
 func TestFollowFromTheStart(t *testing.T) {
 	for said, want := range map[string]string{"": "two\n", "one\n": "one\ntwo\n", strings.Repeat("x", 99) + "\n": "two\n"} {
-		c := newCollector(Config{Head: 10, Tail: 20, SpillMax: 100}, nil)
+		c := New(Limits{Head: 10, Tail: 20, SpillMax: 100}, nil)
 		c.Write([]byte(said))
-		soFar, offset := c.follow(1000)
+		soFar, offset := c.Follow(1000)
 		c.Write([]byte("two\n"))
-		text, from, _, _ := c.after(0)
+		text, from, _, _ := c.After(0)
 		if text != want || from != offset+4-int64(len(want)) || len(said) < 10 && soFar != said {
 			t.Errorf("after %.10q: %q from %d, want %q; so far %q to %d", said, text, from, want, soFar, offset)
 		}
+	}
+}
+
+// BenchmarkClean measures the cleaner alone.
+func BenchmarkClean(b *testing.B) {
+	for name, line := range map[string]string{
+		"plain":  "a line of ordinary output, about sixty-four bytes in length ok\n",
+		"colour": "\x1b[32mok\x1b[0m  \x1b[1mpackage/name\x1b[22m  0.123s  — cached results\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var text []byte
+			for len(text) < 1<<20 {
+				text = append(text, line...)
+			}
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				c := newCleaner(func([]byte) {})
+				c.Write(text)
+				c.Flush()
+			}
+		})
 	}
 }

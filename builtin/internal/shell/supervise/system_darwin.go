@@ -1,4 +1,4 @@
-package shell
+package supervise
 
 import (
 	"errors"
@@ -55,7 +55,3 @@ func hunt(leader int, _ string) (int, error) {
 	}
 	return 0, nil
 }
-
-// scriptPipe returns what a shell gets its script over: a socket, so that no other
-// command can open it and put one of its own into a shell that waits.
-func scriptPipe() (ours, theirs *os.File, err error) { return socketpair() }

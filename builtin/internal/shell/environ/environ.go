@@ -1,4 +1,6 @@
-package shell
+// Package environ makes the environment of commands from that of the server, and finds
+// the bash that runs them and the PATH that the user's login shell would give them.
+package environ
 
 import (
 	"errors"
@@ -11,10 +13,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// CallVariable is set in every command's environment, to a random identifier of
-// that command. It is how processes are found again whose supervisor was killed.
-const CallVariable = "TOOLHOST_CALL"
 
 // stripped are the variables (path.Match patterns) that do not reach commands.
 var stripped = []string{
@@ -53,7 +51,7 @@ var forced = []string{
 // fallbackPath is the PATH of a server that was started without one.
 const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environ derives the environment of commands from base, usually os.Environ().
+// Derive derives the environment of commands from base, usually os.Environ().
 // Taken away are the server's own variables (TOOLHOST_*), everything that changes
 // how bash reads a command (BASH_ENV, ENV, exported functions, SHELLOPTS, PS4,
 // CDPATH and the like), injected libraries (LD_PRELOAD), and the patterns in
@@ -61,9 +59,9 @@ const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 // nothing, and PATH and HOME if they are missing; relative entries of PATH are
 // dropped, because an agent can write there. Names that match a pattern in
 // keep are left as they are in base. What is in set comes on top, as far as it would not
-// be taken away. Other secrets of the user stay: commands are
+// be taken away; its PATH may name variables. Other secrets of the user stay: commands are
 // expected to work with the user's credentials, and the sandbox guards files.
-func Environ(base, set, keep, strip []string) []string {
+func Derive(base, set, keep, strip []string) []string {
 	var env []string
 	for _, entry := range base {
 		name, _, ok := strings.Cut(entry, "=")
@@ -82,6 +80,9 @@ func Environ(base, set, keep, strip []string) []string {
 	}
 	for _, entry := range set {
 		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.Contains(entry, "\x00") && !matchAny(stripped, name) {
+			if name == "PATH" {
+				entry = expandPath(entry, env)
+			}
 			env = setVar(env, entry)
 		}
 	}
@@ -98,20 +99,32 @@ func Environ(base, set, keep, strip []string) []string {
 	return env
 }
 
-// without returns env without the named variables.
-func without(env, names []string) []string {
+// expandPath puts in the values of the variables that a PATH names, such as $PATH:
+// taken literally, "/opt/bin:$PATH" would leave commands without any program. What
+// is not set stays as it is, and is dropped as a relative entry.
+func expandPath(entry string, env []string) string {
+	return os.Expand(entry, func(name string) string {
+		if v := lookup(env, name); v != "" {
+			return v
+		}
+		return "$" + name
+	})
+}
+
+// Without returns env without the named variables.
+func Without(env, names []string) []string {
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(names, name)
 	})
 }
 
-// checkPatterns refuses patterns that path.Match cannot read.
-func checkPatterns(lists ...[]string) error {
+// CheckPatterns refuses patterns that path.Match cannot read.
+func CheckPatterns(lists ...[]string) error {
 	for _, list := range lists {
 		for _, p := range list {
 			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("shell: pattern for environment variables %q: %w", p, err)
+				return fmt.Errorf("pattern for environment variables %q: %w", p, err)
 			}
 		}
 	}
@@ -156,9 +169,9 @@ var bashPlaces = []string{
 	`C:\Program Files\Git\bin\bash.exe`,
 }
 
-// findBash finds bash. PATH is looked at last, and only directories that nobody
+// FindBash finds bash. PATH is looked at last, and only directories that nobody
 // but root can write: an agent must not be able to supply the shell.
-func findBash(configured string, env []string) (string, error) {
+func FindBash(configured string, env []string) (string, error) {
 	if configured != "" {
 		if !filepath.IsAbs(configured) {
 			return "", fmt.Errorf("the configured bash %q is not an absolute path", configured)

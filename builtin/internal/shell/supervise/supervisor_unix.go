@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package shell
+package supervise
 
 import (
 	"encoding/binary"
@@ -73,11 +73,11 @@ const (
 
 func isSupervisor(args []string) bool { return len(args) > 1 && args[1] == supervisorArg }
 
-// RunSupervisor makes this process the supervisor of one command if args, the
+// Run makes this process the supervisor of one command if args, the
 // program's os.Args, say so, and does not return then. Else it does nothing. A
 // program that runs commands calls it first thing in main; a test binary, in
 // TestMain.
-func RunSupervisor(args []string) {
+func Run(args []string) {
 	if !isSupervisor(args) {
 		return
 	}
@@ -151,7 +151,7 @@ func (s *supervisor) start(files int, argv []string) error {
 		unix.Close(int(fd)) // else the output would never end
 	}
 	// Do not hold a directory that somebody may want to remove or unmount.
-	return os.Chdir(rootDir)
+	return os.Chdir("/")
 }
 
 // reap waits for children, own and adopted ones, until there are none.

@@ -1,4 +1,4 @@
-package shell
+package output
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ const (
 	progressLines = 5
 	progressBytes = 2 << 10
 
-	// floodAfter is how much of one output is cleaned as it comes. What follows is
+	// FloodAfter is how much of one output is cleaned as it comes. What follows is
 	// only kept as a raw tail and cleaned at the end: cleaning runs at about
 	// 500 MB/s, and a flood must not occupy the server.
-	floodAfter = 64 << 20
+	FloodAfter = 64 << 20
 )
 
-// A collector takes the output of one command: it counts, cleans, keeps head and
+// A Collector takes the output of one command: it counts, cleans, keeps head and
 // tail, and spills the whole.
-type collector struct {
+type Collector struct {
 	mu    sync.Mutex
 	bytes int64
 	lines int
@@ -40,25 +40,26 @@ type collector struct {
 	flooded  func() // ends the command; must not block
 }
 
-func newCollector(cfg Config, open Spill) *collector {
-	c := &collector{
-		win:      window{headMax: cfg.Head, tail: ring{max: cfg.Tail}},
-		cleanMax: floodAfter,
-		spill:    spill{open: open, left: cfg.SpillMax, max: cfg.SpillMax},
+// New returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond head and tail.
+func New(limits Limits, open Spill) *Collector {
+	c := &Collector{
+		win:      window{headMax: limits.Head, tail: ring{max: limits.Tail}},
+		cleanMax: FloodAfter,
+		spill:    spill{open: open, left: limits.SpillMax, max: limits.SpillMax},
 	}
 	c.clean = newCleaner(c.keep)
 	return c
 }
 
-// spillTo makes the output spill to another place than it would.
-func (c *collector) spillTo(open Spill) {
+// SpillTo makes the output spill to another place than it would.
+func (c *Collector) SpillTo(open Spill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spill.open = open
 }
 
 // Write takes more output.
-func (c *collector) Write(p []byte) {
+func (c *Collector) Write(p []byte) {
 	if len(p) == 0 {
 		return
 	}
@@ -81,7 +82,7 @@ func (c *collector) Write(p []byte) {
 }
 
 // keep takes cleaned output.
-func (c *collector) keep(p []byte) {
+func (c *Collector) keep(p []byte) {
 	if !c.win.fits(len(p)) {
 		// The window still holds everything so far, until the first overflow.
 		c.spill.begin(c.win.head, c.win.tail.bytes())
@@ -94,31 +95,31 @@ func (c *collector) keep(p []byte) {
 }
 
 // changed wakes those who wait for more output.
-func (c *collector) changed() {
+func (c *Collector) changed() {
 	if c.wake != nil {
 		close(c.wake)
 		c.wake = nil
 	}
 }
 
-// limit makes the collector call flooded once the output is longer than max.
-func (c *collector) limit(max int64, flooded func()) {
+// Limit makes the collector call flooded once the output is longer than max.
+func (c *Collector) Limit(max int64, flooded func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytesMax, c.flooded = max, flooded
 	c.checkLimit()
 }
 
-func (c *collector) checkLimit() {
+func (c *Collector) checkLimit() {
 	if c.flooded != nil && c.bytes > c.bytesMax {
 		c.flooded()
 		c.flooded = nil
 	}
 }
 
-// follow begins to keep the last max bytes for reads by offset, those so far too
+// Follow begins to keep the last max bytes for reads by offset, those so far too
 // unless some of them are gone, and returns the output so far.
-func (c *collector) follow(max int) (soFar string, offset int64) {
+func (c *Collector) Follow(max int) (soFar string, offset int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.log = &window{tail: ring{max: max}}
@@ -131,17 +132,17 @@ func (c *collector) follow(max int) (soFar string, offset int64) {
 	return soFar + string(c.clean.state()), c.win.total
 }
 
-// forget ends what follow began.
-func (c *collector) forget() {
+// Forget ends what Follow began.
+func (c *Collector) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.log = nil
 }
 
-// after returns the output from an offset on, as far as it is still kept, where it
+// After returns the output from an offset on, as far as it is still kept, where it
 // begins, the state of the line that is not finished yet, and a channel that is
 // closed when more comes.
-func (c *collector) after(offset int64) (text string, from int64, line string, more <-chan struct{}) {
+func (c *Collector) After(offset int64) (text string, from int64, line string, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.log.tail.bytes()
@@ -158,15 +159,15 @@ func (c *collector) after(offset int64) (text string, from int64, line string, m
 	return string(kept), from, string(c.clean.state()), c.wake
 }
 
-// size returns how much output has come.
-func (c *collector) size() int64 {
+// Size returns how much output has come.
+func (c *Collector) Size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes
 }
 
-// lastLines returns the last lines of the output as they are now.
-func (c *collector) lastLines() string {
+// LastLines returns the last lines of the output as they are now.
+func (c *Collector) LastLines() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var text string
@@ -183,8 +184,8 @@ func (c *collector) lastLines() string {
 	return string(lastBytes([]byte(strings.Join(lines, "\n")), progressBytes))
 }
 
-// result ends the collection.
-func (c *collector) result() *Result {
+// Result ends the collection.
+func (c *Collector) Result() Shown {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flood == nil {
@@ -194,7 +195,7 @@ func (c *collector) result() *Result {
 	}
 	c.spill.close()
 	c.changed()
-	res := &Result{
+	res := Shown{
 		Bytes: c.bytes, Lines: c.lines,
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
@@ -216,7 +217,14 @@ func join(head, tail []byte, bytes int64, lines int) string {
 	if len(head) > 0 && head[len(head)-1] != '\n' {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "… %s lines / %s bytes omitted …\n", grouped(int64(max(lines, 0))), grouped(bytes))
+	switch {
+	case lines <= 0:
+		fmt.Fprintf(&b, "… %s bytes omitted …\n", grouped(bytes))
+	case lines == 1:
+		fmt.Fprintf(&b, "… 1 line / %s bytes omitted …\n", grouped(bytes))
+	default:
+		fmt.Fprintf(&b, "… %s lines / %s bytes omitted …\n", grouped(int64(lines)), grouped(bytes))
+	}
 	b.Write(tail)
 	return b.String()
 }
@@ -230,10 +238,15 @@ func grouped(n int64) string {
 	return s
 }
 
-// wholeLines returns p up to its last newline; if there is none, up to its last
-// whole character.
+// longLine is from how many bytes on a part of a line is shown, rather than left out
+// to end or begin with a whole one: behind the headers of a response its body may be
+// all that matters, in one line.
+const longLine = 2000
+
+// wholeLines returns p up to its last newline; if there is none, or much behind it,
+// up to its last whole character.
 func wholeLines(p []byte) []byte {
-	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
+	if i := bytes.LastIndexByte(p, '\n'); i >= 0 && len(p)-i <= longLine {
 		return p[:i+1]
 	}
 	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
@@ -248,9 +261,10 @@ func wholeLines(p []byte) []byte {
 }
 
 // fromLine returns p from the start of its second line on, because its first one
-// is incomplete; if it has only one, from its first whole character.
+// is incomplete; if it has only one, or the first is long, from its first whole
+// character.
 func fromLine(p []byte) []byte {
-	if i := bytes.IndexByte(p, '\n'); i >= 0 && i+1 < len(p) {
+	if i := bytes.IndexByte(p, '\n'); i >= 0 && i+1 < len(p) && i < longLine {
 		return p[i+1:]
 	}
 	for i := 0; i < len(p) && i < utf8.UTFMax; i++ {

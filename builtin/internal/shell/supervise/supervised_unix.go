@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package shell
+package supervise
 
 import (
 	"crypto/rand"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -47,14 +48,14 @@ type supervised struct {
 	ended atomic.Int64  // processes it had to kill
 }
 
-// StartSupervised starts a process on the host under a supervisor, which is this
-// program started again: main must call [RunSupervisor] before anything else. It
-// is what a [Config] without Start uses.
-func StartSupervised(spec Spec) (Process, error) {
+// Start starts a process on the host under a supervisor, which is this
+// program started again: main must call [Run] before anything else. It
+// needs no sandbox.
+func Start(spec Spec) (Process, error) {
 	if isSupervisor(os.Args) {
-		return nil, errors.New("shell: main (or TestMain) must call shell.RunSupervisor before anything else")
+		return nil, errors.New("supervise: main (or TestMain) must call supervise.Run before anything else")
 	}
-	ours, theirs, err := socketpair()
+	ours, theirs, err := Pair()
 	if err != nil {
 		return nil, fmt.Errorf("no socket for the supervisor: %w", err)
 	}
@@ -72,7 +73,7 @@ func StartSupervised(spec Spec) (Process, error) {
 		Path:       self,
 		Args:       append([]string{"toolhost", supervisorArg, strconv.Itoa(len(spec.Files))}, spec.Argv...),
 		Dir:        spec.Dir,
-		Env:        setVar(spec.Env, CallVariable+"="+p.call),
+		Env:        append(slices.Clip(spec.Env), CallVariable+"="+p.call),
 		ExtraFiles: append([]*os.File{theirs}, spec.Files...),
 		// A session of its own: whoever kills the server's process group does
 		// not kill the supervisor, which then ends the command.
@@ -93,9 +94,9 @@ func StartSupervised(spec Spec) (Process, error) {
 	return p, nil
 }
 
-// socketpair returns two connected sockets, the first for the server. It is a
+// Pair returns two connected sockets, the first for the server. It is a
 // socket because, unlike a pipe, it cannot be opened again through /proc.
-func socketpair() (ours, theirs *os.File, err error) {
+func Pair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -112,16 +113,6 @@ func socketpair() (ours, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "server"), nil
-}
-
-// endOfScript tells a shell that no more follows. It can still be heard.
-func endOfScript(ours *os.File) error {
-	conn, err := ours.SyscallConn()
-	if err != nil {
-		return err
-	}
-	failed := conn.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
-	return errors.Join(err, failed)
 }
 
 // started waits for the supervisor to say that the process runs.

@@ -1,4 +1,4 @@
-package shell
+package environ
 
 import (
 	"bytes"
@@ -10,28 +10,33 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"toolhost/builtin/internal/shell/supervise"
 )
 
-// A server that a desktop program started has a PATH without Homebrew, nvm,
-// cargo and the like. The login shell knows them: it is asked once, in the
-// background, when the runner starts.
+// A Login is the look at the PATH of the user's login shell. A server that a desktop
+// program started has a PATH without Homebrew, nvm, cargo and the like. The login
+// shell knows them: it is asked once, in the background.
 //
 // It runs in / (direnv and version managers execute what lies in the working
 // directory), as an interactive login shell (many tools add themselves to PATH
 // in the interactive part of .bashrc or .zshrc only), with what is the system's
 // of the inherited PATH (the start-up files call programs by name, and commands
-// may have written to the other directories), under the same supervision as a command. If it does not answer in time, it is killed with everything it
+// may have written to the other directories), under the same supervision as a
+// command. If it does not answer in time, it is killed with everything it
 // started and the inherited PATH stays.
 //
-// Commands wait for the answer only if the inherited PATH is bare, and only during
-// the first second of the runner's life (Config.PathWait): clients take longer
-// than that to send the first command, and a hanging start-up file must not hold
-// every command for its whole time.
-type loginPath struct {
-	cfg   Config
-	until time.Time
-	known chan struct{} // closed when the answer is in use, will not come or is not waited for
-	once  sync.Once
+// Commands wait for the answer only if the inherited PATH is bare, and only for a
+// short time from the start: clients take longer than that to send the first
+// command, and a hanging start-up file must not hold every command for its whole
+// time.
+type Login struct {
+	start   supervise.Starter
+	env     []string
+	timeout time.Duration
+	until   time.Time
+	known   chan struct{} // closed when the answer is in use, will not come or is not waited for
+	once    sync.Once
 }
 
 // answerMax bounds what start-up files may print before the answer.
@@ -43,12 +48,14 @@ const (
 	answerEnd   = ">toolhost-path"
 )
 
-func newLoginPath(cfg Config) *loginPath {
-	p := &loginPath{cfg: cfg, until: time.Now().Add(cfg.PathWait), known: make(chan struct{})}
-	if cfg.InheritPath || !bare(lookup(cfg.Env, "PATH")) {
-		p.done()
+// NewLogin returns the look at the login shell of an inherited environment. The shell has the
+// timeout to answer, and commands wait for that no longer than the other duration, from now on.
+func NewLogin(start supervise.Starter, inherited []string, timeout, wait time.Duration) *Login {
+	l := &Login{start: start, env: inherited, timeout: timeout, until: time.Now().Add(wait), known: make(chan struct{})}
+	if !bare(lookup(inherited, "PATH")) {
+		l.Done()
 	}
-	return p
+	return l
 }
 
 // bare reports whether a PATH has nothing but the system's own directories: it
@@ -73,26 +80,33 @@ func systemPath(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-func (p *loginPath) done() { p.once.Do(func() { close(p.known) }) }
+// Done ends the waiting for the answer.
+func (l *Login) Done() { l.once.Do(func() { close(l.known) }) }
 
-// wait waits for the answer, but not beyond PathWait from the start.
-func (p *loginPath) wait(ctx context.Context) {
+// Wait waits for the answer as long as commands do.
+func (l *Login) Wait(ctx context.Context) {
 	select {
-	case <-p.known:
+	case <-l.known:
 		return
 	default:
 	}
-	timer := time.NewTimer(time.Until(p.until))
+	timer := time.NewTimer(time.Until(l.until))
 	defer timer.Stop()
 	select {
-	case <-p.known:
+	case <-l.known:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
+// Join asks the login shell, which is bash if the user has none, and returns the environment with
+// its PATH merged in, and whether that changed anything.
+func (l *Login) Join(ctx context.Context, bash string, env []string) ([]string, bool) {
+	return withPath(env, l.ask(ctx, bash, env))
+}
+
 // ask returns the PATH of the login shell, or "" if it cannot be had.
-func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
+func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return ""
@@ -103,15 +117,15 @@ func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
 		return ""
 	}
 	defer r.Close()
-	if err := setBlocking(w); err != nil {
+	if err := supervise.SetBlocking(w); err != nil {
 		w.Close()
 		return ""
 	}
-	proc, err := p.cfg.Start(Spec{
+	proc, err := l.start(supervise.Spec{
 		// fish prints its list variable PATH with colons when it is quoted, so
 		// one form serves bash, zsh, ksh, dash and fish. A shell that does not
 		// understand it prints no answer.
-		Argv:  []string{loginShell(p.cfg.Env, bash), "-l", "-i", "-c", `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`},
+		Argv:  []string{loginShell(l.env, bash), "-l", "-i", "-c", `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`},
 		Dir:   rootDir,
 		Env:   setVar(slices.Clone(env), "PATH="+systemPath(lookup(env, "PATH"))),
 		Files: []*os.File{null, w, null},
@@ -121,7 +135,7 @@ func (p *loginPath) ask(ctx context.Context, bash string, env []string) string {
 		return ""
 	}
 	// The deadline ends the reading below when the time is over or ctx is done.
-	r.SetReadDeadline(time.Now().Add(p.cfg.PathTimeout))
+	r.SetReadDeadline(time.Now().Add(l.timeout))
 	defer context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })()
 	answer := readAnswer(r)
 	proc.Kill()

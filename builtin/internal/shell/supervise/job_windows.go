@@ -1,4 +1,4 @@
-package shell
+package supervise
 
 import (
 	"errors"
@@ -12,24 +12,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// rootDir is where shells wait for their script.
-const rootDir = `C:\`
-
-// Windows passes only three descriptors on, so the script comes over standard
-// input, and the shell cannot report its working directory.
-const (
-	scriptFD   = "0"
-	reportFD   = "18"
-	openReport = `exec 18>/dev/null; `
-	endScript  = `exec </dev/null; `
-	hideScript = ""
-	lastWord   = ""
-)
-
-const plainFiles = 0 // there are no Concluders
-
-func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
-
 // A job is a process in a job object, which ends all its processes when its last
 // handle is closed: by Kill, or by the end of the server.
 type job struct {
@@ -40,14 +22,14 @@ type job struct {
 	err    error
 }
 
-// RunSupervisor does nothing on Windows: job objects need no supervisor.
-func RunSupervisor([]string) {}
+// Run does nothing on Windows: job objects need no supervisor.
+func Run([]string) {}
 
-// StartSupervised starts a process in a job object. It is started suspended, so
+// Start starts a process in a job object. It is started suspended, so
 // that it is in the job before it can start others.
-func StartSupervised(spec Spec) (Process, error) {
+func Start(spec Spec) (Process, error) {
 	if len(spec.Files) != 3 {
-		return nil, errors.New("shell: a process on Windows gets three files")
+		return nil, errors.New("supervise: a process on Windows gets three files")
 	}
 	handle, err := newJob()
 	if err != nil {
@@ -157,14 +139,5 @@ func (j *job) Kill() (int, error) {
 	return 0, err
 }
 
-// readNow reads what a pipe holds. Nobody has its other end here.
-func readNow(f *os.File, buf []byte) int {
-	n, _ := f.Read(buf)
-	return n
-}
-
-// rootOnly is not known for Windows: bash is looked for in fixed places only.
-func rootOnly(string) bool { return false }
-
-// setBlocking does nothing: pipes on Windows block.
-func setBlocking(...*os.File) error { return nil }
+// SetBlocking does nothing: pipes on Windows block.
+func SetBlocking(...*os.File) error { return nil }

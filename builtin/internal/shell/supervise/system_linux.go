@@ -1,4 +1,4 @@
-package shell
+package supervise
 
 import (
 	"bytes"
@@ -36,10 +36,6 @@ func becomeReaper() error {
 func leaderAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
-
-// pipeSize is what a pipe for output should hold: with the usual 64 KiB a flood
-// takes twice as long.
-const pipeSize = 1 << 20
 
 // processes reads the process table.
 func processes() ([]process, error) {

@@ -1,0 +1,41 @@
+package builtin
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// What is made of a command's text here only words its result: the guard judges commands by itself.
+
+// parseLine takes a command apart.
+func parseLine(command string) (*syntax.File, error) {
+	return syntax.NewParser().Parse(strings.NewReader(command), "")
+}
+
+// wordText is what a word stands for, "" if that is known only when the line runs.
+func wordText(w *syntax.Word) string {
+	var text strings.Builder
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			text.WriteString(strings.ReplaceAll(part.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				return ""
+			}
+			text.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range part.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok || strings.Contains(lit.Value, `\`) {
+					return ""
+				}
+				text.WriteString(lit.Value)
+			}
+		default:
+			return ""
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,62 @@
+// Package output takes what a command prints: it removes what only a terminal
+// understands, keeps a head and a tail of fixed size, and spills the whole, up to
+// a cap, once it is longer than both.
+package output
+
+import (
+	"bytes"
+	"io"
+)
+
+// Defaults of [Limits]. 1 GiB of output is swallowed in well under a second.
+const (
+	DefaultHead     = 12 << 10 // bytes of output kept from the start
+	DefaultTail     = 16 << 10 // bytes of output kept from the end: errors come last
+	DefaultSpillMax = 64 << 20 // bytes of output kept in the spill
+)
+
+// Limits say in bytes how much of an output is kept.
+type Limits struct {
+	Head, Tail int   // of the cleaned text
+	SpillMax   int64 // of the whole in its spill
+}
+
+// Spill opens the place that takes the whole output of one command, and names its
+// path.
+type Spill func() (io.WriteCloser, string, error)
+
+// Shown is what is shown of an output.
+type Shown struct {
+	// Text is the cleaned output, standard output and standard error in the
+	// order written. If it was longer than head and tail together, the middle is
+	// replaced by a line that says how much is missing.
+	Text  string
+	Bytes int64 // of the output as it was written
+	Lines int   // newlines in the output as it was written
+	Cut   bool  // Text is not the whole
+	ends  ends  // of an output that is cut
+
+	Spilled  string // path of the whole output, or "" if there is none
+	SpillCut bool   // Spilled holds only the beginning, because the output was longer than a spill may be (the file says so) or because of SpillErr
+	SpillErr error  // why Spilled is missing or incomplete
+}
+
+// Shorten makes a text that is not the whole output shorter still, of some n bytes: one that is the whole stays, since it is not kept.
+func (s *Shown) Shorten(n int) {
+	if s.Cut && len(s.Text) > n && n > 0 {
+		s.ends = s.ends.shorter(n)
+		s.Text = s.ends.text()
+	}
+}
+
+// Next is the number of the line with which that begins what a text leaves out that is not the whole.
+func (s *Shown) Next() int { return 1 + bytes.Count(s.ends.head, []byte{'\n'}) }
+
+// Inside returns how many bytes of the output stand before what a text leaves out that is not the whole, if that begins within a line
+// of which more than so many bytes are shown; else 0.
+func (s *Shown) Inside(shown int) int {
+	if s.Cut && len(s.ends.head)-1-bytes.LastIndexByte(s.ends.head, '\n') > shown {
+		return len(s.ends.head)
+	}
+	return 0
+}
