@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"toolhost/mcpserver/internal/transport"
 	"toolhost/mcpserver/internal/wire"
 )
 
@@ -146,7 +147,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		tb.Fatal(err)
 	}
 	answer := func(t *testing.T, m wire.Envelope, message []byte, arguments json.RawMessage) string {
-		cl := &client{who: Local(), arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
+		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
 		defer cl.arrival.Leave()
 		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
 		if err != nil {
@@ -155,9 +156,9 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		return string(encoded)
 	}
 	past := func(t *testing.T, m wire.Envelope) string {
-		cl := &client{who: Local(), arguments: m.Arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
+		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
 		defer cl.arrival.Leave()
-		encoded, err := wire.Encode(s.callPlain(withClient(t.Context(), cl), m))
+		encoded, err := wire.Encode(front{s}.callPlain(withClient(t.Context(), cl), m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
 		}
 		p, ok := wire.Plain([]byte(message))
-		if !ok || !s.answersPlain(p) {
+		if !ok || !(front{s}).answersPlain(p) {
 			return
 		}
 		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name || !reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {

@@ -10,80 +10,54 @@ import (
 	"time"
 
 	"toolhost/guard"
+	"toolhost/mcpserver/internal/question"
 )
 
 func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQuestions()
-		key := scopeKey{"p", "threadId", "1"}
+		q := question.New()
+		scope := "the scope"
 		req := Request{Tool: "Bash", Args: json.RawMessage(`{"command":"make","timeout":5}`)}
 		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)", Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
-		call := q.digest(key, req, verdict)
+		call := digest(scope, req, verdict)
 
-		other := func(change func(*scopeKey, *Request, *guard.Verdict)) []byte {
-			k, r, v := key, req, verdict
+		other := func(change func(*string, *Request, *guard.Verdict)) []byte {
+			k, r, v := scope, req, verdict
 			change(&k, &r, &v)
-			return q.digest(k, r, v)
+			return digest(k, r, v)
 		}
 		for name, wrong := range map[string][]byte{
-			"another principal": other(func(k *scopeKey, _ *Request, _ *guard.Verdict) { k.principal = "q" }),
-			"another scope":     other(func(k *scopeKey, _ *Request, _ *guard.Verdict) { k.value = "2" }),
-			"another tool":      other(func(_ *scopeKey, r *Request, _ *guard.Verdict) { r.Tool = "Edit" }),
-			"another argument":  other(func(_ *scopeKey, r *Request, _ *guard.Verdict) { r.Args = json.RawMessage(`{"command":"rm"}`) }),
-			"another rule":      other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Rule = "x" }),
-			"another effect":    other(func(_ *scopeKey, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
+			"another scope":    other(func(k *string, _ *Request, _ *guard.Verdict) { *k = "the scope of another" }),
+			"another tool":     other(func(_ *string, r *Request, _ *guard.Verdict) { r.Tool = "Edit" }),
+			"another argument": other(func(_ *string, r *Request, _ *guard.Verdict) { r.Args = json.RawMessage(`{"command":"rm"}`) }),
+			"another rule":     other(func(_ *string, _ *Request, v *guard.Verdict) { v.Rule = "x" }),
+			"another effect":   other(func(_ *string, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
 		} {
-			if err := q.settle(q.pose("p", call), wrong); err == nil {
+			if err := q.Settle(q.Pose("p", call), wrong); err == nil {
 				t.Errorf("an answer was taken for %s", name)
 			}
 		}
-		state := q.pose("p", call)
-		reordered := other(func(_ *scopeKey, r *Request, _ *guard.Verdict) {
+		state := q.Pose("p", call)
+		reordered := other(func(_ *string, r *Request, _ *guard.Verdict) {
 			r.Args = json.RawMessage(`{"timeout":5, "command":"make"}`)
 		})
-		if err := q.settle(state, reordered); err != nil {
+		if err := q.Settle(state, reordered); err != nil {
 			t.Errorf("the same call with its keys in another order: %v", err)
 		}
-		if err := q.settle(state, call); err == nil {
+		if err := q.Settle(state, call); err == nil {
 			t.Error("an answer counted twice")
 		}
-		late := q.pose("p", call)
-		time.Sleep(AskTime + time.Second)
-		if err := q.settle(late, call); err == nil {
+		late := q.Pose("p", call)
+		time.Sleep(question.Time + time.Second)
+		if err := q.Settle(late, call); err == nil {
 			t.Error("an answer that came too late was taken")
 		}
-		for _, forged := range []string{"", "x", strings.Repeat("A", 64), newQuestions().pose("p", call)} {
-			if err := q.settle(forged, call); err == nil {
+		for _, forged := range []string{"", "x", strings.Repeat("A", 64), question.New().Pose("p", call)} {
+			if err := q.Settle(forged, call); err == nil {
 				t.Errorf("the forged state %q was taken", forged)
 			}
 		}
 	})
-}
-
-// Who asks all the time fills no memory and gives up no one else's questions.
-func TestOpenQuestionsAreBounded(t *testing.T) {
-	q := newQuestions()
-	call := q.digest(scopeKey{"p", "threadId", "1"}, Request{}, guard.Verdict{})
-	others := q.pose("other", call)
-	first := q.pose("p", call)
-	var last string
-	for range 3 * maxQuestionsOpen {
-		last = q.pose("p", call)
-	}
-	if len(q.open) != maxQuestionsOpen+1 || q.byAge.Len() != len(q.open) {
-		t.Errorf("%d questions are open, %d by age", len(q.open), q.byAge.Len())
-	}
-	if err := q.settle(first, call); err == nil {
-		t.Error("a question that was given up is answered")
-	}
-	for _, state := range []string{others, last} {
-		if err := q.settle(state, call); err != nil {
-			t.Error(err)
-		}
-	}
-	if q.of["other"] != 0 || q.of["p"] != maxQuestionsOpen-1 {
-		t.Errorf("it is counted %v", q.of)
-	}
 }
 
 func TestQuestionText(t *testing.T) {

@@ -14,6 +14,12 @@ import (
 func TestResultsFitTheClient(t *testing.T) {
 	const claude, codex, copilot = "claude-code", "codex-mcp-client", "copilot-cli"
 	read := func(limit int) string { return fmt.Sprintf(`{"file_path":"lines.txt","limit":%d}`, limit) }
+	cell := fmt.Sprintf(`{"cell_type":"markdown","id":"c%%d","metadata":{},"source":["%s"]}`, strings.Repeat("x", 400))
+	var cells []string
+	for i := range 300 {
+		cells = append(cells, fmt.Sprintf(cell, i))
+	}
+	notebook := `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[` + strings.Join(cells, ",") + `]}`
 	for _, test := range []struct {
 		client, tool, arguments string
 		least, most             int    // characters
@@ -33,11 +39,13 @@ func TestResultsFitTheClient(t *testing.T) {
 		{copilot, "Read", read(2000), 18_000, 19_500, `Go on with offset=(\d+)`},
 		{"@cline/core", "Bash", `{"command":"seq 50000"}`, 5_800, 6_500, `The whole output .* is in (\S+\.txt)`},
 		{"@cline/core", "Read", read(2000), 5_500, 6_500, `Go on with offset=(\d+)`},
+		{copilot, "Read", `{"file_path":"cells.ipynb"}`, 17_000, 19_500, `Go on with offset=(\d+)`},
+		{"a program", "Read", `{"file_path":"cells.ipynb"}`, 80_000, 90_000, `Go on with offset=(\d+)`},
 		{"a program", "Bash", `{"command":"seq 5000; exit 1"}`, 23_000, 24_000, ""},
 		{"a program", "Read", read(2000), 94_000, 120_000, ""},
 	} {
 		t.Run(test.client+" "+test.tool+" "+test.arguments, func(t *testing.T) {
-			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000)})
+			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000), "cells.ipynb": notebook})
 			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, test.client))
 			c.answered(t)
 			c.send(toolCall(1, test.tool, test.arguments))

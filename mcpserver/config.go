@@ -11,17 +11,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"toolhost/builtin"
-)
-
-// Limits of what a host remembers. Each protects the other callers from one.
-const (
-	// ScopeIdle is how long a scope that does nothing is remembered.
-	ScopeIdle = 24 * time.Hour
-	// MaxScopes is how many scopes are remembered; beyond it the longest idle one goes.
-	MaxScopes = 10_000
+	"toolhost/mcpserver/observe"
+	"toolhost/mcpserver/scope"
+	"toolhost/mcpserver/traits"
 )
 
 // A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
@@ -52,17 +46,17 @@ type Config struct {
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
-	ScopeKeys []ScopeKey
+	ScopeKeys []scope.Key
 	// StrictScope refuses calls over HTTP whose scope is not exact.
 	StrictScope bool
 	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
-	Structured Structured
+	Structured traits.Structured
 	// Extension is what a program serves beside the tools of this host.
 	Extension Extension
 	// Observers see every call. They must not block.
-	Observers []Observer
+	Observers []observe.Observer
 	// Asker asks the owner of the machine what a client cannot ask a person. Nil: nobody is asked then.
 	Asker Asker
 	// Version is reported to clients.

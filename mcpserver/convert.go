@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/scope"
 )
 
 // metaLongest lets Claude Code hand a model results up to this many characters. Of longer ones, without it of more than 50,000, it shows
@@ -53,7 +54,7 @@ func toResult(r Reply) *mcp.CallToolResult {
 // handing tells in a result the handle of the session that was made for its call, if one was.
 func handing(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
 	if session != "" {
-		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaHandle: session}}
+		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{scope.MetaHandle: session}}
 		result.StructuredContent = withSession(result.StructuredContent, session)
 	}
 	return result

@@ -13,13 +13,15 @@ import (
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/gate"
+	"toolhost/mcpserver/observe"
+	"toolhost/mcpserver/scope"
 )
 
 // An Arrival is a call's place in its scope, taken the moment the call came in. It must be left.
 type Arrival struct {
 	principal string
 	rights    auth.Rights
-	scope     *scope
+	scope     *scope.Scope
 	ticket    *gate.Ticket
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
@@ -45,7 +47,7 @@ type Request struct {
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
 	// Origin is told to observers.
-	Origin Origin
+	Origin observe.Origin
 	// Passes is how much of the result the client passes on. What is longer is cut here, where the text can say where the rest is.
 	Passes builtin.Passes
 }
@@ -66,7 +68,7 @@ var ErrNoTool = errors.New("no such tool")
 // Call takes one call through every station, in order. It is the only road to a tool.
 func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
 	defer a.Leave()
-	ctx, info := h.observers.began(ctx, a, req, h.serves(req.Tool))
+	ctx, info := h.observers.Began(ctx, h.info(a, req))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
 	defer h.survive(req.Tool, &reply)
@@ -90,7 +92,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(err))
 	}
 	defer func() { h.looks.behind(call) }() // as hooks will have rewritten it
-	h.observers.reached(ctx, info, AtTurn)
+	h.observers.Reached(ctx, info, observe.AtTurn)
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
@@ -109,7 +111,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err := entitled(&rec, a.rights, tool, plan.Intent); err != nil { // also to what the arguments make of the tool?
 		return reply.with(refused(err))
 	}
-	h.observers.planned(ctx, info, rec)
+	h.observers.Planned(ctx, info, rec)
 	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
 	verdict, question := h.ask(a, req, verdict)             // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
@@ -123,24 +125,24 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(verdict))
 	}
 	h.noteUncontained(policy, plan.Intent, req)
-	h.observers.reached(ctx, info, AtRun)
+	h.observers.Reached(ctx, info, observe.AtRun)
 	result, err := plan.Run(runContext(ctx, tool)) // run
-	h.observers.reached(ctx, info, AtFit)
+	h.observers.Reached(ctx, info, observe.AtFit)
 	if err != nil {
 		result = refused(err)
 	}
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
 	}
-	result = fit(env.Shelf, tool, result, req.Passes) // fit
-	result = hooks.after(ctx, result)                 // post-hooks
-	return reply.with(result)                         // format and audit, on the way out
+	result = h.fit(env.Shelf, tool, result, req.Passes) // fit
+	result = hooks.after(ctx, result)                   // post-hooks
+	return reply.with(result)                           // format and audit, on the way out
 }
 
 // end records a call that has ended, and tells of it.
-func (h *Host) end(ctx context.Context, info CallInfo, rec *audit.Record, reply *Reply) {
+func (h *Host) end(ctx context.Context, info observe.Call, rec *audit.Record, reply *Reply) {
 	*rec, reply.Result = h.record(*rec, reply.Result)
-	h.observers.ended(ctx, info, *rec, reply.Result)
+	h.observers.Ended(ctx, info, *rec, reply.Result)
 }
 
 // survive is deferred: a tool that panics fails alone.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/internal/question"
 )
 
 // How a question travels to the person behind a client, as an elicitation of either era.
@@ -57,7 +59,7 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 
 // put asks a legacy client and waits. No answer in time, and any failure to ask, is a refusal.
 func (s *Server) put(ctx context.Context, q *Question) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, AskTime)
+	ctx, cancel := context.WithTimeout(ctx, question.Time)
 	defer cancel()
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: form(q),

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"toolhost/guard"
-	"toolhost/mcpserver/internal/statedir"
 )
 
 // harmless are tools that may be called with anything at all.
@@ -117,49 +114,6 @@ func FuzzHTTP(f *testing.F) {
 		}
 		if resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable || strings.Contains(string(answer), testToken) {
 			t.Errorf("%s: %s", resp.Status, answer)
-		}
-	})
-}
-
-// No state but those that were posed is taken.
-func FuzzRequestState(f *testing.F) {
-	q := newQuestions()
-	call := q.digest(scopeKey{"p", kindHandle, "h"}, Request{Tool: "Bash", Args: json.RawMessage(`{}`)}, guard.Verdict{Action: guard.Ask})
-	posed := q.pose("p", call)
-	f.Add(posed)
-	f.Add(posed[1:])
-	f.Add(strings.ToUpper(posed))
-	f.Add(posed + "\n")
-	f.Add("")
-	f.Add("../../x")
-	f.Fuzz(func(t *testing.T, state string) {
-		if _, _, err := q.parse(state); err != nil {
-			return
-		}
-		if state != posed {
-			t.Errorf("%q is taken", state)
-		}
-	})
-}
-
-// No handle but those that were minted is taken, and by nobody but whom it was minted for.
-func FuzzHandle(f *testing.F) {
-	secret := make([]byte, statedir.SecretSize)
-	_, _ = rand.Read(secret) // crypto/rand never fails; each process of the fuzzer has its own
-	table := newScopeTable(scopeConfig{secret: secret, keys: scopeKeys(nil)})
-	minted := table.mint("p", time.Now())
-	f.Add("p", minted)
-	f.Add("q", minted)
-	f.Add("p\x00", minted)
-	f.Add("p", minted[1:])
-	f.Add("p", minted+"\n")
-	f.Add("p", "../../etc/passwd")
-	f.Fuzz(func(t *testing.T, principal, handle string) {
-		if !table.genuine(principal, handle, time.Now()) {
-			return
-		}
-		if principal != "p" || handle != minted {
-			t.Errorf("%q is taken from %q", handle, principal)
 		}
 	})
 }

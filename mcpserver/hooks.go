@@ -65,12 +65,12 @@ func (h *Host) preHooks(ctx context.Context, a *Arrival, policy *guard.Policy, t
 	if err != nil {
 		return nil, nil, err
 	}
-	cwd := a.scope.dir.Get()
+	cwd := a.scope.Dir.Get()
 	if cwd == "" {
 		cwd = h.cfg.Roots[0]
 	}
 	hc := &hookedCall{host: h, set: set, began: time.Now(), call: hook.Call{
-		SessionID: a.scope.label, Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: input,
+		SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input),
 	}}
 	hc.before = h.hooks.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
 	if hc.before.Action == hook.Deny {
@@ -82,7 +82,7 @@ func (h *Host) preHooks(ctx context.Context, a *Arrival, policy *guard.Policy, t
 	if call, err = tool.Bind(hc.before.UpdatedInput); err != nil {
 		return nil, nil, fmt.Errorf("a hook (%s) changed the input of this call, and the new one cannot be used. %w", hc.before.From, err)
 	}
-	hc.call.Input = hc.before.UpdatedInput
+	hc.call.Input = hookInput(policy, hc.before.UpdatedInput)
 	return hc, call, nil
 }
 
@@ -118,9 +118,24 @@ func (c *hookedCall) judged(ctx context.Context, v guard.Verdict) guard.Verdict 
 	}
 	switch d := c.host.hooks.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
 	case hook.Allow:
+		if d.UpdatedInput != nil {
+			return allowedOtherwise(v, d)
+		}
 		return hookVerdict(v, guard.Allow, d)
 	case hook.Deny:
 		return hookVerdict(v, guard.Deny, d)
+	}
+	return v
+}
+
+// allowedOtherwise is the verdict on a call that a PermissionRequest hook allows with another input only. That input
+// has not been planned and judged, and the one that has is not allowed: the call has to be made anew.
+func allowedOtherwise(v guard.Verdict, d hook.Decision) guard.Verdict {
+	const shown = 10_000
+	v = hookVerdict(v, guard.Deny, d)
+	v.Reason = "A hook allows this call with another input only."
+	if len(d.UpdatedInput) <= shown {
+		v.Remedy = "Repeat the call with exactly these arguments: " + string(d.UpdatedInput)
 	}
 	return v
 }
@@ -142,7 +157,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	if r.IsError {
 		said = c.host.hooks.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
 	} else {
-		response, err := json.Marshal(map[string]any{"text": r.Text, "structured": r.Structured})
+		response, err := hookResponse(c.call.Input, c.call.Tool, r)
 		if err != nil {
 			return r
 		}

@@ -5,9 +5,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +20,10 @@ import (
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/gate"
+	"toolhost/mcpserver/internal/question"
 	"toolhost/mcpserver/internal/statedir"
+	"toolhost/mcpserver/observe"
+	"toolhost/mcpserver/scope"
 	"toolhost/readstate"
 	"toolhost/resultstore"
 )
@@ -40,12 +41,12 @@ type Host struct {
 	seen       *readstate.Store
 	results    *resultstore.Store
 	box        *builtin.Toolbox
-	scopes     *scopeTable
+	scopes     *scope.Table
 	hooks      *hook.Runner
-	questions  *questions
+	questions  *question.Book
 	audit      *audit.Log
 	stateProbe stateProbe
-	observers  observers
+	observers  *observe.Observers
 	counts     counts
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
@@ -69,7 +70,7 @@ func Open(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: newQuestions(), observers: observers{all: cfg.Observers}}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: question.New(), observers: observe.New(cfg.Observers)}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -111,7 +112,7 @@ func (h *Host) open() error {
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
-	h.scopes = newScopeTable(scopeConfig{seen: h.seen, gate: h.gateOptions, secret: key, keys: scopeKeys(h.cfg.ScopeKeys), strict: h.cfg.StrictScope})
+	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
 	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
 	now := h.settings.Current()
 	rules, err := h.compile(now, LocalPrincipal)
@@ -167,7 +168,7 @@ func (h *Host) Close() error {
 // Arrive takes the place of a call in its scope. It never blocks, so that the reader of a transport can
 // call it: the order of arrival is the order of the calls. session is the MCP session, if there is one.
 func (h *Host) Arrive(who auth.Identity, meta map[string]any, session string, stdio bool) *Arrival {
-	s, minted, err := h.scopes.resolve(who.Principal, meta, session, stdio)
+	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {
 		return &Arrival{principal: who.Principal, began: time.Now(), err: err}
 	}
@@ -176,8 +177,8 @@ func (h *Host) Arrive(who auth.Identity, meta map[string]any, session string, st
 	return a
 }
 
-func (h *Host) arriveIn(s *scope, rights auth.Rights) *Arrival {
-	return &Arrival{principal: s.key.principal, rights: rights, began: time.Now(), look: h.looks.begun.Load(), scope: s, ticket: s.gate.Arrive()}
+func (h *Host) arriveIn(s *scope.Scope, rights auth.Rights) *Arrival {
+	return &Arrival{principal: s.Principal(), rights: rights, began: time.Now(), look: h.looks.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
 }
 
 // arriveAgain takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
@@ -185,139 +186,6 @@ func (h *Host) arriveAgain(a *Arrival) *Arrival {
 	again := h.arriveIn(a.scope, a.rights)
 	again.session = a.session
 	return again
-}
-
-// bound are the rules in force for a principal, and the settings they were made of.
-type bound struct {
-	settings *settings.Settings
-	policy   *guard.Policy
-	whole    bool // the directory of the principal's results is known
-}
-
-// policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
-// last call.
-func (h *Host) policy(principal string) *guard.Policy {
-	return h.policyOf(h.settings.Reload(), principal)
-}
-
-// policyFor is policy for a call, which may make do with the look of another.
-func (h *Host) policyFor(a *Arrival) *guard.Policy {
-	if h.looks.serves(a.look) {
-		return h.policyOf(h.settings.Current(), a.principal)
-	}
-	n := h.looks.begin()
-	now := h.settings.Reload()
-	h.looks.done(n)
-	return h.policyOf(now, a.principal)
-}
-
-func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy {
-	if was := h.boundTo(principal); was.settings == now && was.whole {
-		return was.policy
-	}
-	h.mu.Lock() // two policies of the same settings would count as different rules
-	defer h.mu.Unlock()
-	now = h.settings.Current() // which are newer if others were faster
-	was := h.boundTo(principal)
-	rules := was.policy
-	if was.settings != now {
-		compiled, err := h.compile(now, principal)
-		if err != nil {
-			h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
-			now, compiled = was.settings, was.policy
-		}
-		rules = compiled
-	}
-	if rules == nil {
-		return h.nothing
-	}
-	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
-	// again if it is gone. Without one there is nothing to read, and the next call asks again.
-	caller := guard.Caller{Principal: principal, Remote: h.cfg.Remote}
-	dir := h.results.For(principal).Dir()
-	if dir != "" {
-		caller.Own = []string{dir}
-	}
-	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
-	if was.policy == nil {
-		h.makeRoom()
-	}
-	h.bound.Store(principal, b)
-	return b.policy
-}
-
-// maxBound is for how many principals rules are kept compiled.
-const maxBound = 1024
-
-// makeRoom forgets the rules of half of the principals when there are too many. The caller holds the lock.
-func (h *Host) makeRoom() {
-	if h.bounds++; h.bounds <= maxBound {
-		return
-	}
-	h.bound.Range(func(principal, _ any) bool {
-		h.bound.Delete(principal)
-		h.bounds--
-		return h.bounds > maxBound/2
-	})
-}
-
-// boundTo is what is bound to a principal, nothing at first.
-func (h *Host) boundTo(principal string) bound {
-	last, _ := h.bound.Load(principal)
-	b, _ := last.(bound)
-	return b
-}
-
-// compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
-func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
-	cfg := h.guardConfig(s, func() guard.Containment { return h.containment(s) })
-	cfg.Scratch = scratchOf(h.scratch, principal)
-	rules, err := guard.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if h.warned != s {
-		h.warned = s
-		for _, w := range rules.Warnings() {
-			h.log.Warn(w)
-		}
-	}
-	return rules, nil
-}
-
-// SettingsConfig says where the settings of a host with this configuration are.
-func SettingsConfig(cfg Config) (settings.Config, error) {
-	cfg, err := cfg.complete()
-	if err != nil {
-		return settings.Config{}, err
-	}
-	home, _ := os.UserHomeDir() // without one its settings are left out
-	user, _ := os.UserConfigDir()
-	return settings.Config{
-		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
-		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, Log: cfg.Log,
-	}, nil
-}
-
-// containment is what holds commands under these settings.
-func (h *Host) containment(s *settings.Settings) guard.Containment {
-	if !s.Sandbox.Enabled {
-		return guard.Containment{Why: "sandbox.enabled is false"}
-	}
-	return h.box.Containment()
-}
-
-// guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
-func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
-	cfg := h.where
-	files := slices.Clone(cfg.Files)
-	if cfg.UserConfigDir != "" {
-		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
-	}
-	return guard.Config{
-		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
-		RuleFiles: files, Settings: s, Contain: contain, Scratch: h.scratch,
-	}
 }
 
 // gateOptions are the settings of a scope's gate, read when the scope begins.
@@ -369,14 +237,4 @@ func below(dir, name string) string {
 		return ""
 	}
 	return filepath.Join(dir, name)
-}
-
-// headline names a call in one short line, as "Bash(make test)".
-func headline(tool, command string) string {
-	const longest = 60
-	line, _, _ := strings.Cut(command, "\n")
-	if r := []rune(line); len(r) > longest {
-		line = string(r[:longest]) + "…"
-	}
-	return fmt.Sprintf("%s(%s)", tool, line)
 }

@@ -3,15 +3,18 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/mcpserver/scope"
 )
 
 func TestMain(m *testing.M) {
@@ -70,7 +73,7 @@ func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 	} {
 		do(h, call[0], call[1])
 	}
-	a := h.Arrive(Local(), map[string]any{metaHandle: "forged"}, "", true)
+	a := h.Arrive(Local(), map[string]any{scope.MetaHandle: "forged"}, "", true)
 	h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -92,7 +95,7 @@ func TestCallWithoutGate(t *testing.T) {
 		t.Errorf("a cancelled Read answered %q", r.Text)
 	}
 	blocker.Leave()
-	if !a.scope.gate.Idle() {
+	if !a.scope.Gate.Idle() {
 		t.Error("a place in the queue was not given up")
 	}
 }
@@ -119,6 +122,19 @@ func TestStateDirectoryIsDoneWithout(t *testing.T) {
 	}
 	if r := do(h, "Write", `{"file_path":"a.txt","content":"b\n"}`); r.IsError {
 		t.Error(r.Text)
+	}
+}
+
+// A result is as long as it may be at most also where the whole of it cannot be kept, and says so.
+func TestLongResultThatCannotBeKept(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line of text\n", 10_000)})
+	results := filepath.Join(h.cfg.StateDir, "results")
+	if err := errors.Join(os.RemoveAll(results), os.WriteFile(results, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r := do(h, "Grep", `{"pattern":"line","output_mode":"content","head_limit":0}`)
+	if r.IsError || len(r.Text) > 30_000 || !strings.Contains(r.Text, "The whole was not kept: ") {
+		t.Errorf("%d bytes: %.200s", len(r.Text), r.Text)
 	}
 }
 
@@ -178,5 +194,47 @@ func BenchmarkDispatchEdit(b *testing.B) {
 			b.Fatal(r.Text)
 		}
 		from, to = to, from
+	}
+}
+
+// scopesOf is how many scopes a host remembers.
+func scopesOf(h *Host) (n int) {
+	for _, of := range h.scopes.Count() {
+		n += of
+	}
+	return n
+}
+
+// Sessions come and go; nothing of them stays.
+func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
+	lifecycles := often(1_000, 30_000)
+	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
+	run := func(n int) {
+		for i := range n {
+			session := fmt.Sprintf("session-%d", i)
+			a := h.Arrive(Local(), nil, session, false)
+			if r := h.Call(t.Context(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)}); r.IsError {
+				t.Fatal(r.Text)
+			}
+			h.scopes.EndSession(LocalPrincipal, session)
+		}
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	run(500) // fills what is bounded
+	before := heap()
+	run(lifecycles)
+	after := heap()
+	t.Logf("%d lifecycles: heap %d KB, then %d KB; %d scopes are left", lifecycles, before>>10, after>>10, scopesOf(h))
+	if grown := after - before; grown > 1<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	if scopesOf(h) != 0 {
+		t.Errorf("%d scopes are left", scopesOf(h))
 	}
 }

@@ -2,31 +2,28 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/wire"
+	"toolhost/mcpserver/web"
 )
 
 const testToken = "a-token-of-these-tests"
 
 // testCallers know the one token of these tests.
-func testCallers(t testing.TB) HTTPConfig {
+func testCallers(t testing.TB) web.Config {
 	t.Helper()
 	single, err := auth.NewSingle(testToken, TokenPrincipal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return HTTPConfig{Verifier: single, Warm: TokenPrincipal}
+	return web.Config{Verifier: single, Warm: TokenPrincipal}
 }
 
 // startWeb serves a host on a port of its own.
@@ -52,7 +49,7 @@ func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (u
 			t.Error(err)
 		}
 	})
-	return "http://" + l.Addr().String() + Endpoint, root
+	return "http://" + l.Addr().String() + web.Endpoint, root
 }
 
 // A webRequest is one request of these tests; the zero value is an authorised, empty POST.
@@ -139,7 +136,7 @@ func TestDoor(t *testing.T) {
 			}
 		})
 	}
-	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, Endpoint)+"/other"); resp.StatusCode != 404 {
+	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, web.Endpoint)+"/other"); resp.StatusCode != 404 {
 		t.Errorf("another path: status %d: %s", resp.StatusCode, body)
 	}
 }
@@ -258,23 +255,5 @@ func TestProgressIsNotLost(t *testing.T) {
 	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {
 		endWorking(t, modern(body).open(t, url), root, "5")
-	}
-}
-
-// TestProgressBeforeTheAnswer reports progress right before the answer, which must not be faster.
-func TestProgressBeforeTheAnswer(t *testing.T) {
-	for range 200 {
-		w := httptest.NewRecorder()
-		s := newCallStream(w, time.Minute)
-		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": 1})
-		s.Header().Set("Content-Type", "application/json")
-		if _, err := s.Write([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`)); err != nil {
-			t.Fatal(err)
-		}
-		s.end(wire.Envelope{Method: wire.MethodCall, ID: json.RawMessage("5")}, nil)
-		events := strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
-		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[1], `"result"`) {
-			t.Fatalf("events: %q", events)
-		}
 	}
 }

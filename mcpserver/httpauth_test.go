@@ -7,16 +7,15 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/transport"
+	"toolhost/mcpserver/web"
 )
 
 // An office is a server whose callers are named by a tokens file.
@@ -35,7 +34,7 @@ func openOffice(t *testing.T, change ...func(*Config)) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(file.Close)
-	o.url, _ = serveWeb(t, o.host, func(c *HTTPConfig) { c.Verifier = append(auth.Any{c.Verifier}, file) })
+	o.url, _ = serveWeb(t, o.host, func(c *web.Config) { c.Verifier = append(auth.Any{c.Verifier}, file) })
 	return o
 }
 
@@ -115,64 +114,10 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
-	const most = 50
-	table := newSessionTable(most)
-	var gone []string
-	table.ended = func(principal, id string) { gone = append(gone, principal) }
-	alice, bob := ownSessions{table, auth.Identity{Principal: "alice"}}, ownSessions{table, auth.Identity{Principal: "bob"}}
-	id, first := alice.Generate(), bob.Generate()
-	for range most {
-		bob.Generate()
-		if _, err := bob.Validate(first); err != nil {
-			t.Fatal("the session that was used last goes first")
-		}
-	}
-	if _, err := alice.Validate(id); err != nil {
-		t.Error("the session of one was pushed out by another")
-	}
-	if len(table.known) != most || table.byUsed.Len() != most || table.of["bob"] != most-1 {
-		t.Errorf("%d sessions, %d by use, %v; %d are the most", len(table.known), table.byUsed.Len(), table.of, most)
-	}
-	if len(gone) != 2 || slices.Contains(gone, "alice") {
-		t.Errorf("it is told of the end of %v", gone)
-	}
-	nobody := ownSessions{table: table}
-	if _, err := nobody.Validate(nobody.Generate()); err == nil {
-		t.Error("nobody has a session")
-	}
-}
-
-func TestSessionsEndByThemselves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := newSessionTable(10)
-		var gone []string
-		table.ended = func(_, id string) { gone = append(gone, id) }
-		valid, revoke := context.WithCancel(t.Context())
-		p := ownSessions{table, auth.Identity{Principal: "p", Valid: valid}}
-		used, idle, revoked := p.Generate(), p.Generate(), p.Generate()
-		time.Sleep(SessionIdle)
-		for _, id := range []string{used, revoked} {
-			if _, err := p.Validate(id); err != nil {
-				t.Error(err)
-			}
-		}
-		time.Sleep(time.Second)
-		p.Generate()
-		if !slices.Equal(gone, []string{idle}) {
-			t.Errorf("after %s of idleness it is told of %v, want %s", SessionIdle, gone, idle)
-		}
-		revoke()
-		if _, err := p.Validate(revoked); err == nil || !slices.Equal(gone, []string{idle, revoked}) {
-			t.Errorf("after its credential was revoked: %v, it is told of %v", err, gone)
-		}
-	})
-}
-
 // The library forgets a session when the table does, with its stream.
 func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "alpha\n"})
-	url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.limits = usualLimits(); c.limits.sessions = 2 })
+	url, _ := serveWeb(t, h, func(c *web.Config) { c.Limits = web.UsualLimits(); c.Limits.Sessions = 2 })
 	first := newSession(t, url, "")
 	if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: first}).do(t, url); !strings.Contains(body, "alpha") {
 		t.Fatal(body)
@@ -186,7 +131,7 @@ func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 	if resp, _ := (webRequest{body: legacyPing, headers: first}).do(t, url); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("the forgotten session: %s", resp.Status)
 	}
-	if n := len(h.scopes.byKey); n != 0 {
+	if n := scopesOf(h); n != 0 {
 		t.Errorf("%d scopes are left", n)
 	}
 }
@@ -194,7 +139,7 @@ func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 // What a client says of itself is kept as long as its session.
 func TestLongInitialize(t *testing.T) {
 	url, _ := startWeb(t, nil)
-	long := strings.Replace(initialize, `"name":"t"`, `"name":"`+strings.Repeat("t", maxInitialize)+`"`, 1)
+	long := strings.Replace(initialize, `"name":"t"`, `"name":"`+strings.Repeat("t", 64<<10)+`"`, 1)
 	if resp, body := (webRequest{body: long}).do(t, url); resp.StatusCode != http.StatusRequestEntityTooLarge || resp.Header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
@@ -229,7 +174,7 @@ func TestBruteForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(raw), `"(authentication)"`); n < refusalsBurst || n > tries/2 {
+	if n := strings.Count(string(raw), `"(authentication)"`); n < transport.RefusalsBurst || n > tries/2 {
 		t.Errorf("%d of %d refusals are recorded", n, tries)
 	}
 	if strings.Contains(string(raw), "guess") {
@@ -249,10 +194,10 @@ func TestResourceMetadata(t *testing.T) {
 	} {
 		metadata := issuer.Metadata()
 		metadata.Resource = tt.resource
-		url, _ := serveWeb(t, h, func(c *HTTPConfig) { c.Verifier, c.Metadata = append(auth.Any{c.Verifier}, issuer), &metadata })
-		base := strings.TrimSuffix(url, Endpoint)
+		url, _ := serveWeb(t, h, func(c *web.Config) { c.Verifier, c.Metadata = append(auth.Any{c.Verifier}, issuer), &metadata })
+		base := strings.TrimSuffix(url, web.Endpoint)
 		want := strings.Replace(tt.want, "HOST", strings.TrimPrefix(base, "http://"), 1)
-		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + Endpoint} {
+		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + web.Endpoint} {
 			resp, body := webRequest{method: http.MethodGet, headers: map[string]string{"Authorization": ""}}.do(t, base+path)
 			var got auth.Metadata
 			if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != http.StatusOK {
@@ -273,7 +218,7 @@ func TestResourceMetadata(t *testing.T) {
 		}
 	}
 	url, _ := startWeb(t, nil)
-	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
+	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, web.Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
 		t.Errorf("metadata without an issuer: %d", resp.StatusCode)
 	}
 }
@@ -284,7 +229,7 @@ func TestNobodyIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ServeHTTP(context.Background(), nil, HTTPConfig{}); err == nil {
+	if err := s.ServeHTTP(context.Background(), nil, web.Config{}); err == nil {
 		t.Error("a server that knows nobody was started")
 	}
 	a := h.Arrive(auth.Identity{Principal: "x"}, nil, "", false)
@@ -348,63 +293,6 @@ func TestTwoTokensAreNone(t *testing.T) {
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), "Authorization header is there 2 times") {
 			t.Errorf("%q and %q get %d %s, %v", pair[0], pair[1], resp.StatusCode, body, err)
-		}
-	}
-}
-
-// TestGuessingFromAfar guesses from an address that is one caller's alone.
-func TestGuessingFromAfar(t *testing.T) {
-	h, _ := openHost(t, nil)
-	file := filepath.Join(t.TempDir(), "tokens.json")
-	var bearers []string
-	for _, name := range []string{"known", "new"} {
-		bearer, _, err := auth.AddToken(file, name, auth.Read, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bearers = append(bearers, bearer)
-	}
-	tokens, err := auth.OpenTokenFile(file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tokens.Close()
-	c := newReception(h, HTTPConfig{Verifier: tokens})
-	try := func(from, bearer string) (status int, who string) {
-		r, w := httptest.NewRequest(http.MethodPost, Endpoint, nil), httptest.NewRecorder()
-		r.RemoteAddr = from
-		if bearer != "" {
-			r.Header.Set("Authorization", "Bearer "+bearer)
-		}
-		id, ok := c.identify(w, r)
-		if ok != (id.Principal != "") {
-			t.Errorf("%+v is let in: %v", id, ok)
-		}
-		return w.Code, id.Principal
-	}
-	const attacker, other = "203.0.113.5:99", "203.0.113.6:99"
-	if _, who := try(attacker, bearers[0]); who != "token:known" {
-		t.Fatal("a right token is refused")
-	}
-	for n := range 3 * auth.FailureBurst {
-		if status, _ := try(attacker, fmt.Sprint("guess", n)); status == http.StatusUnauthorized != (n < auth.FailureBurst) {
-			t.Errorf("guess %d gets %d", n+1, status)
-		}
-	}
-	for _, tt := range []struct {
-		name, from, bearer string
-		status             int
-		who                string
-	}{
-		{"a token that was right before", attacker, bearers[0], 200, "token:known"},
-		{"a right token that is new", attacker, bearers[1], 429, ""},
-		{"the same from elsewhere", other, bearers[1], 200, "token:new"},
-		{"and now from there too", attacker, bearers[1], 200, "token:new"},
-		{"no token, to learn where they are issued", attacker, "", 401, ""},
-		{"a wrong token from elsewhere", other, "guess", 401, ""},
-	} {
-		if status, who := try(tt.from, tt.bearer); status != tt.status || who != tt.who {
-			t.Errorf("%s: %d %q", tt.name, status, who)
 		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/web"
 )
 
 // rpcError is the error in a response.
@@ -101,7 +103,7 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if resp, text := call.with("X-Flood", strings.Repeat("x", 2*maxHeader)).do(t, address); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+	if resp, text := call.with("X-Flood", strings.Repeat("x", 128<<10)).do(t, address); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a flood of headers: %s %s", resp.Status, text)
 	}
 	if resp, text := call.do(t, address); resp.StatusCode != 200 || !strings.Contains(text, "a.txt") && !strings.Contains(text, `\ta`) {
@@ -152,7 +154,7 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := "POST " + Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
+	head := "POST " + web.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
 	known := head + "Authorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 	for range 50 {
 		for _, part := range []string{head, head + "X-Slow: ", known, known + `{"jsonrpc"`} {
@@ -184,7 +186,7 @@ func TestNothingIsReadBeforeTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n{", Endpoint, u.Host)
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n{", web.Endpoint, u.Host)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)

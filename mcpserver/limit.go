@@ -5,25 +5,18 @@ import (
 	"fmt"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/internal/transport"
 )
 
-// Limits of what callers may hold of a host at once, and of what goes in and out in one piece. What is over a limit is
-// refused and told so; what is under way goes on.
+// Limits of what goes in and out in one piece. What is over a limit is refused and told so.
 const (
-	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
-	MaxMessage = 32 << 20
+	// MaxMessage is the longest JSON-RPC message, in bytes.
+	MaxMessage = transport.MaxMessage
 	// MaxArguments bounds the arguments of one call, in bytes of JSON: a file that is written whole.
 	MaxArguments = 24 << 20
 	// MaxResult bounds the text and the images of one result, in bytes as they are sent. Tools keep their texts far
 	// below it; pages of a document as images may reach it.
 	MaxResult = 16 << 20
-	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
-	MaxInFlight = 2048
-	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
-	// some times its length.
-	MaxBytesInFlight = 128 << 20
-	// MaxScopeCalls is how many calls of one scope may be queued or running.
-	MaxScopeCalls = 256
 )
 
 // bind binds arguments of a length that can be handled.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/scope"
 )
 
 func TestBounded(t *testing.T) {
@@ -35,10 +36,10 @@ func TestLongArguments(t *testing.T) {
 func TestCallsOfAScopeAreBounded(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
 	var all []*Arrival
-	for range MaxScopeCalls {
+	for range scope.MaxCalls {
 		all = append(all, h.Arrive(Local(), nil, "", true))
 	}
-	if r := do(h, "Read", `{"file_path":"a.txt"}`); !r.IsError || r.Text != errBusy.Error() {
+	if r := do(h, "Read", `{"file_path":"a.txt"}`); !r.IsError || r.Text != scope.ErrBusy.Error() {
 		t.Errorf("one call too many: %s", r.Text)
 	}
 	other := h.Arrive(Local(), map[string]any{"threadId": "1"}, "", true)

@@ -4,24 +4,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/wire"
 )
 
-// misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
+// Misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
 // fitting error: a requestState that was tampered with, and a capability that its client did not declare.
-func (s *Server) misuse(m wire.Envelope) *wire.Fault {
+func (f front) Misuse(m wire.Envelope) *wire.Fault {
 	if m.Method != wire.MethodCall {
 		return nil
 	}
-	extra := s.host.extra(m.Params.Name)
+	extra := f.host.extra(m.Params.Name)
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
-		if _, _, err := s.host.questions.parse(state); err != nil {
+		if err := f.host.questions.Genuine(state); err != nil {
 			return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}
@@ -44,16 +44,16 @@ func (s *Server) misuse(m wire.Envelope) *wire.Fault {
 	}
 }
 
-// malformed finds what is wrong with the params of a request, in words for who sent it.
-func (s *Server) malformed(m wire.Envelope) *wire.Fault {
+// Malformed implements transport.Server.
+func (f front) Malformed(who auth.Identity, m wire.Envelope) *wire.Fault {
 	var err error
 	switch {
 	case m.Method == string(mcp.MethodInitialize):
 		err = json.Unmarshal(m.Rest, &mcp.InitializeRequest{})
 	case m.Method == string(mcp.MethodToolsList):
-		err = s.wrongCursor(m)
+		err = f.wrongCursor(m)
 	case m.Method == wire.MethodCall:
-		err = s.wrongCall(m)
+		err = f.wrongCall(who, m)
 	}
 	if err == nil {
 		return nil
@@ -61,13 +61,7 @@ func (s *Server) malformed(m wire.Envelope) *wire.Fault {
 	return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: m.Method + ": " + readable(err), Ordinary: true}
 }
 
-// announced reports whether the headers of a request of the era without sessions say what its body says. If not, that is what is wrong
-// with it, and the library says so.
-func announced(r *http.Request, m wire.Envelope) bool {
-	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != wire.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
-}
-
-func (s *Server) wrongCursor(m wire.Envelope) error {
+func (f front) wrongCursor(m wire.Envelope) error {
 	var req mcp.ListToolsRequest
 	if err := json.Unmarshal(m.Rest, &req); err != nil {
 		return err
@@ -78,10 +72,10 @@ func (s *Server) wrongCursor(m wire.Envelope) error {
 	return nil
 }
 
-func (s *Server) wrongCall(m wire.Envelope) error {
+func (f front) wrongCall(who auth.Identity, m wire.Envelope) error {
 	name := m.Params.Name
-	if _, known := s.tools[name]; !known && s.mcp.GetTool(name) == nil {
-		return s.host.noTool(name)
+	if _, known := f.tools[name]; !known && f.mcp.GetTool(name) == nil {
+		return f.host.callNoTool(who, name)
 	}
 	if m.Plain || m.Arguments != nil {
 		return nil // bound by ourselves

@@ -10,6 +10,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/guard/settings"
+	"toolhost/mcpserver/internal/question"
 )
 
 // What the owner of the machine sees and decides, whoever calls. The history is in history.go.
@@ -39,10 +40,10 @@ const stillWaiting = 10 * time.Second
 
 // askOwner waits for the owner's answer to a question. No answer in time is a refusal.
 func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Question) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, AskTime)
+	ctx, cancel := context.WithTimeout(ctx, question.Time)
 	defer cancel()
 	defer tellWaiting(ctx, req.Progress)()
-	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.label, Tool: req.Tool, Question: q})
+	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
 	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
@@ -130,3 +131,15 @@ func (h *Host) StopTask(t builtin.TaskInfo) error { return h.box.StopTask(t) }
 
 // StateDir is where the host keeps what outlives it. Contained commands cannot read it.
 func (h *Host) StateDir() string { return h.cfg.StateDir }
+
+// endTasks ends the background tasks of a principal.
+func (h *Host) endTasks(principal string) {
+	for _, t := range h.box.Tasks() {
+		if t.Principal != principal || t.Done {
+			continue
+		}
+		if err := h.box.StopTask(t); err != nil {
+			h.log.Warn("a background task of a revoked credential could not be ended", "principal", principal, "error", err)
+		}
+	}
+}

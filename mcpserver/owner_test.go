@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toolhost/guard"
+	"toolhost/mcpserver/scope"
 )
 
 // An owner answers every question in the same way.
@@ -85,7 +86,7 @@ func TestOwnerIsAsked(t *testing.T) {
 func TestOwnerIsAskedInNewSession(t *testing.T) {
 	yes := &owner{answer: Answer{Decision: AllowOnce}}
 	h, _ := openHost(t, map[string]string{".claude/settings.json": askMake}, func(c *Config) { c.Asker = yes })
-	a := h.Arrive(Local(), map[string]any{metaHandle: newHandle}, "", true)
+	a := h.Arrive(Local(), map[string]any{scope.MetaHandle: scope.NewHandle}, "", true)
 	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: true}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question == nil {

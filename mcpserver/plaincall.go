@@ -10,26 +10,26 @@ import (
 )
 
 // answersPlain reports whether a call needs nothing of the library: its tool is one of ours, and no extension takes part.
-func (s *Server) answersPlain(m wire.Envelope) bool {
-	return m.Plain && s.tools[m.Params.Name] && s.host.cfg.Extension.Options == nil
+func (f front) answersPlain(m wire.Envelope) bool {
+	return m.Plain && f.tools[m.Params.Name] && f.host.cfg.Extension.Options == nil
 }
 
 // callPlain answers a plain call as the library would.
-func (s *Server) callPlain(ctx context.Context, m wire.Envelope) (response mcp.JSONRPCMessage) {
+func (f front) callPlain(ctx context.Context, m wire.Envelope) (response mcp.JSONRPCMessage) {
 	defer func() {
 		if p := recover(); p != nil {
-			f := wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: fmt.Sprintf("panic recovered in %s tool handler: %v", m.Params.Name, p)}
-			response = f.Response()
+			no := wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: fmt.Sprintf("panic recovered in %s tool handler: %v", m.Params.Name, p)}
+			response = no.Response()
 		}
 	}()
 	req := mcp.CallToolRequest{Request: mcp.Request{Method: wire.MethodCall}, Params: mcp.CallToolParams{Name: m.Params.Name, RawArguments: m.Arguments}}
 	if m.Params.Meta != nil {
 		req.Params.Meta = mcp.NewMetaFromMap(m.Params.Meta)
 	}
-	result, err := s.call(ctx, req)
+	result, err := f.call(ctx, req)
 	if err != nil {
-		f := wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: err.Error()}
-		return f.Response()
+		no := wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: err.Error()}
+		return no.Response()
 	}
 	return wire.Answer{ID: m.ID, Result: result}
 }

@@ -14,7 +14,9 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/transport"
 	"toolhost/mcpserver/internal/wire"
+	"toolhost/mcpserver/traits"
 )
 
 // LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
@@ -73,14 +75,10 @@ func instructions(roots []string) string {
 // A client is the other end of a request, as the transport knows it. It travels in the context, because
 // the library calls our handlers with nothing else.
 type client struct {
-	who     auth.Identity
-	arrival *Arrival
+	transport.Peer
+	arrival *Arrival // nil for what is no call of a tool
 	// arguments are those of a call that the library was not shown; nil if it was.
 	arguments json.RawMessage
-	// notify sends a notification that belongs to the request, in order before its response.
-	notify func(ctx context.Context, method string, params map[string]any)
-	// acknowledged waits until the acknowledgement of the subscription with this id has been written.
-	acknowledged func(ctx context.Context, id any)
 }
 
 type clientKey struct{}
@@ -112,15 +110,15 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
-	traits := traitsOf(ctx, req)
+	program := traits.Of(ctx, req)
 	call := Request{
 		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c.arrival, req), Passes: traits.passes(),
+		Origin: originOf(ctx, c, req), Passes: program.Passes(),
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {
-		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.notify}}
+		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
 	reply := s.host.Call(ctx, c.arrival, call)
@@ -139,7 +137,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tellSession(reply))
-	if !s.host.cfg.Structured.to(traits) {
+	if !s.host.cfg.Structured.To(program) {
 		result.StructuredContent = nil
 	}
 	return result, nil
@@ -147,13 +145,13 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 
 // progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.
 func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
-	if meta == nil || c.notify == nil || !canComeBack(meta.ProgressToken) {
+	if meta == nil || c.Notify == nil || !canComeBack(meta.ProgressToken) {
 		return nil
 	}
 	n := 0
 	return func(lastLines string) {
 		n++
-		c.notify(ctx, "notifications/progress", map[string]any{
+		c.Notify(ctx, "notifications/progress", map[string]any{
 			"progressToken": meta.ProgressToken, "progress": n, "message": lastLines,
 		})
 	}
@@ -176,8 +174,8 @@ func canComeBack(token any) bool {
 
 // awaitAcknowledgement holds the end of a subscription until its beginning was written.
 func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
-	if c, ok := clientOf(ctx); ok && c.acknowledged != nil {
-		c.acknowledged(ctx, id)
+	if c, ok := clientOf(ctx); ok && c.Acknowledged != nil {
+		c.Acknowledged(ctx, id)
 	}
 }
 
@@ -185,7 +183,7 @@ func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListe
 func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	var who auth.Identity // nobody sees nothing
 	if c, ok := clientOf(ctx); ok {
-		who = c.who
+		who = c.Who
 	}
 	seen := s.host.Tools(who)
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +11,20 @@ import (
 	"toolhost/guard"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/observe"
 	"toolhost/resultstore"
 )
 
 // The stations of [Host.Call], in its order.
+
+// info is what observers are told of a call that begins.
+func (h *Host) info(a *Arrival, req Request) observe.Call {
+	c := observe.Call{Principal: a.principal, Tool: req.Tool, Arrived: a.began, Served: h.serves(req.Tool), Origin: req.Origin}
+	if a.scope != nil {
+		c.Scope = a.scope.Label
+	}
+	return c
+}
 
 // lookUp finds a tool that is served and that no rule takes away.
 func (h *Host) lookUp(name string) (*builtin.Def, error) {
@@ -36,6 +47,14 @@ func (h *Host) noTool(name string) error {
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrNoTool, name)
+}
+
+// callNoTool is noTool for a call of a client. It goes to the audit log and to observers like every other: who tries names wants
+// something.
+func (h *Host) callNoTool(who auth.Identity, name string) error {
+	err := h.noTool(name)
+	h.Call(context.Background(), &Arrival{principal: who.Principal, rights: who.Rights, err: err, began: time.Now()}, Request{Tool: name})
+	return err
 }
 
 // serves reports whether there is a tool of that name.
@@ -100,15 +119,15 @@ func (h *Host) ready() error {
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.settings.Current()
 	return &builtin.Env{
-		Box: h.box, Principal: a.principal, Scope: a.scope.label, Tool: req.Tool, Policy: policy,
-		Seen: a.scope.seen, Dir: a.scope.dir, Shelf: h.results.For(a.principal),
+		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
+		Seen: a.scope.Seen, Dir: a.scope.Dir, Shelf: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
 		Durable: set.Write.Fsync, Progress: req.Progress, Passes: req.Passes,
 	}
 }
 
-// fit cuts a result to the limits of its tool and its client; the whole is kept on disk.
-func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, passes builtin.Passes) builtin.Result {
+// fit cuts a result to the limits of its tool and its client; the whole is kept on disk, or the result says why it is not.
+func (h *Host) fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, passes builtin.Passes) builtin.Result {
 	if tool.Limit == 0 || r.Kept != "" {
 		return r
 	}
@@ -118,7 +137,7 @@ func fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result, passes b
 	}
 	fitted, err := shelf.Fit(r.Text, limit)
 	if err != nil {
-		return r
+		h.log.Warn("a long result could not be kept", "tool", tool.Name, "error", err)
 	}
 	r.Text, r.Kept = fitted.Text, fitted.Path
 	return r
@@ -159,4 +178,14 @@ func (h *Host) record(rec audit.Record, r builtin.Result) (audit.Record, builtin
 		}
 	}
 	return rec, r
+}
+
+// headline names a call in one short line, as "Bash(make test)".
+func headline(tool, command string) string {
+	const longest = 60
+	line, _, _ := strings.Cut(command, "\n")
+	if r := []rune(line); len(r) > longest {
+		line = string(r[:longest]) + "…"
+	}
+	return fmt.Sprintf("%s(%s)", tool, line)
 }

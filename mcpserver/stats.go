@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/internal/statedir"
 )
 
 // Stats is what a host holds at this moment.
@@ -38,7 +38,7 @@ type Stats struct {
 func (h *Host) Stats() Stats {
 	report := h.box.SandboxReport()
 	s := Stats{
-		Scopes: h.scopes.count(), Sessions: h.counts.sessions.Load().alive(time.Now()),
+		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
 		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
 		AuditFailures: h.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
 		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
@@ -63,35 +63,17 @@ func (h *Host) Log() *slog.Logger { return h.log }
 
 // counts are what nothing else of a host counts.
 type counts struct {
-	sessions     atomic.Pointer[sessionTable] // nil until HTTP is served
-	unauthorised atomic.Uint64                // requests without a valid credential
+	sessions     atomic.Pointer[func(now time.Time) int] // nil until HTTP is served
+	unauthorised atomic.Uint64                           // requests without a valid credential
 	results      directorySize
 }
 
-// count tells how many scopes of each kind there are.
-func (t *scopeTable) count() map[string]int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	by := map[string]int{}
-	for key := range t.byKey {
-		by[key.kind]++
+// sessionsNow is how many legacy sessions there are.
+func (c *counts) sessionsNow() int {
+	if alive := c.sessions.Load(); alive != nil {
+		return (*alive)(time.Now())
 	}
-	return by
-}
-
-// alive tells how many sessions have not ended. The nil table has none.
-func (t *sessionTable) alive(now time.Time) (n int) {
-	if t == nil {
-		return 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.known {
-		if !e.Value.(*webSession).over(now) {
-			n++
-		}
-	}
-	return n
+	return 0
 }
 
 // statsAge is how old the size of a directory may be, which takes a walk to find out.
@@ -108,20 +90,7 @@ func (d *directorySize) size(dir string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); d.at.IsZero() || now.Sub(d.at) > statsAge {
-		d.at, d.bytes = now, sizeOf(dir)
+		d.at, d.bytes = now, statedir.Size(dir)
 	}
 	return d.bytes
-}
-
-// sizeOf adds up the regular files below a directory. What cannot be read does not count.
-func sizeOf(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				bytes += info.Size()
-			}
-		}
-		return nil
-	})
-	return bytes
 }

@@ -11,6 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 // TestTogetherNobodyWaitsForACall: of messages that came in together, none waits for a call that does not end.
@@ -69,12 +70,12 @@ func TestTogetherAllAreAnswered(t *testing.T) {
 // A turnstile denies a file by the settings while a Bash call runs.
 type turnstile struct{ settings string }
 
-func (*turnstile) CallBegan(ctx context.Context, _ CallInfo) context.Context         { return ctx }
-func (*turnstile) CallPlanned(context.Context, CallInfo, audit.Record)               {}
-func (*turnstile) CallEnded(context.Context, CallInfo, audit.Record, builtin.Result) {}
+func (*turnstile) CallBegan(ctx context.Context, _ observe.Call) context.Context         { return ctx }
+func (*turnstile) CallPlanned(context.Context, observe.Call, audit.Record)               {}
+func (*turnstile) CallEnded(context.Context, observe.Call, audit.Record, builtin.Result) {}
 
-func (s *turnstile) CallReached(_ context.Context, c CallInfo, at Station) {
-	if c.Tool != "Bash" || at != AtRun {
+func (s *turnstile) CallReached(_ context.Context, c observe.Call, at observe.Station) {
+	if c.Tool != "Bash" || at != observe.AtRun {
 		return
 	}
 	if err := os.WriteFile(s.settings, []byte(`{"permissions":{"deny":["Read(secret.txt)"]}}`), 0o644); err != nil {

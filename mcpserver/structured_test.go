@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/builtin"
+	"toolhost/mcpserver/traits"
 )
 
 func TestStructuredTo(t *testing.T) {
@@ -30,25 +31,25 @@ func TestStructuredTo(t *testing.T) {
 		"mcp-hub":                       false,
 		"github-example":                true,
 	} {
-		if got := StructuredAuto.to(clientTraits{name: name}); got != want {
+		if got := traits.StructuredAuto.To(traits.Client{Name: name}); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
-		if StructuredAuto.to(clientTraits{name: name, views: true}) {
+		if traits.StructuredAuto.To(traits.Client{Name: name, Views: true}) {
 			t.Errorf("%q: gets the structure although it shows views", name)
 		}
-		if !StructuredAlways.to(clientTraits{name: name, views: true}) || StructuredNever.to(clientTraits{name: name}) {
+		if !traits.StructuredAlways.To(traits.Client{Name: name, Views: true}) || traits.StructuredNever.To(traits.Client{Name: name}) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
 	}
 }
 
 func TestParseStructured(t *testing.T) {
-	for text, want := range map[string]Structured{"auto": StructuredAuto, "always": StructuredAlways, "never": StructuredNever} {
-		if got, err := ParseStructured(text); got != want || err != nil {
+	for text, want := range map[string]traits.Structured{"auto": traits.StructuredAuto, "always": traits.StructuredAlways, "never": traits.StructuredNever} {
+		if got, err := traits.ParseStructured(text); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if _, err := ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
+	if _, err := traits.ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
 		t.Error(err)
 	}
 }

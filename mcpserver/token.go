@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"toolhost/guard/ownfile"
+	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/wire"
 )
 
@@ -24,8 +24,8 @@ func ownersOwn(principal string) bool {
 	return principal == LocalPrincipal || principal == TokenPrincipal
 }
 
-// minToken is the shortest token that is accepted, in characters.
-const minToken = 16
+// ReadToken reads the token that a file holds.
+func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 
 // Token returns the bearer token kept in a file, and the file's path. Without a name it is the one in the
 // state directory. A file that does not exist is made, readable by its owner only, with a token of 128
@@ -37,26 +37,22 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 		}
 		file = filepath.Join(h.cfg.StateDir, "token")
 	}
-	raw, err := os.ReadFile(file)
+	token, err = auth.ReadToken(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		token = rand.Text()
-		err = ownfile.Create(file, []byte(token+"\n"))
+		fresh := rand.Text()
+		err = ownfile.Create(file, []byte(fresh+"\n"))
 		if err == nil {
-			return token, file, true, nil
+			return fresh, file, true, nil
 		}
 		if errors.Is(err, fs.ErrExist) {
-			raw, err = os.ReadFile(file)
+			token, err = auth.ReadToken(file)
 		}
 	}
 	if err != nil {
-		return "", "", false, fmt.Errorf("the token file: %w", err)
-	}
-	token = strings.TrimSpace(string(raw))
-	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", "", false, fmt.Errorf("the token file %s must hold one token of at least %d characters without blanks", file, minToken)
+		return "", "", false, err
 	}
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		h.log.Warn("the token file can be read by others: chmod 600 it", "file", file)
+		h.log.Warn("the token file can be used by others: chmod 600 it", "file", file)
 	}
 	return token, file, false, nil
 }

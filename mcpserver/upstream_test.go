@@ -13,6 +13,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/web"
 )
 
 // Defects of the library that are worked around. Each test is skipped while its defect is there, and fails once
@@ -27,14 +29,14 @@ func TestUpstream(t *testing.T) {
 		name, link, workaround string
 		present                func(*testing.T) bool
 	}{
-		{"a cancelled call is answered on stdio", cancellation, "stdioConn.answer", answersCancelled},
-		{"anybody cancels a modern request", cancellation, "door.post", anybodyCancels},
-		{"a made-up session id is taken", sessions, "sessionTable.Validate", takesForgedSessions},
-		{"a stream is opened for an unknown session", sessions, "sessionTable.check", opensUnknownStreams},
-		{"a legacy client that is gone has cancelled", transports + "#sending-messages-to-the-server", "door.post", cancelsWithoutBeingAsked},
-		{"a page of another origin is served", transports + "#security-warning", "door.checkAddress", takesForeignOrigins},
+		{"a cancelled call is answered on stdio", cancellation, "stdio.conn.answer", answersCancelled},
+		{"anybody cancels a modern request", cancellation, "web.door.post", anybodyCancels},
+		{"a made-up session id is taken", sessions, "web.ownSessions.Validate", takesForgedSessions},
+		{"a stream is opened for an unknown session", sessions, "web.sessionTable.check", opensUnknownStreams},
+		{"a legacy client that is gone has cancelled", transports + "#sending-messages-to-the-server", "web.door.post", cancelsWithoutBeingAsked},
+		{"a page of another origin is served", transports + "#security-warning", "web.door.checkAddress", takesForeignOrigins},
 		{"an unknown version has no code of its own", "https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning", "unknownVersion", hidesUnknownVersion},
-		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdioConn.receive", pingWaits},
+		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdio.conn.receive", pingWaits},
 		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "Server.misuse", hidesMissingCapability},
 		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "integration/conformance/expected-2026-07-28.yml", hidesUnknownResource},
 	} {
@@ -54,8 +56,8 @@ func TestUpstreamRaces(t *testing.T) {
 		name, link, workaround string
 		present                func(*testing.T) bool
 	}{
-		{"a notification sent before the answer is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.notify", losesNotifications},
-		{"the acknowledgement of an empty subscription is lost", "https://github.com/mark3labs/mcp-go/pull/969", "callStream.acknowledged", losesAcknowledgements},
+		{"a notification sent before the answer is lost", "https://github.com/mark3labs/mcp-go/pull/969", "web.callStream.notify", losesNotifications},
+		{"the acknowledgement of an empty subscription is lost", "https://github.com/mark3labs/mcp-go/pull/969", "web.callStream.acknowledged", losesAcknowledgements},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Skipf("seen this time: %v. The library has not mended it: %s; worked around in %s", d.present(t), d.link, d.workaround)
@@ -80,10 +82,10 @@ func bareLibrary(handler server.ToolHandlerFunc) *server.MCPServer {
 
 func bareWeb(t *testing.T, handler server.ToolHandlerFunc) (url string) {
 	t.Helper()
-	web := httptest.NewServer(server.NewStreamableHTTPServer(bareLibrary(handler)))
-	t.Cleanup(web.Close)
+	bare := httptest.NewServer(server.NewStreamableHTTPServer(bareLibrary(handler)))
+	t.Cleanup(bare.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return web.URL + Endpoint
+	return bare.URL + web.Endpoint
 }
 
 func quick(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {

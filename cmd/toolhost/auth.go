@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/web"
 )
 
 // authFlags say who may call over HTTP.
@@ -20,12 +23,15 @@ type authFlags struct {
 	issuer, audience, scopePrefix string
 }
 
+// prefixFlag is the one flag whose value may be empty: no prefix.
+const prefixFlag = "oauth-scope-prefix"
+
 func (f *authFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "the `FILE` that holds the bearer token with every right (default: one is made and kept in the state directory; with --oauth-issuer: none)")
 	addTokens(flags, &f.tokens)
 	flags.StringVar(&f.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
 	flags.StringVar(&f.audience, "oauth-audience", "", "the `AUDIENCE` that access tokens must be for: best the address of the endpoint, such as https://tools.example.com/mcp")
-	flags.StringVar(&f.scopePrefix, "oauth-scope-prefix", "", "the `PREFIX` of the scopes read, write and exec, such as \"toolhost:\"")
+	flags.StringVar(&f.scopePrefix, prefixFlag, "", "the `PREFIX` of the scopes read, write and exec, such as \"toolhost:\"")
 }
 
 func addTokens(flags *pflag.FlagSet, tokens *string) {
@@ -46,6 +52,24 @@ func tokensFile(named, stateDir string) (string, error) {
 	return filepath.Join(stateDir, "tokens.json"), nil
 }
 
+// literally writes a path as a pattern that means this path alone. White space at the end of a rule counts in brackets only.
+func literally(path string) string {
+	var b strings.Builder
+	for path != "" {
+		r, n := utf8.DecodeRuneInString(path) // a name need not be UTF-8
+		switch {
+		case strings.ContainsRune(`\*?[`, r):
+			b.WriteString(`\` + path[:n])
+		case unicode.IsSpace(r):
+			b.WriteString("[" + path[:n] + "]")
+		default:
+			b.WriteString(path[:n])
+		}
+		path = path[n:]
+	}
+	return b.String()
+}
+
 // shield keeps tools away from files that are named in flags and hold secrets, or say who may do what: those in the
 // state directory are out of their reach already.
 func shield(cfg *mcpserver.Config, files ...string) error {
@@ -57,15 +81,14 @@ func shield(cfg *mcpserver.Config, files ...string) error {
 		if err != nil {
 			return err
 		}
-		name := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(filepath.ToSlash(abs))
-		cfg.Deny = append(cfg.Deny, "Read(/"+name+")")
+		cfg.Deny = append(cfg.Deny, "Read(/"+literally(filepath.ToSlash(abs))+")")
 	}
 	return nil
 }
 
 // A welcome is who may call, and what the user is told of it.
 type welcome struct {
-	mcpserver.HTTPConfig
+	web.Config
 	token, file string // of the single token, if there is one
 	made        bool
 	close       func()

@@ -13,6 +13,7 @@ import (
 	"toolhost/cmd/toolhost/internal/clients"
 	"toolhost/cmd/toolhost/internal/selftest"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/doctor"
 )
 
 func doctorCommand() *cobra.Command {
@@ -36,7 +37,7 @@ protocol, and has to list its tools and read a file. The exit status is 1 when a
 					err = printFindings(cmd.OutOrStdout(), findings)
 				}
 				for _, f := range findings {
-					if err == nil && f.Level == mcpserver.LevelFail {
+					if err == nil && f.Level == doctor.LevelFail {
 						err = errReported
 					}
 				}
@@ -51,9 +52,9 @@ protocol, and has to list its tools and read a file. The exit status is 1 when a
 }
 
 // levelColours are the colours of the levels at a terminal.
-var levelColours = map[string]colour{mcpserver.LevelOK: green, mcpserver.LevelWarn: yellow, mcpserver.LevelFail: red}
+var levelColours = map[string]colour{doctor.LevelOK: green, doctor.LevelWarn: yellow, doctor.LevelFail: red}
 
-func printFindings(w io.Writer, findings []mcpserver.Finding) error {
+func printFindings(w io.Writer, findings []doctor.Finding) error {
 	colours := colourful(w)
 	for _, f := range findings {
 		level := fmt.Sprintf("%-5s", f.Level)
@@ -73,12 +74,12 @@ func printFindings(w io.Writer, findings []mcpserver.Finding) error {
 }
 
 // examineClients tells of the MCP clients on this machine, and whether toolhost is in their files.
-func examineClients() []mcpserver.Finding {
+func examineClients() []doctor.Finding {
 	env, err := clients.System()
 	if err != nil {
-		return []mcpserver.Finding{{Level: mcpserver.LevelWarn, About: "client", Text: "the clients on this machine cannot be looked for: " + err.Error()}}
+		return []doctor.Finding{{Level: doctor.LevelWarn, About: "client", Text: "the clients on this machine cannot be looked for: " + err.Error()}}
 	}
-	var all []mcpserver.Finding
+	var all []doctor.Finding
 	for _, c := range clients.All() {
 		s := c.Status(env, thisServer(serverEntry))
 		if s.Present || s.State == clients.Ours {
@@ -86,8 +87,8 @@ func examineClients() []mcpserver.Finding {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, mcpserver.Finding{
-			Level: mcpserver.LevelOK, About: "client", Text: "none that is known is on this machine", Remedy: "toolhost install --list names those that are known",
+		all = append(all, doctor.Finding{
+			Level: doctor.LevelOK, About: "client", Text: "none that is known is on this machine", Remedy: "toolhost install --list names those that are known",
 		})
 	}
 	return all
@@ -96,17 +97,17 @@ func examineClients() []mcpserver.Finding {
 // serverEntry is the name under which toolhost stands in clients' files unless somebody chose another.
 const serverEntry = "toolhost"
 
-func clientFinding(s clients.Status) mcpserver.Finding {
-	f := mcpserver.Finding{Level: mcpserver.LevelOK, About: "client"}
+func clientFinding(s clients.Status) doctor.Finding {
+	f := doctor.Finding{Level: doctor.LevelOK, About: "client"}
 	switch s.State {
 	case clients.Ours:
 		f.Text = fmt.Sprintf("%s: toolhost is in %s: %s", s.Title, s.File, s.Server)
 	case clients.Foreign:
-		f.Level = mcpserver.LevelWarn
+		f.Level = doctor.LevelWarn
 		f.Text = fmt.Sprintf("%s: %s names something else %q: %s", s.Title, s.File, serverEntry, s.Server)
 		f.Remedy = "toolhost install " + s.Client + " --name OTHER"
 	case clients.Broken:
-		f.Level = mcpserver.LevelWarn
+		f.Level = doctor.LevelWarn
 		f.Text = fmt.Sprintf("%s: %s cannot be read: %s", s.Title, s.File, s.Problem)
 		f.Remedy = "mend the file"
 	default:
@@ -117,22 +118,22 @@ func clientFinding(s clients.Status) mcpserver.Finding {
 }
 
 // examineProtocol starts this program as clients do and speaks to it.
-func examineProtocol(ctx context.Context) []mcpserver.Finding {
+func examineProtocol(ctx context.Context) []doctor.Finding {
 	const about = "protocol"
 	program, err := os.Executable()
 	if err != nil {
-		return []mcpserver.Finding{{Level: mcpserver.LevelFail, About: about, Text: "this program cannot be found: " + err.Error(), Remedy: "start it by its path"}}
+		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: "this program cannot be found: " + err.Error(), Remedy: "start it by its path"}}
 	}
 	results, err := selftest.Run(ctx, program)
 	if err != nil {
-		return []mcpserver.Finding{{Level: mcpserver.LevelFail, About: about, Text: err.Error(), Remedy: "make the directory for temporary files writable"}}
+		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: err.Error(), Remedy: "make the directory for temporary files writable"}}
 	}
-	var all []mcpserver.Finding
+	var all []doctor.Finding
 	for _, r := range results {
-		f := mcpserver.Finding{Level: mcpserver.LevelOK, About: about}
+		f := doctor.Finding{Level: doctor.LevelOK, About: about}
 		f.Text = fmt.Sprintf("%s, revision %s: %d tools and a Read, answered within %s of the start", r.Transport, r.Era, r.Tools, r.Took.Round(time.Millisecond))
 		if r.Err != nil {
-			f.Level, f.Text = mcpserver.LevelFail, fmt.Sprintf("%s, revision %s: %v", r.Transport, r.Era, r.Err)
+			f.Level, f.Text = doctor.LevelFail, fmt.Sprintf("%s, revision %s: %v", r.Transport, r.Era, r.Err)
 			f.Remedy = "see the lines above; if they are well, this is a defect of toolhost"
 		}
 		all = append(all, f)

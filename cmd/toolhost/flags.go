@@ -11,6 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/traits"
 )
 
 // hostFlags are the flags of every command that opens a host.
@@ -75,7 +76,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag
-		if cfg.Structured, err = mcpserver.ParseStructured(f.structured); err != nil {
+		if cfg.Structured, err = traits.ParseStructured(f.structured); err != nil {
 			return mcpserver.Config{}, usageError{fmt.Errorf("--structured: %w", err)}
 		}
 	}

@@ -46,7 +46,7 @@ func historyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
 	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
 	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(showCommand(&flags))
 	return cmd

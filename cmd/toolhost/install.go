@@ -17,6 +17,7 @@ import (
 	"toolhost/cmd/toolhost/internal/clients"
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/visible"
+	"toolhost/mcpserver/web"
 )
 
 // installFlags are the flags of install and uninstall.
@@ -228,14 +229,14 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	case err != nil:
 		return fmt.Errorf("--http: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, mcpserver.Endpoint)
+		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, web.Endpoint)
 	case u.User != nil:
 		return errors.New("--http: an address with a user or password would stand in the file in clear")
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
 		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
 	}
 	if u.Path == "" || u.Path == "/" {
-		u.Path = mcpserver.Endpoint
+		u.Path = web.Endpoint
 	}
 	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {
@@ -254,7 +255,7 @@ func loopbackHost(host string) bool {
 // printReport says what was done.
 func printReport(w io.Writer, client clients.Client, r clients.Request, report clients.Report) error {
 	if report.Action == clients.Unchanged {
-		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, report.File)
+		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, shown(report.File))
 		return err
 	}
 	would := ""
@@ -262,12 +263,12 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, report.File, visible.Text(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, shown(report.File), visible.Text(report.Diff))
 	if report.Ran != nil {
-		fmt.Fprintf(w, "by:     %s\n", strings.Join(report.Ran, " "))
+		fmt.Fprintf(w, "by:     %s\n", shown(strings.Join(report.Ran, " ")))
 	}
 	if report.Backup != "" {
-		fmt.Fprintf(w, "backup: %s\n", report.Backup)
+		fmt.Fprintf(w, "backup: %s\n", shown(report.Backup))
 	}
 	if r.DryRun {
 		return nil
@@ -287,14 +288,14 @@ func (f *installFlags) advise(w io.Writer, r clients.Request) (err error) {
 	case r.Server.Token != "":
 		say("note:   the token stands in the file in clear\n")
 	case r.Server.URL != "":
-		say("        and start it with the token: export %s=\"$(cat '%s')\"\n", clients.TokenVariable, filepath.Join(filepath.Dir(r.Backups.Dir), "token"))
+		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable, inShell(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
 	}
 	if f.project && r.Server.Command != "" {
 		say("note:   the file names paths of this machine: think before you commit it\n")
 	}
 	for i, arg := range r.Server.Args {
 		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
-			say("note:   %s lies in the root %s, where an agent could replace it\n", r.Server.Command, arg)
+			say("note:   %s lies in the root %s, where an agent could replace it\n", shown(r.Server.Command), shown(arg))
 		}
 	}
 	return err

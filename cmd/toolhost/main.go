@@ -46,9 +46,8 @@ func main() {
 }
 
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if len(args) == 0 && !isTerminal(os.Stdin) {
 		args = []string{"stdio"} // how clients start a server
 	}
@@ -64,6 +63,29 @@ func run(args []string) int {
 	return exitCode(err)
 }
 
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for what runs to be drained; a second one ends the
+// process at once. That must hold from the moment the end of the context can be seen, so the signals get their own way
+// back before it: what [signal.NotifyContext] offers, a context whose end stops the catching, loses a second signal that
+// comes between the two.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	caught := make(chan os.Signal, 2)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-caught:
+		case <-ctx.Done():
+		}
+		signal.Stop(caught) // nothing more is caught when it returns
+		if len(caught) > 0 && ctx.Err() == nil {
+			second, _ := (<-caught).(syscall.Signal)
+			os.Exit(128 + int(second)) // as a shell tells that a signal ended a program
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
@@ -73,7 +95,7 @@ files are read before they are edited, rules allow, ask or deny, results are bou
 
 Directories named by --root, or after the flags, are what the tools work in; without any it is the working
 directory. Without a command and with an input that is no terminal, toolhost serves over stdio.`,
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
 		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand(), manCommand(), exitCodesTopic())

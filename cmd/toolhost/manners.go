@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"toolhost/mcpserver/listen"
 	"toolhost/mcpserver/visible"
@@ -100,6 +102,31 @@ func tellUsage(root *cobra.Command) {
 	each(root)
 }
 
+// refuseEmpty refuses a flag or an argument that is there and empty, as a script passes it whose variable is not set. To take it for one
+// that is not there would serve another directory than was meant, let in another token, or drop a record that was asked for.
+func refuseEmpty(cmd *cobra.Command, args []string) error {
+	if strings.HasPrefix(cmd.Name(), "__") { // completions, which ask what could follow on nothing
+		return nil
+	}
+	var empty []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if slices.Contains(values, "") && f.Name != prefixFlag {
+			empty = append(empty, "--"+f.Name)
+		}
+	})
+	switch {
+	case len(empty) > 0:
+		return usageError{fmt.Errorf("%s: there is no value: leave it out, or is a variable not set?", strings.Join(empty, ", "))}
+	case slices.Contains(args, ""):
+		return usageError{errors.New("an argument is empty: leave it out, or is a variable not set?")}
+	}
+	return nil
+}
+
 // helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if nothing were wrong.
 func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
 	help, _, err := root.Find([]string{"help"})
@@ -136,6 +163,11 @@ func printJSON(w io.Writer, v any) error {
 // steer the terminal nor look like a line of ours.
 func shown(text string) string {
 	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible.Text(text))
+}
+
+// inShell is a path as an argument in a line for a shell.
+func inShell(path string) string {
+	return "'" + strings.ReplaceAll(shown(path), "'", `'\''`) + "'"
 }
 
 func versionCommand() *cobra.Command {

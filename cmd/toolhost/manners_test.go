@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver"
+	"toolhost/cmd/toolhost/internal/clients"
+	"toolhost/mcpserver/doctor"
+	"toolhost/mcpserver/listen"
 )
 
 func TestCommandsAreDocumented(t *testing.T) {
@@ -126,7 +128,7 @@ func TestProgressLine(t *testing.T) {
 
 func TestFindingsWithoutColour(t *testing.T) {
 	var b bytes.Buffer
-	err := printFindings(&b, []mcpserver.Finding{{Level: mcpserver.LevelWarn, About: "state", Text: "x", Remedy: "y"}})
+	err := printFindings(&b, []doctor.Finding{{Level: doctor.LevelWarn, About: "state", Text: "x", Remedy: "y"}})
 	if want := "warn  state    x\n               → y\n"; err != nil || b.String() != want {
 		t.Errorf("got %q, %v; want %q", b.String(), err, want)
 	}
@@ -155,4 +157,45 @@ func FuzzByteSize(f *testing.F) {
 			t.Errorf("%q is %d, printed as %s, which is read as %d, %v", text, b, b, again, err)
 		}
 	})
+}
+
+// The name of a directory steers no terminal when install tells of a file in it.
+func TestReportOfInstall(t *testing.T) {
+	const odd = "/we\x1b[2Jird\n/mcp.json"
+	var out strings.Builder
+	for _, action := range []clients.Action{clients.Added, clients.Unchanged} {
+		report := clients.Report{File: odd, Action: action, Diff: "--- " + odd, Backup: odd, Ran: []string{odd}}
+		if err := printReport(&out, clients.Client{Title: "C", Next: "go on"}, clients.Request{}, report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := out.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, "/we␛[2Jird␊/mcp.json") {
+		t.Errorf("%q", text)
+	}
+}
+
+// What a server announces steers no terminal, and its line for the shell holds whatever the paths are called.
+func TestAnnouncement(t *testing.T) {
+	var out strings.Builder
+	l := &listen.Listener{URL: "http://localhost", Socket: "/it's/\x1b[2J.sock"}
+	announce(&out, l, "", &welcome{token: "t", file: "/it's\nhere/token"}, []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
+	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`, `--unix-socket '/it'\''s/␛[2J.sock'`, `$(cat '/it'\''s␊here/token')`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// The rule that is made of a path means this path, whatever stands at its end.
+func TestLiterally(t *testing.T) {
+	for path, want := range map[string]string{
+		"/a/b.txt": "/a/b.txt", `/a*?[b]\`: `/a\*\?\[b]\\`, "/a b ": "/a[ ]b[ ]", "/a\t\n": "/a[\t][\n]", "/a\u00a0": "/a[\u00a0]", "/a\xff ": "/a\xff[ ]",
+	} {
+		if got := literally(path); got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
+		}
+	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"toolhost/mcpserver"
 	"toolhost/mcpserver/listen"
+	"toolhost/mcpserver/web"
 )
 
 // networkFlags say where the server listens, and how.
@@ -28,12 +28,17 @@ func (f *networkFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `NAME` under which clients address the server; repeatable")
 }
 
+// isHost reports whether a name is one that a client can send. A pattern such as *.example.com would fit none.
+func isHost(name string) bool {
+	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._-") == "" || net.ParseIP(name) != nil
+}
+
 // open listens. What systemd says is taken out of the environment first, so it is called before a host is opened.
 func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier, error) {
 	notifier := listen.NewNotifier(log)
 	for _, name := range f.hosts {
-		if (name == "" || strings.ContainsAny(name, "/:@ ")) && net.ParseIP(name) == nil {
-			return nil, notifier, usageError{fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and port", name)}
+		if !isHost(name) {
+			return nil, notifier, usageError{fmt.Errorf("--host %q: give a name such as tools.example.com, without scheme and port, each by itself, and as clients send it: xn--… in place of other letters", name)}
 		}
 	}
 	l, err := listen.Open(listen.Config{
@@ -44,12 +49,12 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 
 // curlTarget is how curl reaches the endpoint.
 func curlTarget(l *listen.Listener, cert string) string {
-	target := l.URL + mcpserver.Endpoint
+	target := l.URL + web.Endpoint
 	if l.Socket != "" {
-		return "--unix-socket '" + l.Socket + "' " + target
+		return "--unix-socket " + inShell(l.Socket) + " " + target
 	}
 	if cert != "" {
-		return "--cacert '" + cert + "' " + target
+		return "--cacert " + inShell(cert) + " " + target
 	}
 	return target
 }

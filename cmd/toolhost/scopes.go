@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/scope"
 )
 
 // scopeFlags say how calls are told apart that belong to different conversations.
@@ -27,7 +28,7 @@ func (f *scopeFlags) addStrict(flags *pflag.FlagSet) {
 
 func (f *scopeFlags) apply(cfg *mcpserver.Config) error {
 	for _, text := range f.keys {
-		key, err := mcpserver.ParseScopeKey(text)
+		key, err := scope.ParseKey(text)
 		if err != nil {
 			return usageError{fmt.Errorf("--scope-key: %w", err)}
 		}

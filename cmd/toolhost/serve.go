@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,6 +13,8 @@ import (
 
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/listen"
+	"toolhost/mcpserver/parent"
+	"toolhost/mcpserver/web"
 )
 
 func stdioCommand() *cobra.Command {
@@ -28,7 +30,7 @@ func stdioCommand() *cobra.Command {
 				}
 				survivePipes()
 				return flags.beside(cmd.Context(), host, stdioKind, func() {}, func() error {
-					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, mcpserver.ParentGone(cmd.Context()))
+					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, parent.Gone(cmd.Context()))
 				})
 			})
 		},
@@ -76,13 +78,13 @@ func httpCommand() *cobra.Command {
 			}
 			survivePipes()
 			begin := func() {
-				announce(l, network.cert, known, cfg.Roots)
+				announce(os.Stderr, l, network.cert, known, cfg.Roots)
 				notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			}
-			defer context.AfterFunc(cmd.Context(), notifier.Stopping)()
+			defer notifier.StoppingWith(cmd.Context())()
 			return flags.beside(cmd.Context(), host, "http", begin, func() error {
-				known.Hosts, known.Inherited = network.hosts, l.Inherited
-				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
+				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
+				return server.ServeHTTP(cmd.Context(), l, known.Config)
 			})
 		},
 	}
@@ -101,22 +103,22 @@ func httpCommand() *cobra.Command {
 // its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
 func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// announce tells on stderr how to reach the server. A token that was just made is shown this once.
-func announce(l *listen.Listener, cert string, known *welcome, roots []string) {
-	where := l.URL + mcpserver.Endpoint
+// announce tells how to reach the server. A token that was just made is shown this once.
+func announce(w io.Writer, l *listen.Listener, cert string, known *welcome, roots []string) {
+	where := l.URL + web.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}
-	fmt.Fprintf(os.Stderr, "listening on %s\nserving %s\n", where, strings.Join(roots, ", "))
+	fmt.Fprintf(w, "listening on %s\nserving %s\n", shown(where), shown(strings.Join(roots, ", ")))
 	token := known.token
 	switch {
 	case token == "":
 		return // callers bring tokens that are made elsewhere
 	case known.made:
-		fmt.Fprintf(os.Stderr, "token %s (kept in %s)\n", token, known.file)
+		fmt.Fprintf(w, "token %s (kept in %s)\n", token, shown(known.file))
 	default:
-		token = "$(cat '" + known.file + "')"
-		fmt.Fprintf(os.Stderr, "the token is in %s\n", known.file)
+		token = "$(cat " + inShell(known.file) + ")"
+		fmt.Fprintf(w, "the token is in %s\n", shown(known.file))
 	}
-	fmt.Fprintf(os.Stderr, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
+	fmt.Fprintf(w, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
 }

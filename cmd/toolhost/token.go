@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,6 +41,9 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := auth.CheckName(args[0]); err != nil {
+				return usageError{err}
+			}
 			set, err := auth.ParseRights(rights)
 			if err != nil {
 				return usageError{fmt.Errorf("--rights: %w", err)}
@@ -94,6 +98,9 @@ func tokenListCommand(flags *tokenFlags) *cobra.Command {
 			file, err := flags.file()
 			if err != nil {
 				return err
+			}
+			if _, err := os.Stat(file); flags.tokens != "" && err != nil {
+				return fmt.Errorf("--tokens: %w", err) // that it holds none would be said of a name that is wrong
 			}
 			tokens, err := auth.ListTokens(file)
 			if err != nil {

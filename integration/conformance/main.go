@@ -20,6 +20,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/web"
 )
 
 func main() {
@@ -63,10 +64,10 @@ func run(ctx context.Context) (err error) {
 	proxy := &http.Server{Handler: withToken("http://"+guarded.Addr().String(), token)}
 	failed := make(chan error, 1)
 	go func() { failed <- proxy.Serve(open) }()
-	fmt.Printf("http://%s%s\n", open.Addr(), mcpserver.Endpoint)
+	fmt.Printf("http://%s%s\n", open.Addr(), web.Endpoint)
 	single, err := auth.NewSingle(token, mcpserver.TokenPrincipal)
 	if err == nil {
-		err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Verifier: single, Warm: mcpserver.TokenPrincipal})
+		err = server.ServeHTTP(ctx, guarded, web.Config{Verifier: single, Warm: mcpserver.TokenPrincipal})
 	}
 	err = errors.Join(err, proxy.Close())
 	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {

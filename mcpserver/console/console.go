@@ -17,6 +17,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 // Limits of what a console keeps in memory, and of who looks at it.
@@ -29,8 +30,10 @@ const (
 	// and the name of a tool, which callers make up, in bytes.
 	MaxFiles = 20
 	maxName  = 4 << 10
-	// MaxWaiting is how many questions may wait at once; further calls are refused.
+	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three quarters, so that
+	// nobody keeps the others from asking; further calls are refused.
 	MaxWaiting = 64
+	maxOfOne   = MaxWaiting - MaxWaiting/4
 	// MaxPages is how many pages may be kept up to date at once. A browser needs one for all its tabs.
 	MaxPages = 16
 )
@@ -112,7 +115,7 @@ type call struct {
 }
 
 // CallBegan adds a call to the live view.
-func (c *Console) CallBegan(ctx context.Context, info mcpserver.CallInfo) context.Context {
+func (c *Console) CallBegan(ctx context.Context, info observe.Call) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) == MaxCalls {
@@ -128,12 +131,12 @@ func (c *Console) CallBegan(ctx context.Context, info mcpserver.CallInfo) contex
 }
 
 // CallPlanned shows what a call is about to do.
-func (c *Console) CallPlanned(_ context.Context, info mcpserver.CallInfo, r audit.Record) {
+func (c *Console) CallPlanned(_ context.Context, info observe.Call, r audit.Record) {
 	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, bounded(r) })
 }
 
 // CallEnded shows how a call ended.
-func (c *Console) CallEnded(_ context.Context, info mcpserver.CallInfo, r audit.Record, result builtin.Result) {
+func (c *Console) CallEnded(_ context.Context, info observe.Call, r audit.Record, result builtin.Result) {
 	c.change(info.ID, func(one *call) {
 		one.Record = bounded(r)
 		one.Result = clip(result.Text, MaxResult)

@@ -66,8 +66,8 @@ func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*que
 	input := fields(asked.Input)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) == MaxWaiting {
-		return nil, fmt.Errorf("%d questions wait at the console already", MaxWaiting)
+	if err := c.room(asked.Principal); err != nil {
+		return nil, err
 	}
 	c.asked++
 	q := &question{ID: c.asked, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
@@ -75,6 +75,23 @@ func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*que
 	c.waiting = append(c.waiting, q)
 	c.touch()
 	return q, nil
+}
+
+// room reports why no question about a call of a principal can wait; nil when one can. The caller holds the lock.
+func (c *Console) room(principal string) error {
+	mine := 0
+	for _, q := range c.waiting {
+		if q.Asked.Principal == principal {
+			mine++
+		}
+	}
+	switch {
+	case len(c.waiting) == MaxWaiting:
+		return fmt.Errorf("%d questions wait at the console already", MaxWaiting)
+	case mine == maxOfOne:
+		return fmt.Errorf("%d questions of this caller wait at the console already", maxOfOne)
+	}
+	return nil
 }
 
 // told says how a decision is told of afterwards; it is empty for what is none.

@@ -13,9 +13,14 @@ import (
 
 // ask puts a question in the background, and waits until it stands.
 func ask(ctx context.Context, c *Console, always ...string) <-chan mcpserver.Answer {
+	return askFor(ctx, c, "", always...)
+}
+
+// askFor is ask about a call of somebody.
+func askFor(ctx context.Context, c *Console, principal string, always ...string) <-chan mcpserver.Answer {
 	got := make(chan mcpserver.Answer, 1)
 	go func() {
-		got <- c.Ask(ctx, mcpserver.OwnerQuestion{Tool: "Bash", Question: &mcpserver.Question{Always: always}})
+		got <- c.Ask(ctx, mcpserver.OwnerQuestion{Principal: principal, Tool: "Bash", Question: &mcpserver.Question{Always: always}})
 	}()
 	synctest.Wait()
 	return got
@@ -126,8 +131,18 @@ func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(false)
 		ctx, cancel := context.WithCancel(t.Context())
-		for range MaxWaiting {
-			ask(ctx, c)
+		for range MaxWaiting * 3 / 4 {
+			askFor(ctx, c, "greedy")
+		}
+		if got := <-askFor(ctx, c, "greedy"); got.Decision != "" || !strings.Contains(got.Reason, fmt.Sprint(MaxWaiting*3/4)+" questions of this caller") {
+			t.Errorf("one more of who has three quarters: %+v", got)
+		}
+		for n := range MaxWaiting / 4 {
+			select {
+			case got := <-askFor(ctx, c, "modest"):
+				t.Fatalf("question %d of another: %+v", n+1, got)
+			default:
+			}
 		}
 		if got := <-ask(ctx, c); got.Decision != "" || !strings.Contains(got.Reason, fmt.Sprint(MaxWaiting)) {
 			t.Errorf("one more: %+v", got)

@@ -1,10 +1,13 @@
 package listen
 
 import (
+	"container/list"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -30,8 +33,8 @@ const (
 const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
 	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
 
-// A limiter accepts connections as long as there is room, and refuses the others at once: they would wait in
-// vain behind clients that send nothing.
+// A limiter accepts connections as long as there is room, or one that rests can be closed for a new one, so that nobody takes all by
+// opening connections that nothing comes of. It refuses the others at once: they would wait in vain.
 type limiter struct {
 	net.Listener
 	most  int
@@ -39,16 +42,17 @@ type limiter struct {
 	log   *slog.Logger
 	tell  chan struct{} // a place for each client that is told
 
-	mu   sync.Mutex
-	open int
-	from map[netip.Prefix]int
+	mu      sync.Mutex
+	open    int
+	from    map[netip.Prefix]int
+	resting *list.List // of *counted, the one that has rested longest first
 }
 
 func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
 	if most <= 0 {
 		most = min(MaxConnections, max(descriptors()/2, 1))
 	}
-	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Prefix]int{}}
+	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Prefix]int{}, resting: list.New()}
 }
 
 // Accept waits for the next connection that there is room for.
@@ -59,26 +63,56 @@ func (l *limiter) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		peer := remote(conn)
-		if l.enter(peer) {
-			return &counted{Conn: conn, leave: sync.OnceFunc(func() { l.leave(peer) })}, nil
+		if l.enter(peer) || l.makeRoom(peer) && l.enter(peer) {
+			c := &counted{Conn: conn, of: l}
+			c.leave = sync.OnceFunc(func() { c.rest(false); l.leave(peer) })
+			return c, nil
 		}
 		l.log.Debug("a connection is refused, too many are open", "peer", conn.RemoteAddr())
 		l.refuse(conn)
 	}
 }
 
-// enter takes a place. Peers on this machine, and those of a Unix socket, share one address and have no bound
-// of their own.
+// enter takes a place.
 func (l *limiter) enter(peer netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	apart := peer.IsValid() && !peer.Addr().IsLoopback()
-	if l.open >= l.most || apart && l.from[peer] >= max(l.most/fromOneAddress, 1) {
+	if l.open >= l.most || l.greedy(peer) {
 		return false
 	}
 	l.open++
 	l.from[peer]++
 	return true
+}
+
+// greedy reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one address and have no
+// bound of their own. The caller holds the lock.
+func (l *limiter) greedy(peer netip.Prefix) bool {
+	apart := peer.IsValid() && !peer.Addr().IsLoopback()
+	return apart && l.from[peer] >= max(l.most/fromOneAddress, 1)
+}
+
+// makeRoom closes the connection that has rested longest, if a peer may have its place. It reports whether there was one.
+func (l *limiter) makeRoom(peer netip.Prefix) bool {
+	l.mu.Lock()
+	first := l.resting.Front()
+	refused := first == nil || l.greedy(peer)
+	l.mu.Unlock()
+	if refused {
+		return false
+	}
+	_ = first.Value.(*counted).Close() // its client is gone, or comes again
+	return true
+}
+
+// Watch tells a listener of this package what its connections do, as [http.Server.ConnState] does: one without a request rests.
+func Watch(conn net.Conn, state http.ConnState) {
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	if c, ok := conn.(*counted); ok {
+		c.rest(state == http.StateNew || state == http.StateIdle)
+	}
 }
 
 func (l *limiter) leave(peer netip.Prefix) {
@@ -134,7 +168,23 @@ func network(addr netip.Addr) netip.Prefix {
 // A counted connection gives its place up when it closes.
 type counted struct {
 	net.Conn
+	of    *limiter
 	leave func()
+
+	at *list.Element // in of.resting; guarded by of.mu
+}
+
+// rest notes that the connection has no request now, or that it has one or is closed.
+func (c *counted) rest(resting bool) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.at != nil {
+		c.of.resting.Remove(c.at)
+		c.at = nil
+	}
+	if resting {
+		c.at = c.of.resting.PushBack(c)
+	}
 }
 
 // CloseWrite lets net/http end an answer before it takes the connection away from a client that still sends: what is

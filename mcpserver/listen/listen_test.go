@@ -354,32 +354,78 @@ func TestNotifier(t *testing.T) {
 			t.Errorf("%s=%s is left for commands", name, v)
 		}
 	}
-	hear := func() string {
-		t.Helper()
-		b := make([]byte, 100)
-		k, err := conn.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b[:k])
-	}
 	ctx, cancel := context.WithCancel(t.Context())
+	told := n.StoppingWith(ctx)
 	n.Ready(ctx, func() bool { return true })
-	if got := hear(); got != "READY=1" {
-		t.Errorf("got %q", got)
+	for _, want := range []string{"READY=1", "WATCHDOG=1"} {
+		if got := hear(t, conn); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
-	if got := hear(); got != "WATCHDOG=1" {
-		t.Errorf("got %q", got)
-	}
-	cancel()
-	n.Stopping()
-	for got := hear(); got != "STOPPING=1"; got = hear() {
+	go func() { cancel(); told() }()
+	for got := hear(t, conn); got != "STOPPING=1"; got = hear(t, conn) {
 		if got != "WATCHDOG=1" {
 			t.Errorf("got %q", got)
 		}
 	}
-	Notifier{}.Ready(t.Context(), nil)
-	Notifier{}.Stopping()
+	none, cancelNone := context.WithCancel(t.Context())
+	toldNobody := Notifier{}.StoppingWith(none)
+	Notifier{}.Ready(none, nil)
+	cancelNone()
+	toldNobody()
+}
+
+// hear is the next that systemd is told.
+func hear(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	b := make([]byte, 100)
+	k, err := conn.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b[:k])
+}
+
+// A server whose end has been said may end at once, and one that ends otherwise says nothing of it.
+func TestStoppingIsSaidBeforeTheEnd(t *testing.T) {
+	socket := filepath.Join(privateDir(t), "n")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Skipf("no datagram sockets here: %v", err)
+	}
+	defer conn.Close()
+	n := Notifier{socket: socket, within: tellTime, log: slog.New(slog.DiscardHandler)}
+	n.StoppingWith(t.Context())()
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		told := n.StoppingWith(ctx)
+		cancel()
+		told()
+		n.tell("the process ends")
+		for _, want := range []string{"STOPPING=1", "the process ends"} {
+			if got := hear(t, conn); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+// Who does not listen holds nobody.
+func TestNotifierOfWhoDoesNotListen(t *testing.T) {
+	socket := filepath.Join(privateDir(t), "n")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Skipf("no datagram sockets here: %v", err)
+	}
+	defer conn.Close()
+	var log bytes.Buffer
+	n := Notifier{socket: socket, within: time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil))}
+	for log.Len() == 0 { // it hangs if a full queue is waited for
+		n.tell("WATCHDOG=1")
+	}
+	if !strings.Contains(log.String(), "systemd could not be told") || !strings.Contains(log.String(), "timeout") {
+		t.Errorf("the log says %s", &log)
+	}
 }
 
 // The watchdog of a sick server is not fed, so that systemd starts it anew.

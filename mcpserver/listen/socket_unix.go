@@ -3,6 +3,7 @@
 package listen
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,9 +23,15 @@ const socketMode = 0o600
 // probeTime bounds how long it may take to find out whether somebody listens on a socket that is there.
 const probeTime = time.Second
 
+// lockRetry is how soon a lock is tried again.
+const lockRetry = 10 * time.Millisecond
+
 // openUnix listens on a socket of our own. A lock beside it says whether the one that is there belongs to a
 // process that lives: two that start at once cannot both find the same socket dead.
 func openUnix(path string, log *slog.Logger) (*Listener, error) {
+	if path == "" {
+		return nil, Usage("--listen %s: it names no socket: give a path such as unix:/run/user/1000/toolhost/mcp.sock", unixPrefix)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -37,10 +44,13 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 		return fail(err)
 	}
 	lock := flock.New(path+".lock", flock.SetPermissions(socketMode))
-	if held, err := lock.TryLock(); err != nil {
-		return fail(err)
-	} else if !held {
+	// A process that a server was just starting when it was killed holds its lock, and its socket, for a moment longer.
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
 		return fail(errors.New("another server listens there"))
+	} else if err != nil {
+		return fail(err)
 	}
 	l, err := bind(path)
 	if err != nil {

@@ -3,13 +3,21 @@
 package listen
 
 import (
+	"bytes"
+	"errors"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gofrs/flock"
 )
 
 func TestSocketIsItsOwnersOnly(t *testing.T) {
@@ -64,6 +72,32 @@ func TestSocketOfTheLivingAndTheDead(t *testing.T) {
 		t.Fatalf("in place of a dead one: %v", err)
 	}
 	l.Close()
+}
+
+// Who starts a server anew that was killed does not have to wait until the last has let go of its lock.
+func TestSocketOfTheDying(t *testing.T) {
+	path := filepath.Join(privateDir(t), "s")
+	synctest.Test(t, func(t *testing.T) {
+		lock := flock.New(path + ".lock")
+		if held, err := lock.TryLock(); err != nil || !held {
+			t.Fatal(held, err)
+		}
+		opened := make(chan error)
+		go func() {
+			l, err := openUnix(path, slog.New(slog.DiscardHandler))
+			if err == nil {
+				err = l.Close()
+			}
+			opened <- err
+		}()
+		synctest.Wait() // it has found the lock held
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSocketRefuses(t *testing.T) {
@@ -125,5 +159,24 @@ func TestClosedTwice(t *testing.T) {
 		if _, err := os.Lstat(l.Socket); err == nil {
 			t.Fatal("the socket is still there")
 		}
+	}
+}
+
+// What a command puts in the place of a certificate's file is not waited for: all clients would wait with it.
+func TestPipeForCertificate(t *testing.T) {
+	dir := privateDir(t)
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	writePair(t, cert, key, "first")
+	var log bytes.Buffer
+	k := &keeper{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
+	if _, err := k.certificate(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(cert), syscall.Mkfifo(cert, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	k.checked = time.Time{} // as if time had passed
+	if pair, err := k.certificate(nil); err != nil || pair == nil || pair.Leaf.Subject.CommonName != "first" || !strings.Contains(log.String(), "not a regular file") {
+		t.Errorf("with a pipe: %v, %v; log %s", pair, err, &log)
 	}
 }

@@ -15,8 +15,12 @@ import (
 type Notifier struct {
 	socket   string
 	watchdog time.Duration // how often systemd wants to hear; 0: never
+	within   time.Duration // how long it may take to take what it is told
 	log      *slog.Logger
 }
+
+// tellTime bounds how long systemd may take to hear: it is told of the end too, which must not wait for who does not listen.
+const tellTime = 2 * time.Second
 
 // NewNotifier takes what systemd said out of the environment, so that no command can speak in the server's
 // name. It is called before the environment is copied for commands.
@@ -26,7 +30,7 @@ func NewNotifier(log *slog.Logger) Notifier {
 	if err = errors.Join(err, os.Unsetenv("NOTIFY_SOCKET")); err != nil {
 		log.Warn("what systemd asks for cannot be read", "error", err)
 	}
-	return Notifier{socket: socket, watchdog: watchdog, log: log}
+	return Notifier{socket: socket, watchdog: watchdog, within: tellTime, log: log}
 }
 
 // Ready says that clients are served. While healthy says so, the watchdog is fed until ctx is done, if systemd
@@ -52,8 +56,20 @@ func (n Notifier) Ready(ctx context.Context, healthy func() bool) {
 	}()
 }
 
-// Stopping says that the service ends.
-func (n Notifier) Stopping() { n.tell(daemon.SdNotifyStopping) }
+// StoppingWith says that the service ends once ctx is done. What it returns is called before the process ends: it waits until that
+// has been said, if it is to be.
+func (n Notifier) StoppingWith(ctx context.Context) (told func()) {
+	said := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(said)
+		n.tell(daemon.SdNotifyStopping)
+	})
+	return func() {
+		if !stop() {
+			<-said
+		}
+	}
+}
 
 func (n Notifier) tell(state string) {
 	if n.socket == "" {
@@ -61,7 +77,10 @@ func (n Notifier) tell(state string) {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		_, err = conn.Write([]byte(state))
+		err = conn.SetWriteDeadline(time.Now().Add(n.within)) // the queue of who does not listen is full
+		if err == nil {
+			_, err = conn.Write([]byte(state))
+		}
 		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"toolhost/guard/ownfile"
 )
 
 // recheck is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
@@ -39,7 +41,7 @@ func unchanged(was, now fs.FileInfo) bool {
 func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
 	k := &keeper{certFile: certFile, keyFile: keyFile, log: log}
 	k.tried = k.look()
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	pair, err := k.read()
 	if err != nil {
 		return l, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
 	}
@@ -56,6 +58,20 @@ func (k *keeper) look() (now [2]fs.FileInfo) {
 	return now
 }
 
+// maxPEM bounds a file of PEM, in bytes. Chains have some 10 KB.
+const maxPEM = 1 << 20
+
+// read reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there must not hold them up.
+func (k *keeper) read() (pair tls.Certificate, err error) {
+	var pem [2][]byte
+	for i, name := range []string{k.certFile, k.keyFile} {
+		if pem[i], err = ownfile.Read(name, maxPEM); err != nil {
+			return pair, err
+		}
+	}
+	return tls.X509KeyPair(pem[0], pem[1])
+}
+
 // certificate is the one in the files if they hold a pair, or else the last that was one. A pair that is being
 // replaced does not match for a moment; it is tried again when the files change again.
 func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -70,7 +86,7 @@ func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return k.current, nil
 	}
 	k.tried = now
-	pair, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
+	pair, err := k.read()
 	if err != nil {
 		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile, "error", err)
 		return k.current, nil

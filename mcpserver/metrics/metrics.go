@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"toolhost/builtin"
-	"toolhost/mcpserver"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 // Buckets are the upper bounds of the durations that are told apart, in seconds. They are those of the
@@ -48,10 +48,10 @@ func New() *Metrics {
 	return &Metrics{calls: map[callLabels]uint64{}, durations: map[string]*durations{}, waiting: map[uint64]bool{}}
 }
 
-var _ mcpserver.StationObserver = (*Metrics)(nil)
+var _ observe.StationObserver = (*Metrics)(nil)
 
 // CallBegan implements [mcpserver.Observer].
-func (m *Metrics) CallBegan(ctx context.Context, c mcpserver.CallInfo) context.Context {
+func (m *Metrics) CallBegan(ctx context.Context, c observe.Call) context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiting[c.ID] = true
@@ -60,8 +60,8 @@ func (m *Metrics) CallBegan(ctx context.Context, c mcpserver.CallInfo) context.C
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (m *Metrics) CallReached(_ context.Context, c mcpserver.CallInfo, s mcpserver.Station) {
-	if s != mcpserver.AtTurn {
+func (m *Metrics) CallReached(_ context.Context, c observe.Call, s observe.Station) {
+	if s != observe.AtTurn {
 		return
 	}
 	m.mu.Lock()
@@ -73,10 +73,10 @@ func (m *Metrics) CallReached(_ context.Context, c mcpserver.CallInfo, s mcpserv
 }
 
 // CallPlanned implements [mcpserver.Observer].
-func (*Metrics) CallPlanned(context.Context, mcpserver.CallInfo, audit.Record) {}
+func (*Metrics) CallPlanned(context.Context, observe.Call, audit.Record) {}
 
 // CallEnded implements [mcpserver.Observer].
-func (m *Metrics) CallEnded(_ context.Context, c mcpserver.CallInfo, r audit.Record, result builtin.Result) {
+func (m *Metrics) CallEnded(_ context.Context, c observe.Call, r audit.Record, result builtin.Result) {
 	tool := otherTool
 	if c.Served {
 		tool = c.Tool
@@ -91,7 +91,7 @@ func (m *Metrics) CallEnded(_ context.Context, c mcpserver.CallInfo, r audit.Rec
 		m.nWaiting--
 	}
 	delete(m.waiting, c.ID)
-	m.calls[callLabels{tool, verdict, mcpserver.Outcome(r, result)}]++
+	m.calls[callLabels{tool, verdict, observe.Outcome(r, result)}]++
 	if m.durations[tool] == nil {
 		m.durations[tool] = &durations{counts: make([]uint64, len(buckets)+1)}
 	}

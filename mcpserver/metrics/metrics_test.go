@@ -25,6 +25,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 func TestMain(m *testing.M) {
@@ -74,7 +75,7 @@ func openHost(t *testing.T, m *Metrics) *mcpserver.Host {
 		t.Fatal(err)
 	}
 	h, err := mcpserver.Open(mcpserver.Config{
-		Roots: []string{root}, Named: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []mcpserver.Observer{m},
+		Roots: []string{root}, Named: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []observe.Observer{m},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,11 +130,11 @@ func TestPageOfAHost(t *testing.T) {
 
 func TestCallsInFlight(t *testing.T) {
 	m := New()
-	first, second := mcpserver.CallInfo{ID: 1, Tool: "Read", Served: true}, mcpserver.CallInfo{ID: 2}
+	first, second := observe.Call{ID: 1, Tool: "Read", Served: true}, observe.Call{ID: 2}
 	m.CallBegan(t.Context(), first)
 	m.CallBegan(t.Context(), second)
-	m.CallReached(t.Context(), first, mcpserver.AtTurn)
-	m.CallReached(t.Context(), first, mcpserver.AtRun)
+	m.CallReached(t.Context(), first, observe.AtTurn)
+	m.CallReached(t.Context(), first, observe.AtRun)
 	check := func(flight, waiting float64) {
 		t.Helper()
 		all := parse(t, m.write(mcpserver.Stats{}, ""))

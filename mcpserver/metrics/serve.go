@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -27,7 +26,6 @@ const (
 	writeTime  = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 16 << 10
-	minToken   = 16 // characters
 	// maxConnections are plenty for scrapers; without a bound who reaches the address could take all descriptors of the
 	// process.
 	maxConnections = 64
@@ -69,8 +67,8 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	host = cmp.Or(host, "127.0.0.1")
 	s := &Site{metrics: m, cfg: cfg}
 	if cfg.TokenFile != "" {
-		if s.token, err = readToken(cfg.TokenFile); err != nil {
-			return nil, err
+		if s.token, err = mcpserver.ReadToken(cfg.TokenFile); err != nil {
+			return nil, fmt.Errorf("--metrics-token-file: %w", err)
 		}
 	} else if ip := net.ParseIP(host); (ip == nil || !ip.IsLoopback()) && host != "localhost" {
 		return nil, listen.Usage("metrics on %s can be read by others: name the file with the token that they must present (--metrics-token-file), or a loopback address", cfg.Address)
@@ -81,18 +79,6 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	}
 	s.listener = listen.Bound(l, maxConnections, cfg.Log)
 	return s, nil
-}
-
-func readToken(file string) (string, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("the token for metrics: %w", err)
-	}
-	token := strings.TrimSpace(string(raw))
-	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("the token file %s must hold one token of at least %d characters without blanks", file, minToken)
-	}
-	return token, nil
 }
 
 // URL is where the metrics are served.

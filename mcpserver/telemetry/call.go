@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"toolhost/builtin"
-	"toolhost/mcpserver"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 // method is the MCP method of every call that is observed.
@@ -24,10 +24,10 @@ const otherTool = "_OTHER"
 // toolError is the error.type of a result that reports an error.
 const toolError = "tool_error"
 
-var _ mcpserver.StationObserver = (*Telemetry)(nil)
+var _ observe.StationObserver = (*Telemetry)(nil)
 
 // CallBegan implements [mcpserver.Observer]: it starts the span of the call.
-func (t *Telemetry) CallBegan(ctx context.Context, c mcpserver.CallInfo) context.Context {
+func (t *Telemetry) CallBegan(ctx context.Context, c observe.Call) context.Context {
 	if t.tracer == nil {
 		return ctx
 	}
@@ -47,14 +47,14 @@ func (t *Telemetry) CallBegan(ctx context.Context, c mcpserver.CallInfo) context
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (t *Telemetry) CallReached(ctx context.Context, _ mcpserver.CallInfo, s mcpserver.Station) {
+func (t *Telemetry) CallReached(ctx context.Context, _ observe.Call, s observe.Station) {
 	if t.tracer != nil {
 		trace.SpanFromContext(ctx).AddEvent("toolhost." + s.String())
 	}
 }
 
 // CallPlanned implements [mcpserver.Observer].
-func (t *Telemetry) CallPlanned(ctx context.Context, _ mcpserver.CallInfo, r audit.Record) {
+func (t *Telemetry) CallPlanned(ctx context.Context, _ observe.Call, r audit.Record) {
 	span := trace.SpanFromContext(ctx)
 	if t.tracer == nil || !t.details || !span.IsRecording() {
 		return
@@ -73,9 +73,9 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ mcpserver.CallInfo, r aud
 }
 
 // CallEnded implements [mcpserver.Observer]: it ends the span and measures the call.
-func (t *Telemetry) CallEnded(ctx context.Context, c mcpserver.CallInfo, r audit.Record, result builtin.Result) {
-	outcome := mcpserver.Outcome(r, result)
-	failed := result.IsError && outcome != mcpserver.OutcomeAsked
+func (t *Telemetry) CallEnded(ctx context.Context, c observe.Call, r audit.Record, result builtin.Result) {
+	outcome := observe.Outcome(r, result)
+	failed := result.IsError && outcome != observe.OutcomeAsked
 	if t.duration != nil {
 		labels := common(c)
 		if failed {
@@ -102,7 +102,7 @@ func (t *Telemetry) CallEnded(ctx context.Context, c mcpserver.CallInfo, r audit
 }
 
 // common are the attributes of the conventions that spans and metrics share. Each has few values.
-func common(c mcpserver.CallInfo) []attribute.KeyValue {
+func common(c observe.Call) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("mcp.method.name", method),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -120,7 +120,7 @@ func common(c mcpserver.CallInfo) []attribute.KeyValue {
 	return all
 }
 
-func toolName(c mcpserver.CallInfo) string {
+func toolName(c observe.Call) string {
 	if c.Served {
 		return c.Tool
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -81,8 +82,18 @@ func Asked() bool {
 }
 
 // HideSecrets takes out of the environment what would let commands that are run later send to the collector as
-// this host. Start must have been called before, if it is.
+// this host: the headers, and the user and password of an address. Start must have been called before, if it is.
 func HideSecrets() {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"} {
+		if text := os.Getenv(name); strings.Contains(text, "@") {
+			bare := ""
+			if u, err := url.Parse(text); err == nil && u.Host != "" {
+				u.User = nil
+				bare = u.String()
+			}
+			_ = os.Setenv(name, bare) // fails only for names and values that cannot be
+		}
+	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
 		_ = os.Unsetenv(name) // fails only for names that cannot be
 	}

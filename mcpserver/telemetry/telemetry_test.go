@@ -31,6 +31,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/observe"
 )
 
 func TestMain(m *testing.M) {
@@ -113,7 +114,7 @@ func observed(t *testing.T, do func(h *mcpserver.Host)) *lockedBuffer {
 	}
 	cfg := mcpserver.Config{Roots: []string{root}, Named: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}}
 	if watch != nil {
-		cfg.Observers = []mcpserver.Observer{watch}
+		cfg.Observers = []observe.Observer{watch}
 	}
 	h, err := mcpserver.Open(cfg)
 	if err != nil {
@@ -147,7 +148,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func call(h *mcpserver.Host, tool, args string, from mcpserver.Origin) mcpserver.Reply {
+func call(h *mcpserver.Host, tool, args string, from observe.Origin) mcpserver.Reply {
 	return h.Call(context.Background(), h.ArriveNamed(""), mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
 }
 
@@ -161,11 +162,11 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.url)
 	t.Setenv("OTEL_SERVICE_NAME", "my-tools")
 	observed(t, func(h *mcpserver.Host) {
-		from := mcpserver.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID + "-" + spanID + "-01", TraceState: "v=1"}
+		from := observe.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID + "-" + spanID + "-01", TraceState: "v=1"}
 		call(h, "Read", `{"file_path":"secret-name.txt"}`, from)
-		call(h, "Read", `{"file_path":"denied.txt"}`, mcpserver.Origin{Transport: "stdio"})
-		call(h, "made up by the caller", `{}`, mcpserver.Origin{})
-		call(h, "Read", `{"file_path":"secret-name.txt"}`, mcpserver.Origin{TraceParent: "00-" + traceID + "-" + spanID + "-00"}) // not sampled
+		call(h, "Read", `{"file_path":"denied.txt"}`, observe.Origin{Transport: "stdio"})
+		call(h, "made up by the caller", `{}`, observe.Origin{})
+		call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{TraceParent: "00-" + traceID + "-" + spanID + "-00"}) // not sampled
 	})
 	if len(c.spans) != 3 || c.service != "my-tools" {
 		t.Fatalf("%d spans of %q, want 3 of my-tools", len(c.spans), c.service)
@@ -211,7 +212,7 @@ func TestDetailsAreToldWhenAskedFor(t *testing.T) {
 	c := startCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.url+"/v1/traces")
 	t.Setenv(variableDetails, "true")
-	observed(t, func(h *mcpserver.Host) { call(h, "Read", `{"file_path":"secret-name.txt"}`, mcpserver.Origin{}) })
+	observed(t, func(h *mcpserver.Host) { call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{}) })
 	if len(c.spans) != 1 || !strings.Contains(attributes(c.spans[0].Attributes)["toolhost.reads"], "secret-name.txt") {
 		t.Fatalf("spans %v", c.spans)
 	}
@@ -228,7 +229,7 @@ func TestDuration(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", c.url+"/v1/metrics")
 	observed(t, func(h *mcpserver.Host) {
 		for range 3 {
-			call(h, "Read", `{"file_path":"secret-name.txt"}`, mcpserver.Origin{Transport: "stdio"})
+			call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{Transport: "stdio"})
 		}
 	})
 	if len(c.metrics) != 1 || len(c.spans) != 0 {
@@ -297,7 +298,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	var ended time.Time
 	log := observed(t, func(h *mcpserver.Host) {
 		for range 50 {
-			if r := call(h, "Read", `{"file_path":"secret-name.txt"}`, mcpserver.Origin{}); r.IsError {
+			if r := call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{}); r.IsError {
 				t.Errorf("a call failed: %s", r.Text)
 			}
 		}
@@ -333,14 +334,29 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = t.Shutdown(context.Background()) }()
-	info := mcpserver.CallInfo{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: mcpserver.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
+	info := observe.Call{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: observe.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
 	record := audit.Record{Tool: "Read", Verdict: "allow", Reads: []string{"/a"}}
 	for b.Loop() {
 		ctx := t.CallBegan(context.Background(), info)
-		for _, s := range []mcpserver.Station{mcpserver.AtTurn, mcpserver.AtJudgement, mcpserver.AtRun, mcpserver.AtFit} {
+		for _, s := range []observe.Station{observe.AtTurn, observe.AtJudgement, observe.AtRun, observe.AtFit} {
 			t.CallReached(ctx, info, s)
 		}
 		t.CallPlanned(ctx, info, record)
 		t.CallEnded(ctx, info, record, builtin.Result{})
+	}
+}
+
+func TestHideSecrets(t *testing.T) {
+	for _, tt := range []struct{ name, value, want string }{
+		{"OTEL_EXPORTER_OTLP_HEADERS", "api-key=hidden", ""},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://me:hidden@collector.example:4318/x", "https://collector.example:4318/x"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "me:hidden@collector.example", ""},
+		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://collector.example/v1/metrics", "http://collector.example/v1/metrics"},
+	} {
+		t.Setenv(tt.name, tt.value)
+		HideSecrets()
+		if got := os.Getenv(tt.name); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

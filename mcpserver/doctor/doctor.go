@@ -1,0 +1,149 @@
+// Package doctor says how a host is: what it found of its roots, rules, sandbox, shell, state and tools, and what would make each better.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/guard/settings"
+	"toolhost/mcpserver/audit"
+)
+
+// A Finding is one line of what a host says about itself.
+type Finding struct {
+	// Level is ok, warn or fail.
+	Level string `json:"level"`
+	// About is what was looked at.
+	About string `json:"about"`
+	// Text says how it is.
+	Text string `json:"text"`
+	// Remedy says what would make it better; empty when nothing is wrong.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// The levels of a finding.
+const (
+	LevelOK   = "ok"
+	LevelWarn = "warn"
+	LevelFail = "fail"
+)
+
+// A Subject is a host as it is examined.
+type Subject struct {
+	Roots    []string
+	Settings *settings.Watcher
+	// Policy is what the rules are for Principal, who commands are tried as.
+	Policy    *guard.Policy
+	Principal string
+	Box       *builtin.Toolbox
+	// Warm starts what commands run in, and has the roots listed.
+	Warm func()
+	// Tools are the names of those that are served, as the principal sees them.
+	Tools []string
+	// Commands says that Bash is served, whether a rule takes it away or not.
+	Commands bool
+	// StateDir is the state directory, and Unkept why it is not used; nil: it is.
+	StateDir string
+	Unkept   error
+	// Audit is nil when calls are not recorded. AuditMaxSize and AuditKeep say when it is rotated, and how many files are kept.
+	Audit        *audit.Log
+	AuditMaxSize int64
+	AuditKeep    int
+}
+
+// Examine looks at what a host works with: its roots, rules, sandbox, shell, state and tools.
+func Examine(ctx context.Context, s *Subject) []Finding {
+	var all []Finding
+	all = append(all, s.roots()...)
+	all = append(all, s.rules()...)
+	all = append(all, s.sandbox()...)
+	all = append(all, s.shell(ctx))
+	all = append(all, s.search(ctx)...)
+	all = append(all, s.state()...)
+	return append(all, s.tools())
+}
+
+func (s *Subject) roots() []Finding {
+	var all []Finding
+	for _, root := range s.Roots {
+		f := Finding{Level: LevelOK, About: "root", Text: root}
+		if err := writable(root); err != nil {
+			f.Level, f.Text, f.Remedy = LevelWarn, fmt.Sprintf("%s cannot be written: %v", root, err), "nothing, if the tools are only to read there"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (s *Subject) rules() []Finding {
+	set := s.Settings.Reload()
+	if len(set.Broken) > 0 {
+		var all []Finding
+		for _, err := range set.Broken {
+			all = append(all, Finding{LevelFail, "rules", "every call is refused: " + err.Error(), "mend the file"})
+		}
+		return all
+	}
+	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode, len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
+	for _, w := range s.Policy.Warnings() {
+		all = append(all, Finding{LevelWarn, "rules", w, "mend the entry"})
+	}
+	if len(set.Untrusted) > 0 {
+		all = append(all, Finding{LevelWarn, "trust", fmt.Sprintf("%d entries of the workspace's settings are left out, because they would loosen the rules", len(set.Untrusted)), "look at them with toolhost rules, and run toolhost trust"})
+	}
+	return all
+}
+
+// sandbox says in plain words what holds a command.
+func (s *Subject) sandbox() []Finding {
+	if !s.Settings.Current().Sandbox.Enabled {
+		return []Finding{{LevelWarn, "sandbox", "off: commands run with all the rights of the user", "set sandbox.enabled to true"}}
+	}
+	report := s.Box.SandboxReport()
+	var holds, lacks []string
+	for _, part := range []struct {
+		held bool
+		what string
+	}{
+		{report.Enforces.Writes, "writes stay in the workspace"}, {report.Enforces.Denies, "denied and protected files are out of reach"},
+		{report.Enforces.Network, "the network is limited"}, {report.Enforces.Processes, "nothing outlives its command"},
+	} {
+		if part.held {
+			holds = append(holds, part.what)
+		} else {
+			lacks = append(lacks, part.what)
+		}
+	}
+	why := strings.Join(report.Why, " ")
+	if report.Backend == "" {
+		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, "see guard/sandbox/profiles/README.md for containers and Ubuntu"}}
+	}
+	f := Finding{LevelOK, "sandbox", fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", ")), ""}
+	if len(lacks) > 0 {
+		f.Level, f.Remedy = LevelWarn, why
+		f.Text += "; not held: " + strings.Join(lacks, ", ")
+	}
+	return []Finding{f}
+}
+
+// shell runs a command where commands run.
+func (s *Subject) shell(ctx context.Context) Finding {
+	if !s.Commands {
+		return Finding{LevelOK, "shell", "not looked for: Bash is not served", ""}
+	}
+	version, path, err := s.Box.TryShell(ctx, s.Principal, s.Policy)
+	if err != nil {
+		return Finding{LevelFail, "shell", err.Error(), "if bash is missing install it, or serve without it (--tools); else see the sandbox line"}
+	}
+	return Finding{LevelOK, "shell", fmt.Sprintf("bash %s, PATH %s", version, path), ""}
+}
+
+func (s *Subject) tools() Finding {
+	if len(s.Tools) == 0 {
+		return Finding{LevelFail, "tools", "none is served", "see the rules"}
+	}
+	return Finding{LevelOK, "tools", strings.Join(s.Tools, ", "), ""}
+}

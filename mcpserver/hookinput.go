@@ -1,0 +1,72 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"strings"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+)
+
+// pathFields are the arguments of the tools that name a file or a directory.
+var pathFields = []string{"file_path", "notebook_path", "path"}
+
+// hookInput is the input of a call as hooks see it: with whole paths, as Claude Code gives them. A hook that compares
+// tool_input.file_path with a directory would otherwise be passed by with a relative name, "~/x" or "a/../b". A path
+// that cannot be resolved stays as it is: the call will not be planned.
+func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(input, &fields) != nil {
+		return input
+	}
+	changed := false
+	for _, field := range pathFields {
+		var name string
+		if json.Unmarshal(fields[field], &name) != nil || name == "" {
+			continue
+		}
+		path, err := policy.Resolve(name)
+		if err != nil {
+			continue
+		}
+		fields[field], _ = json.Marshal(wholePath(policy, name, path)) // a string encodes
+		changed = true
+	}
+	if !changed {
+		return input
+	}
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return input
+	}
+	return whole
+}
+
+// wholePath is the path that name was resolved to, without "..": as it was given, unless a symbolic link stands before
+// the ".." and the text alone would lead elsewhere.
+func wholePath(policy *guard.Policy, name string, path guard.Path) string {
+	if !strings.Contains(name, "..") {
+		return path.String()
+	}
+	if plain, err := policy.Resolve(path.String()); err != nil || plain.Real() != path.Real() {
+		return path.Real()
+	}
+	return path.String()
+}
+
+// hookResponse is what PostToolUse hooks are told of a result: the text and the structure that clients get, and under
+// the names of Claude Code what hooks written for it look for.
+func hookResponse(input json.RawMessage, tool string, r builtin.Result) (json.RawMessage, error) {
+	response := map[string]any{"text": r.Text, "structured": r.Structured, "success": true}
+	var named struct {
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+	}
+	if json.Unmarshal(input, &named) == nil && named.File+named.Notebook != "" {
+		response["filePath"] = named.File + named.Notebook
+	}
+	if tool == "Bash" {
+		response["stdout"], response["stderr"], response["interrupted"] = r.Text, "", false // one stream, in order
+	}
+	return json.Marshal(response)
+}

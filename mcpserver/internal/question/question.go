@@ -1,0 +1,132 @@
+// Package question keeps the questions that a person was asked about calls, and binds each answer to its call: what the client carries
+// between the two is signed, good once, and for a time.
+package question
+
+import (
+	"bytes"
+	"container/list"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"toolhost/mcpserver/internal/statedir"
+)
+
+// Time is how long a person has to answer.
+const Time = 5 * time.Minute
+
+// maxOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.
+const maxOpen = 256
+
+// A Book has the questions that are open.
+type Book struct {
+	secret []byte
+
+	mu    sync.Mutex
+	open  map[string]*list.Element // nonce → the openQuestion that was not answered yet
+	byAge *list.List               // the oldest first
+	of    map[string]int           // principal → how many are open
+}
+
+// An openQuestion is one that was not answered yet.
+type openQuestion struct {
+	nonce, principal string
+	end              time.Time
+}
+
+// New returns a book without questions.
+func New() *Book {
+	b := &Book{secret: make([]byte, statedir.SecretSize), open: map[string]*list.Element{}, byAge: list.New(), of: map[string]int{}}
+	_, _ = rand.Read(b.secret) // crypto/rand never fails; a restart ends every open question
+	return b
+}
+
+// nonceSize is the length of what makes each question its own, in bytes.
+const nonceSize = 16
+
+// Pose opens a question about a call of a principal and returns its state: a nonce, the digest of the call, and a
+// signature of both.
+func (b *Book) Pose(principal string, call []byte) string {
+	now := time.Now()
+	nonce := make([]byte, nonceSize)
+	_, _ = rand.Read(nonce) // crypto/rand never fails
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for e := b.byAge.Front(); e != nil && now.After(e.Value.(openQuestion).end); e = b.byAge.Front() {
+		b.drop(e)
+	}
+	for e := b.byAge.Front(); e != nil && b.of[principal] >= maxOpen; {
+		next := e.Next()
+		if e.Value.(openQuestion).principal == principal {
+			b.drop(e)
+		}
+		e = next
+	}
+	b.open[string(nonce)] = b.byAge.PushBack(openQuestion{string(nonce), principal, now.Add(Time)})
+	b.of[principal]++
+	return base64.RawURLEncoding.EncodeToString(slices.Concat(nonce, call, b.sign(nonce, call)))
+}
+
+// drop closes a question. The caller holds the lock.
+func (b *Book) drop(e *list.Element) {
+	was := b.byAge.Remove(e).(openQuestion)
+	delete(b.open, was.nonce)
+	if b.of[was.principal]--; b.of[was.principal] == 0 {
+		delete(b.of, was.principal)
+	}
+}
+
+// errForged answers a state that is not one of this process, or was changed on its way.
+var errForged = errors.New("the requestState is not one of this host, or of one that has been started anew since: send it back as it came, or call again without it to be asked again")
+
+// parse takes a state apart whose signature is ours.
+func (b *Book) parse(state string) (nonce, call []byte, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil || len(raw) != nonceSize+2*sha256.Size || base64.RawURLEncoding.EncodeToString(raw) != state {
+		return nil, nil, errForged
+	}
+	nonce, call, mac := raw[:nonceSize], raw[nonceSize:nonceSize+sha256.Size], raw[nonceSize+sha256.Size:]
+	if !hmac.Equal(mac, b.sign(nonce, call)) {
+		return nil, nil, errForged
+	}
+	return nonce, call, nil
+}
+
+// Settle closes a question. The error says why its answer does not count.
+func (b *Book) Settle(state string, call []byte) error {
+	nonce, asked, err := b.parse(state)
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal(asked, call) {
+		return errors.New("the answer was given to another call, or what the call would do has changed since")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.open[string(nonce)]
+	if ok {
+		b.drop(e)
+	}
+	if !ok || time.Now().After(e.Value.(openQuestion).end) {
+		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be asked again", Time, maxOpen)
+	}
+	return nil
+}
+
+func (b *Book) sign(nonce, call []byte) []byte {
+	mac := hmac.New(sha256.New, b.secret)
+	mac.Write(bytes.Join([][]byte{[]byte("question"), nonce, call}, []byte{0}))
+	return mac.Sum(nil)
+}
+
+// Genuine is nil for a state that is one of ours, whether its question is still open or not.
+func (b *Book) Genuine(state string) error {
+	_, _, err := b.parse(state)
+	return err
+}

@@ -1,0 +1,154 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/internal/wire"
+)
+
+var _ server.SessionWithElicitation = (*session)(nil)
+
+// A session is the library's view of the stdio client.
+type session struct {
+	send          func(message any)
+	notifications chan mcp.JSONRPCNotification
+	initialized   atomic.Bool
+	info          atomic.Pointer[mcp.Implementation]
+	capabilities  atomic.Pointer[mcp.ClientCapabilities]
+	version       atomic.Pointer[string]
+
+	mu    sync.Mutex
+	asked map[string]chan wire.Envelope // requests of ours that wait for an answer, by the JSON of their id
+	next  int
+	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
+}
+
+func newSession() *session {
+	const queued = 16 // the library broadcasts next to nothing: the tool list does not change
+	return &session{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan wire.Envelope{}, acks: map[any]chan struct{}{}}
+}
+
+func (*session) SessionID() string   { return "stdio" }
+func (s *session) Initialize()       { s.initialized.Store(true) }
+func (s *session) Initialized() bool { return s.initialized.Load() }
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
+	return s.notifications
+}
+
+func (s *session) SetClientInfo(i mcp.Implementation)             { s.info.Store(&i) }
+func (s *session) SetClientCapabilities(c mcp.ClientCapabilities) { s.capabilities.Store(&c) }
+func (s *session) SetProtocolVersion(v string)                    { s.version.Store(&v) }
+func (s *session) GetClientInfo() (i mcp.Implementation)          { return valueOf(s.info.Load()) }
+func (s *session) GetClientCapabilities() (c mcp.ClientCapabilities) {
+	return valueOf(s.capabilities.Load())
+}
+func (s *session) ProtocolVersion() string { return valueOf(s.version.Load()) }
+
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// forward writes what the library wants to tell the client.
+func (s *session) forward(ctx context.Context, out *wire.Writer) {
+	for {
+		select {
+		case n := <-s.notifications:
+			if line, err := json.Marshal(n); err == nil {
+				out.Write(append(line, '\n'))
+			}
+			if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
+				s.acknowledge(n.Params.Meta[mcp.MetaKeySubscriptionID])
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ack is the channel of a subscription. The caller holds the lock.
+func (s *session) ack(id any) chan struct{} {
+	if s.acks[id] == nil {
+		s.acks[id] = make(chan struct{})
+	}
+	return s.acks[id]
+}
+
+// acknowledge notes that the acknowledgement of a subscription was written.
+func (s *session) acknowledge(id any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.ack(id): // it was, of an earlier subscription with this id that nobody has ended
+	default:
+		close(s.ack(id))
+	}
+}
+
+// acknowledged waits until the acknowledgement of a subscription has been written. The library queues it,
+// where the end of the subscription would overtake it.
+func (s *session) acknowledged(ctx context.Context, id any) {
+	s.mu.Lock()
+	written := s.ack(id)
+	s.mu.Unlock()
+	select {
+	case <-written:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.acks, id)
+}
+
+// RequestElicitation asks the client to put a question to its person, and waits for the answer.
+func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	answer := make(chan wire.Envelope, 1)
+	s.mu.Lock()
+	s.next++
+	id := fmt.Sprintf("ask-%d", s.next)
+	key := strconv.Quote(id)
+	s.asked[key] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, key)
+		s.mu.Unlock()
+	}()
+	s.send(mcp.JSONRPCRequest{
+		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(id),
+		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: req.Params,
+	})
+	select {
+	case m := <-answer:
+		if m.Result == nil {
+			return nil, fmt.Errorf("the client answered with an error: %s", m.Error)
+		}
+		var result mcp.ElicitationResult
+		if err := json.Unmarshal(m.Result, &result); err != nil {
+			return nil, fmt.Errorf("the client's answer cannot be read: %w", err)
+		}
+		return &result, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// answered hands a response to whoever waits for it. One that nobody waits for is left out.
+func (s *session) answered(m wire.Envelope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer, ok := s.asked[string(m.ID)]; ok {
+		delete(s.asked, string(m.ID))
+		answer <- m
+	}
+}

@@ -1,0 +1,65 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"toolhost/guard"
+	"toolhost/mcpserver/audit"
+)
+
+// How many refused requests are recorded: the log must not be something that strangers can fill.
+const (
+	RefusalsBurst = 20          // at once
+	RefusalsEvery = time.Second // from then on, one
+)
+
+// Refusals record requests that were refused before they became calls, as far as lines are not too many.
+type Refusals struct {
+	server Server
+	lines  *rate.Limiter
+
+	mu     sync.Mutex
+	unsaid int // refusals since the last record
+}
+
+// NewRefusals records with a server.
+func NewRefusals(s Server) *Refusals {
+	return &Refusals{server: s, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
+}
+
+// AdmissionTool stands in the log in the place of a tool for a request that was refused for want of room.
+const AdmissionTool = "(admission)"
+
+// FromPeer is [Refusals.Record] for a request over HTTP.
+func (c *Refusals) FromPeer(r *http.Request, rec audit.Record) {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	rec.Scope, rec.Source = "http", from
+	c.Record(rec)
+}
+
+// Record writes a line for a refused request, which is completed. The next line tells how many were left out.
+func (c *Refusals) Record(rec audit.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lines.Allow() {
+		c.unsaid++
+		return
+	}
+	if c.unsaid > 0 {
+		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.unsaid)
+	}
+	c.unsaid = 0
+	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
+	if err := c.server.Record(rec); err != nil {
+		c.server.Log().Error("a refused request could not be recorded", "error", err)
+	}
+}

@@ -1,0 +1,39 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/observe"
+)
+
+// originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which
+// a proxy may have set.
+func originOf(ctx context.Context, c *client, req mcp.CallToolRequest) observe.Origin {
+	o := observe.Origin{Transport: c.Transport}
+	if len(req.Header) > 0 {
+		o.Protocol = req.Header.Get(mcp.HeaderProtocolVersion)
+		o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
+	}
+	if meta := req.Params.Meta; meta != nil {
+		if parent, ok := meta.AdditionalFields["traceparent"].(string); ok {
+			o.TraceParent = parent
+			o.TraceState, _ = meta.AdditionalFields["tracestate"].(string)
+		}
+		if version, ok := meta.AdditionalFields[mcp.MetaKeyProtocolVersion].(string); ok {
+			o.Protocol = version
+		}
+	}
+	if s, ok := server.ClientSessionFromContext(ctx).(interface{ ProtocolVersion() string }); ok && o.Protocol == "" {
+		o.Protocol = s.ProtocolVersion()
+	}
+	if !mcp.IsValidProtocolVersion(o.Protocol) {
+		o.Protocol = "" // not a revision: whatever the caller made up
+	}
+	if c.arrival.scope != nil {
+		o.Session = c.arrival.scope.Session()
+	}
+	return o
+}

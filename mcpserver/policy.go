@@ -1,0 +1,145 @@
+package mcpserver
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toolhost/guard"
+	"toolhost/guard/settings"
+)
+
+// The rules in force for each principal, of the settings as they are.
+
+// bound are the rules in force for a principal, and the settings they were made of.
+type bound struct {
+	settings *settings.Settings
+	policy   *guard.Policy
+	whole    bool // the directory of the principal's results is known
+}
+
+// policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
+// last call.
+func (h *Host) policy(principal string) *guard.Policy {
+	return h.policyOf(h.settings.Reload(), principal)
+}
+
+// policyFor is policy for a call, which may make do with the look of another.
+func (h *Host) policyFor(a *Arrival) *guard.Policy {
+	if h.looks.serves(a.look) {
+		return h.policyOf(h.settings.Current(), a.principal)
+	}
+	n := h.looks.begin()
+	now := h.settings.Reload()
+	h.looks.done(n)
+	return h.policyOf(now, a.principal)
+}
+
+func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy {
+	if was := h.boundTo(principal); was.settings == now && was.whole {
+		return was.policy
+	}
+	h.mu.Lock() // two policies of the same settings would count as different rules
+	defer h.mu.Unlock()
+	now = h.settings.Current() // which are newer if others were faster
+	was := h.boundTo(principal)
+	rules := was.policy
+	if was.settings != now {
+		compiled, err := h.compile(now, principal)
+		if err != nil {
+			h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
+			now, compiled = was.settings, was.policy
+		}
+		rules = compiled
+	}
+	if rules == nil {
+		return h.nothing
+	}
+	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
+	// again if it is gone. Without one there is nothing to read, and the next call asks again.
+	caller := guard.Caller{Principal: principal, Remote: h.cfg.Remote}
+	dir := h.results.For(principal).Dir()
+	if dir != "" {
+		caller.Own = []string{dir}
+	}
+	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
+	if was.policy == nil {
+		h.makeRoom()
+	}
+	h.bound.Store(principal, b)
+	return b.policy
+}
+
+// maxBound is for how many principals rules are kept compiled.
+const maxBound = 1024
+
+// makeRoom forgets the rules of half of the principals when there are too many. The caller holds the lock.
+func (h *Host) makeRoom() {
+	if h.bounds++; h.bounds <= maxBound {
+		return
+	}
+	h.bound.Range(func(principal, _ any) bool {
+		h.bound.Delete(principal)
+		h.bounds--
+		return h.bounds > maxBound/2
+	})
+}
+
+// boundTo is what is bound to a principal, nothing at first.
+func (h *Host) boundTo(principal string) bound {
+	last, _ := h.bound.Load(principal)
+	b, _ := last.(bound)
+	return b
+}
+
+// compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
+func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
+	cfg := h.guardConfig(s, func() guard.Containment { return h.containment(s) })
+	cfg.Scratch = scratchOf(h.scratch, principal)
+	rules, err := guard.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if h.warned != s {
+		h.warned = s
+		for _, w := range rules.Warnings() {
+			h.log.Warn(w)
+		}
+	}
+	return rules, nil
+}
+
+// SettingsConfig says where the settings of a host with this configuration are.
+func SettingsConfig(cfg Config) (settings.Config, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return settings.Config{}, err
+	}
+	home, _ := os.UserHomeDir() // without one its settings are left out
+	user, _ := os.UserConfigDir()
+	return settings.Config{
+		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
+		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, Log: cfg.Log,
+	}, nil
+}
+
+// containment is what holds commands under these settings.
+func (h *Host) containment(s *settings.Settings) guard.Containment {
+	if !s.Sandbox.Enabled {
+		return guard.Containment{Why: "sandbox.enabled is false"}
+	}
+	return h.box.Containment()
+}
+
+// guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
+func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
+	cfg := h.where
+	files := slices.Clone(cfg.Files)
+	if cfg.UserConfigDir != "" {
+		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
+	}
+	return guard.Config{
+		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
+		RuleFiles: files, Settings: s, Contain: contain, Scratch: h.scratch,
+	}
+}

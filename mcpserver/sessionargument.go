@@ -1,0 +1,89 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toolhost/builtin"
+	"toolhost/mcpserver/internal/wire"
+	"toolhost/mcpserver/scope"
+)
+
+// The argument by which a call names its session, where [Config.SessionArgument] says so.
+
+// takesSession reports whether a tool has the argument of the session beside its own.
+func (h *Host) takesSession(d *builtin.Def) bool {
+	return h.cfg.SessionArgument && d.Schema.Properties[scope.Argument] == nil
+}
+
+// shown is a tool as clients see it.
+func (h *Host) shown(d *builtin.Def) *builtin.Def {
+	if !h.takesSession(d) {
+		return d
+	}
+	schema, def := *d.Schema, *d
+	schema.Properties = maps.Clone(schema.Properties)
+	if schema.Properties == nil {
+		schema.Properties = map[string]*jsonschema.Schema{}
+	}
+	schema.Properties[scope.Argument] = &jsonschema.Schema{
+		Type: "string",
+		Description: `The session this call belongs to. Pass "` + scope.NewHandle + `" in the first call; its result names the session, which you pass in every further call. ` +
+			`Leave it out if you were not given one. Never make one up.`,
+	}
+	schema.PropertyOrder = append(slices.Clip(schema.PropertyOrder), scope.Argument)
+	def.Schema = &schema
+	return &def
+}
+
+// nameSession lets the argument of the session count as the handle in _meta, which goes first.
+func (h *Host) nameSession(m *wire.Envelope, message []byte) {
+	if !h.cfg.SessionArgument || m.Method != wire.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
+		return
+	}
+	var call struct {
+		Params struct {
+			Arguments map[string]json.RawMessage `json:"arguments"`
+		} `json:"params"`
+	}
+	var handle string
+	if json.Unmarshal(message, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil || handle == "" {
+		return // what is wrong with the arguments is said when they are bound
+	}
+	if d, err := h.lookUp(m.Params.Name); err != nil || !h.takesSession(d) {
+		return
+	}
+	if m.Params.Meta == nil {
+		m.Params.Meta = map[string]any{}
+	}
+	m.Params.Meta[scope.MetaHandle] = handle
+}
+
+// withoutSession takes the argument of the session off, which the tool does not know.
+func (h *Host) withoutSession(tool string, args json.RawMessage) json.RawMessage {
+	if d, err := h.lookUp(tool); err != nil || !h.takesSession(d) {
+		return args
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(args, &fields) != nil || fields[scope.Argument] == nil {
+		return args
+	}
+	delete(fields, scope.Argument)
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return args
+	}
+	return rest
+}
+
+// tellSession names a new session in the text of a reply, for a model that reads nothing else.
+func (h *Host) tellSession(r Reply) Reply {
+	if h.cfg.SessionArgument && r.Session != "" {
+		r.Text += fmt.Sprintf("\n\n[The session of this call is %s: pass it as %q in further calls.]", r.Session, scope.Argument)
+	}
+	return r
+}

@@ -1,0 +1,119 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/stdio"
+	"toolhost/mcpserver/internal/transport"
+	"toolhost/mcpserver/internal/wire"
+	"toolhost/mcpserver/scope"
+	"toolhost/mcpserver/web"
+)
+
+// ServeStdio serves one client, the user the host runs as: a message a line on in, answers on out. It returns when in has ended, when
+// gone is closed because the client died, or when ctx is done; calls that run then have a short grace.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+	return stdio.Serve(ctx, front{s}, Local(), in, out, gone)
+}
+
+// ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg web.Config) error {
+	return web.Serve(ctx, front{s}, l, cfg)
+}
+
+// A front is a server as its transports know it.
+type front struct{ *Server }
+
+// Library implements transport.Server.
+func (f front) Library() *server.MCPServer { return f.mcp }
+
+// Warm implements transport.Server.
+func (f front) Warm(principal string) { f.host.Warm(principal) }
+
+// Record implements transport.Server.
+func (f front) Record(rec audit.Record) error { return f.host.audit.Write(rec) }
+
+// Log implements transport.Server.
+func (f front) Log() *slog.Logger { return f.host.log }
+
+// Take implements stdio.Server. The library decodes each message five times, so it is not shown more of a call than it needs.
+func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, message []byte) func() mcp.JSONRPCMessage {
+	c := &client{Peer: from}
+	if m.Method != wire.MethodCall {
+		return func() mcp.JSONRPCMessage { return f.mcp.HandleMessage(withClient(ctx, c), message) }
+	}
+	f.host.nameSession(&m, message)
+	c.arrival = f.host.Arrive(from.Who, m.Params.Meta, "", true)
+	if f.answersPlain(m) {
+		return func() mcp.JSONRPCMessage {
+			defer c.arrival.Leave()
+			return f.callPlain(withClient(ctx, c), m)
+		}
+	}
+	if f.host.cfg.Extension.Options == nil && f.host.extra(m.Params.Name) == nil {
+		message, c.arguments = m.Rest, m.Arguments // nobody but us reads them
+	}
+	return func() mcp.JSONRPCMessage {
+		defer c.arrival.Leave() // the library may refuse the call before it comes to us
+		return f.mcp.HandleMessage(withClient(ctx, c), message)
+	}
+}
+
+// Caller implements web.Server.
+func (f front) Caller(ctx context.Context) (who auth.Identity) {
+	if c, ok := clientOf(ctx); ok {
+		who = c.Who
+	}
+	return who
+}
+
+// NameSession implements web.Server.
+func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.nameSession(m, message) }
+
+// Enter implements web.Server.
+func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, session string) (context.Context, func(), error) {
+	c := &client{Peer: from}
+	ctx = withClient(ctx, c)
+	if m.Method != wire.MethodCall {
+		return ctx, func() {}, nil
+	}
+	c.arrival = f.host.Arrive(from.Who, m.Params.Meta, session, false)
+	if errors.Is(c.arrival.err, scope.ErrBusy) {
+		return ctx, c.arrival.Leave, c.arrival.err
+	}
+	return ctx, c.arrival.Leave, nil
+}
+
+// Lacks implements web.Server.
+func (f front) Lacks(who auth.Identity, tool string) auth.Rights {
+	d, err := f.host.lookUp(tool)
+	if err != nil || who.Rights.Has(rightTo(d.Right)) {
+		return 0
+	}
+	return rightTo(d.Right)
+}
+
+// Ready implements web.Server.
+func (f front) Ready() error { return f.host.Ready() }
+
+// Count implements web.Server.
+func (f front) Count(sessions func(time.Time) int) { f.host.counts.sessions.Store(&sessions) }
+
+// Unauthorised implements web.Server.
+func (f front) Unauthorised() { f.host.counts.unauthorised.Add(1) }
+
+// EndSession implements web.Server.
+func (f front) EndSession(principal, session string) { f.host.scopes.EndSession(principal, session) }
+
+// EndTasks implements web.Server.
+func (f front) EndTasks(principal string) { f.host.endTasks(principal) }

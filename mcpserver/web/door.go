@@ -1,0 +1,269 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/transport"
+	"toolhost/mcpserver/internal/wire"
+)
+
+// A door stands before the library and lets in only what may come in: the right host and origin, a known
+// bearer, a body of bounded size, a session of the same principal.
+type door struct {
+	server    Server
+	cfg       Config
+	next      http.Handler
+	reception *reception
+	sessions  *sessionTable
+	running   *admission
+	kept      *keptStreams
+	crowded   *transport.Refusals // for want of room
+	base      context.Context
+}
+
+func (d *door) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(Endpoint, d.enter)
+	mux.HandleFunc("GET "+healthPath, d.healthy)
+	mux.HandleFunc("GET "+readyPath, d.ready)
+	if d.cfg.Metadata != nil {
+		mux.HandleFunc("GET "+auth.MetadataPath, d.describe)
+		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.describe) // the path of the resource follows
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		deny(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
+	})
+	return mux
+}
+
+// impatient does not wait for the bodies of requests that are refused, which net/http would read away at the pace of
+// their clients, nor for clients that leave their answers unread. Who reads a body, or has none to read, sets another
+// time; so does a [callStream] for what it writes.
+func (d *door) impatient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now, wire := time.Now(), http.NewResponseController(w)
+		_ = wire.SetReadDeadline(now.Add(d.cfg.Limits.Header))                       // what has no connection to bound has none to hold
+		_ = wire.SetWriteDeadline(now.Add(d.cfg.Limits.Header + d.cfg.Limits.Write)) // net/http reads before it answers
+		next.ServeHTTP(w, r)
+	})
+}
+
+// enter takes one request from the wire to the library.
+func (d *door) enter(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold back a stream
+	w.Header().Set("Cache-Control", "no-store")
+	if err := d.checkAddress(r); err != nil {
+		deny(w, http.StatusForbidden, err.Error())
+		return
+	}
+	if name := repeated(r.Header); name != "" {
+		deny(w, http.StatusBadRequest, fmt.Sprintf("the header %s is there more than once: a proxy could have obeyed another one", name))
+		return
+	}
+	who, ok := d.reception.identify(w, r)
+	if !ok {
+		return
+	}
+	if status, no := d.sessions.check(r, who); no != nil {
+		answer(w, status, no)
+		return
+	}
+	place := d.running.place(who.Principal)
+	defer place.leave()
+	if r.Method != http.MethodPost {
+		d.attend(w, r, who, place)
+		return
+	}
+	body, no := readBody(w, r, place)
+	if no != nil {
+		d.reject(w, r, who, wire.Envelope{}, no)
+		return
+	}
+	m, wrong := d.examine(r, who, body)
+	if wrong != nil {
+		status := http.StatusBadRequest
+		if wrong.Ordinary && !m.Modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
+			status = http.StatusOK
+		}
+		answer(w, status, wrong)
+		return
+	}
+	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {
+		(&rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("an initialize message is at most %d bytes long", maxInitialize)}).send(w, m)
+		return
+	}
+	d.server.NameSession(&m, body)
+	d.post(w, r, m, place, who)
+}
+
+// examine opens a message, and finds what is wrong with it before it is admitted.
+func (d *door) examine(r *http.Request, who auth.Identity, body []byte) (m wire.Envelope, wrong *wire.Fault) {
+	m, wrong = wire.Open(body)
+	if wrong == nil {
+		wrong = d.server.Misuse(m)
+	}
+	version := r.Header.Get(mcp.HeaderProtocolVersion)
+	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
+		wrong = unknownVersion(m, version)
+	}
+	if wrong == nil && (!m.Modern(version) || announced(r, m)) {
+		wrong = d.server.Malformed(who, m)
+	}
+	return m, wrong
+}
+
+// attend serves what carries no message: the streams of legacy sessions, and their end.
+func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity, place *place) {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		deny(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
+		return
+	case !empty(r.Body):
+		// Only behind the end of a body is it noticed that the client is gone.
+		deny(w, http.StatusBadRequest, fmt.Sprintf("a %s carries no body: send messages by POST", r.Method))
+		return
+	}
+	if r.Method == http.MethodGet {
+		if no := place.listen(); no != nil {
+			d.reject(w, r, who, wire.Envelope{}, no)
+			return
+		}
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream lasts
+	ctx, release := hold(r.Context(), who, true)
+	defer release()
+	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
+	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
+	if legacy && r.Method == http.MethodGet {
+		var leave context.CancelFunc
+		ctx, leave = d.sessions.within(ctx, session)
+		defer leave()
+		if event != "" {
+			d.kept.resume(ctx, newCallStream(w, d.cfg.Limits.Write), session, event)
+			return
+		}
+	}
+	ctx, _, _ = d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who}, wire.Envelope{}, "") // what is no call finds room
+	d.next.ServeHTTP(newCallStream(w, d.cfg.Limits.Write), r.WithContext(ctx))
+	if legacy && r.Method == http.MethodDelete {
+		d.end(who.Principal, session)
+	}
+}
+
+// post hands a message over. A call of a tool takes its place in line here, in the order of arrival.
+func (d *door) post(w http.ResponseWriter, r *http.Request, m wire.Envelope, place *place, who auth.Identity) {
+	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
+	if modern && m.Method == wire.MethodCancelled {
+		// In this era closing the stream cancels. The library would let any caller cancel any request.
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	ctx := r.Context()
+	if !modern && m.Method != string(mcp.MethodInitialize) && r.Header.Get(server.HeaderKeySessionID) == "" {
+		(&rejection{status: http.StatusBadRequest, text: "the " + server.HeaderKeySessionID + " header is missing: initialize first"}).send(w, m)
+		return
+	}
+	session := ""
+	if !modern {
+		session = r.Header.Get(server.HeaderKeySessionID)
+		var forget func()
+		ctx, forget = d.outlive(ctx, session)
+		defer forget()
+	}
+	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
+	defer release()
+	if no := place.enter(session, m); no != nil {
+		d.reject(w, r, who, m, no)
+		return
+	}
+	stream := d.stream(w, r, who, session, m)
+	defer func() { stream.end(m, context.Cause(ctx)) }()
+	defer place.leave() // first: who has the answer may use the id again
+	ctx, leave, err := d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who, Notify: stream.notify, Acknowledged: stream.acknowledged}, m, session)
+	defer leave() // the library may refuse a call before it comes to the pipeline
+	if err != nil {
+		d.reject(stream, r, who, m, noRoom(http.StatusTooManyRequests, err.Error()))
+		return
+	}
+	d.next.ServeHTTP(stream, r.WithContext(ctx))
+	if errors.Is(context.Cause(ctx), errRevoked) {
+		stream.revoked(m)
+	}
+}
+
+// outlive lets a legacy call go on when its client disconnects, which has not cancelled it; the ends of the session and the host do.
+func (d *door) outlive(ctx context.Context, session string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(d.base, func() { cancel(transport.ErrClosed) })
+	ended := d.sessions.until(session, cancel)
+	return ctx, func() { forget(); ended(); cancel(nil) }
+}
+
+// stream is the response to a message, in a session or in none.
+func (d *door) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, m wire.Envelope) *callStream {
+	s := newCallStream(w, d.cfg.Limits.Write)
+	if session != "" {
+		s.keep = func() *keptStream { return d.kept.open(who.Principal, session) }
+	}
+	if s.lacks = d.stepUp(who, m); s.lacks != nil {
+		s.about = d.reception.metadataURL(r)
+	}
+	return s
+}
+
+// checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.
+func (d *door) checkAddress(r *http.Request) error {
+	if !d.knownHost(r.Host, r) {
+		return fmt.Errorf("this server is not addressed as %q", r.Host)
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if origin == "" {
+			continue
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || !d.knownHost(u.Host, r) {
+			return fmt.Errorf("requests from the origin %q are not taken", origin)
+		}
+	}
+	return nil
+}
+
+// knownHost reports whether a host is this server, as far as the client of a request can know. Over a Unix socket
+// a client has to make a name up, unless one was given, and no page of a browser reaches it but through a proxy.
+func (d *door) knownHost(host string, r *http.Request) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	switch here := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		if here.IP.Equal(net.ParseIP(name)) {
+			return true
+		}
+	case *net.UnixAddr:
+		if len(d.cfg.Hosts) == 0 && host == r.Host {
+			return true
+		}
+	}
+	for _, known := range d.cfg.Hosts {
+		if strings.EqualFold(name, known) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"toolhost/mcpserver/internal/transport"
+)
+
+// drain lets no more requests in and waits for those in flight; after [transport.DrainGrace] they are cancelled.
+func (d *door) drain(l net.Listener, stop context.CancelCauseFunc) {
+	empty := d.running.drain()
+	if d.cfg.Inherited {
+		l.Close() // who comes now waits for the next server
+	}
+	if !within(transport.DrainGrace, empty) {
+		stop(transport.ErrClosed)
+		within(transport.DrainRest, empty)
+	}
+}
+
+// within waits for done, but no longer than limit, and reports whether it came.
+func within(limit time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// shut closes what is left open when nothing is in flight: streams that wait for nothing, and connections.
+func shut(web *http.Server, library *server.StreamableHTTPServer) error {
+	rest, cancel := context.WithTimeout(context.Background(), transport.DrainRest)
+	defer cancel()
+	library.CloseSessions(rest)
+	if err := web.Shutdown(rest); err != nil {
+		return errors.Join(web.Close(), library.Shutdown(rest)) // clients that are in the middle of a request
+	}
+	return library.Shutdown(rest)
+}

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/audit"
+	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/transport"
+	"toolhost/mcpserver/internal/wire"
+)
+
+// A rejection is why a request is not let in.
+type rejection struct {
+	status int
+	text   string
+	retry  bool // it may be let in later
+	full   bool // for want of room
+}
+
+// noRoom rejects a request for want of room.
+func noRoom(status int, text string) *rejection {
+	return &rejection{status: status, text: text, retry: true, full: true}
+}
+
+func closingRejection() *rejection {
+	return &rejection{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
+}
+
+// send answers the request that is refused.
+func (r *rejection) send(w http.ResponseWriter, m wire.Envelope) {
+	if r.retry {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
+	answer(w, r.status, &wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text})
+}
+
+// reject answers a request that is not let in, and records it if that was for want of room: who was kept from their work,
+// and by how much, is what the owner wants to know afterwards.
+func (d *door) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m wire.Envelope, no *rejection) {
+	if no.full {
+		d.crowded.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: no.text})
+	}
+	no.send(w, m)
+}
+
+// stepUp is the refusal of a call whose caller lacks the right to the tool, but can get it from an authorization server.
+// The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
+// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nobody could grant more: then a
+// refusal that the model can read is better than one that the client takes for a broken connection.
+func (d *door) stepUp(who auth.Identity, m wire.Envelope) *auth.Error {
+	if m.Method != wire.MethodCall || who.Scopes == nil {
+		return nil
+	}
+	need := d.server.Lacks(who, m.Params.Name)
+	if need == 0 {
+		return nil
+	}
+	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", m.Params.Name, need), Scope: who.Scopes(need)}
+}

@@ -1,0 +1,232 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/auth"
+	"toolhost/mcpserver/internal/transport"
+	"toolhost/mcpserver/internal/wire"
+)
+
+// A callStream is the response to one POST. Notifications that belong to the request are written to it at
+// once, which makes it a stream of events; the library's answer becomes its last one. The library itself
+// would queue them per session, where they are lost when the answer is faster, and can leave on the stream of
+// another request of the session.
+type callStream struct {
+	w      http.ResponseWriter
+	unread time.Duration      // how long the client may leave what is written unread
+	header http.Header        // the library's
+	keep   func() *keptStream // begins to keep the events; nil where they are not kept
+	lacks  *auth.Error        // the right that the call lacks, which makes its answer 403; nil: none
+	about  string             // where the metadata for the challenge is
+
+	mu      sync.Mutex // held while the client takes what is written
+	begun   bool       // the headers were sent
+	streams bool       // they announced a stream of events
+	single  bool       // and yet the library answers with a single JSON message, which is kept in body
+	body    bytes.Buffer
+	event1  chan struct{} // closed when the first event was written
+	wrote   bool          // it is closed
+	kept    *keptStream   // nil before the first event, and where they are not kept
+
+	waiting sync.Mutex // never held while something is written
+	queue   [][]byte   // notifications that were not written yet
+	ended   bool       // no more are taken
+}
+
+// maxQueued is how many notifications of one request wait for a client that does not read. Further ones are
+// left out: each tells how far the call is, and a later one tells more.
+const maxQueued = 64
+
+func newCallStream(w http.ResponseWriter, unread time.Duration) *callStream {
+	return &callStream{w: w, unread: unread, header: w.Header().Clone(), event1: make(chan struct{})}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (s *callStream) Unwrap() http.ResponseWriter { return s.w }
+
+// Header implements http.ResponseWriter.
+func (s *callStream) Header() http.Header { return s.header }
+
+// Flush implements http.Flusher, by which the library decides whether it can stream.
+func (s *callStream) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+}
+
+func (s *callStream) flush() {
+	s.renew()
+	_ = http.NewResponseController(s.w).Flush() // a client that is gone needs no flush
+}
+
+// renew gives the client time anew to read what is written next. One that does not read loses its connection.
+func (s *callStream) renew() {
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.unread)) // see impatient
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (s *callStream) WriteHeader(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeQueue()
+	s.begin(status)
+}
+
+// begin sends the library's headers, unless a notification was faster.
+func (s *callStream) begin(status int) {
+	streams := strings.HasPrefix(s.header.Get("Content-Type"), "text/event-stream")
+	if s.begun {
+		s.single = s.streams && !streams
+		return
+	}
+	maps.Copy(s.w.Header(), s.header)
+	s.begun, s.streams = true, streams
+	s.renew()
+	if s.lacks != nil && status == http.StatusOK && !streams {
+		status = auth.Status(s.lacks)
+		s.w.Header().Set("WWW-Authenticate", auth.Challenge(s.lacks, s.about))
+	}
+	s.w.WriteHeader(status)
+}
+
+// Write implements io.Writer. The library writes an event, or the single message, whole.
+func (s *callStream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeQueue()
+	if !s.begun {
+		s.begin(http.StatusOK)
+	}
+	if s.single {
+		return s.body.Write(p)
+	}
+	if data, ok := bytes.CutPrefix(p, []byte(eventHead)); ok && s.streams && s.keep != nil {
+		s.event(bytes.TrimSuffix(bytes.Clone(data), []byte(eventTail)))
+		return len(p), nil // a client that is gone may come again
+	}
+	return s.write(p)
+}
+
+// What stands around the message of an event, as the library writes it too.
+const (
+	eventHead = "event: message\ndata: "
+	eventTail = "\n\n"
+)
+
+// write sends bytes.
+func (s *callStream) write(p []byte) (int, error) {
+	s.renew()
+	n, err := s.w.Write(p)
+	if s.streams && !s.wrote {
+		s.wrote = true
+		close(s.event1)
+	}
+	return n, err
+}
+
+// acknowledged waits for the first event, which the library queues: it would lose the acknowledgement of a
+// subscription that ends at once.
+func (s *callStream) acknowledged(ctx context.Context, _ any) {
+	select {
+	case <-s.event1:
+	case <-ctx.Done():
+	}
+}
+
+// notify sends a notification, in order before what the library writes later. It does not wait for the client: the
+// call that it tells of goes on at its place in the order of its scope. After the answer it does nothing.
+func (s *callStream) notify(_ context.Context, method string, params map[string]any) {
+	data, err := json.Marshal(mcp.JSONRPCNotification{
+		JSONRPC:      mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
+	})
+	if err != nil {
+		return
+	}
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	if s.ended || len(s.queue) == maxQueued {
+		return
+	}
+	if s.queue = append(s.queue, data); len(s.queue) == 1 {
+		go func() { // it ends with the request at the latest, which takes what is left
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.writeQueue()
+		}()
+	}
+}
+
+// writeQueue writes the notifications that wait. The caller holds mu.
+func (s *callStream) writeQueue() {
+	s.waiting.Lock()
+	queue := s.queue
+	s.queue = nil
+	s.waiting.Unlock()
+	for _, data := range queue {
+		if s.begun && (s.single || !s.streams) {
+			return
+		}
+		if !s.begun {
+			s.w.Header().Set("Content-Type", "text/event-stream")
+			s.w.WriteHeader(http.StatusOK)
+			s.begun, s.streams = true, true
+		}
+		s.event(data)
+	}
+}
+
+// event sends one message of the stream, which must not change any more. The caller holds mu.
+func (s *callStream) event(data []byte) {
+	id, send := "", true
+	if s.keep != nil {
+		if s.kept == nil {
+			s.kept = s.keep()
+		}
+		id, send = s.kept.add(data)
+	}
+	if send {
+		_, _ = s.write(eventText(id, data)) // a client that is gone needs no event
+		s.flush()
+	}
+}
+
+// end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
+// of the client, and to a request that was cut off, for the reason that is given.
+func (s *callStream) end(m wire.Envelope, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting.Lock()
+	s.ended = true
+	s.waiting.Unlock()
+	s.writeQueue()
+	switch {
+	case s.begun:
+	case m.Method == "" || m.ID == nil:
+		s.begin(http.StatusAccepted)
+	default:
+		status := http.StatusNotFound // what the next request of the session would get
+		if !errors.Is(why, errEnded) {
+			status, why = http.StatusServiceUnavailable, transport.ErrClosed
+		}
+		s.renew()
+		answer(s.w, status, &wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: why.Error()})
+	}
+	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
+		s.event(data)
+	}
+	if s.kept != nil {
+		s.kept.finish()
+	}
+}
