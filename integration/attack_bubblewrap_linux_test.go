@@ -48,6 +48,11 @@ func TestAttackBubblewrap(t *testing.T) {
 		w.program = program
 		attackLate(t, w)
 	})
+	t.Run("stray links", func(t *testing.T) {
+		w := newWorld(t)
+		w.program = program
+		attackStrayLink(t, w)
+	})
 }
 
 // attackLate reads denied files that have appeared, or were replaced, since the last command, and looks for their names.
@@ -111,8 +116,8 @@ func withBubblewrapOnly(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the binary: %v\n%s", err, out)
 	}
-	doctor := exec.Command(program, "doctor", "--root", t.TempDir())
-	doctor.Env = cleanEnv(t.TempDir())
+	doctor := exec.Command(program, "doctor", "--root", tempDir(t))
+	doctor.Env = cleanEnv(tempDir(t))
 	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "bubblewrap: writes stay in the workspace") {
 		t.Skipf("bubblewrap does not hold commands here:\n%s", out)
 	}

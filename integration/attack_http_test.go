@@ -46,6 +46,10 @@ func TestAttackHTTP(t *testing.T) {
 		{name: "origin of a file", header: map[string]string{"Origin": "file://"}, status: 403},
 		{name: "origin of an extension", header: map[string]string{"Origin": "chrome-extension://abc"}, status: 403},
 		{name: "origin with a user", header: map[string]string{"Origin": "http://localhost@evil.example"}, status: 403},
+		{name: "origin with a fragment", header: map[string]string{"Origin": "http://localhost#@evil.example/"}, status: 403},
+		{name: "origin with a query", header: map[string]string{"Origin": "http://localhost?@evil.example"}, status: 403},
+		{name: "origin that ends in a dot", header: map[string]string{"Origin": "http://localhost."}, status: 403},
+		{name: "origin in one number", header: map[string]string{"Origin": "http://2130706433"}, status: 403},
 		{name: "preflight", method: "OPTIONS", header: map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}, status: 403},
 		// No token, or not the token.
 		{name: "no token", header: map[string]string{"Authorization": ""}, status: 401},

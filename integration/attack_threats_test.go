@@ -32,6 +32,7 @@ var threats = []threat{
 	{class: "hard links", tests: []func(*testing.T){TestAttackRaces}},
 	{class: "spelling"},
 	{class: "special files"},
+	{class: "planted files", tests: []func(*testing.T){TestAttackPlanted, TestAttackIgnoreBombs}},
 	{class: "hostile names"},
 	{class: "broken settings"},
 	{class: "shell reads by any program"},

@@ -40,7 +40,7 @@ type world struct {
 // newWorld makes a workspace as an attacker would prepare it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	root, err := filepath.EvalSymlinks(tempDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,4 +303,11 @@ func (w *world) changes() []string {
 	w.before = now
 	slices.Sort(all)
 	return all
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

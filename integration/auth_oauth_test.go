@@ -135,8 +135,8 @@ func knock(t *testing.T, url, bearer string) (status int, challenge, body string
 func TestOAuth(t *testing.T) {
 	l := newLogin(t)
 	l.goAway(true)
-	home := t.TempDir()
-	ws, env := t.TempDir(), cleanEnv(home)
+	home := tempDir(t)
+	ws, env := tempDir(t), cleanEnv(home)
 	file := ws + ".token"
 	ctx, cancel := patient()
 	defer cancel()

@@ -44,7 +44,7 @@ func token(t *testing.T, dir string, env []string, args ...string) string {
 
 func openShop(t *testing.T, era client.Era, flags ...string) *shop {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	root, err := filepath.EvalSymlinks(tempDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +131,7 @@ func TestPrincipalsApart(t *testing.T) {
 				t.Run("scratch", func(t *testing.T) { s.attackScratch(t, alice, bob, dave) })
 			}
 			t.Run("scopes", func(t *testing.T) { s.attackScopes(t, alice, bob) })
+			t.Run("forgetting", func(t *testing.T) { s.attackMemory(t, alice, bob) })
 			t.Run("cancels", func(t *testing.T) { s.attackCancels(t, alice, bob) })
 			s.call(dave, "Glob", object{"pattern": "*"}, nil)
 			t.Run("records", func(t *testing.T) { s.checkRecords(t) })
@@ -305,6 +306,20 @@ func (s *shop) attackScopes(t *testing.T, alice, bob *client.Conn) {
 		if _, r := s.call(alice, "Edit", object{"file_path": file, "old_string": "one", "new_string": "three"}, meta()); r.IsError {
 			t.Errorf("%s: what was read does not count: %s", key, r.Text())
 		}
+	}
+}
+
+// attackMemory makes more conversations than are remembered at once: what another has read in hers must not be forgotten for them.
+func (s *shop) attackMemory(t *testing.T, alice, bob *client.Conn) {
+	if err := os.WriteFile(filepath.Join(s.ws, "remembered.txt"), []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.call(alice, "Read", object{"file_path": "remembered.txt"}, nil)
+	for n := range 600 {
+		s.call(bob, "Read", object{"file_path": "remembered.txt"}, object{"claudecode/sessionId": fmt.Sprint(n)})
+	}
+	if _, r := s.call(alice, "Edit", object{"file_path": "remembered.txt", "old_string": "one", "new_string": "two"}, nil); r.IsError {
+		t.Errorf("what was read is forgotten: %s", r.Text())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,12 +63,18 @@ func TestTokenCommand(t *testing.T) {
 // TestSecretsOfFlags keeps the files that flags name out of the reach of tools, though they lie in a root.
 func TestSecretsOfFlags(t *testing.T) {
 	held := contained(t)
-	root := t.TempDir()
+	for _, name := range []string{"se?ret", "secret ", "secret\\ "} {
+		t.Run(strconv.Quote(name), func(t *testing.T) { testSecretsOfFlags(t, held, name) })
+	}
+}
+
+func testSecretsOfFlags(t *testing.T, held bool, name string) {
+	root := tempDir(t)
 	odd := filepath.Join(root, "odd [x]*(y)")
 	if err := os.MkdirAll(odd, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	secret, tokens := filepath.Join(odd, "se?ret"), filepath.Join(odd, "tokens.json")
+	secret, tokens := filepath.Join(odd, name), filepath.Join(odd, "tokens.json")
 	if err := os.WriteFile(secret, []byte("CANARY-SECRET-771199\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

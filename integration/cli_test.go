@@ -43,10 +43,24 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"completion", "nothing"}, 2},
 		{[]string{"history", "--since", "yesterday"}, 2},
 		{[]string{"token", "add", "x", "--rights", "all"}, 2},
+		{[]string{"token", "add", "a b"}, 2},
+		{[]string{"token", "revoke", "nobody"}, 1},
+		{[]string{"token", "list"}, 0},
+		{[]string{"token", "list", "--tokens", "nothing.json"}, 1},
+		{[]string{"http", "--listen", "unix:"}, 2},
 		{[]string{"stdio", "--structured", "perhaps"}, 2},
 		{[]string{"stdio", "--scope-key", "x=perhaps"}, 2},
 		{[]string{"http", "--host", "http://tools.example.com"}, 2},
+		{[]string{"http", "--host", "*.example.com"}, 2},
+		{[]string{"http", "--host", "bücher.example"}, 2},
 		{[]string{"stdio", "--tools", "Nope"}, 2},
+		// What a script passes whose variable is not set.
+		{[]string{"http", "--listen", "192.0.2.1:0", "--insecure-plain-http", "--token-file", ""}, 2},
+		{[]string{"http", "--listen", "192.0.2.1:0", "--insecure-plain-http", "--oauth-scope-prefix", ""}, 1},
+		{[]string{"check", "Read", `{"file_path":"a.txt"}`, "--audit-log="}, 2},
+		{[]string{"check", "Read", `{"file_path":"a.txt"}`, "--root", "/", "--root", ""}, 2},
+		{[]string{"trust", ""}, 2},
+		{[]string{"__complete", "install", ""}, 0},
 		{[]string{"call", "--tools", "Read,Nope", "Read", `{"file_path":"a.txt"}`}, 2},
 		{[]string{"http", "--listen", "127.0.0.1"}, 2},
 		{[]string{"http", "--listen", "127.0.0.1:99999"}, 2},
@@ -124,7 +138,7 @@ func TestWithoutHome(t *testing.T) {
 	}
 	for _, home := range []string{"", "HOME=", "HOME=relative"} {
 		cmd := exec.Command(binary, "call", "Glob", `{"pattern":"none"}`)
-		dir := t.TempDir()
+		dir := tempDir(t)
 		cmd.Dir, cmd.Env = u.HomeDir, []string{"XDG_STATE_HOME=" + dir, "XDG_CACHE_HOME=" + dir, home, "PATH=" + os.Getenv("PATH")}
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the whole home directory") {
 			t.Errorf("with %q: %v\n%s", home, err, out)

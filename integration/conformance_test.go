@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		{"2025-11-25", []string{"--requirements", "2025-11-25"}, "expected-2025-11-25.yml", 80},
 	} {
 		t.Run(run.name, func(t *testing.T) {
-			args := append([]string{suite, "server", "--url", url, "-o", t.TempDir(),
+			args := append([]string{suite, "server", "--url", url, "-o", tempDir(t),
 				"--expected-failures", filepath.Join("conformance", run.expected)}, run.args...)
 			out, err := exec.Command(node, args...).CombinedOutput()
 			summary := string(out[max(0, strings.Index(string(out), "=== SUMMARY")):])
@@ -77,12 +77,12 @@ func conformanceSuite(t *testing.T) (node, suite string) {
 // startFixtures serves the suite's fixtures until the test ends.
 func startFixtures(t *testing.T) (url string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "conformance")
+	program := filepath.Join(tempDir(t), "conformance")
 	if out, err := exec.Command("go", "build", "-o", program, "./conformance").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(program)
-	home := t.TempDir()
+	home := tempDir(t)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
 	stop, err := cmd.StdinPipe()
 	if err != nil {

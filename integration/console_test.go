@@ -32,7 +32,7 @@ type consoleHost struct {
 // startConsole starts a host with a console on a root with the given settings.
 func startConsole(t *testing.T, s setting, rules string, flags ...string) *consoleHost {
 	t.Helper()
-	c := &consoleHost{dir: t.TempDir(), home: t.TempDir()}
+	c := &consoleHost{dir: tempDir(t), home: tempDir(t)}
 	if rules != "" {
 		mustWrite(t, filepath.Join(c.dir, ".claude", "settings.json"), rules)
 	}

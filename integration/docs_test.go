@@ -21,7 +21,7 @@ const docs = "../cmd/toolhost/docs/"
 // TestSettingsPage holds the page of settings and the published schema against what the binary takes.
 func TestSettingsPage(t *testing.T) {
 	cmd := exec.Command(binary, "schema")
-	cmd.Env = cleanEnv(t.TempDir())
+	cmd.Env = cleanEnv(tempDir(t))
 	schema, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestRulesPage(t *testing.T) {
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine, so that most of them would be asked")
 	}
-	root := t.TempDir()
+	root := tempDir(t)
 	for name, text := range map[string]string{".env": "SECRET=1\n", "src/main.go": "package main\n", "vendor/x.go": "package x\n", "Makefile": "all:\n\tgo build ./...\nclean:\n\trm -rf build\n"} {
 		file := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -170,7 +170,7 @@ func checked(t *testing.T, root, rules, call string) string {
 		list, _ := permissions[m[1]].([]string)
 		permissions[m[1]] = append(list, m[2])
 	}
-	home := t.TempDir()
+	home := tempDir(t)
 	settings, err := json.Marshal(map[string]any{"permissions": permissions})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(root, ".claude"), 0o755)

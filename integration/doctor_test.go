@@ -65,7 +65,7 @@ func about(all []finding, what string) (found []finding) {
 // doctorHome is a home directory with a workspace "work".
 func doctorHome(t *testing.T) string {
 	t.Helper()
-	home := t.TempDir()
+	home := tempDir(t)
 	for _, name := range []string{"work", "tmp"} {
 		if err := os.Mkdir(filepath.Join(home, name), 0o700); err != nil {
 			t.Fatal(err)

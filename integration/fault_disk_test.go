@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ func tmpfs(t *testing.T, dir, options string) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small file system takes root")
 	}
+	reaped(dir)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("mounting a small file system: %v", err)
 	}
@@ -303,13 +305,6 @@ var spoils = []struct {
 	}},
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // eachFile calls do for every regular file below a directory.
 func eachFile(t *testing.T, dir string, do func(path string, size int64)) {
 	t.Helper()
@@ -331,6 +326,7 @@ func eachFile(t *testing.T, dir string, do func(path string, size int64)) {
 // readOnlyMount lays a directory over itself, read-only.
 func readOnlyMount(t *testing.T, dir string) {
 	t.Helper()
+	reaped(dir)
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		t.Skipf("mounting a directory over itself: %v", err)
 	}
@@ -355,8 +351,10 @@ func TestFaultState(t *testing.T) {
 				if !running {
 					s.end()
 				}
-				sp.spoil(t, g.state)
-				if !running {
+				if running {
+					s.standStill(func() { sp.spoil(t, g.state) }) // it writes in the background, too
+				} else {
+					sp.spoil(t, g.state)
 					s = g.start(stdioModern)
 				}
 				s.work(&n)
@@ -373,6 +371,19 @@ func TestFaultState(t *testing.T) {
 			})
 		}
 	}
+}
+
+// standStill does something while the host is stopped.
+func (s *session) standStill(do func()) {
+	s.t.Helper()
+	must(s.t, s.cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { must(s.t, s.cmd.Process.Signal(syscall.SIGCONT)) }()
+	for err := error(unix.EINTR); err != nil; {
+		if err = unix.Waitid(unix.P_PID, s.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			s.t.Fatal(err)
+		}
+	}
+	do()
 }
 
 // work uses everything that keeps something in the state directory.

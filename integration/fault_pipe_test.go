@@ -82,9 +82,9 @@ func TestFaultHuge(t *testing.T) {
 
 // strangeAt has a host work on a copy of a state directory in which a file is huge, or a link to one elsewhere.
 func strangeAt(t *testing.T, in *ground, name, kind string, n *int) {
-	g := &ground{t: t, ws: in.ws, home: in.home, state: filepath.Join(t.TempDir(), "state")}
+	g := &ground{t: t, ws: in.ws, home: in.home, state: filepath.Join(tempDir(t), "state")}
 	must(t, os.CopyFS(g.state, os.DirFS(in.state)))
-	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	elsewhere := filepath.Join(tempDir(t), "elsewhere")
 	must(t, os.WriteFile(elsewhere, []byte("elsewhere\n"), 0o600))
 	if kind == "huge" {
 		if err := os.Truncate(g.state+name, 1<<42); err != nil {

@@ -37,7 +37,7 @@ type ground struct {
 
 func newGround(t *testing.T) *ground {
 	t.Helper()
-	g := &ground{t: t, ws: filepath.Join(t.TempDir(), "ws"), home: t.TempDir()}
+	g := &ground{t: t, ws: filepath.Join(tempDir(t), "ws"), home: tempDir(t)}
 	g.state = filepath.Join(g.home, "state", "toolhost")
 	if err := os.Mkdir(g.ws, 0o755); err != nil {
 		t.Fatal(err)

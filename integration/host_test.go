@@ -138,7 +138,7 @@ func eventually(t *testing.T, missing func() string) {
 // cleanEnv is an environment in which nothing of the developer's own settings counts.
 func cleanEnv(home string) []string {
 	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" + filepath.Join(home, "config")}
-	for _, name := range []string{"PATH", "TMPDIR", "LANG"} {
+	for _, name := range []string{"PATH", "TMPDIR", "LANG", "GORACE"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}

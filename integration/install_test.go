@@ -14,7 +14,7 @@ type person struct{ home, project string }
 
 func newPerson(t *testing.T) person {
 	t.Helper()
-	p := person{home: t.TempDir()}
+	p := person{home: tempDir(t)}
 	p.project = filepath.Join(p.home, `my "best" projöct`)
 	if err := os.Mkdir(p.project, 0o755); err != nil {
 		t.Fatal(err)

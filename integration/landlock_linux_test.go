@@ -25,7 +25,7 @@ var protectedFiles = map[string]string{".git/hooks/pre-commit": "#!/bin/sh\n", "
 // protectedWorkspace makes a workspace with them, in a directory that is not.
 func protectedWorkspace(t *testing.T) (dir, ws string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	dir, err := filepath.EvalSymlinks(tempDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func TestLandlock(t *testing.T) {
 		t.Skip("unshare is not installed")
 	}
 	as := withoutNamespaces(unshare)
-	doctor := exec.Command(binary, "doctor", "--root", t.TempDir())
+	doctor := exec.Command(binary, "doctor", "--root", tempDir(t))
 	as(doctor)
-	doctor.Env = cleanEnv(t.TempDir())
+	doctor.Env = cleanEnv(tempDir(t))
 	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "landlock: writes stay in the workspace") {
 		t.Skipf("Landlock does not hold commands here:\n%s", out)
 	}

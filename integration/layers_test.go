@@ -79,32 +79,72 @@ var guardMayImport = map[string][]string{
 	"guard/internal/wildcard":  {},
 	"guard/ownfile":            {},
 	"guard/sandbox":            {},
-	"guard/settings":           {"guard/internal/ctime", "guard/ownfile"},
+	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }
 
-func TestRoomsOfGuard(t *testing.T) {
-	for _, fields := range imports(t, "toolhost/guard/...") {
-		from := guardRoom(fields[0])
-		allowed, known := guardMayImport[from]
+func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
+
+// mcpserverMayImport does the same for mcpserver. What stands beside the pipeline knows it by its interfaces and is not known to it;
+// what it stands on does not know it.
+var mcpserverMayImport = map[string][]string{
+	"mcpserver": {
+		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/question", "mcpserver/internal/statedir",
+		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/wire", "mcpserver/observe", "mcpserver/scope",
+		"mcpserver/traits", "mcpserver/visible", "mcpserver/web",
+	},
+	"mcpserver/audit":               {},
+	"mcpserver/auth":                {},
+	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/observe", "mcpserver/listen", "mcpserver/visible"},
+	"mcpserver/doctor":              {"mcpserver/audit", "mcpserver/internal/statedir"},
+	"mcpserver/internal/gate":       {},
+	"mcpserver/internal/jsonschema": {}, // in the place of another module
+	"mcpserver/internal/question":   {"mcpserver/internal/statedir"},
+	"mcpserver/internal/statedir":   {},
+	"mcpserver/internal/stdio":      {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
+	"mcpserver/internal/transport":  {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/wire"},
+	"mcpserver/internal/wire":       {},
+	"mcpserver/listen":              {},
+	"mcpserver/metrics":             {"mcpserver", "mcpserver/audit", "mcpserver/listen", "mcpserver/observe"},
+	"mcpserver/observe":             {"mcpserver/audit"},
+	"mcpserver/parent":              {},
+	"mcpserver/scope":               {"mcpserver/internal/gate"},
+	"mcpserver/telemetry":           {"mcpserver/audit", "mcpserver/observe"},
+	"mcpserver/traits":              {},
+	"mcpserver/visible":             {},
+	"mcpserver/web":                 {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
+}
+
+func TestRoomsOfMcpserver(t *testing.T) { checkRooms(t, "mcpserver", mcpserverMayImport) }
+
+// checkRooms holds the packages below a folder of the top level to what each may know of the others there.
+func checkRooms(t *testing.T, top string, may map[string][]string) {
+	for _, fields := range imports(t, "toolhost/"+top+"/...") {
+		from := roomWithin(top, fields[0])
+		allowed, known := may[from]
 		if !known {
-			t.Errorf("%s: guard has no room %q", fields[0], from)
+			t.Errorf("%s: %s has no room %q", fields[0], top, from)
 		}
 		for _, imported := range fields[1:] {
-			if to := guardRoom(imported); to != "" && to != from && !slices.Contains(allowed, to) {
+			if to := roomWithin(top, imported); to != "" && to != from && !slices.Contains(allowed, to) {
 				t.Errorf("%s imports %s: %s may not know %s", fields[0], imported, from, to)
 			}
 		}
 	}
 }
 
-// guardRoom is the room of a package of ours within guard, or "". That of the sandbox has rooms of its own.
-func guardRoom(path string) string {
+// housed are the rooms that have rooms of their own.
+var housed = []string{"guard/sandbox", "mcpserver/telemetry"}
+
+// roomWithin is the room of a package of ours within a folder of the top level, or "".
+func roomWithin(top, path string) string {
 	rest, ok := strings.CutPrefix(path, "toolhost/")
-	if strings.HasPrefix(rest, "guard/sandbox/") {
-		return "guard/sandbox"
-	}
-	if !ok {
+	if !ok || room(path) != top {
 		return ""
+	}
+	for _, house := range housed {
+		if strings.HasPrefix(rest, house+"/") {
+			return house
+		}
 	}
 	return rest
 }

@@ -57,8 +57,8 @@ type listedTool struct {
 // listTools asks the binary for its list of tools.
 func listTools(t *testing.T) []listedTool {
 	t.Helper()
-	cmd := exec.Command(binary, "tools", "--json", "--root", t.TempDir())
-	cmd.Env = cleanEnv(t.TempDir())
+	cmd := exec.Command(binary, "tools", "--json", "--root", tempDir(t))
+	cmd.Env = cleanEnv(tempDir(t))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +106,8 @@ func toolTable(t *testing.T) string {
 // TestToolList holds the list of tools against what clients can take.
 func TestToolList(t *testing.T) {
 	const wholeList, description = 20 << 10, 2048 // bytes; characters, where Claude Code cuts
-	cmd := exec.Command(binary, "tools", "--json", "--root", t.TempDir())
-	cmd.Env = cleanEnv(t.TempDir())
+	cmd := exec.Command(binary, "tools", "--json", "--root", tempDir(t))
+	cmd.Env = cleanEnv(tempDir(t))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

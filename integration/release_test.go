@@ -35,7 +35,7 @@ func readRelease(t *testing.T, name string) []byte {
 func holds(t *testing.T, args []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, append(slices.Clone(args), "--help")...)
-	cmd.Env = cleanEnv(t.TempDir())
+	cmd.Env = cleanEnv(tempDir(t))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("toolhost %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -88,7 +88,7 @@ func TestBundleManifest(t *testing.T) {
 	if !slices.Equal(m.Server.Config.Args, []string{"stdio", "${user_config.roots}"}) {
 		t.Errorf("args: %q", m.Server.Config.Args)
 	}
-	holds(t, []string{"stdio", t.TempDir(), t.TempDir()})
+	holds(t, []string{"stdio", tempDir(t), tempDir(t)})
 	script := string(readRelease(t, ".release/mcpb"))
 	for _, system := range []string{"darwin", "win32", "linux"} {
 		o, ok := m.Server.Config.Overrides[system]
@@ -101,7 +101,7 @@ func TestBundleManifest(t *testing.T) {
 
 // TestBundleScript starts the script that picks the binary on Linux.
 func TestBundleScript(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	script := filepath.Join(dir, "toolhost")
 	if err := os.WriteFile(script, readRelease(t, ".release/bundle/server/toolhost"), 0o755); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestRegistryEntry(t *testing.T) {
 			}
 		}
 	}
-	bundle := filepath.Join(t.TempDir(), "b")
+	bundle := filepath.Join(tempDir(t), "b")
 	if err := os.WriteFile(bundle, []byte("bundle"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestReleaseBuild(t *testing.T) {
 	for _, shell := range []string{"bash", "fish", "zsh"} {
 		holds(t, []string{"completion", shell})
 	}
-	probe := filepath.Join(t.TempDir(), "toolhost")
+	probe := filepath.Join(tempDir(t), "toolhost")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", strings.ReplaceAll(ldflags, "$VERSION", "1.2.3"), "-o", probe, "toolhost/cmd/toolhost")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -14,7 +14,7 @@ import (
 func TestKeptResult(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	home, ws := t.TempDir(), t.TempDir()
+	home, ws := tempDir(t), tempDir(t)
 	h, err := startHost(ctx, settings[0], ws, cleanEnv(home), "--root", ws)
 	if err != nil {
 		t.Fatal(err)

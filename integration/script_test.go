@@ -55,8 +55,8 @@ func TestScripts(t *testing.T) {
 // contained reports whether this machine can contain commands.
 func contained(t *testing.T) bool {
 	t.Helper()
-	cmd := exec.Command(binary, "check", "Bash", `{"command":"make"}`, "--root", t.TempDir())
-	cmd.Env = cleanEnv(t.TempDir())
+	cmd := exec.Command(binary, "check", "Bash", `{"command":"make"}`, "--root", tempDir(t))
+	cmd.Env = cleanEnv(tempDir(t))
 	out, _ := cmd.Output() // a command that would not run is told by the exit status
 	return strings.Contains(string(out), "The sandbox")
 }

@@ -94,7 +94,7 @@ func newCrew(t *testing.T, g *ground) *crew {
 	}
 	for i := range stdioHosts {
 		own := *g
-		own.state = t.TempDir()
+		own.state = tempDir(t)
 		s := own.start(setting{"stdio", eras[i%2]})
 		c.hosts = append(c.hosts, s)
 		for j := range conversations {
@@ -159,7 +159,7 @@ func TestSoak(t *testing.T) {
 func checkGoroutines(t *testing.T, g *ground, soaked *session) {
 	t.Helper()
 	other := *g
-	other.state = t.TempDir()
+	other.state = tempDir(t)
 	fresh := other.start(stdioModern)
 	g.put("fresh.txt", "number 0\n")
 	for tool, a := range map[string]args{

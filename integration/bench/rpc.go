@@ -196,7 +196,7 @@ func (a answer) decode() (*client.Result, error) {
 	return &m.Result, nil
 }
 
-// stop closes the input and waits for the end, a few seconds at most.
+// stop closes the input and waits for the end: a host that still saves its index on a machine under load may take some seconds.
 func (s *server) stop() error {
 	_ = s.in.Close()
 	done := make(chan error, 1)
@@ -204,7 +204,7 @@ func (s *server) stop() error {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		_ = s.cmd.Process.Kill()
 		<-done
 		return fmt.Errorf("%s did not end with its input", s.cmd.Path)
