@@ -197,7 +197,7 @@ func TestFaultCancel(t *testing.T) {
 			t.Parallel()
 			g := newGround(t)
 			g.put("a.txt", "number 0\n")
-			s := g.start(setting)
+			s := g.start(setting, "--metrics", ":0")
 			s.call("Read", args{"file_path": "a.txt"})
 			cancelCommands(t, g, s)
 			cancelQueued(t, g, s, setting)
@@ -252,7 +252,13 @@ func cancelQueued(t *testing.T, g *ground, s *session, over setting) {
 		t.Fatal(err)
 	}
 	switch over {
-	case httpModern: // the connection is closed, which the host sees in its own time
+	case httpModern: // the connection is closed, which the host sees in its own time, and not before the call has come
+		eventually(t, func() string {
+			if page := s.metrics(t); !strings.Contains(page, "\ntoolhost_calls_waiting 1\n") {
+				return "the call does not wait:\n" + page
+			}
+			return ""
+		})
 		must(t, s.Cancel(s.ctx, queued))
 		eventually(t, func() string {
 			if log := get(t, filepath.Join(g.state, "audit.jsonl")); !strings.Contains(log, `"tool":"Write"`) {

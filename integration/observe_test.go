@@ -173,6 +173,25 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// metrics returns the page of a host that serves one.
+func (h *host) metrics(t *testing.T) string {
+	t.Helper()
+	where := regexp.MustCompile(`metrics on (\S+)`).FindStringSubmatch(h.stderr.String())
+	if where == nil || !strings.HasPrefix(where[1], "http://127.0.0.1:") {
+		t.Fatalf("the address is not told, or not loopback: %s", h.stderr)
+	}
+	resp, err := http.Get(where[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
 func TestMetrics(t *testing.T) {
 	home := doctorHome(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -191,17 +210,9 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused.Body.Close()
-	where := regexp.MustCompile(`metrics on (\S+)`).FindStringSubmatch(h.stderr.String())
-	if where == nil || !strings.HasPrefix(where[1], "http://127.0.0.1:") {
-		t.Fatalf("the address is not told, or not loopback: %s", h.stderr)
-	}
-	resp, err := http.Get(where[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := h.metrics(t)
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	all, err := parser.TextToMetricFamilies(resp.Body)
-	resp.Body.Close()
+	all, err := parser.TextToMetricFamilies(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"sync"
 )
@@ -31,13 +30,13 @@ type web struct {
 	running map[int64]context.CancelFunc
 }
 
-// send returns when the request has been written: the host gets it, also from a client that leaves at once.
+// send returns when the request has gone out: the host gets it, also from a client that leaves at once.
 func (t *web) send(ctx context.Context, request map[string]any) (<-chan Response, error) {
 	answer := make(chan Response, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	written := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(written) })
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { leave() }})
+	ctx = onceSent(ctx, leave)
 	id := request["id"].(int64)
 	t.mu.Lock()
 	t.running[id] = cancel
@@ -83,7 +82,7 @@ func (t *web) post(ctx context.Context, message map[string]any) (Response, error
 		return Response{}, err
 	}
 	t.headers(req, message)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := through.Do(req)
 	if err != nil {
 		return Response{}, err
 	}
@@ -165,6 +164,6 @@ func (t *web) close() error {
 	for _, cancel := range t.running {
 		cancel()
 	}
-	http.DefaultClient.CloseIdleConnections()
+	through.CloseIdleConnections()
 	return nil
 }
