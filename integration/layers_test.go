@@ -77,7 +77,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/recipe":    {},
 	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
-	"guard/ownfile":            {},
+	"guard/ownfile":            {"guard/internal/realpath"},
 	"guard/sandbox":            {},
 	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }

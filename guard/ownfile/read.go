@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"toolhost/guard/internal/realpath"
 )
 
 // Read reads a file of at most so many bytes. What is no file, such as a pipe
-// that somebody has put in its place, is refused and not waited for.
+// that somebody has put in its place, is refused and not waited for, nor is what
+// one of the kernel's would still have to say.
 func Read(file string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -22,6 +25,7 @@ func Read(file string, most int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", file)
 	}
+	realpath.DoNotWait(f, info)
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
 		return nil, fmt.Errorf("%s is longer than %d bytes", file, most)

@@ -42,3 +42,20 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A regular file of the kernel's, of which reads wait for what is still to come.
+func TestReadDoesNotWait(t *testing.T) {
+	const messages = "/proc/kmsg"
+	f, err := os.OpenFile(messages, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skipf("%v: only root may read it, on Linux", err)
+	}
+	f.Close()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(messages, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(link, 64<<20); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
