@@ -166,10 +166,12 @@ func unwrapped(words []string) (bare []string, fed bool) {
 // carriesOn reports whether a program runs the one that follows it, for as long as that takes.
 func carriesOn(program string) bool {
 	switch program {
-	case "command", "env", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "xargs":
+	case "timeout":
+		return false
+	case "setsid", "sudo":
 		return true
 	}
-	return false
+	return slices.Contains(wrappers, program)
 }
 
 var (
