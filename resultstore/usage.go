@@ -1,0 +1,106 @@
+package resultstore
+
+import (
+	"sync"
+	"time"
+)
+
+// usage is what a shelf takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
+type usage struct {
+	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
+	mu      sync.Mutex
+	remains
+	measured  time.Time // zero: never
+	measuring bool      // soon, see [Store.measureBehind]
+}
+
+// remains is what is on a shelf.
+type remains struct {
+	bytes int64
+	files int
+}
+
+// measuredFor is how old a measure may be that nobody takes anew. Looking at each of a thousand results takes longer than keeping
+// one, so that is done behind the result that is kept: what other processes have put on the shelf since the last one is counted late.
+const measuredFor = time.Second
+
+// hasRoom reports whether a shelf has room for one more result of so many bytes, as far as this process knows.
+func (u *usage) hasRoom(size, quota int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
+}
+
+// wantsMeasure reports whether the shelf is to be measured anew, to one who will do so.
+func (u *usage) wantsMeasure() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.measuring || time.Since(u.measured) <= measuredFor {
+		return false
+	}
+	u.measuring = true
+	return true
+}
+
+// enter counts one more result, unless the quota is used up.
+func (u *usage) enter(quota int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bytes >= quota {
+		return false
+	}
+	u.files++
+	return true
+}
+
+// take returns how many of n bytes, at most, may still be written within quota, and counts them.
+func (u *usage) take(n, quota int64) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n = max(0, min(n, quota-u.bytes))
+	u.bytes += n
+	return n
+}
+
+// leave takes back a result that was counted.
+func (u *usage) leave() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.files = max(0, u.files-1)
+}
+
+// give takes back bytes that were counted and are not on disk.
+func (u *usage) give(n int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes = max(0, u.bytes-n)
+}
+
+// measure takes over what find finds on disk.
+func (u *usage) measure(find func() (remains, error)) error {
+	u.writing.Lock()
+	defer u.writing.Unlock()
+	found, err := find()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.remains = found
+	if u.measured = time.Now(); err != nil {
+		u.measured = time.Time{}
+	}
+	return err
+}
+
+// usageOf returns what is known of a shelf, by its name.
+func (s *Store) usageOf(shelf string) *usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.usage == nil {
+		s.usage = make(map[string]*usage)
+	}
+	u := s.usage[shelf]
+	if u == nil {
+		u = new(usage)
+		s.usage[shelf] = u
+	}
+	return u
+}
