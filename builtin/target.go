@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
 	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/history"
@@ -23,9 +21,6 @@ import (
 // MaxTarget is the largest file that Edit and Write change, in bytes.
 const MaxTarget = 1 << 30
 
-// lockWait bounds the wait for other changes of the same file. Each takes milliseconds.
-const lockWait = 30 * time.Second
-
 // A target is the file that an Edit or a Write changes: locked, and its content read. The lock spans scopes
 // and processes, so that what was read is what is replaced.
 type target struct {
@@ -33,51 +28,12 @@ type target struct {
 	dir     *os.Root
 	base    string
 	unlock  func()
+	unmake  func() // takes away the directories that were made for a file that is not
 	missing bool
 	info    fs.FileInfo // nil when missing
 	content []byte
 	known   history.Blob // stands for content; zero if nobody has hashed it
 	charset string       // of what was decoded or encoded, if it is text
-}
-
-// openTarget locks a file and reads it. Missing parents are made when create says so; the call has been
-// judged by then.
-func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*target, error) {
-	if err := refuseSpecial(path); err != nil {
-		return nil, err
-	}
-	if create {
-		if err := path.MakeParents(0o777); err != nil {
-			return nil, fmt.Errorf("the directory for %s could not be made: %w%s", path, inFile(path, err), atomicfile.Advice(err))
-		}
-	}
-	dir, base, err := path.OpenParent()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(ctx, env, path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, inFile(path, err))
-	}
-	unlock, err := lockDir(ctx, env, dir)
-	if err != nil {
-		dir.Close()
-		return nil, fmt.Errorf("%s was not changed: %w", path, err)
-	}
-	t := &target{path: path, dir: dir, base: base, unlock: unlock}
-	if err := t.load(); err != nil {
-		t.close()
-		return nil, err
-	}
-	return t, nil
-}
-
-// lockDir waits for its turn among the changes in a directory.
-func lockDir(ctx context.Context, env *Env, dir *os.Root) (unlock func(), err error) {
-	unlock, err = env.Box.locks.Lock(ctx, dir, lockWait)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("another program has kept %s locked for %v, as flock does; end it (a background task with TaskStop), then repeat the call", dir.Name(), lockWait)
-	}
-	return unlock, err
 }
 
 // load reads the content as it is now.
@@ -141,6 +97,7 @@ func readInto(room *bytes.Buffer, f io.Reader, size, limit int64) ([]byte, error
 const largeTarget = 64 << 20
 
 func (t *target) close() {
+	t.unmake() // under the lock: who waits for it sees that the directory has gone
 	t.unlock()
 	t.dir.Close()
 	if len(t.content) >= largeTarget {
@@ -247,6 +204,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
 	}
+	t.unmake = func() {}
 	t.sawAs(env, entry.Change().After, content...)
 	if err := entry.Done(); err != nil {
 		env.Box.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)

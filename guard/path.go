@@ -97,15 +97,18 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 }
 
 // MakeParents creates the directories above the file that do not exist, with
-// the permissions perm before umask. It is no error if there are none.
-func (p Path) MakeParents(perm fs.FileMode) error {
+// the permissions perm before umask. It is no error if there are none. unmake
+// takes those that it created away again, as far as they are empty; after an
+// error nothing is left of them.
+func (p Path) MakeParents(perm fs.FileMode) (unmake func(), err error) {
 	if p.real == "" {
-		return p.unresolved("make directory of")
+		return nil, p.unresolved("make directory of")
 	}
-	if err := realpath.MakeDirs(filepath.Dir(p.real), perm); err != nil {
-		return p.fail("make directory of", err)
+	made, err := realpath.MakeDirs(filepath.Dir(p.real), perm)
+	if err != nil {
+		return nil, p.fail("make directory of", err)
 	}
-	return nil
+	return made.Remove, nil
 }
 
 func (p Path) open(flag int) (*os.File, error) {

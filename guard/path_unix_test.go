@@ -183,7 +183,7 @@ func TestPathOperations(t *testing.T) {
 		t.Errorf("OpenParent below a missing directory: %v", err)
 	}
 	for range 2 {
-		if err := deep.MakeParents(0o755); err != nil {
+		if _, err := deep.MakeParents(0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestPathOperations(t *testing.T) {
 		t.Error(err)
 	}
 	content(t, root, "x/y/z")
-	if err := resolve(t, p, "a/f/q/r").MakeParents(0o755); err == nil {
+	if _, err := resolve(t, p, "a/f/q/r").MakeParents(0o755); err == nil {
 		t.Error("MakeParents below a file succeeded")
 	}
 	var zero Path
@@ -206,7 +206,7 @@ func TestPathOperations(t *testing.T) {
 	if _, _, err := zero.OpenParent(); err == nil {
 		t.Error("the zero Path has a parent")
 	}
-	if err := zero.MakeParents(0o755); err == nil {
+	if _, err := zero.MakeParents(0o755); err == nil {
 		t.Error("the zero Path has parents")
 	}
 }
@@ -269,7 +269,7 @@ func TestSwapped(t *testing.T) {
 			if _, _, err := path.OpenParent(); !errors.Is(err, ErrSwapped) {
 				t.Errorf("%s: OpenParent: %v, want ErrSwapped", tt.what, err)
 			}
-			if err := path.MakeParents(0o755); !errors.Is(err, ErrSwapped) {
+			if _, err := path.MakeParents(0o755); !errors.Is(err, ErrSwapped) {
 				t.Errorf("%s: MakeParents: %v, want ErrSwapped", tt.what, err)
 			}
 		}

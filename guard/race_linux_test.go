@@ -60,7 +60,7 @@ func TestSwapRace(t *testing.T) {
 			dir.Close()
 		}
 		if fresh, err := p.Resolve("sub/new/deep/file"); err == nil && pathname.Within(fresh.Real(), ws) {
-			_ = fresh.MakeParents(0o755)
+			_, _ = fresh.MakeParents(0o755)
 		}
 	}
 	stop.Store(true)

@@ -60,7 +60,7 @@ func TestResolveWindows(t *testing.T) {
 		if !inside {
 			continue
 		}
-		if err := path.MakeParents(0o777); err != nil {
+		if _, err := path.MakeParents(0o777); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		dir, base, err := path.OpenParent()

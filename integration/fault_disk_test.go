@@ -93,6 +93,9 @@ func TestFaultFull(t *testing.T) {
 	}
 	s.refused("Write", args{"file_path": "new.txt", "content": bulk(1, 100_000)}, "free some space")
 	s.refused("Write", args{"file_path": "deep/er/new.txt", "content": bulk(1, 100_000)}, "free some space")
+	if _, err := os.Lstat(g.path("deep")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directories of a file that could not be made are left: %v", err)
+	}
 	unchanged()
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

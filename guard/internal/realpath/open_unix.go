@@ -91,35 +91,3 @@ func openAt(dir int, name string, flag int) (int, error) {
 		return -1, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 }
-
-// MakeDirs creates dir and the directories above it that do not exist, without
-// going through a symbolic link.
-func MakeDirs(dir string, perm fs.FileMode) error {
-	existing := dir
-	fd, err := openNoLinks(existing, dirFlags)
-	for errors.Is(err, fs.ErrNotExist) && existing != "/" {
-		existing = filepath.Dir(existing)
-		fd, err = openNoLinks(existing, dirFlags)
-	}
-	if err != nil {
-		return err
-	}
-	rest, err := filepath.Rel(existing, dir)
-	if err != nil || rest == "." {
-		unix.Close(fd)
-		return err
-	}
-	for name := range strings.SplitSeq(rest, "/") {
-		if err := unix.Mkdirat(fd, name, uint32(perm.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
-			unix.Close(fd)
-			return err
-		}
-		next, err := openAt(fd, name, dirFlags)
-		unix.Close(fd)
-		if err != nil {
-			return err
-		}
-		fd = next
-	}
-	return unix.Close(fd)
-}

@@ -29,20 +29,6 @@ func Open(path string, flag int) (*os.File, error) {
 
 func openBare(path string) (*os.File, error) { return Open(path, os.O_RDONLY) }
 
-// MakeDirs creates dir and the directories above it that do not exist, without going
-// through a link that has come into the path since.
-func MakeDirs(dir string, perm fs.FileMode) error {
-	root, rest, err := openVolume(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := noLinks(root, rest); err != nil {
-		return err
-	}
-	return root.MkdirAll(rest, perm.Perm())
-}
-
 func openVolume(path string) (*os.Root, string, error) {
 	volume := filepath.VolumeName(path) + `\`
 	root, err := os.OpenRoot(volume)

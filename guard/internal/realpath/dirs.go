@@ -1,0 +1,42 @@
+package realpath
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+)
+
+// Made are directories that [MakeDirs] made, outermost first.
+type Made []madeDir
+
+type madeDir struct {
+	path string
+	id   ID
+}
+
+// Remove takes them away again, innermost first, as far as they are empty and still those that were made.
+func (m Made) Remove() {
+	for _, d := range slices.Backward(m) {
+		if !d.remove() {
+			return // those above are not empty
+		}
+	}
+}
+
+// makeTries is how often directories are made anew that another call, which made them before and failed, has taken away meanwhile.
+const makeTries = 10
+
+// MakeDirs creates dir and the directories above it that do not exist, without going through a symbolic link, and returns those that
+// it created. On an error nothing is left of them.
+func MakeDirs(dir string, perm fs.FileMode) (made Made, err error) {
+	for range makeTries {
+		if made, err = makeDirs(dir, perm); err == nil {
+			return made, nil
+		}
+		made.Remove()
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,41 @@
+package realpath
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+)
+
+// makeDirs tells what it has made even with an error. A link that has come into the path since is refused.
+func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
+	root, rest, err := openVolume(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := noLinks(root, rest); err != nil {
+		return nil, err
+	}
+	above := strings.TrimSuffix(dir, rest)
+	for i := range len(rest) + 1 {
+		if i < len(rest) && rest[i] != '\\' {
+			continue
+		}
+		switch err := root.Mkdir(rest[:i], perm.Perm()); {
+		case err == nil:
+			made = append(made, madeDir{path: above + rest[:i]})
+		case !errors.Is(err, fs.ErrExist):
+			return made, err
+		}
+	}
+	return made, nil
+}
+
+func (d madeDir) remove() bool {
+	root, rest, err := openVolume(d.path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	return noLinks(root, rest) == nil && root.Remove(rest) == nil
+}
