@@ -43,6 +43,8 @@ type Config struct {
 	// Ahead says that calls will come: the first root, if it has been searched before, is prepared for a search
 	// while the host is opened.
 	Ahead bool
+	// Warmed is called whenever the host has prepared for a caller's first command. Nil: nobody waits for that.
+	Warmed func()
 	// Remote says that callers come over a network, so that nobody sits at the machine.
 	Remote bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.

@@ -141,6 +141,9 @@ func (h *Host) Warm(principal string) {
 	if err := h.box.Warm(context.Background(), principal, h.policy(principal)); err != nil {
 		h.log.Warn("the sandbox could not be started ahead", "error", err)
 	}
+	if h.cfg.Warmed != nil {
+		h.cfg.Warmed()
+	}
 }
 
 // Close ends everything the host started: commands first, then the stores.

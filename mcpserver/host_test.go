@@ -238,3 +238,12 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 		t.Errorf("%d scopes are left", scopesOf(h))
 	}
 }
+
+// Who waits until a host has prepared for commands is told.
+func TestWarmed(t *testing.T) {
+	warmed := 0
+	h, _ := openHost(t, nil, func(c *Config) { c.Warmed = func() { warmed++ } })
+	if h.Warm(LocalPrincipal); warmed != 1 {
+		t.Errorf("told %d times", warmed)
+	}
+}

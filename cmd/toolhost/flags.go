@@ -66,7 +66,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, Ahead: remote || f.ahead, Version: versionString(),
+		Remote: remote, Ahead: remote || f.ahead, Warmed: letGoAtRest, Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {
 		return mcpserver.Config{}, err

@@ -30,6 +30,7 @@ const ballastLen = 12 << 20
 var version = ""
 
 func main() {
+	letGoAtRest()
 	builtin.Reexec(os.Args)
 	if err := builtin.CloseInherited(); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
