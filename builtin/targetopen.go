@@ -47,7 +47,8 @@ func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error)
 			return t, nil
 		}
 		unmake()
-		if !errors.Is(err, errNoDir) || tries == makeTries {
+		again := errors.Is(err, errNoDir) || errors.Is(err, guard.ErrSwapped) // taken away, or made anew by a third
+		if !again || tries == makeTries {
 			return nil, err
 		}
 	}
