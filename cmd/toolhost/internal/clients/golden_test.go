@@ -81,6 +81,7 @@ var samples = map[string][]sample{
 		{"null servers", "extensions:\nGOOSE_MODEL: o3\n"},
 		{"four spaces", "extensions:\n    developer:\n        enabled: true\n    # the last\nz: |\n  text\n\n  # no comment\n"},
 		{"CRLF", "extensions:\r\n  developer:\r\n    enabled: true\r\nz: 1\r\n"},
+		{"CRLF and comments", "# top\r\nextensions:  # ours\r\n  developer: # kept\r\n    enabled: true # so\r\n\r\n# below\r\nz: |\r\n  text\r\n"},
 		{"BOM", "\xef\xbb\xbfGOOSE_MODEL: o3\n"},
 		{"document", "---\nGOOSE_MODEL: o3\nlist:\n- a\n- b: c\n"},
 		{"anchors", "x: &env {K: v}\nlist: &list\n- a\nextensions:\n  developer: &dev\n    envs: *env\n  memory:\n    <<: *dev\n    args: *list\nz: *list\n"},
@@ -221,9 +222,11 @@ func TestTakeUndoesPut(t *testing.T) {
 // A comment behind a key that loses its last member stays one: YAML wants white space before it.
 func TestCommentBehindEmptyMapping(t *testing.T) {
 	for before, want := range map[string]string{
-		"extensions: {} # none\nz: 1\n": "extensions: {} # none\nz: 1\n",
-		"extensions:  # none\nz: 1\n":   "extensions: {} # none\nz: 1\n",
-		"extensions: # none":            "extensions: {} # none\n",
+		"extensions: {} # none\nz: 1\n":                 "extensions: {} # none\nz: 1\n",
+		"extensions:  # none\nz: 1\n":                   "extensions: {}  # none\nz: 1\n",
+		"extensions: # none":                            "extensions: {} # none\n",
+		"# top\r\nextensions: # none\r\nz: 1 # one\r\n": "# top\r\nextensions: {} # none\r\nz: 1 # one\r\n",
+		"a: 1\r\nextensions: {}\t# none\r\n":            "a: 1\r\nextensions: {}\t# none\r\n",
 	} {
 		c := goose()
 		with, err := c.put([]byte(before), local, false)

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"strings"
@@ -23,7 +24,7 @@ func (yamlFormat) decode(body []byte) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 	var v any
-	if err := yaml.Unmarshal(body, &v); err != nil {
+	if err := yaml.Unmarshal(plainBreaks(body), &v); err != nil {
 		return nil, yamlError(body, err)
 	}
 	m, ok := normal(v).(map[string]any)
@@ -50,12 +51,16 @@ type yamlTree struct {
 	root  *ast.MappingNode // nil when there is nothing but comments
 }
 
+// plainBreaks are the lines of a body as the parser counts them right: a comment before a CRLF is two lines to it. No line and no
+// column of it changes.
+func plainBreaks(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) }
+
 func parseYAML(body []byte) (yamlTree, error) {
 	t := yamlTree{lines: strings.SplitAfter(string(body), "\n")}
 	if n := len(t.lines); t.lines[n-1] == "" {
 		t.lines = t.lines[:n-1]
 	}
-	file, err := parser.ParseBytes(body, 0)
+	file, err := parser.ParseBytes(plainBreaks(body), 0)
 	if err != nil {
 		return t, yamlError(body, err)
 	}
@@ -195,8 +200,8 @@ func (f yamlFormat) set(body []byte, path []string, value any) ([]byte, error) {
 	return nil, byHand("there is nothing to set")
 }
 
-// emptyValue is a key whose value is nothing or {}.
-var emptyValue = regexp.MustCompile(`^( *[^#{}\s][^#{}]*:)[ \t]*(\{[ \t]*\})?([ \t]*(#.*)?\r?\n?)$`)
+// emptyValue is a key whose value is nothing or {}: the key, what stands between the two, the value, and the rest.
+var emptyValue = regexp.MustCompile(`^( *[^#{}\s][^#{}]*:)([ \t]*)(\{[ \t]*\})?([ \t]*(?:#.*)?\r?\n?)$`)
 
 // open makes way for lines below a key that has no value.
 func (t yamlTree) open(line int) error {
@@ -204,7 +209,10 @@ func (t yamlTree) open(line int) error {
 	if m == nil {
 		return byHand("line %d has a value", line+1)
 	}
-	t.lines[line] = m[1] + apart(m[3])
+	if m[3] == "" {
+		m[4] = m[2] + m[4]
+	}
+	t.lines[line] = m[1] + apart(m[4])
 	return nil
 }
 
@@ -274,7 +282,7 @@ func (yamlFormat) remove(body []byte, path []string) ([]byte, error) {
 				if line == nil {
 					return nil, byHand("%q would have no value left", path[i-1])
 				}
-				t.lines[above.line] = line[1] + " {}" + apart(line[3])
+				t.lines[above.line] = line[1] + " {}" + apart(line[2]+line[4])
 			}
 			return t.splice(p.line, p.end, ""), nil
 		}
