@@ -123,6 +123,20 @@ func TestJudgeFiles(t *testing.T) {
 		{"a tool name with a wildcard and a file", "deny Rea*(.env)", "Read .env", Deny, "Rea*(.env)"},
 		{"a misspelt tool name", "deny Raed(.env)", "Read .env", Deny, "Raed(.env)"},
 		{"a misspelt tool name takes no whole tool", "deny Raed", "Read .env", Allow, RuleBoundary},
+		{"a former tool name", "deny View", "Read README.md", Deny, "View"},
+		{"a former tool name and a file", "deny View(.env)", "Read .env", Deny, "View(.env)"},
+		{"a former tool name as clients show it", "deny mcp__toolhost__View(.env)", "Read .env", Deny, ""},
+		{"a former tool name of edits", "deny MultiEdit", "Edit src/main.go", Deny, "MultiEdit"},
+		{"a former tool name of edits takes the tools that Edit does", "deny MultiEdit", "Write src/main.go", Deny, "MultiEdit"},
+		{"a former tool name of edits leaves reads", "deny MultiEdit", "Read src/main.go", Allow, RuleBoundary},
+		{"a former tool name of edits and a file", "deny MultiEdit(src/**)", "Edit src/main.go", Deny, "MultiEdit(src/**)"},
+		{"a former tool name of edits and another file", "deny MultiEdit(src/**)", "Edit README.md", Allow, "mode acceptEdits"},
+		{"a former tool name in another case", "deny multiedit", "Edit src/main.go", Deny, "multiedit"},
+		{"a former tool name with a wildcard", "deny Multi*", "Edit src/main.go", Deny, "Multi*"},
+		{"a former tool name to ask for", "ask View", "Read README.md", Ask, "View"},
+		{"a former tool name of the whole writes", "deny Replace", "Edit README.md", Allow, "mode acceptEdits"},
+		{"a former tool name gives no right", "mode default\nallow MultiEdit", "Edit README.md", Ask, ""},
+		{"a former tool name and a pattern that is none", `deny View([z-a]\)`, `Read [z-a]\`, Deny, ""},
 		{"deny above", "deny Read(../out/**)", "Read $TOP/out/f", Deny, "Read(../out/**)"},
 		{"deny by a path with ..", "deny Read(src/../secrets/**)", "Read secrets/key", Deny, ""},
 		{"deny in an additional directory", "dir ../more\ndeny Read(f)", "Read $TOP/more/f", Deny, "Read(f)"},
@@ -245,7 +259,7 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 		}
 		path := resolve(t, p, w)
 		switch in.Tool {
-		case "Edit", "Write", "NotebookEdit", "MultiEdit":
+		case "Edit", "Write", "NotebookEdit":
 			in.Writes = append(in.Writes, path)
 		case "Read":
 			in.Reads = append(in.Reads, path)

@@ -116,8 +116,8 @@ func TestDoubtfulFiles(t *testing.T) {
 		{"Read([a,b]*.pem)", "", "cert.pem", ""},
 		{"Read(a,b.txt)", "a,b.txt", "README.md", ""},
 		{"View(secrets/**)", "secrets/key", "README.md", "Read was meant"},
-		{"Replace(src/**)", "src/main.go", "README.md", "Edit was meant"},
-		{"MultiEdit(src/**)", "src/main.go", "README.md", ""},
+		{"Replace(src/**)", "src/main.go", "README.md", "Write was meant"},
+		{"MultiEdit(src/**)", "src/main.go", "README.md", "Edit was meant"},
 		{"LS(secrets/**)", "secrets/key", "README.md", ""},
 	} {
 		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)

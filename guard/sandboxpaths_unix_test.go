@@ -128,7 +128,7 @@ func TestSandboxPathsGit(t *testing.T) {
 func TestSandboxPathsFrozen(t *testing.T) {
 	_, ws := workspace(t)
 	for rule, want := range map[string]bool{
-		"Edit": true, "Edit(*)": true, "Edit(**)": true, "Edit(./**)": true, "Edit(/**)": true, "Edit(//**)": true, "Write(**)": true, "MultiEdit(**)": true,
+		"Edit": true, "Edit(*)": true, "Edit(**)": true, "Edit(./**)": true, "Edit(/**)": true, "Edit(//**)": true, "Write(**)": true, "MultiEdit": true, "MultiEdit(**)": true,
 		"Edit(src/**)": false, "Edit(*.go)": false, "Write": false, "Read(src/**)": false,
 	} {
 		p := policy(t, ws, rules(ws, "deny "+rule), contained)

@@ -54,13 +54,15 @@ func (c *Compiler) add(l *List, r *Rule) error {
 		if !l.strict() {
 			return doubt
 		}
-		if r.Spec != "" || strings.EqualFold(tool, name) { // a whole tool is not taken away for a likeness
+		if r.Spec != "" || strings.EqualFold(tool, name) || former(tool) != "" { // a whole tool is not taken away for a likeness
 			tool = name
 		}
 	}
 	switch server, _, _ := cutServer(tool); {
 	case l.strict():
-		tool = ownTool(tool)
+		if tool = ownTool(tool); former(tool) != "" {
+			tool = former(tool)
+		}
 	case tool == "*":
 		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.Text)
 	case strings.Contains(tool, "*") && (!strings.HasPrefix(tool, "mcp__") || strings.Contains(server, "*")):
@@ -74,6 +76,11 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
 		if l.strict() && wildcard.Text(tool, own) {
 			failed = c.index(l, own, r)
+		}
+	}
+	for was, own := range formerTools {
+		if l.strict() && wildcard.Text(tool, was) {
+			failed = errors.Join(failed, c.index(l, own, r))
 		}
 	}
 	return errors.Join(doubt, failed)
@@ -219,7 +226,7 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 			if !l.strict() {
 				return fmt.Errorf("the rule %q allows nothing: %w", r.Text, err)
 			}
-			c.addLiteral(l, r)
+			c.addLiteral(l, tool, r)
 			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.Text, err, r.Spec)
 		}
 		p.rule = r
@@ -232,12 +239,12 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 }
 
 // addLiteral guards the path that an unusable pattern spells.
-func (c *Compiler) addLiteral(l *List, r *Rule) {
+func (c *Compiler) addLiteral(l *List, tool string, r *Rule) {
 	bases, text := c.anchor(l, r)
 	for _, base := range bases {
 		p := literalPattern(text, base)
 		p.rule = r
-		l.matcherFor(r.tool).add(p)
+		l.matcherFor(tool).add(p)
 	}
 }
 

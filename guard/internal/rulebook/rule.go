@@ -82,17 +82,30 @@ func accessOf(tool string) Access {
 	switch tool {
 	case "Read", "Grep", "Glob", "LS", "NotebookRead":
 		return Reading
-	case "Edit", "Write", "NotebookEdit", "MultiEdit":
+	case "Edit", "Write", "NotebookEdit":
 		return Writing
 	}
 	return noFiles
 }
 
-// ownTools are the tools of this host, and one of Claude Code's that stands for them.
-var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "MultiEdit", "TaskOutput", "TaskStop"}
+// ownTools are the tools of this host.
+var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop"}
 
-// formerTools are tools of earlier versions of Claude Code, and of programs like it, by what they are called here.
-var formerTools = map[string]string{"View": "Read", "Replace": "Edit"}
+// formerTools are tools of earlier versions of Claude Code, and of programs like it, with what they are called today.
+var formerTools = map[string]string{
+	"View": "Read", "MultiEdit": "Edit", "Replace": "Write", "GlobTool": "Glob", "GrepTool": "Grep",
+	"BashOutput": "TaskOutput", "KillShell": "TaskStop", "KillBash": "TaskStop",
+}
+
+// former returns what the tool of a former name is called today, "" for any other.
+func former(name string) string {
+	for was, tool := range formerTools {
+		if strings.EqualFold(name, was) {
+			return tool
+		}
+	}
+	return ""
+}
 
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
 // in one letter, is the former one, or has two of them in the other order (Raed). In a deny of files or
@@ -101,7 +114,7 @@ func misspelt(name string) string {
 	if strings.ContainsAny(name, "*_") || slices.Contains(ownTools, name) || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
 		return ""
 	}
-	if tool := formerTools[name]; tool != "" {
+	if tool := former(name); tool != "" {
 		return tool
 	}
 	for _, tool := range ownTools {
