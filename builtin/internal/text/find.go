@@ -18,6 +18,7 @@ const (
 	LineEndings How = 1 << (iota - 1) // LF against CRLF or CR
 	Quotes                            // curly against straight quotes
 	LineNumbers                       // the line number prefixes of a Read in the text searched for
+	Mark                              // the byte order mark in the text searched for
 )
 
 // Note returns the phrase for the result of an edit, "" for an exact match.
@@ -25,6 +26,9 @@ func (h How) Note() string {
 	var notes []string
 	if h&LineNumbers != 0 {
 		notes = append(notes, "the line number prefixes of old_string were removed")
+	}
+	if h&Mark != 0 {
+		notes = append(notes, "the byte-order mark in old_string is that of the file, which was kept")
 	}
 	if h&LineEndings != 0 {
 		notes = append(notes, "matched with the line endings of the file, which were kept")
@@ -50,7 +54,8 @@ var ErrUnchanged = errors.New("the file already has new_string at that place: th
 var ErrEmpty = errors.New("old_string is empty, but the file is not: give the text to replace, or use Write to replace the whole file")
 
 // Find looks for old in t and prepares its replacement by new. It tries the
-// exact text, then other line endings, then other quotes, then old without
+// exact text, then other line endings, then other quotes, then old at the very
+// start without the byte order mark that both have, then old without
 // the line number prefixes of a Read if all its lines have one. A later step
 // is only taken when the ones before found nothing.
 //
@@ -94,7 +99,7 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 	return nil, diagnose(t, old)
 }
 
-// find tries the steps up to quotes. It returns nil, nil if none matches.
+// find tries the steps up to the byte order mark. It returns nil, nil if none matches.
 func find(t *Text, old, new string, all bool) (*Match, error) {
 	spans := exactSpans(t.str, old)
 	how := Exact
@@ -112,7 +117,7 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 		}
 	}
 	if len(spans) == 0 {
-		return nil, nil
+		return findAtMark(t, old, new)
 	}
 	if len(spans) > 1 && (!all || how&Quotes != 0) || len(spans) > maxMatches {
 		return nil, newAmbiguous(t.str, spans, how)
@@ -189,6 +194,9 @@ func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error
 	// the edit is about.
 	literal := fold(old, true) == fold(new, true)
 	for i, sp := range spans {
+		if sp.Start == 0 && t.bom > 0 && !strings.HasPrefix(old, bomChar) {
+			new = strings.TrimPrefix(new, bomChar) // the file has it already
+		}
 		m.New[i] = restyle(t, sp, old, new, how, literal)
 		changed = changed || m.New[i] != t.str[sp.Start:sp.End]
 	}

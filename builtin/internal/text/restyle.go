@@ -19,7 +19,7 @@ func restyle(t *Text, sp Span, old, new string, how How, literal bool) string {
 		return new
 	}
 	eol := eolNear(t.str, sp.Start, t.eol)
-	if how&^LineNumbers == Exact {
+	if how&^(LineNumbers|Mark) == Exact {
 		if strings.Contains(new, "\r") || eol == "\n" {
 			return new
 		}
