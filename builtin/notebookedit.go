@@ -13,6 +13,7 @@ import (
 	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
+	"toolhost/readstate"
 )
 
 // NotebookEditInput is the input of [NotebookEdit].
@@ -70,7 +71,8 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	if t.missing {
 		return Result{}, missing(ctx, env, path)
 	}
-	if _, err := t.standing(env); err != nil {
+	standing, err := t.standing(env)
+	if err != nil {
 		return Result{}, err
 	}
 	mode := document.EditMode(in.EditMode)
@@ -84,13 +86,13 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	if in.NewSource != nil {
 		source = *in.NewSource
 	}
-	content, changed, err := document.EditNotebook(t.content, document.NotebookEdit{
+	content, changed, err := t.editCell(standing, document.NotebookEdit{
 		Mode: mode, CellID: in.CellID, CellType: in.CellType, Source: source,
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w%s", path, err, noNotebook(path, t.content))
 	}
-	note, err := t.replace(env, content)
+	note, err := t.replace(env, content...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -103,8 +105,24 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
 		Text:       changeText(head, notes(cleared, note), diff, complete),
-		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), len(content)},
+		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
 	}, nil
+}
+
+// editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in others.
+func (t *target) editCell(standing readstate.Standing, e document.NotebookEdit) ([][]byte, document.NotebookResult, error) {
+	before := t.text(standing)
+	if before == nil || before.Charset() == "utf-8" {
+		content, changed, err := document.EditNotebook(t.content, e)
+		return [][]byte{content}, changed, err
+	}
+	old := before.String()
+	after, changed, err := document.EditNotebook([]byte(old), e)
+	if err != nil {
+		return nil, changed, err
+	}
+	content, err := text.Apply(before, &text.Match{Spans: []text.Span{{End: len(old)}}, New: []string{string(after)}})
+	return content, changed, err
 }
 
 // noNotebook says what to do about a file that NotebookEdit cannot change because it is something else.

@@ -108,7 +108,11 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	n, err := document.ParseNotebook(raw)
+	decoded, source := text.Decode(raw), raw
+	if decoded.Charset() != "utf-8" {
+		source = []byte(decoded.String())
+	}
+	n, err := document.ParseNotebook(source)
 	if err != nil { // shown as the text that it is, so that it can be mended
 		shown, page := text.NumberPage(raw, pageOptions(in, env.Passes), MaxLineShown)
 		r := showPage(f.path, shown, page, in)
@@ -118,6 +122,9 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(env.Passes)})
 	var out strings.Builder
 	out.WriteString(shown.Text)
+	if decoded.Charset() != "utf-8" {
+		shown.Notes = append(shown.Notes, "The encoding is "+decoded.Charset()+"; edits keep it.")
+	}
 	writeNotes(&out, shown.Notes, shown.Pictures)
 	return Result{Text: out.String(), Images: images(shown.Pictures)}, nil
 }

@@ -104,6 +104,7 @@ func TestDetect(t *testing.T) {
 		{"a.ipynb", "\ufeff\n{\n \"metadata\": {\"cells\": [1, \"}\"]},\r\n \"cells\": []}", NotebookFile, "Jupyter notebook"},
 		{"a.IPYNB", `{"cells":[]}`, NotebookFile, "Jupyter notebook"},
 		{"a.json", `{"cells":[]}`, TextFile, "JSON text"},
+		{"a.ipynb", "\xff\xfe{\x00\"\x00c\x00e\x00l\x00l\x00s\x00\"\x00:\x00[\x00]\x00}\x00", NotebookFile, "Jupyter notebook"},
 		{"a.ipynb", `{"metadata":{"cells":[]}}`, TextFile, "JSON text"},
 		{"a.ipynb", `["cells"]`, TextFile, "JSON text"},
 		{"a.ipynb", `{"cells`, TextFile, "text"},

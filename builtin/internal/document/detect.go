@@ -43,7 +43,7 @@ func Detect(head []byte, name string) (Kind, string) {
 		return PDFFile, "PDF document"
 	}
 	if !text.IsBinary(head) {
-		if strings.EqualFold(filepath.Ext(name), ".ipynb") && hasCells(head) {
+		if strings.EqualFold(filepath.Ext(name), ".ipynb") && hasCells([]byte(text.Decode(head).String())) {
 			return NotebookFile, "Jupyter notebook"
 		}
 		return TextFile, textWords(head)
@@ -69,7 +69,7 @@ func isPDF(head []byte) bool {
 // hasCells reports whether head begins a JSON object with the member "cells".
 func hasCells(head []byte) bool {
 	found := false
-	walkObject(bytes.TrimPrefix(head, utf8BOM), func(key string) bool {
+	walkObject(head, func(key string) bool {
 		found = key == "cells"
 		return !found
 	})
