@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestFaultSettings swaps the settings in a loop while calls run. What every version denies is denied at every moment, by every way
-// there is, and what none denies works: while they cannot be parsed the last good ones stay in force.
+// TestFaultSettings swaps the settings in a loop while calls run, in bursts, of which each answer begins one. What every version denies is
+// denied at every moment, by every way there is, and what none denies works: while they cannot be parsed the last good ones stay in force.
 func TestFaultSettings(t *testing.T) {
 	g := newGround(t)
 	secret := newTag()
@@ -35,15 +35,18 @@ func TestFaultSettings(t *testing.T) {
 		must(t, os.WriteFile(file, []byte(versions[0]), 0o644))
 		s := g.start(stdioModern, g.settings(sandboxed)...)
 		s.call("Read", args{"file_path": "open.txt"}) // the settings have been read once: an empty file is then one that is being written
-		done := make(chan struct{})
+		done, answered := make(chan struct{}), make(chan struct{}, 1)
 		var swapper, callers sync.WaitGroup
 		swaps := 0
 		swapper.Go(func() {
-			for ; ; swaps++ {
-				select {
-				case <-done:
-					return
-				default:
+			for rest := 0; ; swaps++ {
+				if rest--; rest < 0 { // a command gets no shell for as long as its settings are replaced sooner than one is started
+					select {
+					case <-done:
+						return
+					case <-answered:
+						rest = rand.IntN(100)
+					}
 				}
 				if err := swapSettings(file, versions[swaps%len(versions)], swaps%2 == 0); err != nil {
 					t.Error(err)
@@ -51,13 +54,17 @@ func TestFaultSettings(t *testing.T) {
 				}
 			}
 		})
-		rounds := often(12, 500)
+		rounds := often(40, 500)
 		for i, a := range settingsCalls(sandboxed) {
 			callers.Go(func() {
 				for range rounds {
 					if err := a.make(s, fmt.Sprint("settings ", i), secret); err != nil {
 						t.Errorf("contained=%v: %v", sandboxed, err)
 						return
+					}
+					select {
+					case answered <- struct{}{}:
+					default: // there are swaps to come
 					}
 				}
 			})
