@@ -173,10 +173,18 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 	}
 }
 
+var metricsAddress = regexp.MustCompile(`metrics on (\S+)\n`)
+
 // metrics returns the page of a host that serves one.
 func (h *host) metrics(t *testing.T) string {
 	t.Helper()
-	where := regexp.MustCompile(`metrics on (\S+)`).FindStringSubmatch(h.stderr.String())
+	var where []string
+	eventually(t, func() string { // what a host has written is read in its own time, and an answer of the host can be there before
+		if where = metricsAddress.FindStringSubmatch(h.stderr.String()); where == nil {
+			return "the address is not told: " + h.stderr.String()
+		}
+		return ""
+	})
 	if where == nil || !strings.HasPrefix(where[1], "http://127.0.0.1:") {
 		t.Fatalf("the address is not told, or not loopback: %s", h.stderr)
 	}
