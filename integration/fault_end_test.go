@@ -253,19 +253,9 @@ func cancelQueued(t *testing.T, g *ground, s *session, over setting) {
 	}
 	switch over {
 	case httpModern: // the connection is closed, which the host sees in its own time, and not before the call has come
-		eventually(t, func() string {
-			if page := s.metrics(t); !strings.Contains(page, "\ntoolhost_calls_waiting 1\n") {
-				return "the call does not wait:\n" + page
-			}
-			return ""
-		})
+		s.waits(t)
 		must(t, s.Cancel(s.ctx, queued))
-		eventually(t, func() string {
-			if log := get(t, filepath.Join(g.state, "audit.jsonl")); !strings.Contains(log, `"tool":"Write"`) {
-				return "the cancelled call is not on record:\n" + log
-			}
-			return ""
-		})
+		g.recorded("Write")
 	case httpLegacy: // the two messages travel apart, and the later one may arrive first
 		eventually(t, func() string {
 			must(t, s.Cancel(s.ctx, queued))
@@ -293,6 +283,28 @@ func cancelQueued(t *testing.T, g *ground, s *session, over setting) {
 	if _, err := os.Stat(g.path("never.txt")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the cancelled call ran: %v", err)
 	}
+}
+
+// waits waits until a call stands in the queue, by what a host that serves metrics tells.
+func (s *session) waits(t *testing.T) {
+	t.Helper()
+	eventually(t, func() string {
+		if page := s.metrics(t); !strings.Contains(page, "\ntoolhost_calls_waiting 1\n") {
+			return "the call does not wait:\n" + page
+		}
+		return ""
+	})
+}
+
+// recorded waits until a call of a tool is on record, which it is when it has ended.
+func (g *ground) recorded(tool string) {
+	g.t.Helper()
+	eventually(g.t, func() string {
+		if log := get(g.t, filepath.Join(g.state, "audit.jsonl")); !strings.Contains(log, `"tool":"`+tool+`"`) {
+			return "no call of " + tool + " is on record:\n" + log
+		}
+		return ""
+	})
 }
 
 // cancelEdits cancels edits at random moments. Each was made or was not, whole and once.

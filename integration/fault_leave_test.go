@@ -47,19 +47,29 @@ func TestFaultLeave(t *testing.T) {
 				}
 				rules := filepath.Join(g.home, "rules.json")
 				must(t, os.WriteFile(rules, []byte(args{"hooks": hooks, "permissions": map[string]any{"allow": []string{"Bash"}}}.String()), 0o600))
-				s := g.start(setting, "--settings", rules)
+				s := g.start(setting, "--settings", rules, "--metrics", ":0")
 				if st.before != nil {
-					s.leaveBehind("Bash", st.before, tag)
+					ahead := s
+					if setting == httpModern { // who is ahead stays: that two connections end in their order is not to be had
+						ahead = g.another(s, setting)
+					}
+					ahead.leaveBehind("Bash", st.before, tag)
 					begun(t, g)
 				}
 				s.leaveBehind(st.tool, st.args, tag)
 				if st.before == nil {
 					begun(t, g)
-				} else if _, err := s.Request(s.ctx, "tools/list", nil); err != nil { // on stdio it has been read when this is answered
+				} else if s.web { // it has been sent, and may still be on its way
+					s.waits(t)
+				} else if _, err := s.Request(s.ctx, "tools/list", nil); err != nil { // it has been read when this is answered
 					t.Fatal(err)
 				}
 				goesOn := s.web && (setting.era == client.Legacy || st.made)
 				s = g.leave(s, setting, "--settings", rules)
+				if st.before != nil && setting == httpModern {
+					g.recorded(st.tool) // as one that was cancelled
+					g.put("go", "")
+				}
 				if goesOn {
 					g.put("go", "")
 				}
@@ -116,8 +126,15 @@ func (g *ground) leave(s *session, setting setting, flags ...string) *session {
 	if !s.web {
 		return g.start(setting, flags...)
 	}
+	return g.another(s, setting)
+}
+
+// another is another client of the same host over HTTP.
+func (g *ground) another(s *session, setting setting) *session {
+	g.t.Helper()
 	conn, err := client.HTTP(s.ctx, setting.era, s.url, s.token)
 	must(g.t, err)
-	s.Conn = conn
-	return s
+	h := *s.host
+	h.Conn = conn
+	return &session{&h, s.t, s.ctx}
 }
