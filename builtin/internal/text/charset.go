@@ -168,6 +168,9 @@ func detect(raw []byte) *charset {
 			}
 		}
 	}
+	if cs := shortJapanese(lines, raw); cs != nil {
+		return cs
+	}
 	return eastern(latin1(), lines, raw)
 }
 
