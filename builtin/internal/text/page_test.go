@@ -83,6 +83,16 @@ func TestReadPageLegacyBehindTheHead(t *testing.T) {
 	}
 }
 
+// What is in memory is judged as a whole: a page may hold too little to tell.
+func TestPageOfLegacyBehindTheHead(t *testing.T) {
+	number := "no. " + string(encoded(t, "windows-1251", "№")) + "1\n"
+	raw := strings.Repeat("plain\n", readLen/6) + number + strings.Repeat("plain\n", 1000) + string(encoded(t, "windows-1251", russian))
+	p := PageOf([]byte(raw), PageOptions{Offset: readLen/6 + 1, Limit: 1})
+	if whole := Decode([]byte(raw)); p.Charset != "windows-1251" || whole.Charset() != p.Charset || p.Lines[0].Text != "no. №1" {
+		t.Errorf("shown in %s, edited in %s: %+v", p.Charset, whole.Charset(), p.Lines)
+	}
+}
+
 func TestReadPageError(t *testing.T) {
 	if _, err := ReadPage(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(os.ErrPermission)), PageOptions{}); err == nil {
 		t.Error("no error")

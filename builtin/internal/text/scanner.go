@@ -55,10 +55,10 @@ func scannerOf(content []byte, charset string) *lineScanner {
 
 // begin finds the charset, which may be known, and passes over the byte order mark.
 func (s *lineScanner) begin(charset string) {
-	head := s.buf[:min(len(s.buf), readLen)]
+	head := s.buf[:min(len(s.buf), judgedLen)]
 	if s.charset = fromBOM(head); s.charset != nil {
 		s.advance(len(s.charset.bom))
-	} else if head = wholeLines(head); s.known(head, charset) {
+	} else if head = s.wholeLines(head); s.known(head, charset) {
 		s.judged = int64(len(head))
 	} else {
 		s.ascii, s.judged = IsASCII(head), int64(len(head))
@@ -78,9 +78,13 @@ func (s *lineScanner) begin(charset string) {
 	s.inPlace = s.inPlace && s.charset.unit == 1
 }
 
+// judgedLen bounds the beginning by which the charset is found. Of what is in memory it is more than a read: what an Edit, which looks
+// at it all, takes for another charset should not be shown in this one.
+const judgedLen = 1 << 20
+
 // wholeLines is the part of a head that can be judged: where more follows it ends in the middle of a character, perhaps.
-func wholeLines(head []byte) []byte {
-	if len(head) == readLen {
+func (s *lineScanner) wholeLines(head []byte) []byte {
+	if s.err == nil || len(head) < len(s.buf) {
 		return head[:bytes.LastIndexByte(head, '\n')+1]
 	}
 	return head
