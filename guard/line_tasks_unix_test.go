@@ -40,7 +40,7 @@ func TestTasks(t *testing.T) {
 		"make": Allow, "make build": Allow, "make ls": Allow, "make clean": Ask, "make -n clean": Allow, "make build clean": Ask, "make release": Ask, "make sub": Ask,
 		"make -C sub": Ask, "make -Csub -f fine.mk": Allow, "cd sub && make": Ask, "cd sub && make -f fine.mk": Allow, "make -f sub/Makefile clean": Ask,
 		"timeout 5 make clean": Ask, "env X=1 make clean": Ask, "bash -c 'make clean'": Ask, "ls | xargs make clean": Ask, "make nosuch": Allow,
-		"make $X": Ask, "npm run $X": Ask, "just $X": Ask, "task $X": Ask, "x=build; npm run $x": Ask,
+		"make $X": Ask, "npm run $X": Ask, "just $X": Ask, "task $X": Ask, "[ $Y ] || x=build; npm run $x": Ask, "x=build; npm run $x": Allow, "x=clean; npm run $x": Ask, "for x in build clean; do make $x; done": Ask, "for x in build ls; do make $x; done": Allow,
 		"npm run build": Allow, "npm run clean": Ask, "npm run rebuild": Ask, "npm run make": Ask, "npm run ci": Ask, "npm pack": Ask, "npm install": Allow, "npm ls": Allow,
 		"cd src && npm run clean": Ask, "npm --prefix src run clean": Ask, "yarn clean": Ask, "yarn build": Allow, "pnpm run clean": Ask, "bun run clean": Ask, "node --run clean": Ask,
 		"npm run only": Allow, "npm run only -w a": Ask, "npm run only --workspaces": Ask, "run-p build clean": Ask, "node --version": Allow,

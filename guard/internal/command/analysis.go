@@ -75,7 +75,7 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	found  bool   // a file that find has found, which is no option
+	found  bool   // a file that find has found, or an item of a loop, which is no option
 	given  bool   // what find or xargs puts in the place of this word, and nothing else
 	name   string // of the variable whose value is all of the word
 	array  bool   // name=(…) in a declaration

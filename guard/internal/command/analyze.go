@@ -86,6 +86,7 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 	number  map[string]bool // see numbers
+	known   bindings
 
 	start     []Place // where the text begins to run
 	sameShell bool    // what it does to its directory outlasts it
@@ -140,7 +141,7 @@ func (w *walker) script(text string) {
 	w.declare(stmts)
 	w.collect(stmts)
 	w.locate(stmts)
-	w.number = w.numbers(stmts)
+	w.look(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
@@ -196,6 +197,10 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
 		w.globs(n.Value)
+	case *syntax.ForClause:
+		if !w.loop(n) {
+			return false
+		}
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "$")
 		w.globs(n.Items...)
@@ -278,6 +283,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	if len(call.Args) == 0 {
 		for _, a := range call.Assigns {
 			w.setsVariable(a.Name.Value, w.value(a))
+			w.assign(s, a)
 		}
 		return
 	}

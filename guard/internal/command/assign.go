@@ -214,7 +214,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 			found = found || !numeric(n) && !w.holdsNumber(n)
 			return false
 		case *syntax.CmdSubst:
-			found = true // its output is evaluated
+			found = found || !w.printsNumber(n) // its output is evaluated
 			return false
 		case *syntax.Lit:
 			found = found || namesVariable(n.Value) && !w.number[n.Value]

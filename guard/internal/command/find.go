@@ -79,7 +79,7 @@ func (w *walker) findExec(c Simple, i int) int {
 		}
 		end++
 	}
-	if ended > 0 && c.Args[ended].prefix == ";" { // ';'$x
+	if ended > 0 && (c.Args[ended].prefix == ";" || end == len(c.Args)) { // ';'$x, or nothing else ends it
 		w.inner(c.Name+" "+c.Args[i].Text, fill(c.Args[start:ended], "{}"), nil, nil)
 	}
 	if end > start {

@@ -88,10 +88,15 @@ func variableOf(arg *syntax.Word) string {
 		return ""
 	}
 	p, ok := parts[0].(*syntax.ParamExp)
-	if !ok || p.Param == nil || p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0 {
+	if !ok || p.Param == nil || !plainExpansion(p) {
 		return ""
 	}
 	return p.Param.Value
+}
+
+// plainExpansion reports whether an expansion is that of a variable as it is.
+func plainExpansion(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }
 
 // defaults notes what an expansion puts in place of a variable: ${x:-value}.
