@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"toolhost/builtin/internal/atomicfile"
+	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/history"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
@@ -120,7 +121,7 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 		}
 		return standing, nil
 	case readstate.Unread:
-		return standing, fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
+		return standing, t.unread()
 	}
 	head := fmt.Sprintf("%s has changed on disk since it was last read in this session; nothing was written.", t.path)
 	again := " Read it again, then decide whether this call is still right."
@@ -137,6 +138,14 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 	}
 	t.saw(env, t.content)
 	return standing, errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
+}
+
+// unread says what to do about a file that this scope has not read.
+func (t *target) unread() error {
+	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind == document.OtherFile {
+		return fmt.Errorf("%s is no text (%s) and cannot be Read, so it is not changed here. If all of it is to be replaced, remove it with Bash first, then repeat this call", t.path, what)
+	}
+	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
 }
 
 // text is the content as text, in the charset that it was shown or written in; nil if it is none.
