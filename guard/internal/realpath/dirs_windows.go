@@ -21,6 +21,9 @@ func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 		if i < len(rest) && rest[i] != '\\' {
 			continue
 		}
+		if _, err := root.Lstat(rest[:i]); err == nil { // where nothing may be made, its making is denied, not known to be needless
+			continue
+		}
 		switch err := root.Mkdir(rest[:i], perm.Perm()); {
 		case err == nil:
 			made = append(made, madeDir{path: above + rest[:i]})
