@@ -83,6 +83,7 @@ func TestConcludeBesideOthers(t *testing.T) {
 	}
 	one, other := duration(), duration()
 	spawnReady(t, s, f, "sleep $D &"+andWait, one)
+	waitFor(t, "the child of the other command", func() bool { return sleepers(t, one) == 1 }) // bash goes on before it is one
 	if _, ok := spawnReady(t, s, f, andWait, "").Conclude(); !ok {
 		t.Error("a command was not concluded because another has a child")
 	}
