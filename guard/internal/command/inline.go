@@ -2,6 +2,7 @@ package command
 
 import (
 	"strings"
+	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -10,20 +11,27 @@ import (
 // that pythonStarts names.
 const pythonModules = "json sys os re math datetime time collections itertools functools string random statistics hashlib base64 textwrap csv decimal fractions " +
 	"struct uuid pathlib glob shutil tempfile io copy heapq bisect calendar html urllib xml tomllib configparser argparse enum pprint difflib fnmatch gzip zipfile " +
-	"tarfile secrets unicodedata numbers contextlib ast binascii zlib bz2 lzma socket ipaddress"
+	"tarfile secrets unicodedata numbers contextlib ast binascii zlib bz2 lzma socket ipaddress " +
+	"sqlite3 ssl threading traceback abc signal stat errno filecmp zoneinfo locale warnings queue email mimetypes platform sysconfig"
 
 var (
 	// pythonStarts are parts of the names of what starts a program, runs text as a
 	// program, or reaches a function by a name that is made up.
 	pythonStarts = regular(`system|popen|spawn|exec|fork|subprocess|startfile|posix|\bpty\b|ctypes|multiprocessing|asyncio|runpy|eval|compile|` +
-		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|[^\t\n -~]`)
+		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|load_ext|[^\t\n -~]`)
 	pythonImport = regular(`\b(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+[\w. \t,]*))`)
 	pythonWord   = regular(`\b(?:import|from)\b`)
+	// pythonVersion matches a program that shows one thing which modules hold. To import them is
+	// no more than to run their files: import x; print(x.__version__).
+	pythonVersion = regular(`^\s*import [a-zA-Z]\w*(\.[a-zA-Z]\w*)*( as [a-oq-z]\w*)?(, ?[a-zA-Z]\w*(\.[a-zA-Z]\w*)*)*\s*[;\n]\s*print\((['"][^'"\\\n]*['"](, ?))?[a-zA-Z]\w*(\.[a-zA-Z]\w*)*(\.__(version|file|name)__)?\)\s*$`)
 )
 
 // startsNothing reports whether a program in Python can start no other. It is
 // searched as text, strings and comments included, and what is in doubt starts one.
 func startsNothing(program string) bool {
+	if pythonVersion().MatchString(program) && !strings.Contains(strings.ReplaceAll(program, ".__", ""), "__main") {
+		return true
+	}
 	program = strings.NewReplacer("literal_eval", "", "re.compile", "").Replace(program)
 	if pythonStarts().MatchString(program) || strings.Contains(program, "\\\n") {
 		return false
@@ -139,15 +147,24 @@ func (w *walker) nodeProgram(c Simple, stdin []*syntax.Redirect) (string, bool) 
 var (
 	// scriptText matches the strings and numbers of JavaScript that hold nothing to be computed.
 	scriptText = regular(`'[^'\\\n]*'|"[^"\\\n]*"|\b[0-9][0-9a-fA-FxX_.]*\b`)
-	// scriptIndex matches what chooses an element, which is not where an array begins.
-	scriptIndex = regular(`[^\s(,=:\[?]\s*\[`)
-	scriptName  = regular(`[A-Za-z_$][\w$]*`)
+	// scriptIndex matches what chooses an element by more than a number, which is not where an
+	// array begins, and what takes an object apart by a computed name.
+	scriptIndex  = regular(`[^\s(,=:\[?]\s*\[|\]\s*:`)
+	scriptNumber = regular(`\[[0-9]+\]`)
+	// scriptName matches a name, with the dot before that of a property.
+	scriptName = regular(`(\.\s*)?[A-Za-z_$][\w$]*`)
+	// scriptGiven matches what a program may use that starts nothing: modules and values of node.
+	scriptGiven = regular(`\brequire\((['"])((node:)?(fs|path|os)|\.{1,2}/[\w./-]+\.json)['"]\)|\bprocess\.(argv|env\.\w+|cwd\(\)|version|versions\.\w+|platform|arch|stdin|stdout\.write)`)
+	// scriptOwn matches where a program names what it makes.
+	scriptOwn = regular(`\b(?:const|let|var)\s+(?:\{([\w\s,]*)\}|(\w+))|\bfunction\s+(\w+)|(?:\bfunction\s*\w*|\bcatch\s*)\(([\w\s,]*)\)|\(([\w\s,]*)\)\s*=>|(\w+)\s*=>`)
+	// scriptReaches matches names that lead to a function which runs text.
+	scriptReaches = regular(`^(_.*|constructor|prototype|mainModule|binding|dlopen|getBuiltinModule|require|Function|eval|module|global|globalThis|this|import|Reflect|Proxy|getOwn.*|.*Prototype.*|call|apply|bind|caller|callee|arguments)$`)
 )
 
 // scriptNames are what a program in JavaScript may name that only computes and prints.
 const scriptNames = "console log error JSON stringify parse Math max min round floor ceil abs sqrt pow random Date now new toISOString getTime Number String Boolean parseInt parseFloat toString toFixed " +
-	"null true false undefined typeof const let var if else for of in return length join split map filter reduce sort reverse slice includes indexOf replace trim toUpperCase toLowerCase repeat padStart " +
-	"a b c d e f g i j k l m n o p q r s t u v w x y z"
+	"null true false undefined typeof const let var if else for of in return function try catch throw Error Array isArray setTimeout async await while break continue length join split map filter reduce sort reverse slice includes indexOf replace trim toUpperCase toLowerCase repeat padStart " +
+	"encoding recursive force withFileTypes a b c d e f g i j k l m n o p q r s t u v w x y z"
 
 // computes reports whether a program in JavaScript names nothing by which it could start
 // another. What it reaches by a computed name it could reach by any: there are no such.
@@ -155,12 +172,19 @@ func computes(program string) bool {
 	if program == "" || strings.ContainsAny(program, "`\\#@") || strings.ContainsFunc(program, func(r rune) bool { return r > '~' }) {
 		return false
 	}
-	rest := scriptText().ReplaceAllString(program, " 0 ")
+	rest := scriptText().ReplaceAllString(scriptGiven().ReplaceAllString(scriptNumber().ReplaceAllString(program, ""), " 0 "), " 0 ")
 	if strings.ContainsAny(rest, `'"/`) || scriptIndex().MatchString(rest) {
 		return false
 	}
+	own := map[string]bool{}
+	for _, found := range scriptOwn().FindAllStringSubmatch(rest, -1) {
+		for name := range strings.FieldsFuncSeq(strings.Join(found[1:], ","), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+			own[name] = true
+		}
+	}
 	for _, name := range scriptName().FindAllString(rest, -1) {
-		if !oneOf(name, scriptNames) {
+		bare := strings.TrimLeft(name, ". \t\r\n")
+		if scriptReaches().MatchString(bare) || bare == name && !own[name] && !oneOf(name, scriptNames) {
 			return false
 		}
 	}
