@@ -411,6 +411,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 		{"Read(~/../ws/.env)", ".env", ""},
 		{`Read(".env")`, ".env", "quotes"},
 		{"Read($HOME/x)", "../home/x", "variables"},
+		{"Read(.env:*)", ".env", "is for commands"}, {"Edit(src:*)", "", "src/** for all"}, {"Read(src:*)", "src/main.go", "both are guarded"},
 		{"Read(file:///$WS/.env)", "", "addresses"},
 		{"Read(/$WS/.env)", ".env", "both are guarded"},
 		{"Read(.)", ".env", ""}, {"Read(./)", ".env", ""}, {"Read(/)", ".env", ""}, {"Read(//)", ".env", ""}, {"Read(..)", ".env", ""}, {"Read(../)", "../x", ""},

@@ -80,6 +80,9 @@ func (c *Compiler) doubtful(r *Rule) (meant string, err error) {
 		}
 		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.Text)
 	}
+	if name, ok := strings.CutSuffix(spec, ":*"); ok && name != "" {
+		return name, fmt.Errorf("the rule %q: \":*\" is for commands, and a part of the name here; write %s, or %s/** for all that is in a directory", r.Text, name, name)
+	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
 	if spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !realpath.Exists("/"+first) {
 		return "", nil
