@@ -38,6 +38,9 @@ func TestScriptsOfScripts(t *testing.T) {
 	}
 	p := policy(t, ws, rules(ws, "deny Bash(rm *)"), contained)
 	for command, want := range map[string]Action{
+		"find src -type f | xargs sort": Allow, "grep -rl x src | xargs sort": Allow, "cat x | xargs sort": Ask, "find src | xargs sort --compress-program": Ask, "cat x | xargs docker": Ask, "cat x | xargs tar": Ask,
+		"git grep -l x | xargs sed -i s/a/b/": Allow, "git grep -li x -- src | xargs sed -i s/a/b/": Allow, "grep -rlZ x src | xargs -0 sed -i s/a/b/": Allow,
+		"git grep -l x HEAD | xargs sed -i s/a/b/": Ask, "git grep x | xargs sed -i s/a/b/": Ask, "git grep -l x -- ../x | xargs sed -i s/a/b/": Ask, "git grep -l -O x | xargs sed -i s/a/b/": Ask,
 		"./a.sh": Ask, "bash a.sh": Ask, "sh -e ./b.sh": Ask, ". ./d.sh": Ask, "./e.sh": Allow, "./fine.sh": Allow, "./g.sh": Allow,
 		"PATH=$PATH:. c.sh": Ask, "export PATH=$PATH:$PWD; c.sh": Ask, "PATH=$PATH:. fine.sh": Allow, "c.sh": Allow,
 		"./deep5.sh": Ask, "./deep0.sh": Ask, "./many.sh": Ask,

@@ -101,6 +101,9 @@ func (c Simple) setsUp(i int) bool {
 	return false
 }
 
+// filePrograms start another program by an option alone: what is no option is a file to them.
+const filePrograms = "rg sort gsort"
+
 // launches makes a command undecidable that is told to start another program,
 // in a way this package does not look through.
 func (w *walker) launches(c Simple) {
@@ -110,7 +113,7 @@ func (w *walker) launches(c Simple) {
 	}
 	for i, word := range c.Args[1:] {
 		switch {
-		case !word.Static && word.mayBeOption() && !word.single && !word.Glob:
+		case !word.Static && word.mayBeOption() && !word.single && !word.Glob && !(word.given && oneOf(c.Name, filePrograms)):
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
 		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && word.Text != "" && word.Text[0] != '-' && strings.ContainsAny(word.Text, "IF"),
@@ -131,7 +134,9 @@ func (w *walker) launches(c Simple) {
 		w.undecided(true, c.Name+" starts a program that an option names")
 	}
 	// The options of curl and diff make them read and write files, no more.
-	if word, ok := l.hiddenOption(c, p); ok && !oneOf(c.Name, "curl diff") {
+	if word, ok := l.hiddenOption(c, p); ok && word.given && oneOf(c.Name, filePrograms) {
+		w.undecided(true, c.Name+suppliedOptions)
+	} else if ok && !oneOf(c.Name, "curl diff") {
 		w.undecided(true, c.Name+" with a word that may be an option: "+word.Text+" (put -- or ./ before it)")
 	}
 	for _, o := range p.options {

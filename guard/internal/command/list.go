@@ -2,6 +2,7 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +71,9 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		return starts, c.findMatch(), c.findPrints()
 	case "git":
 		index, reason := gitSubcommand(c)
+		if reason == "" && index < len(c.Args) && c.Args[index].Text == "grep" {
+			return here, all, grepsNames(c.Args[index+1:])
+		}
 		if reason != "" || index >= len(c.Args) || c.Args[index].Text != "ls-files" {
 			return nil, nil, false
 		}
@@ -89,7 +93,7 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		return here, all, true
 	case "grep", "egrep", "fgrep", "rg":
 		p := programs[c.Name].parse(c)
-		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n Z with-filename") {
+		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n with-filename") {
 			return nil, nil, false
 		}
 		if starts, _ = c.generalPaths(programs[c.Name]); len(starts) == 0 {
@@ -98,6 +102,29 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		return starts, all, true
 	}
 	return nil, nil, false
+}
+
+// grepsNames reports whether git grep, with these words, prints names of files in the
+// working tree: of a commit it would print another word before each.
+func grepsNames(words []Word) bool {
+	lists, patterns := false, 0
+	for i, word := range words {
+		switch {
+		case word.Static && word.Text == "--":
+			return lists && patterns == 1 && !slices.ContainsFunc(words[i+1:], func(w Word) bool {
+				return leadsOut(w) || !w.Static && !w.Glob || strings.HasPrefix(w.Text, ":")
+			})
+		case !word.Static:
+			return false
+		case oneOf(word.Text, "-l --files-with-matches --name-only -lz -li -lE -lF -lw -il"):
+			lists = true
+		case !isOption(word.Text):
+			patterns++
+		case !oneOf(word.Text, "-z -i -E -F -w -P -I"):
+			return false
+		}
+	}
+	return lists && patterns == 1
 }
 
 // findPrints reports whether find prints the names that it finds and nothing else.
