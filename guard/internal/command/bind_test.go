@@ -37,7 +37,7 @@ func TestUnbound(t *testing.T) {
 		"if x; then F=echo; fi; $F rm x", "f() { F=echo; }; $F rm x", "while x; do F=echo; done; $F rm x", "x=$(F=echo); $F rm x",
 		"F=echo; read F; $F x", "F=echo; IFS= read -r F < y; $F x", "F=echo; printf -v F rm; $F x", "F=echo; unset F; $F rm x", "F=echo; f() { F=rm; }; f; $F x", "F=echo; F+=x; $F x", "F=echo; F[0]=rm; $F x",
 		"F=echo; mapfile F < y; $F x", "F=echo; eval \"$Y\"; $F x", "F=echo; . ./y; $F x", "F=echo; trap F=rm DEBUG; $F x", "F=echo; declare F=rm; $F x", "F=echo; declare \"F=rm\"; $F x", "F=echo; declare -n G=F; G=rm; $F x", "F=echo; getopts a F; $F x", "F=echo; exec {F}< y; $F x",
-		"F=echo; : ${F:=rm}; $F x", "F=echo; $C F; $F x", "C=read; F=echo; $C F; $F x", "C='builtin read'; F=echo; $C F; $F x", "F=echo; \"${C[@]}\" F; $F x", "F=echo; coproc F { :; }; $F x", "F=echo; select F in rm; do :; done; $F x",
+		"F=echo; : ${F:=rm}; $F x", "F=echo; $C F; $F x", "C=read; F=echo; $C F; $F x", "F=echo; for C in {read,:}; do $C F; done; $F x", "C='builtin read'; F=echo; $C F; $F x", "F=echo; \"${C[@]}\" F; $F x", "F=echo; coproc F { :; }; $F x", "F=echo; select F in rm; do :; done; $F x",
 		"IFS=h; F=echo; $F x", "F=echo; bash -c '$F x'", "for F in echo; do :; done; $F x", "for F; do $F x; done", "F='a b'; \"$F\" x", "F=; $F rm x", "F=$(echo rm); $F x", "F=~/x; $F y", "F='r*'; $F x", "SECONDS=5; $SECONDS x", "UID=make; $UID x", "BASH_COMMAND=ls; $BASH_COMMAND x",
 		"F=echo; { F=rm; } 2> y; $F x", "F=echo; ((F++)); $F x", "F=echo; ((F+=1)); $F x", "F=echo; wait -p F; $F x", "F=echo; complete -C x F; $F x",
 		"for s in a b; do sed -n \"$s\" x; done; for s in -f; do sed \"$s\" y; done", "for f in *; do sort \"$f\"; done", "for f in -o a; do sort \"$f$x\"; done", "for f in a/*; do sort $f; done",

@@ -60,16 +60,16 @@ func (s *survey) callsKnown() bool {
 		if s.sets[name] != 1 {
 			return false
 		}
-		var values []*syntax.Word
+		var values []Word
 		switch by := s.by[name].(type) {
 		case *syntax.Assign:
-			values = append(values, by.Value)
+			values = append(values, Word{Text: s.value(by), Static: s.value(by) != "$"})
 		case *syntax.WordIter:
-			values = by.Items
+			values = s.words(by.Items)
 		}
 		for _, value := range values {
-			first, _, _ := strings.Cut(s.word(value).Text, " ")
-			if value == nil || !s.word(value).Static || first == "" || oneOf(first, setters+" printf read unset") {
+			first, _, _ := strings.Cut(value.Text, " ")
+			if !value.Static || first == "" || oneOf(first, setters+" printf read unset") {
 				return false
 			}
 		}
