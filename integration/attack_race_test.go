@@ -198,7 +198,7 @@ func TestAttackReplacedWhileRead(t *testing.T) {
 	started := filepath.Join(w.ws, "started")
 	ctx, cancel := patient()
 	defer cancel()
-	p, err := h.Start(ctx, "Bash", `{"command":"F=.e; touch started; until [ -e stop ]; do X=$(cat ${F}nv 2>/dev/null) && echo \"$X\"; done; for i in $(seq 500); do cat ${F}nv > last 2>/dev/null || { echo covered; break; }; done","timeout":30000}`, nil)
+	p, err := h.Start(ctx, "Bash", `{"command":"F=$(echo .e); touch started; until [ -e stop ]; do X=$(cat ${F}nv 2>/dev/null) && echo \"$X\"; done; for i in $(seq 500); do cat ${F}nv > last 2>/dev/null || { echo covered; break; }; done","timeout":30000}`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestAttackReplacedWhileRead(t *testing.T) {
 	if !strings.Contains(r.Text(), "covered") {
 		t.Error("the new file stays open to the command that ran when it came")
 	}
-	if said := h.call(t, "Bash", `{"command":"F=.e; cat ${F}nv"}`, "afterwards"); said.ok || strings.Contains(said.raw, "fresh-") {
+	if said := h.call(t, "Bash", `{"command":"F=$(echo .e); cat ${F}nv"}`, "afterwards"); said.ok || strings.Contains(said.raw, "fresh-") {
 		t.Errorf("the new file is open to the next command: %s", said.text)
 	}
 	w.end(t, h)

@@ -108,7 +108,7 @@ func TestAttackHostileRepository(t *testing.T) {
 				{"held", "Glob", `{"pattern":"**/*"}`},
 				{"held", "Glob", `{"pattern":".env"}`},
 				{"refused", "Bash", `{"command":"X=.e; cat ${X}nv","dangerouslyDisableSandbox":true}`},
-				{"held", "Bash", `{"command":"X=.e; cat ${X}nv"}`},
+				{"held", "Bash", `{"command":"X=$(echo .e); cat ${X}nv"}`},
 				{"held", "Bash", `{"command":"O=../outside; touch $O/x; echo pwned > $O/outside.txt"}`},
 				{"held", "Bash", `{"command":"H=$HOME; cat $H/.ssh/id_rsa"}`},
 				{"held", "Bash", `{"command":"cat environment.md; type cat bash"}`},

@@ -117,7 +117,7 @@ func settingsCalls(sandboxed bool) []settingsCall {
 		{"Read", args{"file_path": "open.txt"}, true},
 	}
 	if sandboxed { // no rule on the text finds this one; the sandbox has to hold it
-		all = append(all, settingsCall{"Bash", args{"command": "f=secr; cat ${f}et.txt; true"}, true})
+		all = append(all, settingsCall{"Bash", args{"command": "f=$(echo secr); cat ${f}et.txt; true"}, true})
 	}
 	return all
 }
