@@ -2,7 +2,6 @@ package command
 
 import (
 	"strings"
-	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -18,7 +17,8 @@ var (
 	// pythonStarts are parts of the names of what starts a program, runs text as a
 	// program, or reaches a function by a name that is made up.
 	pythonStarts = regular(`system|popen|spawn|exec|fork|subprocess|startfile|posix|\bpty\b|ctypes|multiprocessing|asyncio|runpy|eval|compile|` +
-		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|load_ext|[^\t\n -~]`)
+		`getattr|globals|locals|vars|modules|importlib|import_|builtins|pickle|marshal|__|attrgetter|methodcaller|get_field|breakpoint|get_type_hints|load_ext|` +
+		`FunctionType|LambdaType|CodeType|codeop|Compiler|bltns|(gi|cr|ag|f)_(code|frame|globals|builtins|locals)|co_[a-z]|tb_frame|[^\t\n -~]`)
 	pythonImport = regular(`\b(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+[\w. \t,]*))`)
 	pythonWord   = regular(`\b(?:import|from)\b`)
 	// pythonVersion matches a program that shows one thing which modules hold. To import them is
@@ -147,44 +147,31 @@ func (w *walker) nodeProgram(c Simple, stdin []*syntax.Redirect) (string, bool) 
 var (
 	// scriptText matches the strings and numbers of JavaScript that hold nothing to be computed.
 	scriptText = regular(`'[^'\\\n]*'|"[^"\\\n]*"|\b[0-9][0-9a-fA-FxX_.]*\b`)
-	// scriptIndex matches what chooses an element by more than a number, which is not where an
-	// array begins, and what takes an object apart by a computed name.
-	scriptIndex  = regular(`[^\s(,=:\[?]\s*\[|\]\s*:`)
-	scriptNumber = regular(`\[[0-9]+\]`)
-	// scriptName matches a name, with the dot before that of a property.
-	scriptName = regular(`(\.\s*)?[A-Za-z_$][\w$]*`)
-	// scriptGiven matches what a program may use that starts nothing: modules and values of node.
-	scriptGiven = regular(`\brequire\((['"])((node:)?(fs|path|os)|\.{1,2}/[\w./-]+\.json)['"]\)|\bprocess\.(argv|env\.\w+|cwd\(\)|version|versions\.\w+|platform|arch|stdin|stdout\.write)`)
-	// scriptOwn matches where a program names what it makes.
-	scriptOwn = regular(`\b(?:const|let|var)\s+(?:\{([\w\s,]*)\}|(\w+))|\bfunction\s+(\w+)|(?:\bfunction\s*\w*|\bcatch\s*)\(([\w\s,]*)\)|\(([\w\s,]*)\)\s*=>|(\w+)\s*=>`)
-	// scriptReaches matches names that lead to a function which runs text.
-	scriptReaches = regular(`^(_.*|constructor|prototype|mainModule|binding|dlopen|getBuiltinModule|require|Function|eval|module|global|globalThis|this|import|Reflect|Proxy|getOwn.*|.*Prototype.*|call|apply|bind|caller|callee|arguments)$`)
+	// scriptIndex matches what chooses an element, which is not where an array begins, and what takes an object
+	// apart by a computed name.
+	scriptIndex = regular(`[^\s(,=:\[?]\s*\[|\]\s*:`)
+	scriptName  = regular(`[A-Za-z_$][\w$]*`)
 )
 
 // scriptNames are what a program in JavaScript may name that only computes and prints.
 const scriptNames = "console log error JSON stringify parse Math max min round floor ceil abs sqrt pow random Date now new toISOString getTime Number String Boolean parseInt parseFloat toString toFixed " +
-	"null true false undefined typeof const let var if else for of in return function try catch throw Error Array isArray setTimeout async await while break continue length join split map filter reduce sort reverse slice includes indexOf replace trim toUpperCase toLowerCase repeat padStart " +
-	"encoding recursive force withFileTypes a b c d e f g i j k l m n o p q r s t u v w x y z"
+	"null true false undefined typeof const let var if else for of in return length join split map filter reduce sort reverse slice includes indexOf replace trim toUpperCase toLowerCase repeat padStart " +
+	"a b c d e f g i j k l m n o p q r s t u v w x y z"
 
 // computes reports whether a program in JavaScript names nothing by which it could start
-// another. What it reaches by a computed name it could reach by any: there are no such.
+// another. What it reaches by a computed name it could reach by any: there are no such. It is
+// the names that are known which pass, also of properties: node -e has every module under its
+// name, and by a function's constructor, which may stand in quotes, text becomes a program.
 func computes(program string) bool {
-	if program == "" || strings.ContainsAny(program, "`\\#@") || strings.ContainsFunc(program, func(r rune) bool { return r > '~' }) {
+	if program == "" || strings.Contains(program, "constructor") || strings.ContainsAny(program, "`\\#@") || strings.ContainsFunc(program, func(r rune) bool { return r > '~' }) {
 		return false
 	}
-	rest := scriptText().ReplaceAllString(scriptGiven().ReplaceAllString(scriptNumber().ReplaceAllString(program, ""), " 0 "), " 0 ")
+	rest := scriptText().ReplaceAllString(program, " 0 ")
 	if strings.ContainsAny(rest, `'"/`) || scriptIndex().MatchString(rest) {
 		return false
 	}
-	own := map[string]bool{}
-	for _, found := range scriptOwn().FindAllStringSubmatch(rest, -1) {
-		for name := range strings.FieldsFuncSeq(strings.Join(found[1:], ","), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
-			own[name] = true
-		}
-	}
 	for _, name := range scriptName().FindAllString(rest, -1) {
-		bare := strings.TrimLeft(name, ". \t\r\n")
-		if scriptReaches().MatchString(bare) || bare == name && !own[name] && !oneOf(name, scriptNames) {
+		if !oneOf(name, scriptNames) {
 			return false
 		}
 	}

@@ -8,7 +8,7 @@ func TestHarmlessText(t *testing.T) {
 		"perl -pe 's/a/`id`/' x": false, "perl -pe 's/a/id/e' x": false, "perl -pe 's/a/@{[x]}/' x": false, "perl -pe 's/(?{x})//' x": false, "perl -pe 's/a/b/' 'rm x|'": false,
 		"perl -pe 's/a/b/' *": false, "perl -pe 's/a/b/; x()' y": false, `perl -pe 's/a\/b/;s/e/x/' y`: false, "perl -Mx -pe 's/a/b/'": false, "perl -pe \"s/a/$X/\" x": false, "perl -pe 's/a/b/' -e x": false, "perl -ne 1 x": false,
 		"node -e 'console.log(process.version)'": true, "node -p \"require('./package.json').version\"": true, "node -p 'require(\"./a.json\")[\"x-y\"].z'": true,
-		"node -p \"require('child_process')\"": false, "node -p \"require('./a.js')\"": false, "node -p \"require('./a.json').x('y')\"": true, "node -p \"require('./a.json')[x]('y')\"": false, "node -p 'process.exit()'": false,
+		"node -p \"require('child_process')\"": false, "node -p \"require('./a.js')\"": false, "node -p \"require('./a.json').x('y')\"": false, "node -p \"require('./a.json')[x]('y')\"": false, "node -p 'process.exit()'": false,
 		"node -r ./x -p process.version": false, "python3 -c 'print(1)'": true, "python3 -c \"print($X)\"": false, "python3 -W x -c 'print(1)'": false, "python3 -ic 'print(1)'": false,
 		"perl -pe 's/(a)/$1b/;s/c/$&$&/' x": true, "perl -pe 's/a/$1{system 1}/' x": false, "perl -pe 's/a/$1 [system 1]/' x": false, "perl -pe 's/$&->{system 1}//' x": false, "perl -pe 's/(*{x})//' x": false,
 		"perl -ne 'print if /a+b/i' x": true, "perl -ne print x": true, "perl -ne 'print if /(?{x})/' x": false, "perl -ne 'print if /@{[x]}/' x": false, "perl -ne 'print if /$x[y]/' x": false, "perl -ne 'print if /a/' 'rm x|'": false,
@@ -26,10 +26,6 @@ func TestComputes(t *testing.T) {
 	for _, text := range []string{
 		"console.log(1+1)", "1 + 2", "console.log('a', \"b c\", 0x1F, 1.5e3)", "[1,2,3].map(x => x*2).join(',')", "console.log(JSON.stringify({a: [1, 2]}, null, 2))",
 		"const a = JSON.parse('[1]'); for (let i of a) console.log(i)", "Math.max(1, Number('2'))", "new Date().toISOString()", "console.log('require(x)')",
-		"const fs=require('fs');const p=JSON.parse(fs.readFileSync('package.json'));p.version='3';fs.writeFileSync('package.json',JSON.stringify(p,null,2))",
-		"const pkg = require('./package.json'); console.log(pkg.name)", "const {readFileSync} = require('node:fs'); console.log(readFileSync('a', 'utf8').split(',')[0].length)", "console.log(process.env.HOME, process.argv[2])",
-		"function f(x, y) { return x.dependencies.length + y } console.log(f(require('./a.json'), 1))", "let data='';process.stdin.on('data',d=>data+=d).on('end',()=>console.log(JSON.parse(data).name))", "throw new Error('x')", "try { null.x } catch (err) { console.log(err.message) }",
-		"setTimeout(()=>console.log('x'),10)", "console.log(require('path').join('a', 'b'), require('os').cpus().length)",
 	} {
 		if !computes(text) {
 			t.Errorf("%q is taken to start something", text)
@@ -41,7 +37,8 @@ func TestComputes(t *testing.T) {
 		"Math.max. constructor('x')()", "Math.max\n.constructor('x')()", "require('fs').x.__proto__", "require('child_process').execSync('x')", "const r = require; r('child_process')", "const {require} = 1; require('child_process')", "require('fs'+x)", "require('module')._load('child_process')", "process.mainModule.require('child_process')",
 		"process.binding('spawn_sync')", "process.getBuiltinModule('child_process')", "const p = process; p.x", "import('child_process')", "module.require('child_process')", "require('./a.js')", "require('../x/../a.json.js')", "Object.values(Object.getOwnPropertyDescriptors(Math))[0].value",
 		"const f = x => x[y]; f(Math.max)", "function g() { return this }", "require('vm').runInThisContext('x')", "process.env.X[y]", "require.resolve('x')", "require('fs')['constructor']",
-		"fetch('x')", "with (a) b",
+		"const {'constructor': c} = Math.max; c('x')()", "{let child_process} child_process.execSync('x')", "child_process => 1; child_process.x()", "try{}catch(vm){} vm.x()",
+		"const process = 1; process.execve('x')", "Error.prepareStackTrace = (e, s) => s; new Error().stack[0].getThis()", "fetch('x')", "with (a) b",
 	} {
 		if computes(text) {
 			t.Errorf("%q is taken to start nothing", text)
@@ -66,6 +63,7 @@ func TestStartsNothing(t *testing.T) {
 		"import os as o, subprocess", "import(\nos)", "import yaml; yaml.load(x)", "import x", "import json, x", "from .x import y", "import json\\\n, x",
 		"from json import decoder as d; import x.y", "import json as j, ctypes as c", "\uff45val('1')", "import json.x, timeit", "import string; string.Formatter().get_field('0', [x], {})",
 		"().__class__", "import pip.__main__", "import x as print; print('y')", "import x; print(x.y())", "import x; x.y()", "from x import y as print; print(y)", "import x; print(x.y); x.z()", "import x; print(x[y])", "import x; print('y' % x)", "import sqlite3; c.enable_load_extension(1)",
+		"import queue; queue.types.FunctionType(c, {})()", "import traceback; traceback.codeop.CommandCompiler()('x')", "import enum; enum.bltns.x", "type(lambda: 0)((x for x in y).gi_code.replace(co_consts=()), {})()",
 		"import posix", "import os; os.fork()", "import os; os.posix_spawn('x', [], {})", "import json;import x", "import\tx", "import json\fimport x", "if 1:import x",
 		"import operator; operator.attrgetter('a')(x)", "import asyncio", "import os; os.startfile('x')", "from importlib import reload", "yield from x",
 	} {
