@@ -11,6 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/observe"
 	"toolhost/mcpserver/traits"
 )
 
@@ -66,7 +67,8 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, Ahead: remote || f.ahead, Warmed: letGoAtRest, Version: versionString(),
+		Remote: remote, Ahead: remote || f.ahead, Warmed: letGoAtRest, Observers: []observe.Observer{resting{}},
+		Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {
 		return mcpserver.Config{}, err

@@ -14,8 +14,8 @@ import (
 
 // A process is at rest that worked for less than restWork in the last restTime.
 const (
-	restTime = 150 * time.Millisecond
-	restWork = restTime / 50
+	restTime = 50 * time.Millisecond
+	restWork = restTime / 25
 )
 
 // looking says that somebody waits for this process to come to rest.
@@ -23,7 +23,8 @@ var looking atomic.Bool
 
 // letGoAtRest makes this process, when it next comes to rest, give back the pages of its own program, of which its start needed more
 // than all that comes after: 14 MB of the 22 that a host has resident then. They stay in the page cache, and calls that come then pay
-// once, some .3 ms, until what they need is mapped again.
+// once, some .3 ms, until what they need is mapped again. It is asked for behind the start of a process and of its
+// sandbox, and of commands in the background: see [resting].
 func letGoAtRest() {
 	if looking.CompareAndSwap(false, true) {
 		look(0)
