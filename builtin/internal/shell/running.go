@@ -204,6 +204,7 @@ func (run *running) clear(why ending) (ended int, problem error) {
 		<-run.shell.eof
 		return 0, nil
 	}
+	run.shell.listen(true) // a command that was never waited for has no reader yet
 	if why == returned {
 		run.drain()
 	}

@@ -56,8 +56,9 @@ var (
 type Tasks struct {
 	limits TaskLimits
 
-	mu    sync.Mutex
-	tasks map[string]*task
+	mu       sync.Mutex
+	tasks    map[string]*task
+	reserved map[string]string // principals of tasks that are being started, by id
 }
 
 // A Place says where a command runs and for whom.
@@ -104,7 +105,7 @@ func NewTasks(limits TaskLimits) *Tasks {
 	limits.Age = orDefault(limits.Age, DefaultTaskAge)
 	limits.Keep = orDefault(limits.Keep, DefaultTaskKeep)
 	limits.Log = orDefault(limits.Log, DefaultTaskLog)
-	return &Tasks{limits: limits, tasks: map[string]*task{}}
+	return &Tasks{limits: limits, tasks: map[string]*task{}, reserved: map[string]string{}}
 }
 
 // A Started tells of a command that became a task.
@@ -115,20 +116,21 @@ type Started struct {
 }
 
 // Start runs a command in the background. A command without a timeout may run for
-// TaskLimits.Age. The context is for the start alone.
+// TaskLimits.Age. The context is for the start alone. Nothing of the command runs
+// when there is no room for another task.
 func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, error) {
 	c.Timeout = orDefault(c.Timeout, s.limits.Age)
-	run, err := where.start(ctx, c)
-	if err != nil {
-		return Started{}, err
-	}
-	started, ok := s.adopt(run, where, c.Text)
-	if !ok {
-		run.finish(closing)
-		where.leave()
+	id := "task_" + rand.Text()
+	if !s.reserve(id, where) {
+		where.free()
 		return Started{}, ErrTooManyTasks
 	}
-	return started, nil
+	run, err := where.start(ctx, c)
+	if err != nil {
+		s.release(id)
+		return Started{}, err
+	}
+	return s.adopt(id, run, where, c.Text), nil
 }
 
 // Run runs a command like [Runner.Run], but if it still runs after window, it
@@ -143,7 +145,8 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 	defer timer.Stop()
 	why := run.wait(ctx, timer.C)
 	if why == goesOn {
-		if started, ok := s.adopt(run, where, c.Text); ok {
+		if id := "task_" + rand.Text(); s.reserve(id, where) {
+			started := s.adopt(id, run, where, c.Text)
 			return nil, &started, nil
 		}
 		why = run.wait(ctx, nil)
@@ -153,40 +156,44 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 	return res, nil, err
 }
 
-// start starts a command. Whoever gets one leaves the place when it has ended.
+// start starts a command. The caller leaves the place when it has ended.
 func (p Place) start(ctx context.Context, c Command) (*running, error) {
 	run, err := p.Runner.start(ctx, c)
-	if err != nil && p.Ended != nil {
-		p.Ended()
+	if err != nil {
+		p.free()
 	}
 	return run, err
 }
 
-// leave gives the place up.
+// leave gives the place up after a command.
 func (p Place) leave() {
 	p.Runner.leave()
+	p.free() // after the runner's work, because Ended may close the runner
+}
+
+// free tells that nothing runs in the place.
+func (p Place) free() {
 	if p.Ended != nil {
-		p.Ended() // after the runner's work: whoever hears it may close the runner
+		p.Ended()
 	}
 }
 
-// adopt makes a running command a task, if there is room for one.
-func (s *Tasks) adopt(run *running, where Place, text string) (Started, bool) {
+// adopt makes a running command the task for which id was reserved.
+func (s *Tasks) adopt(id string, run *running, where Place, text string) Started {
 	life, cancel := context.WithCancelCause(context.Background())
 	t := &task{
-		id: "task_" + rand.Text(), principal: where.Principal, text: text,
+		id: id, principal: where.Principal, text: text,
 		run: run, news: where.News, cancel: cancel, done: make(chan struct{}),
 	}
-	soFar, offset := run.out.Follow(s.limits.Log) // before anybody can ask for it
-	if !s.add(t, orDefault(where.Running, s.limits.Running)) {
-		cancel(nil)
-		run.out.Forget()
-		return Started{}, false
-	}
+	soFar, offset := run.out.Follow(s.limits.Log) // before the task can be found
+	s.mu.Lock()
+	s.tasks[id] = t
+	delete(s.reserved, id)
+	s.mu.Unlock()
 	run.stop() // no progress reports for a call that has been answered
 	run.out.Limit(s.limits.Output, func() { cancel(errFlooded) })
 	go t.follow(life, where)
-	return Started{ID: t.id, Text: soFar, Offset: offset}, true
+	return Started{ID: t.id, Text: soFar, Offset: offset}
 }
 
 // follow waits for the end of a task.
@@ -205,22 +212,35 @@ func (t *task) follow(life context.Context, where Place) {
 	t.cancel(nil)
 }
 
-// add adds a task unless so many of its principal run already.
-func (s *Tasks) add(t *task, most int) bool {
+// reserve counts a task that is about to start, and reports whether its principal
+// may run another one.
+func (s *Tasks) reserve(id string, where Place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	running := 0
-	for _, other := range s.tasks {
-		if other.principal == t.principal && !other.over() {
+	for _, principal := range s.reserved {
+		if principal == where.Principal {
 			running++
 		}
 	}
-	if running >= most {
+	for _, t := range s.tasks {
+		if t.principal == where.Principal && !t.over() {
+			running++
+		}
+	}
+	if running >= orDefault(where.Running, s.limits.Running) {
 		return false
 	}
-	s.tasks[t.id] = t
+	s.reserved[id] = where.Principal
 	return true
+}
+
+// release takes a reservation back.
+func (s *Tasks) release(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.reserved, id)
 }
 
 func (t *task) over() bool {

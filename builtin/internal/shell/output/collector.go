@@ -132,13 +132,6 @@ func (c *Collector) Follow(max int) (soFar string, offset int64) {
 	return soFar + string(c.clean.state()), c.win.total
 }
 
-// Forget ends what Follow began.
-func (c *Collector) Forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.log = nil
-}
-
 // After returns the output from an offset on, as far as it is still kept, where it
 // begins, the state of the line that is not finished yet, and a channel that is
 // closed when more comes.
