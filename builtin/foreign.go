@@ -9,8 +9,8 @@ import (
 )
 
 // Foreign completes the description d of a tool that is not declared in this package: its arguments go to run
-// as they came, once they are known to be one JSON object. Such a tool names neither files nor commands, so
-// that only rules on its name and its parameters hold it, and it runs alone in its scope.
+// as they came, once they are known to be one JSON object. What such a tool does is not known, so that an allow
+// rule on its name or a person must permit each call. It runs alone in its scope.
 func Foreign(d Def, run func(ctx context.Context, env *Env, args json.RawMessage) (Result, error)) *Def {
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		given, _, err := object(raw)
@@ -29,7 +29,7 @@ func Foreign(d Def, run func(ctx context.Context, env *Env, args json.RawMessage
 			Input: func() (json.RawMessage, error) { return args, nil },
 			plan: func(_ context.Context, env *Env) (Plan, error) {
 				return Plan{
-					Intent: guard.Intent{Tool: d.Name},
+					Intent: guard.Intent{Tool: d.Name, Extension: true},
 					Run:    func(ctx context.Context) (Result, error) { return run(ctx, env, args) },
 				}, nil
 			},

@@ -54,7 +54,7 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 	},
 	Plan: func(_ context.Context, env *Env, in TaskOutputInput) (Plan, error) {
 		return Plan{
-			Intent: guard.Intent{},
+			Intent: guard.Intent{ReadsTask: true},
 			Run:    func(ctx context.Context) (Result, error) { return taskOutput(ctx, env, in) },
 		}, nil
 	},
@@ -147,7 +147,7 @@ var TaskStop = declare(Tool[TaskStopInput]{
 	Ungated: true,
 	Plan: func(_ context.Context, env *Env, in TaskStopInput) (Plan, error) {
 		return Plan{
-			Intent: guard.Intent{},
+			Intent: guard.Intent{StopsTask: true},
 			Run: func(context.Context) (Result, error) {
 				r, err := env.Box.tasks.Stop(env.Principal, in.TaskID)
 				if err != nil {

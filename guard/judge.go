@@ -30,6 +30,8 @@ func (p *Policy) Judge(in Intent) Verdict {
 	if in.Command != nil {
 		j.command(*in.Command)
 	}
+	j.task()
+	j.extension()
 	return j.verdict()
 }
 
@@ -77,24 +79,39 @@ type judge struct {
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 
-// tool applies the rules on every call of the tool, and decides the calls that
-// touch neither files nor commands.
+// tool applies the rules on every call of the tool.
 func (j *judge) tool() {
-	name := j.in.Tool
-	if r := j.k.deny.Named(name); r != nil {
+	if r := j.k.deny.Named(j.in.Tool); r != nil {
 		j.add(j.toolPart(r, Deny))
 	}
-	if r := j.k.ask.Named(name); r != nil {
+	if r := j.k.ask.Named(j.in.Tool); r != nil {
 		j.add(j.toolPart(r, Ask))
 	}
-	if len(j.in.Reads)+len(j.in.Searches)+len(j.in.Writes) > 0 || j.in.Command != nil {
+}
+
+// task judges what the call does to a background task of its caller.
+func (j *judge) task() {
+	if j.in.ReadsTask {
+		j.add(Part{What: "read a task", Action: Allow, Source: builtIn, Reason: "It is a task of this caller."})
+	}
+	switch {
+	case !j.in.StopsTask:
+	case j.k.mode == settings.ModePlan:
+		j.add(j.planPart("stop a task"))
+	default:
+		j.add(Part{What: "stop a task", Action: Allow, Source: builtIn, Reason: "It is a task of this caller."})
+	}
+}
+
+// extension judges a tool whose effects are not known.
+func (j *judge) extension() {
+	if !j.in.Extension {
 		return
 	}
+	name := j.in.Tool
 	what := "call " + name
 	r := j.k.allow.Named(name)
 	switch {
-	case !strings.HasPrefix(name, "mcp__"):
-		j.add(Part{What: what, Action: Allow, Source: builtIn, Reason: "The call touches no file and runs no command."})
 	case j.k.mode == settings.ModePlan:
 		j.add(j.planPart(what))
 	case r != nil:
@@ -369,8 +386,11 @@ func (j *judge) verdict() Verdict {
 			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy
 		}
 	}
-	if len(j.parts) == 0 {
-		return Verdict{Reason: "Refused: the call says nothing of what it would do.", Source: builtIn}
+	if !j.in.touches() && v.Action != Deny || len(j.parts) == 0 {
+		return Verdict{
+			Source: builtIn, Firm: true, Parts: j.parts,
+			Reason: "Refused: the tool " + j.in.Tool + " does not say what the call would do.", Remedy: "This is a defect of the tool; report it.",
+		}
 	}
 	if v.Action == Ask && j.k.mode == settings.ModeDontAsk {
 		v.Action = Deny

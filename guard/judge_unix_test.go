@@ -196,7 +196,6 @@ func TestJudgeFiles(t *testing.T) {
 		{"MCP tool denied", "allow mcp__git\ndeny mcp__git__push", "mcp__git__push", Deny, "mcp__git__push"},
 		{"MCP tools denied by prefix", "allow mcp__git\ndeny mcp__git__pu*", "mcp__git__push", Deny, "mcp__git__pu*"},
 		{"MCP server, twin of its name", "deny mcp__git", "mcp__github__push", Ask, "mode acceptEdits"},
-		{"a tool that touches nothing", "", "TaskOutput", Allow, ""},
 		{"parameter", "deny Grep(no_ignore:true)", "Grep src no_ignore=true", Deny, "Grep(no_ignore:true)"},
 		{"parameter, other value", "deny Grep(no_ignore:true)", "Grep src no_ignore=false", Allow, RuleBoundary},
 		{"parameter, omitted", "deny Grep(no_ignore:*)", "Grep src", Allow, RuleBoundary},
@@ -251,7 +250,7 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 	ws := filepath.Join(top, "ws")
 	p := policy(t, ws, rules(ws, ruleText)).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
 	words := strings.Fields(call)
-	in := Intent{Tool: words[0], Args: map[string]any{}}
+	in := Intent{Tool: words[0], Args: map[string]any{}, Extension: strings.HasPrefix(words[0], "mcp__")}
 	for _, w := range words[1:] {
 		if name, value, ok := strings.Cut(w, "="); ok {
 			in.Args[name] = value
@@ -268,6 +267,36 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 		}
 	}
 	return p.Judge(in)
+}
+
+// TestIntentsWithoutFiles: what touches neither files nor commands is judged in
+// each mode, and an intent that names nothing is refused in all of them.
+func TestIntentsWithoutFiles(t *testing.T) {
+	_, ws := workspace(t)
+	modes := []string{"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
+	tests := []struct {
+		why   string
+		rules string
+		in    Intent
+		want  [5]Action // in the modes above
+	}{
+		{"no effect", "", Intent{Tool: "Idle"}, [5]Action{}},
+		{"no effect, allowed by name", "allow TaskStop", Intent{Tool: "TaskStop"}, [5]Action{}},
+		{"no effect, asked by name", "ask TaskStop", Intent{Tool: "TaskStop"}, [5]Action{}},
+		{"reading a task", "", Intent{Tool: "TaskOutput", ReadsTask: true}, [5]Action{Allow, Allow, Allow, Allow, Allow}},
+		{"reading a task, denied", "deny TaskOutput", Intent{Tool: "TaskOutput", ReadsTask: true}, [5]Action{}},
+		{"stopping a task", "", Intent{Tool: "TaskStop", StopsTask: true}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
+		{"stopping a task, asked", "ask TaskStop", Intent{Tool: "TaskStop", StopsTask: true}, [5]Action{Ask, Ask, Deny, Deny, Ask}},
+		{"an extension", "", Intent{Tool: "extra", Extension: true}, [5]Action{Ask, Ask, Deny, Deny, Allow}},
+		{"an extension, allowed", "allow extra", Intent{Tool: "extra", Extension: true}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
+	}
+	for _, tt := range tests {
+		for i, mode := range modes {
+			if v := policy(t, ws, rules(ws, "mode "+mode+"\n"+tt.rules)).Judge(tt.in); v.Action != tt.want[i] || v.Error() == "" {
+				t.Errorf("%s in mode %s: %v, want %v: %s", tt.why, mode, v.Action, tt.want[i], v.Error())
+			}
+		}
+	}
 }
 
 func TestVerdictsTell(t *testing.T) {

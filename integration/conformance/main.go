@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,19 +78,27 @@ func run(ctx context.Context) (err error) {
 }
 
 // openHost opens a host below dir that asks a person about one fixture, so that the suite meets our own
-// questions, and serves the others beside its own tools.
+// questions, allows the others, and serves the others beside its own tools.
 func openHost(dir string) (*mcpserver.Host, error) {
 	root, rules := filepath.Join(dir, "root"), filepath.Join(dir, "rules.json")
 	if err := os.Mkdir(root, 0o700); err != nil {
 		return nil, err
 	}
-	asked := `{"permissions":{"ask":["` + askedTool + `"]}}`
-	if err := os.WriteFile(rules, []byte(asked), 0o600); err != nil {
+	extension := fixtures()
+	permissions := map[string][]string{"ask": {askedTool}}
+	for _, t := range extension.Tools {
+		permissions["allow"] = append(permissions["allow"], t.Tool.Name)
+	}
+	text, err := json.Marshal(map[string]any{"permissions": permissions})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(rules, text, 0o600); err != nil {
 		return nil, err
 	}
 	return mcpserver.Open(mcpserver.Config{
 		Roots: []string{root}, StateDir: filepath.Join(dir, "state"), Settings: []string{rules}, Remote: true,
-		Extension: fixtures(), Version: "conformance", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Extension: extension, Version: "conformance", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }
 
