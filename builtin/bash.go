@@ -112,7 +112,8 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	}
 	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
 	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave,
-		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused}
+		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused,
+		Barred: func() { env.Dir.Set(env.Policy.Roots()[0]) }}
 	if in.Background {
 		if in.Timeout == 0 {
 			command.Timeout = 0 // a task may run as long as tasks may
@@ -124,7 +125,10 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		return taskStarted(started, "The command runs as the background task", dir, notes(note, clamped, where.admits())), nil
 	}
 	r, started, err := env.Box.tasks.Run(ctx, spot, command, env.Shell.Window)
+	var barred *shell.DirError
 	switch {
+	case errors.As(err, &barred):
+		return runInRoot(ctx, env, in, barred)
 	case err != nil:
 		return Result{}, where.failed(env, err)
 	case started != nil:
@@ -146,6 +150,26 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
 		},
 	}, nil
+}
+
+// runInRoot sets the working directory back to the first root when the shell could not enter it, and runs the
+// command there if the rules allow that without a question. The rules have judged it for the other directory.
+func runInRoot(ctx context.Context, env *Env, in BashInput, barred *shell.DirError) (Result, error) {
+	root := env.Policy.Roots()[0]
+	if barred.Dir == root || env.Dir.Get() == root {
+		return Result{}, fmt.Errorf("the command was not run: %w", barred)
+	}
+	env.Dir.Set(root)
+	dir, err := env.Policy.Resolve(root)
+	if err != nil {
+		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	}
+	note := fmt.Sprintf("The working directory was set back to %s: %v.", root, barred)
+	intent := guard.Intent{Tool: env.Tool, Command: &guard.Command{Text: in.Command, Dir: dir}, Unsandboxed: in.Unsandboxed}
+	if env.Policy.Judge(intent).Action != guard.Allow {
+		return Result{}, fmt.Errorf("the command was not run. %s Repeat the call to run it there", note)
+	}
+	return runBash(ctx, env, in, dir, note)
 }
 
 // shorten leaves of an output that is kept as much as the client passes on with the remarks.

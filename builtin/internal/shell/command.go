@@ -59,6 +59,14 @@ type Result struct {
 	Problem error
 }
 
+// A DirError says that the shell could not enter the command's working directory.
+// Nothing of the command ran.
+type DirError struct{ Dir, Why string }
+
+func (e *DirError) Error() string {
+	return "the shell did not run the command in " + e.Dir + ": " + e.Why
+}
+
 // Run runs a command and returns when it and everything it started has ended. An
 // error means that nothing ran; whatever happens to a command that did start is
 // told in the Result.
@@ -159,7 +167,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 			return s, nil
 		}
 		if why := s.report().refused; why != "" {
-			err = errors.New(why)
+			err = &DirError{Dir: c.Dir, Why: why}
 		}
 		s.discard()
 		if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {

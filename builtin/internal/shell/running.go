@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -187,7 +186,7 @@ func (run *running) finish(why ending) (*Result, error) {
 	res.Problem = errors.Join(err, problem)
 	run.runner.retire(run.shell)
 	if where.refused != "" {
-		return nil, fmt.Errorf("the shell did not run the command in %s: %s", run.dir, where.refused)
+		return nil, &DirError{Dir: run.dir, Why: where.refused}
 	}
 	return res, nil
 }

@@ -71,6 +71,9 @@ type Place struct {
 	// Ended, if not nil, is called once the command and everything it started has
 	// ended, or when it could not be started.
 	Ended func()
+	// Barred, if not nil, is called when the shell of a task could not enter its
+	// working directory.
+	Barred func()
 	// Remarks, if not nil, says of a task that has ended what else there is to tell of it.
 	Remarks func(*Result) []string
 	// News, if not nil, says what else there is to tell so far of a task that runs.
@@ -203,6 +206,10 @@ func (t *task) follow(life context.Context, where Place) {
 	t.result, t.err = t.run.finish(why)
 	if t.err == nil && where.Remarks != nil {
 		t.result.Remarks = where.Remarks(t.result)
+	}
+	var barred *DirError
+	if errors.As(t.err, &barred) && where.Barred != nil {
+		where.Barred()
 	}
 	t.cause, t.ended = context.Cause(life), time.Now()
 	if why == closing {
