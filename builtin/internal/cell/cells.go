@@ -30,6 +30,7 @@ type Cell struct {
 	looked  time.Time
 	covered map[string]*coveredFile // denied files as they were when they were covered
 	fixed   map[string]*coveredFile // protected and masked files as they were when mounts were put on them
+	mounted map[string]*coveredFile // writable directories as they were when they were mounted
 	absent  []string                // protected paths that did not exist, which no mount holds
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
@@ -307,7 +308,7 @@ func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPath
 // current makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.
 func (c *Cell) current(policy *guard.Policy) bool {
-	if c.torn {
+	if c.torn || c.remounts() {
 		return false
 	}
 	for _, path := range c.absent {

@@ -24,6 +24,23 @@ func (c *Cell) fix() {
 			c.fixed[path] = file
 		}
 	}
+	c.mounted = map[string]*coveredFile{}
+	for _, path := range c.paths.Writable {
+		if file, err := lookAt(path); err == nil {
+			c.mounted[path] = file
+		}
+	}
+}
+
+// remounts reports whether another directory has taken the place of a writable
+// one, as when a repository is cloned anew: the sandbox still holds the old one.
+func (c *Cell) remounts() bool {
+	for path, old := range c.mounted {
+		if file, err := lookAt(path); err == nil && !old.same(file) {
+			return true
+		}
+	}
+	return false
 }
 
 // unmoved makes sure that what is protected or masked still is, where another file has its name by now. It is false when
