@@ -57,6 +57,8 @@ type Network struct {
 	// Allowed and Denied are domains; "*.example.com" stands for those below one. What a
 	// WebFetch rule denies is among the denied.
 	Allowed, Denied []string
+	// Private lets allowed names resolve to addresses of private networks.
+	Private bool
 	// Sockets are Unix sockets of host programs that stay reachable.
 	Sockets []string
 	// Publish says that ports commands listen on are published on the host's loopback.
@@ -75,7 +77,7 @@ func (p *Policy) Network() Network {
 		sockets = topDirectories()
 	}
 	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.Domains...), Sockets: sockets, Publish: publish,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
 	}
 }
 

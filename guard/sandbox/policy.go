@@ -59,13 +59,13 @@ type Network struct {
 	// AllowedDomains lists what the proxy connects to: "example.com" is that
 	// host, "*.example.com" every host below it, "*" every host; a port may
 	// follow (":443"). Addresses of private networks and of this machine are
-	// refused even for allowed names, unless the entry is that address itself
+	// refused even for allowed names, unless an entry is that address itself
 	// or AllowPrivate is set.
 	AllowedDomains []string
 	// DeniedDomains has the same form and wins over AllowedDomains.
 	DeniedDomains []string
-	// AllowPrivate lets allowed names resolve to private addresses, for
-	// networks with internal servers.
+	// AllowPrivate lets allowed names resolve to addresses of private networks
+	// (RFC 1918, 4193 and 6598), not to those of this machine or its link.
 	AllowPrivate bool
 }
 

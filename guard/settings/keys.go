@@ -211,6 +211,8 @@ func networkKeys() []key {
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),
 		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowedDomains of managed files counts."},
+		on("network.allowPrivate", "Let allowed names lead to addresses of private networks, such as a company's registry.", "false", strict(false),
+			func(s *Settings) *bool { return &s.Sandbox.Network.AllowPrivate }),
 		on("network.allowLocalBinding", "Let commands listen on the host's loopback: publishes their ports over HTTP too.", "false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowLocalBinding }),
 		{name: "sandbox.network.publishPorts", form: formSwitch, order: strict(false),

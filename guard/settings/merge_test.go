@@ -170,7 +170,7 @@ const everything = `{
 	"disableAllHooks": true,
 	"sandbox": {"enabled": false, "autoAllowBashIfSandboxed": true, "excludedCommands": ["sh"], "onUnavailable": "allow",
 		"filesystem": {"allowWrite": ["/"], "denyWrite": ["DW"], "denyRead": ["DR"], "allowRead": ["/"]},
-		"network": {"allowedDomains": ["*"], "deniedDomains": ["DD"], "allowLocalBinding": true, "allowUnixSockets": ["/s"], "allowAllUnixSockets": true, "publishPorts": true}},
+		"network": {"allowedDomains": ["*"], "deniedDomains": ["DD"], "allowPrivate": true, "allowLocalBinding": true, "allowUnixSockets": ["/s"], "allowAllUnixSockets": true, "publishPorts": true}},
 	"bash": {"maxTimeout": "100h"}, "gate": {"parallel": 64, "siblingAbort": false}}`
 
 func TestUntrustedProject(t *testing.T) {
@@ -187,7 +187,7 @@ func TestUntrustedProject(t *testing.T) {
 		s.Sandbox.OnUnavailable != OnFailureAsk || s.HooksOnFailure != OnFailureDeny || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
 		t.Errorf("something loosened: %+v", s)
 	}
-	if s.Trusted || len(s.Untrusted) != 18 {
+	if s.Trusted || len(s.Untrusted) != 19 {
 		t.Errorf("trusted %v, left out %d:\n%v", s.Trusted, len(s.Untrusted), s.Untrusted)
 	}
 
@@ -243,6 +243,7 @@ func checkNotLooser(t *rapid.T, before, after *Settings, words *vocabulary) {
 		return map[string]string{keyMode: s.DefaultMode, "hooks.onFailure": s.HooksOnFailure, "sandbox.enabled": b(s.Sandbox.Enabled),
 			"sandbox.failIfUnavailable": b(s.Sandbox.FailIfUnavailable), "sandbox.autoAllowBashIfSandboxed": b(s.Sandbox.AutoAllowBashIfSandboxed),
 			"sandbox.allowUnsandboxedCommands": b(s.Sandbox.AllowUnsandboxedCommands), "sandbox.onUnavailable": s.Sandbox.OnUnavailable,
+			"sandbox.network.allowPrivate":      b(s.Sandbox.Network.AllowPrivate),
 			"sandbox.network.allowLocalBinding": b(s.Sandbox.Network.AllowLocalBinding), "sandbox.network.allowAllUnixSockets": b(s.Sandbox.Network.AllowAllUnixSockets)}
 	}
 	now := scalars(after)

@@ -207,6 +207,9 @@ type SandboxCredentials struct {
 // SandboxNetwork is what contained commands may reach (sandbox.network.*).
 type SandboxNetwork struct {
 	AllowedDomains, DeniedDomains []Entry
+	// AllowPrivate lets allowed names resolve to addresses of private networks,
+	// such as a company's registry. Default false.
+	AllowPrivate bool
 	// AllowLocalBinding lets commands listen on the host's loopback. Default false.
 	AllowLocalBinding bool
 	// PublishPorts publishes ports that commands listen on, on the host's

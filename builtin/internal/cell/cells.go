@@ -283,7 +283,7 @@ func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPath
 	rules := policy.Network()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown,
-		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied}, Sockets: rules.Sockets,
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
 	for range sameStarts {

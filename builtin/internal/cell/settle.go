@@ -96,13 +96,11 @@ func (c *Cell) refused() []string {
 
 // refusal says which host was refused, and who can change that.
 func refusal(host, why string) string {
-	switch {
-	case strings.HasSuffix(why, "sandbox.network.allowedDomains"):
+	switch why {
+	case "it is not in sandbox.network.allowedDomains":
 		why += ", to which a person can add it"
-	case strings.HasSuffix(why, "sandbox.network.deniedDomains"):
+	case "it is denied by sandbox.network.deniedDomains":
 		why += ", which only a person can change"
-	case strings.HasSuffix(why, "private addresses"):
-		why += ", as a person can in sandbox.network"
 	}
 	return fmt.Sprintf("The sandbox refused the host %s: %s.", host, why)
 }

@@ -35,10 +35,10 @@ func TestRefusals(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	for why, want := range map[string]string{
-		"it is not in sandbox.network.allowedDomains":                                          "it is not in sandbox.network.allowedDomains, to which a person can add it.",
-		"it is denied by sandbox.network.deniedDomains":                                        "it is denied by sandbox.network.deniedDomains, which only a person can change.",
-		"its address ::1 is not a public one; allow that address itself, or private addresses": "its address ::1 is not a public one; allow that address itself, or private addresses, as a person can in sandbox.network.",
-		"it has no address": "it has no address.",
+		"it is not in sandbox.network.allowedDomains":   "it is not in sandbox.network.allowedDomains, to which a person can add it.",
+		"it is denied by sandbox.network.deniedDomains": "it is denied by sandbox.network.deniedDomains, which only a person can change.",
+		"it has no address":                             "it has no address.",
+		"its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains": "its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains.",
 	} {
 		if got := refusal("h:80", why); got != "The sandbox refused the host h:80: "+want {
 			t.Errorf("got %q", got)

@@ -233,8 +233,7 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 		return nil, &refusedError{address, "it is not a host and a port"}
 	}
 	host = canonicalHost(host)
-	named, err := p.judge(host, port)
-	if err != nil {
+	if err := p.judge(host, port); err != nil {
 		return nil, err
 	}
 	addresses, err := p.addresses(ctx, host)
@@ -243,9 +242,8 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	}
 	last := error(&refusedError{net.JoinHostPort(host, port), "it has no address"})
 	for _, a := range addresses {
-		if !named && !p.rules.AllowPrivate && !public(a) {
-			last = &refusedError{net.JoinHostPort(host, port),
-				fmt.Sprintf("its address %s is not a public one; allow that address itself, or private addresses", a)}
+		if why := p.unreachable(a, port); why != "" {
+			last = &refusedError{net.JoinHostPort(host, port), why}
 			continue
 		}
 		if matchesAny(p.rules.DeniedDomains, a.String(), port) {
@@ -261,19 +259,32 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	return nil, last
 }
 
-// judge decides by name. named says that an address was allowed as such.
-func (p *Proxy) judge(host, port string) (named bool, err error) {
+// unreachable says why an address of an allowed host is not connected to; "" if
+// it is. A name must not lead to a private network by itself: its owner could
+// point it there.
+func (p *Proxy) unreachable(a netip.Addr, port string) string {
+	listed := matchesAny(literal(p.rules.AllowedDomains), a.String(), port)
+	switch {
+	case public(a), listed, p.rules.AllowPrivate && private(a):
+		return ""
+	case private(a):
+		return fmt.Sprintf("its address %s is private: a person can set sandbox.network.allowPrivate, or add that address to sandbox.network.allowedDomains", a)
+	}
+	return fmt.Sprintf("its address %s is not a public one: a person can add that address to sandbox.network.allowedDomains", a)
+}
+
+// judge decides by name.
+func (p *Proxy) judge(host, port string) error {
 	where := net.JoinHostPort(host, port)
 	switch {
 	case host == "":
-		return false, &refusedError{where, "it is not a host name"}
+		return &refusedError{where, "it is not a host name"}
 	case matchesAny(p.rules.DeniedDomains, host, port):
-		return false, &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
+		return &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
 	case !matchesAny(p.rules.AllowedDomains, host, port):
-		return false, &refusedError{where, "it is not in sandbox.network.allowedDomains"}
+		return &refusedError{where, "it is not in sandbox.network.allowedDomains"}
 	}
-	_, err = netip.ParseAddr(host)
-	return err == nil && matchesAny(literal(p.rules.AllowedDomains), host, port), nil
+	return nil
 }
 
 // literal returns the patterns without a wildcard.
@@ -308,6 +319,14 @@ var special = [...]netip.Prefix{
 	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
 	netip.MustParsePrefix("fec0::/10"),
 }
+
+// shared are the addresses of carriers' and overlay networks (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// private reports whether a is an address of a private network (RFC 1918, RFC
+// 4193, RFC 6598). Addresses of this machine and of its link, where clouds serve
+// credentials, are not.
+func private(a netip.Addr) bool { return a.Zone() == "" && (a.IsPrivate() || shared.Contains(a)) }
 
 // public reports whether a is an address of the public Internet.
 func public(a netip.Addr) bool {

@@ -147,10 +147,11 @@ func TestProxy(t *testing.T) {
 	hosts := map[string][]string{
 		"good.test": {"1.2.3.4"}, "sub.good.test": {"1.2.3.5"}, "bad.good.test": {"1.2.3.6"},
 		"rebind.test": {"127.0.0.1"}, "metadata.test": {"169.254.169.254"}, "both.test": {"10.0.0.1", "1.2.3.7"},
+		"registry.test": {"10.1.2.3"}, "listed.test": {"192.168.7.7"},
 		"other.test": {"1.2.3.8"}, "denied-address.test": {"1.2.3.9"},
 	}
 	rules := Rules{
-		AllowedDomains: []string{"good.test", "*.good.test", "rebind.test", "metadata.test", "both.test",
+		AllowedDomains: []string{"good.test", "registry.test", "listed.test", "*.good.test", "rebind.test", "metadata.test", "both.test",
 			"port.test:443", "192.168.7.7", "denied-address.test", "gone.test"},
 		DeniedDomains: []string{"bad.good.test", "1.2.3.9"},
 	}
@@ -165,6 +166,8 @@ func TestProxy(t *testing.T) {
 		{"http://GOOD.test./", "upstream", "1.2.3.4:80"},
 		{"http://both.test/", "upstream", "1.2.3.7:80"},
 		{"http://192.168.7.7/", "upstream", "192.168.7.7:80"},
+		{"http://listed.test/", "upstream for listed.test", "192.168.7.7:80"},
+		{"http://registry.test/", "10.1.2.3 is private: a person can set sandbox.network.allowPrivate", ""},
 		{"http://bad.good.test/", "deniedDomains", ""},
 		{"https://bad.good.test/", "Forbidden", ""},
 		{"http://other.test/", "not in sandbox.network.allowedDomains", ""},
@@ -204,6 +207,27 @@ func TestProxyWildcardStaysPublic(t *testing.T) {
 	}
 	if got := f.get(t, "http://open.test/"); got != "upstream for open.test" {
 		t.Errorf("open.test: got %q", got)
+	}
+}
+
+// TestProxyPrivate: with AllowPrivate an allowed name leads to a private network,
+// but not to this machine, its link, or what is not allowed.
+func TestProxyPrivate(t *testing.T) {
+	rules := Rules{AllowedDomains: []string{"*.corp.test", "10.9.9.9"}, DeniedDomains: []string{"10.0.0.66"}, AllowPrivate: true}
+	f := newProxyFixture(t, rules, map[string][]string{
+		"ten.corp.test": {"10.1.2.3"}, "ula.corp.test": {"fd00::5"}, "shared.corp.test": {"100.64.0.9"}, "denied.corp.test": {"10.0.0.66"},
+		"loop.corp.test": {"127.0.0.1"}, "loop6.corp.test": {"::1"}, "metadata.corp.test": {"169.254.169.254"}, "link6.corp.test": {"fe80::1"},
+		"any.corp.test": {"0.0.0.0"}, "other.test": {"10.1.2.3"},
+	})
+	for host, want := range map[string]string{
+		"ten.corp.test": "upstream", "ula.corp.test": "upstream", "shared.corp.test": "upstream", "10.9.9.9": "upstream",
+		"denied.corp.test": "is denied", "loop.corp.test": "not a public one", "loop6.corp.test": "not a public one",
+		"metadata.corp.test": "not a public one", "link6.corp.test": "not a public one", "any.corp.test": "not a public one",
+		"other.test": "allowedDomains", "10.1.2.3": "allowedDomains",
+	} {
+		if got := f.get(t, "http://"+host+"/"); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", host, got, want)
+		}
 	}
 }
 
