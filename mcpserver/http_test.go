@@ -1,10 +1,13 @@
 package mcpserver
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,6 +141,29 @@ func TestDoor(t *testing.T) {
 	}
 	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, web.Endpoint)+"/other"); resp.StatusCode != 404 {
 		t.Errorf("another path: status %d: %s", resp.StatusCode, body)
+	}
+}
+
+// TestAnnouncedLength announces a message that is too long and never sends it: it is refused at once.
+func TestAnnouncedLength(t *testing.T) {
+	at, _ := startWeb(t, nil)
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{",
+		u.Path, u.Host, testToken, MaxMessage+1)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close {
+		t.Errorf("status %d, the connection is closed: %t", resp.StatusCode, resp.Close)
 	}
 }
 

@@ -121,6 +121,8 @@ func TestStdioMessages(t *testing.T) {
 		{"a cursor of somebody else", `{"jsonrpc":"2.0","id":27,"method":"tools/list","params":{"cursor":"bogus"}}`, -32602, "27"},
 		{"a cursor that is a number", `{"jsonrpc":"2.0","id":28,"method":"tools/list","params":{"cursor":5}}`, -32602, "28"},
 		{"an initialize of numbers", `{"jsonrpc":"2.0","id":29,"method":"initialize","params":{"protocolVersion":5}}`, -32602, "29"},
+		{"a call that is too long", toolCall(31, "Write", `{"content":"`+strings.Repeat("x", MaxMessage)+`"}`), -32600, "31"},
+		{"a call that is too long, with its id at the end", `{"method":"tools/call","params":{"id":1,"x":"` + strings.Repeat("x", MaxMessage) + `"},"jsonrpc":"2.0","id":"32"}`, -32600, `"32"`},
 		{"a line that is too long", `{"jsonrpc":"2.0","id":12,"x":"` + strings.Repeat("x", MaxMessage) + `"}`, -32600, "null"},
 	}
 	for _, test := range tests {

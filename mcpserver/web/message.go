@@ -47,6 +47,9 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, &rejection{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
 	}
+	if r.ContentLength > transport.MaxMessage {
+		return nil, tooLarge()
+	}
 	if !room.read(1) {
 		return nil, noRoom(http.StatusServiceUnavailable, "too many messages are on their way in: try again when some have arrived")
 	}
@@ -58,7 +61,7 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("a message is at most %d bytes long", transport.MaxMessage)}
+		return nil, tooLarge()
 	case errors.Is(err, transport.ErrNoRoom):
 		return nil, noRoom(http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -69,6 +72,11 @@ func readBody(w http.ResponseWriter, r *http.Request, room *place) ([]byte, *rej
 	_ = wire.SetReadDeadline(time.Time{})
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil
+}
+
+// tooLarge rejects a message that is longer than the limit.
+func tooLarge() *rejection {
+	return &rejection{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("a message is at most %d bytes long", transport.MaxMessage)}
 }
 
 // A roomReader takes room for what is read, as it is read: a length that is only announced holds nothing.

@@ -236,23 +236,27 @@ func (r *reader) next() (run func(), err error) {
 func (r *reader) message() (run func(), err error) {
 	line, long, err := readLine(r.in, transport.MaxMessage)
 	switch {
-	case long:
-		r.conn.refuse(&wire.Fault{Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", transport.MaxMessage)})
+	case long != nil:
+		r.conn.refuse(&wire.Fault{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", transport.MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
 		run = r.conn.receive(line)
 	}
 	return run, err
 }
 
-// readLine reads up to the next newline. A line of more than limit bytes is skipped, and long is true.
-func readLine(r *bufio.Reader, limit int) (line []byte, long bool, err error) {
+// readLine reads up to the next newline. Of a line of more than limit bytes only long is returned.
+func readLine(r *bufio.Reader, limit int) (line []byte, long *wire.Oversized, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if !long && len(line)+len(part) > limit {
-			line, long = nil, true
+		if long == nil && len(line)+len(part) > limit {
+			long = new(wire.Oversized)
+			long.Write(line)
+			line = nil
 		}
-		if !long {
+		if long == nil {
 			line = append(line, part...)
+		} else {
+			long.Write(part)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, long, err
