@@ -219,6 +219,31 @@ func TestModernCancelIsNotAnybodys(t *testing.T) {
 	}
 }
 
+// TestLegacyCancelIsNotAnswered cancels calls of a legacy session: no response is sent to them, and the id is free again.
+func TestLegacyCancelIsNotAnswered(t *testing.T) {
+	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
+	resp, _ := webRequest{body: initialize}.do(t, url)
+	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
+	for _, meta := range []string{"", `,"_meta":{"progressToken":"t"}`} { // a single answer, and a stream
+		done := make(chan string, 1)
+		go func() {
+			_, body := webRequest{headers: session, body: `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch started; echo said; sleep 600"}` + meta + `}}`}.do(t, url)
+			done <- body
+		}()
+		await(t, filepath.Join(root, "started"))
+		webRequest{headers: session, body: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`}.do(t, url)
+		if body := <-done; strings.Contains(body, `"id":5`) {
+			t.Errorf("the cancelled call was answered: %s", body)
+		}
+		if err := os.Remove(filepath.Join(root, "started")); err != nil {
+			t.Fatal(err)
+		}
+		if _, body := (webRequest{headers: session, body: `{"jsonrpc":"2.0","id":5,"method":"ping"}`}).do(t, url); !strings.Contains(body, `"id":5`) {
+			t.Errorf("a ping with the same id: %s", body)
+		}
+	}
+}
+
 func TestDisconnectCancelsInTheModernEra(t *testing.T) {
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/wire"
@@ -54,6 +55,8 @@ func (f front) Malformed(who auth.Identity, m wire.Envelope) *wire.Fault {
 		err = f.wrongCursor(m)
 	case m.Method == wire.MethodCall:
 		err = f.wrongCall(who, m)
+	case m.Method == string(mcp.MethodResourcesRead):
+		return f.unknownResource(m)
 	}
 	if err == nil {
 		return nil
@@ -70,6 +73,31 @@ func (f front) wrongCursor(m wire.Envelope) error {
 		return errors.New("params.cursor is none that came from this server: the list of the tools is one page, leave it out")
 	}
 	return nil
+}
+
+// unknownResource is the fault of a request for a resource that is not served. The library's error does not name it
+// (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
+func (f front) unknownResource(m wire.Envelope) *wire.Fault {
+	e := f.host.cfg.Extension
+	var req mcp.ReadResourceRequest
+	if len(e.Resources)+len(e.Templates) == 0 || json.Unmarshal(m.Rest, &req) != nil {
+		return nil // the library refuses it
+	}
+	uri := req.Params.URI
+	if slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
+		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
+			return t.Template.URITemplate != nil && t.Template.URITemplate.Regexp().MatchString(uri)
+		}) {
+		return nil
+	}
+	code := mcp.RESOURCE_NOT_FOUND
+	if m.Modern("") {
+		code = mcp.INVALID_PARAMS
+	}
+	return &wire.Fault{
+		ID: m.ID, Code: code, Text: fmt.Sprintf("there is no resource %q: resources/list names those that there are", uri),
+		Data: map[string]any{"uri": uri}, Ordinary: true,
+	}
 }
 
 func (f front) wrongCall(who auth.Identity, m wire.Envelope) error {

@@ -38,7 +38,7 @@ func TestUpstream(t *testing.T) {
 		{"an unknown version has no code of its own", "https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning", "unknownVersion", hidesUnknownVersion},
 		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdio.conn.receive", pingWaits},
 		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "Server.misuse", hidesMissingCapability},
-		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "integration/conformance/expected-2026-07-28.yml", hidesUnknownResource},
+		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "front.unknownResource", hidesUnknownResource},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			if d.present(t) {

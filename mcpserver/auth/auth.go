@@ -43,10 +43,13 @@ const MaxBearer = 16 << 10
 // Any accepts whom any of the verifiers accepts, asking them in order. Without a verifier it accepts nobody.
 type Any []Verifier
 
+// unknownToken is the reason that tells least: another verifier may know what is wrong.
+const unknownToken = "the token is not known here"
+
 // Verify implements [Verifier]. Of several refusals the most telling is returned: what is merely unknown to one may
 // be expired for another.
 func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
-	worst := refuse(Invalid, "the token is not known here")
+	worst := refuse(Invalid, unknownToken)
 	if bearer == "" {
 		worst = refuse(Missing, "no token was sent")
 	}
@@ -56,7 +59,7 @@ func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
 			return who, nil
 		}
 		var e *Error
-		if errors.As(err, &e) && (e.Kind > worst.Kind || e.Kind == worst.Kind && worst.Scope == "") {
+		if errors.As(err, &e) && (e.Kind > worst.Kind || e.Kind == worst.Kind && worst.Scope == "" && e.Reason != unknownToken) {
 			worst = e
 		}
 	}

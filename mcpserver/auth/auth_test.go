@@ -125,6 +125,7 @@ func (s says) Verify(context.Context, string) (Identity, error) { return s.who, 
 
 func TestAny(t *testing.T) {
 	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(Expired, "e")}, says{err: refuse(Unavailable, "u")}
+	unknown := says{err: refuse(Invalid, unknownToken)}
 	good := says{who: Identity{Principal: "p", Rights: Read}}
 	tests := []struct {
 		name   string
@@ -138,6 +139,7 @@ func TestAny(t *testing.T) {
 		{"the second knows", Any{invalid, good}, "x", 0, true},
 		{"the first is away, the second knows", Any{away, good}, "x", 0, true},
 		{"the most telling", Any{invalid, expired, invalid}, "x", Expired, false},
+		{"made for another audience", Any{unknown, invalid, unknown}, "x", Invalid, false},
 		{"it cannot be told", Any{expired, away}, "x", Unavailable, false},
 		{"an error of another kind", Any{says{err: errors.New("?")}}, "x", Invalid, false},
 	}
@@ -145,6 +147,9 @@ func TestAny(t *testing.T) {
 		who, err := tt.all.Verify(t.Context(), tt.bearer)
 		var e *Error
 		errors.As(err, &e)
+		if e != nil && e.Reason == unknownToken && strings.Contains(tt.name, "audience") {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 		if (err == nil) != tt.ok || e != nil && e.Kind != tt.want || !tt.ok && who.Principal != "" {
 			t.Errorf("%s: %+v, %v", tt.name, who, err)
 		}

@@ -163,7 +163,7 @@ func algorithms() []string {
 // 3.11). A token without a type is looked at like one of the type JWT, as several issuers leave it out.
 func checkHeader(bearer string) error {
 	if len(bearer) > MaxBearer || strings.Count(bearer, ".") != 2 {
-		return refuse(Invalid, "the token is not known here")
+		return refuse(Invalid, unknownToken)
 	}
 	jws, err := jose.ParseSignedCompact(bearer, signatures)
 	if err != nil || len(jws.Signatures) != 1 {

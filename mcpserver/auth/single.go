@@ -59,7 +59,7 @@ func (s *Single) Verify(_ context.Context, bearer string) (Identity, error) {
 	}
 	sum := sha256.Sum256([]byte(bearer))
 	if subtle.ConstantTimeCompare(sum[:], s.sum[:]) != 1 || s.who.Principal == "" {
-		return Identity{}, refuse(Invalid, "the token is not known here")
+		return Identity{}, refuse(Invalid, unknownToken)
 	}
 	return s.who, nil
 }

@@ -75,7 +75,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		}
 	}
 	if found == nil {
-		return Identity{}, refuse(Invalid, "the token is not known here")
+		return Identity{}, refuse(Invalid, unknownToken)
 	}
 	if found.Expired(time.Now()) {
 		return Identity{}, refuse(Expired, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))

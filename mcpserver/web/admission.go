@@ -1,9 +1,12 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toolhost/mcpserver/internal/transport"
@@ -66,14 +69,14 @@ type admission struct {
 
 	mu       sync.Mutex
 	all      load
-	by       map[string]*load // principal
-	ids      map[string]bool  // session and id of requests in flight
+	by       map[string]*load  // principal
+	ids      map[string]*place // of requests in flight, by session and id
 	draining bool
 	empty    chan struct{} // closed when nothing is in flight any more; nil while nobody waits
 }
 
 func newAdmission(limits Limits) *admission {
-	return &admission{limits: limits, by: map[string]*load{}, ids: map[string]bool{}}
+	return &admission{limits: limits, by: map[string]*load{}, ids: map[string]*place{}}
 }
 
 // A place is what one request holds. It must be left; leaving twice does nothing.
@@ -82,6 +85,8 @@ type place struct {
 	principal string
 	held      load
 	key       string // of ids
+
+	cancelled atomic.Bool // by the client: no response may be sent
 }
 
 func (a *admission) place(principal string) *place { return &place{a: a, principal: principal} }
@@ -137,22 +142,36 @@ func (p *place) enter(session string, m wire.Envelope) *rejection {
 	if m.Method == "" || m.ID == nil {
 		return nil
 	}
-	key := session + "\x00" + wire.IDKey(m.ID)
+	key := requestKey(session, m.ID)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	switch {
 	case p.a.draining:
 		return closingRejection()
-	case session != "" && p.a.ids[key]:
+	case session != "" && p.a.ids[key] != nil:
 		return &rejection{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: give each request an id of its own", m.ID)}
 	case !p.change(load{requests: 1}):
 		return noRoom(http.StatusServiceUnavailable, fmt.Sprintf(
 			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.a.limits.InFlight, ofOne(p.a.limits.InFlight)))
 	}
 	if session != "" {
-		p.key, p.a.ids[key] = key, true
+		p.key, p.a.ids[key] = key, p
 	}
 	return nil
+}
+
+// requestKey is the key of a request in admission.ids.
+func requestKey(session string, id json.RawMessage) string {
+	return session + "\x00" + wire.IDKey(bytes.TrimSpace(id))
+}
+
+// cancel notes that the client of a session has cancelled a request.
+func (a *admission) cancel(session string, id json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.ids[requestKey(session, id)]; p != nil {
+		p.cancelled.Store(true)
+	}
 }
 
 // listen lets a stream in that waits for what the server has to say.
@@ -172,7 +191,9 @@ func (p *place) listen() *rejection {
 func (p *place) leave() {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	delete(p.a.ids, p.key)
+	if p.key != "" {
+		delete(p.a.ids, p.key)
+	}
 	p.key = ""
 	p.change(load{requests: -p.held.requests, streams: -p.held.streams, reading: -p.held.reading, bytes: -p.held.bytes})
 	if p.a.empty != nil && p.a.all.requests == 0 {

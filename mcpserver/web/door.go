@@ -182,6 +182,9 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m wire.Envelope, pla
 		ctx, forget = d.outlive(ctx, session)
 		defer forget()
 	}
+	if !modern && m.Method == wire.MethodCancelled {
+		place.a.cancel(session, m.Params.RequestID)
+	}
 	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
 	defer release()
 	if no := place.enter(session, m); no != nil {
@@ -189,6 +192,7 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m wire.Envelope, pla
 		return
 	}
 	stream := d.stream(w, r, who, session, m)
+	stream.cancelled = place.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer place.leave() // first: who has the answer may use the id again
 	ctx, leave, err := d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who, Notify: stream.notify, Acknowledged: stream.acknowledged}, m, session)

@@ -32,10 +32,12 @@ func closingRejection() *rejection {
 
 // send answers the request that is refused.
 func (r *rejection) send(w http.ResponseWriter, m wire.Envelope) {
+	f := &wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text}
 	if r.retry {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		f.Code = transport.CodeUnavailable
 	}
-	answer(w, r.status, &wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text})
+	answer(w, r.status, f)
 }
 
 // reject answers a request that is not let in, and records it if that was for want of room: who was kept from their work,

@@ -23,12 +23,13 @@ import (
 // would queue them per session, where they are lost when the answer is faster, and can leave on the stream of
 // another request of the session.
 type callStream struct {
-	w      http.ResponseWriter
-	unread time.Duration      // how long the client may leave what is written unread
-	header http.Header        // the library's
-	keep   func() *keptStream // begins to keep the events; nil where they are not kept
-	lacks  *auth.Error        // the right that the call lacks, which makes its answer 403; nil: none
-	about  string             // where the metadata for the challenge is
+	w         http.ResponseWriter
+	unread    time.Duration      // how long the client may leave what is written unread
+	header    http.Header        // the library's
+	keep      func() *keptStream // begins to keep the events; nil where they are not kept
+	lacks     *auth.Error        // the right that the call lacks, which makes its answer 403; nil: none
+	cancelled func() bool        // whether the client has cancelled the request; nil: it has not
+	about     string             // where the metadata for the challenge is
 
 	mu      sync.Mutex // held while the client takes what is written
 	begun   bool       // the headers were sent
@@ -79,9 +80,16 @@ func (s *callStream) renew() {
 func (s *callStream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.silenced() {
+		return
+	}
 	s.writeQueue()
 	s.begin(status)
 }
+
+// silenced reports whether the client has cancelled the request, so that no
+// response may be sent.
+func (s *callStream) silenced() bool { return s.cancelled != nil && s.cancelled() }
 
 // begin sends the library's headers, unless a notification was faster.
 func (s *callStream) begin(status int) {
@@ -104,6 +112,9 @@ func (s *callStream) begin(status int) {
 func (s *callStream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.silenced() && (!s.begun || s.streams) {
+		return len(p), nil
+	}
 	s.writeQueue()
 	if !s.begun {
 		s.begin(http.StatusOK)
@@ -210,9 +221,14 @@ func (s *callStream) end(m wire.Envelope, why error) {
 	s.waiting.Lock()
 	s.ended = true
 	s.waiting.Unlock()
-	s.writeQueue()
+	if !s.silenced() {
+		s.writeQueue()
+	}
 	switch {
 	case s.begun:
+	case s.silenced():
+		s.header.Set("Content-Type", "text/event-stream") // which may end without a response
+		s.begin(http.StatusOK)
 	case m.Method == "" || m.ID == nil:
 		s.begin(http.StatusAccepted)
 	default:

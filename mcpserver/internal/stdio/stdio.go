@@ -155,10 +155,12 @@ func (c *conn) request(m wire.Envelope, line []byte) (run func()) {
 	id := wire.IDKey(m.ID)
 	if err := c.admit(id, call); err != nil {
 		cancel(err)
+		code := mcp.INVALID_REQUEST
 		if !errors.Is(err, errTaken) {
+			code = transport.CodeUnavailable
 			c.crowded.Record(audit.Record{Principal: c.who.Principal, Scope: "stdio", Tool: transport.AdmissionTool, Rule: "limits", Error: err.Error()})
 		}
-		c.refuse(&wire.Fault{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: err.Error()})
+		c.refuse(&wire.Fault{ID: m.ID, Code: code, Text: err.Error()})
 		return nil
 	}
 	answered := c.server.Take(ctx, transport.Peer{Transport: "stdio", Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged}, m, line)

@@ -27,6 +27,10 @@ const (
 	MaxBytesInFlight = 128 << 20
 )
 
+// CodeUnavailable is the JSON-RPC error code of a request that was not taken for want of room, or because the host is closing: the
+// same request may succeed later. The specification leaves -32000 to -32019 to servers; official SDKs use the first ones.
+const CodeUnavailable = -32010
+
 // How long a host lets calls finish when it is told to end.
 const (
 	// DrainGrace follows SIGTERM. What still runs then gets its own SIGTERM and [DrainRest].
