@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toolhost/builtin/internal/document"
+	"toolhost/builtin/internal/memory"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -57,6 +58,11 @@ func (f opened) content(env *Env, limit int64) ([]byte, error) {
 	if _, err := f.file.Seek(0, 0); err != nil {
 		return nil, err
 	}
+	release, err := memory.Take(f.info.Size())
+	if err != nil {
+		return nil, err
+	}
+	defer release() // what is decoded of it is taken by itself
 	raw, err := readAll(f.file, f.info.Size(), limit)
 	if err != nil {
 		return nil, err

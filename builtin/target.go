@@ -14,6 +14,7 @@ import (
 	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/history"
+	"toolhost/builtin/internal/memory"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -35,6 +36,7 @@ type target struct {
 	content []byte
 	known   history.Blob // stands for content; zero if nobody has hashed it
 	charset string       // of what was decoded or encoded, if it is text
+	release func()       // gives back the memory that was reserved; nil if none was
 }
 
 // load reads the content as it is now.
@@ -68,6 +70,10 @@ func (t *target) load() error {
 	case t.info.Size() > MaxTarget:
 		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), MaxTarget)
 	}
+	t.giveBack() // of an earlier load
+	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
+		return fmt.Errorf("%s is %w", t.path, err)
+	}
 	if t.content, err = readAll(f, t.info.Size(), MaxTarget); err != nil {
 		return fmt.Errorf("%s could not be read: %w", t.path, err)
 	}
@@ -97,7 +103,19 @@ func readInto(room *bytes.Buffer, f io.Reader, size, limit int64) ([]byte, error
 // changes one after the other would else take twice what one takes.
 const largeTarget = 64 << 20
 
+// copies is how many times the size of a file its change may hold in memory: before, after, and what is compared.
+const copies = 3
+
+// giveBack ends the reservation of memory.
+func (t *target) giveBack() {
+	if t.release != nil {
+		t.release()
+		t.release = nil
+	}
+}
+
 func (t *target) close() {
+	t.giveBack()
 	t.unmake() // under the lock: who waits for it sees that the directory has gone
 	t.unlock()
 	t.dir.Close()

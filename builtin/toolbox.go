@@ -18,6 +18,7 @@ import (
 	"toolhost/builtin/internal/cell"
 	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/history"
+	"toolhost/builtin/internal/memory"
 	"toolhost/builtin/internal/search"
 	"toolhost/builtin/internal/shell"
 	"toolhost/builtin/internal/shell/supervise"
@@ -241,6 +242,10 @@ func Reexec(args []string) {
 	document.Reexec(args)
 	supervise.Run(args)
 }
+
+// BoundMemory limits the memory of this process by what the system leaves it. A program that opens a toolbox calls it once in main,
+// after [Reexec]. The error names a limit under which the program cannot work.
+func BoundMemory() error { return memory.Bound() }
 
 // CloseInherited keeps what a launcher left open from the commands. A program that opens a toolbox calls it in
 // main, after [Reexec].

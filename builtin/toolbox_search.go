@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"toolhost/builtin/internal/memory"
 	"toolhost/builtin/internal/search"
 	"toolhost/guard"
 	"toolhost/guard/settings"
@@ -12,7 +13,7 @@ import (
 // openSearch makes the engine of Glob and Grep. Indexes are saved below the state directory, which no tool shows.
 func openSearch(stateDir string, s settings.Search) *search.Engine {
 	const mebi = 1 << 20
-	cfg := search.Config{MaxMemory: int64(s.Memory) * mebi, MaxRoots: s.Roots, Idle: s.Idle, MaxDisk: int64(s.Disk) * mebi}
+	cfg := search.Config{MaxMemory: memory.Most(int64(s.Memory) * mebi), MaxFile: memory.Most(search.DefaultMaxFile), MaxRoots: s.Roots, Idle: s.Idle, MaxDisk: int64(s.Disk) * mebi}
 	if !s.Index {
 		cfg.MaxMemory = -1
 	}

@@ -32,7 +32,7 @@ var version = ""
 func main() {
 	letGoAtRest()
 	builtin.Reexec(os.Args)
-	if err := builtin.CloseInherited(); err != nil {
+	if err := errors.Join(builtin.BoundMemory(), builtin.CloseInherited()); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
 	}

@@ -8,7 +8,10 @@ import (
 	"image"
 	"image/color"
 	"io"
+	"runtime/debug"
 	"strings"
+
+	"toolhost/builtin/internal/memory"
 )
 
 // Limits of pictures. Models scale larger ones down themselves at best, and at
@@ -63,8 +66,17 @@ func Image(raw []byte) (Picture, error) {
 	if err != nil {
 		return Picture{}, damaged(f, err)
 	}
-	if err := checkSize(f, cfg, raw); err != nil {
+	size, err := decodedSize(f, cfg, raw)
+	if err != nil {
 		return Picture{}, err
+	}
+	release, err := memory.Take(size)
+	if err != nil {
+		return Picture{}, fmt.Errorf("the %s of %d×%d pixels is %w", f.words, cfg.Width, cfg.Height, err)
+	}
+	defer release()
+	if size > largeImage {
+		defer func() { go debug.FreeOSMemory() }()
 	}
 	img, err := f.decode(bytes.NewReader(raw))
 	if err != nil {
@@ -116,14 +128,18 @@ func damaged(f *format, err error) error {
 	return fmt.Errorf("the file begins as a %s but cannot be decoded: %w", f.words, err)
 }
 
-// checkSize refuses what would take too much memory, before anything is decoded.
-func checkSize(f *format, cfg image.Config, raw []byte) error {
+// largeImage is from what size on the memory of a decoded image is given back at once, in bytes. The process would else keep it for
+// minutes.
+const largeImage = 64 << 20
+
+// decodedSize returns how much memory decoding takes, in bytes, and refuses what would take too much.
+func decodedSize(f *format, cfg image.Config, raw []byte) (int64, error) {
 	w, h := int64(cfg.Width), int64(cfg.Height)
 	if w <= 0 || h <= 0 {
-		return fmt.Errorf("the %s has no pixels (%d×%d)", f.words, w, h)
+		return 0, fmt.Errorf("the %s has no pixels (%d×%d)", f.words, w, h)
 	}
 	if w > MaxPixels/h {
-		return fmt.Errorf("the %s has %d×%d pixels, more than the %d million that are decoded; scale it down with a program first",
+		return 0, fmt.Errorf("the %s has %d×%d pixels, more than the %d million that are decoded; scale it down with a program first",
 			f.words, w, h, MaxPixels/1_000_000)
 	}
 	each := bytesPerPixel(cfg.ColorModel)
@@ -131,10 +147,10 @@ func checkSize(f *format, cfg image.Config, raw []byte) error {
 		each += f.scratch(raw)
 	}
 	if w*h*each > MaxDecoded {
-		return fmt.Errorf("decoding the %s of %d×%d pixels takes %d MB, more than the limit of %d MB; scale it down with a program first",
+		return 0, fmt.Errorf("decoding the %s of %d×%d pixels takes %d MB, more than the limit of %d MB; scale it down with a program first",
 			f.words, w, h, w*h*each/1_000_000, MaxDecoded/1_000_000)
 	}
-	return nil
+	return w * h * each, nil
 }
 
 // A source is a decoded image with what is known of its file.

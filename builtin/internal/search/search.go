@@ -80,7 +80,7 @@ type Config struct {
 }
 
 const (
-	defaultMaxFile    = 256 << 20
+	DefaultMaxFile    = 256 << 20
 	defaultMaxText    = 16 << 20
 	defaultMaxLine    = 500
 	defaultMaxIgnored = 2000
@@ -105,7 +105,7 @@ type Engine struct {
 // New returns an engine; Close it when done.
 func New(c Config) *Engine {
 	c.Workers = cmp.Or(max(c.Workers, 0), runtime.GOMAXPROCS(0))
-	c.MaxFile = cmp.Or(c.MaxFile, defaultMaxFile)
+	c.MaxFile = cmp.Or(c.MaxFile, DefaultMaxFile)
 	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
 	c.MaxLine = cmp.Or(c.MaxLine, defaultMaxLine)
 	c.MaxIgnored = cmp.Or(c.MaxIgnored, defaultMaxIgnored)
