@@ -50,6 +50,8 @@ func runsCommands(*Toolbox) bool { return runtime.GOOS != "windows" }
 var Bash = declare(Tool[BashInput]{
 	Name:  "Bash",
 	Title: "Run a command",
+	Brief: "run a shell command",
+	Core:  true,
 	Limit: bashLimit,
 	Slips: map[string]Slip{
 		"timeout_ms":          {Field: "timeout"},

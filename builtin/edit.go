@@ -34,6 +34,8 @@ const changeLimit = 30_000
 var Edit = declare(Tool[EditInput]{
 	Name:  "Edit",
 	Title: "Edit a file",
+	Brief: "edit a file",
+	Core:  true,
 	Hints: Hints{Closed: true},
 	Right: ToWrite,
 	Slips: map[string]Slip{

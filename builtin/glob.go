@@ -42,6 +42,8 @@ type GlobOutput struct {
 var Glob = declare(Tool[GlobInput]{
 	Name:   "Glob",
 	Title:  "Find files",
+	Brief:  "find files by name",
+	Core:   true,
 	Hints:  Hints{ReadOnly: true, Closed: true},
 	Right:  ToRead,
 	Limit:  searchLimit,

@@ -54,6 +54,8 @@ var grepModes = map[string]search.Mode{
 var Grep = declare(Tool[GrepInput]{
 	Name:  "Grep",
 	Title: "Search contents",
+	Brief: "search file contents",
+	Core:  true,
 	Hints: Hints{ReadOnly: true, Closed: true},
 	Right: ToRead,
 	Slips: map[string]Slip{

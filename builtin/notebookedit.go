@@ -38,6 +38,7 @@ type NotebookEditOutput struct {
 var NotebookEdit = declare(Tool[NotebookEditInput]{
 	Name:     "NotebookEdit",
 	Title:    "Edit a notebook",
+	Brief:    "edit a notebook",
 	Hints:    Hints{Closed: true},
 	Right:    ToWrite,
 	Limit:    changeLimit,

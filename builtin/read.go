@@ -55,6 +55,8 @@ type ReadOutput struct {
 var Read = declare(Tool[ReadInput]{
 	Name:    "Read",
 	Title:   "Read a file",
+	Brief:   "read a file",
+	Core:    true,
 	Hints:   Hints{ReadOnly: true, Closed: true},
 	Right:   ToRead,
 	Longest: longestRead,

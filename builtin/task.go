@@ -41,6 +41,7 @@ type TaskOutputOutput struct {
 var TaskOutput = declare(Tool[TaskOutputInput]{
 	Name:    "TaskOutput",
 	Title:   "Read a task's output",
+	Brief:   "output of a background command",
 	Enabled: runsCommands,
 	Hints:   Hints{ReadOnly: true, Closed: true},
 	Right:   ToRead,
@@ -141,6 +142,7 @@ type TaskStopInput struct {
 var TaskStop = declare(Tool[TaskStopInput]{
 	Name:    "TaskStop",
 	Title:   "Stop a task",
+	Brief:   "stop a background command",
 	Enabled: runsCommands,
 	Hints:   Hints{Idempotent: true, Closed: true},
 	Limit:   stopLimit,

@@ -44,6 +44,10 @@ type Tool[In any] struct {
 	Name string
 	// Title is a short name for people.
 	Title string
+	// Brief says in a few words what the tool does, in the words that models search for.
+	Brief string
+	// Core marks a tool that clients are asked to show to a model at once, where they would else let it search for tools.
+	Core  bool
 	Hints Hints
 	// Right is what a caller must hold; what says nothing is as strict as running commands.
 	Right Right
@@ -78,14 +82,15 @@ type Plan struct {
 
 // A Def is a [Tool] with its input type erased.
 type Def struct {
-	Name, Title, Doc string
-	Hints            Hints
-	Right            Right
-	Limit            int
-	Longest          int
-	Finishes         bool
-	Ungated          bool
-	Schema           *jsonschema.Schema
+	Name, Title, Doc, Brief string
+	Core                    bool
+	Hints                   Hints
+	Right                   Right
+	Limit                   int
+	Longest                 int
+	Finishes                bool
+	Ungated                 bool
+	Schema                  *jsonschema.Schema
 
 	bind    func(json.RawMessage) (*Call, error)
 	enabled func(*Toolbox) bool
@@ -158,7 +163,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 		}
 	}
 	d := &Def{
-		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Hints: t.Hints, Right: t.Right,
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Right: t.Right,
 		Limit: t.Limit, Longest: t.Longest, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In](), t.Slips)

@@ -21,6 +21,8 @@ type WriteInput struct {
 var Write = declare(Tool[WriteInput]{
 	Name:  "Write",
 	Title: "Write a file",
+	Brief: "write a file",
+	Core:  true,
 	Hints: Hints{Idempotent: true, Closed: true},
 	Right: ToWrite,
 	Slips: map[string]Slip{

@@ -21,7 +21,7 @@ func limitedGroup(t *testing.T, bytes int) (dir string) {
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
-		t.Cleanup(func() { _ = os.Remove(dir) }) // the host has ended then
+		t.Cleanup(func() { _ = os.Remove(dir) })                            // the host has ended then
 		limit, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0) // which is there if the mount is one of control groups
 		if err != nil {
 			continue

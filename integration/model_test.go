@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,6 +33,13 @@ var modelCalls = []modelCall{
 	{"Bash", `{"command":"seq 5000; echo the end; exit 1"}`, "the end"},
 }
 
+// firstRequests are words that the first request of a client which offers tools must hold: of our schemas, or of the instructions that
+// name our tools to a model that has to search for them.
+var (
+	schemas = []string{"file_path", "old_string", "run_in_background", "output_mode", "content"}
+	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files by name)", "Grep (search file contents)"}
+)
+
 // TestModelSeesTheText has the programs of clients work for a model that this test plays, and holds that what the model gets
 // is the text of the results. Clients differ in what they make of a result, and no other program tells. It runs where
 // TestRealClients does.
@@ -41,17 +49,19 @@ func TestModelSeesTheText(t *testing.T) {
 		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
 	}
 	for _, client := range []struct {
-		program string
-		model   func(*scripted) http.Handler
-		args    func(url, home string) (args, env []string)
+		name, program string
+		model         func(*scripted) http.Handler
+		args          func(url, home string) (args, env []string)
+		first         []string // what the first request with tools holds
 	}{
-		{"claude", anthropicAPI, claudeArgs},
-		{"codex", openaiAPI, codexArgs},
-		{"gemini", geminiAPI, geminiArgs},
-		{"copilot", chatAPI, copilotArgs},
-		{"opencode", chatAPI, opencodeArgs},
+		{"claude", "claude", anthropicAPI, claudeArgs, schemas},
+		{"claude with its tool search", "claude", anthropicAPI, claudeSearchArgs, schemas},
+		{"codex", "codex", openaiAPI, codexArgs, naming},
+		{"gemini", "gemini", geminiAPI, geminiArgs, schemas},
+		{"copilot", "copilot", chatAPI, copilotArgs, schemas},
+		{"opencode", "opencode", chatAPI, opencodeArgs, schemas},
 	} {
-		t.Run(client.program, func(t *testing.T) {
+		t.Run(client.name, func(t *testing.T) {
 			program, err := exec.LookPath(filepath.Join(dir, client.program))
 			if err != nil {
 				t.Skipf("there is no %s in %s", client.program, dir)
@@ -59,13 +69,18 @@ func TestModelSeesTheText(t *testing.T) {
 			p := newPerson(t)
 			writeModelFiles(t, p.project)
 			played := &scripted{}
-			server := httptest.NewServer(client.model(played))
+			server := httptest.NewServer(played.noting(client.model(played)))
 			defer server.Close()
 			args, env := client.args(server.URL, p.home)
 			if out, ok := p.run(t, env, program, args...); !ok {
 				t.Fatalf("%s failed:\n%s", client.program, out)
 			}
 			played.check(t)
+			for _, word := range client.first {
+				if !strings.Contains(played.first, word) {
+					t.Errorf("the first request that offers tools does not hold %q", word)
+				}
+			}
 		})
 	}
 }
@@ -92,6 +107,12 @@ func claudeArgs(url, _ string) (args, env []string) {
 	}
 }
 
+// claudeSearchArgs are claudeArgs for a model that has to search for tools which are not always loaded.
+func claudeSearchArgs(url, home string) (args, env []string) {
+	args, env = claudeArgs(url, home)
+	return args, append(env, "ENABLE_TOOL_SEARCH=true")
+}
+
 // codexArgs make Codex work for a model elsewhere.
 func codexArgs(url, home string) (args, env []string) {
 	list, _ := json.Marshal(hostArgs())
@@ -110,6 +131,24 @@ func codexArgs(url, home string) (args, env []string) {
 type scripted struct {
 	mu    sync.Mutex
 	shown []string // what it was shown of the results, in the last request
+	first string   // the first request that offers tools
+}
+
+// noting notes the first request that offers tools.
+func (m *scripted) noting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		var req struct{ Tools []json.RawMessage }
+		if m.mu.Lock(); m.first == "" && json.Unmarshal(body, &req) == nil && len(req.Tools) > 0 {
+			m.first = string(body)
+		}
+		m.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // next notes what the results in a request are, and returns the call to be answered with; none after the last.

@@ -15,6 +15,13 @@ import (
 // the first 2,000 as JSON and keeps the rest in a file of its own: more than half of the largest page of a Read.
 const metaLongest = "anthropic/maxResultSizeChars"
 
+// metaAlwaysLoad makes Claude Code show a tool to its model at once, and not only when the model has searched for it. Without it, it was
+// seen to show none (2.1.328). metaSearchHint is found by a search of clients that defer the tool all the same.
+const (
+	metaAlwaysLoad = "anthropic/alwaysLoad"
+	metaSearchHint = "anthropic/searchHint"
+)
+
 // toMCP describes a tool to clients. All four hints are always given: what is left out counts as the worst.
 func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	schema, err := json.Marshal(d.Schema)
@@ -29,8 +36,15 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 		IdempotentHint:  mcp.ToBoolPtr(d.Hints.Idempotent || d.Hints.ReadOnly),
 		OpenWorldHint:   mcp.ToBoolPtr(!d.Hints.Closed),
 	}
+	meta := map[string]any{}
 	if d.Longest > 0 {
-		tool.Meta = &mcp.Meta{AdditionalFields: map[string]any{metaLongest: d.Longest}}
+		meta[metaLongest] = d.Longest
+	}
+	if d.Core {
+		meta[metaAlwaysLoad], meta[metaSearchHint] = true, d.Brief
+	}
+	if len(meta) > 0 {
+		tool.Meta = &mcp.Meta{AdditionalFields: meta}
 	}
 	return tool, nil
 }

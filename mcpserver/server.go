@@ -40,7 +40,7 @@ func NewServer(h *Host) (*Server, error) {
 	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
-		server.WithInstructions(instructions(h.cfg.Roots)),
+		server.WithInstructions(instructions(h.cfg.Roots, slices.DeleteFunc(slices.Clone(h.tools), func(d *builtin.Def) bool { return !d.Enabled(h.box) }))),
 		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
 		server.WithRecovery(),
 		server.WithHooks(hooks),
@@ -61,14 +61,25 @@ func NewServer(h *Host) (*Server, error) {
 	return s, nil
 }
 
-// instructions tell the model where it works. Clients cut them at 2,048 characters.
-func instructions(roots []string) string {
+// instructions tell the model which tools there are and where it works. Clients cut them at 2,048 characters. The first sentence has the
+// words that models search for: Codex (0.169.0) shows the instructions and not the tools.
+func instructions(roots []string, tools []*builtin.Def) string {
 	const longest = 1200
+	var briefs []string
+	for _, d := range tools {
+		if d.Brief != "" {
+			briefs = append(briefs, d.Name+" ("+d.Brief+")")
+		}
+	}
+	served := ""
+	if len(briefs) > 0 {
+		served = "File and shell tools: " + strings.Join(briefs, ", ") + ". "
+	}
 	list := strings.Join(roots, ", ")
 	if len(list) > longest {
 		list = fmt.Sprintf("%s and %d more", roots[0], len(roots)-1)
 	}
-	return "These tools work on the files below " + list + ". Relative paths start at the first of them. " +
+	return served + "These tools work on the files below " + list + ". Relative paths start at the first of them. " +
 		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next."
 }
 

@@ -22,3 +22,35 @@ func TestCanComeBack(t *testing.T) {
 		}
 	}
 }
+
+// TestToolsAreFound: the first sentence of the instructions names every served tool, and clients are asked to show those six at once
+// that models are trained on.
+func TestToolsAreFound(t *testing.T) {
+	h, _ := openHost(t, nil)
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := instructions(h.cfg.Roots, h.tools)
+	first, _, _ := strings.Cut(text, ". ")
+	if len(first) > 300 {
+		t.Errorf("the first sentence has %d characters: %s", len(first), first)
+	}
+	for _, word := range []string{"file", "read", "edit", "shell", "command", "search"} {
+		if !strings.Contains(strings.ToLower(first), word) {
+			t.Errorf("the first sentence does not hold %q: %s", word, first)
+		}
+	}
+	core := 0
+	for name := range s.tools {
+		if !strings.Contains(first, name+" (") {
+			t.Errorf("the first sentence does not name %s: %s", name, first)
+		}
+		if meta := s.mcp.GetTool(name).Tool.Meta; meta != nil && meta.AdditionalFields[metaAlwaysLoad] == true && meta.AdditionalFields[metaSearchHint] != "" {
+			core++
+		}
+	}
+	if core != 6 {
+		t.Errorf("%d tools are always loaded", core)
+	}
+}

@@ -449,9 +449,9 @@ esac
 		t.Fatalf("%s, %v", report.Action, err)
 	}
 	log, _ := os.ReadFile(program + ".log")
-	want := `mcp add-json toolhost {"args":["stdio"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+	want := `mcp add-json toolhost {"alwaysLoad":true,"args":["stdio"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
 mcp remove toolhost -s user
-mcp add-json toolhost {"args":["stdio","--root","/r"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+mcp add-json toolhost {"alwaysLoad":true,"args":["stdio","--root","/r"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
 mcp remove toolhost -s user
 `
 	if diff := cmp.Diff(want, string(log)); diff != "" {

@@ -36,6 +36,7 @@ func claudeDesktop() Client {
 }
 
 func claudeCode() Client {
+	atOnce := field{key: "alwaysLoad", value: true} // its tool search would hide the tools
 	c := Client{
 		Name: "claude-code", Title: "Claude Code", Next: "start a new session of Claude Code; /mcp shows the server", InProject: true,
 		format: jsonFormat{strict: true}, container: "mcpServers", project: []string{".mcp.json"},
@@ -44,9 +45,11 @@ func claudeCode() Client {
 		signs: func(e Env) []string {
 			return []string{e.or("CLAUDE_CONFIG_DIR", e.home(".claude")), e.home(".claude.json")}
 		},
-		stdio: func(s Server) object { return typed("stdio", commandArgs(s)) },
+		stdio: func(s Server) object { return append(typed("stdio", commandArgs(s)), atOnce) },
 	}
-	c.http = func(s Server) object { return typed("http", object{{key: "url", value: s.URL}, c.bearer(s)}) }
+	c.http = func(s Server) object {
+		return typed("http", object{{key: "url", value: s.URL}, c.bearer(s), atOnce})
+	}
 	return c
 }
 
@@ -154,6 +157,7 @@ func gemini() Client {
 
 func copilot() Client {
 	tools := field{key: "tools", value: []string{"*"}, once: true}
+	atOnce := field{key: "deferTools", value: "never"} // its tool search would hide the tools
 	c := Client{
 		Name: "copilot", Title: "Copilot CLI", Next: "start a new session of Copilot CLI; /mcp show lists the server", InProject: true,
 		format: jsonFormat{}, container: "mcpServers", project: []string{".github", "mcp.json"},
@@ -161,10 +165,10 @@ func copilot() Client {
 		files: func(e Env) []string {
 			return []string{e.join(e.or("COPILOT_HOME", e.home(".copilot")), "mcp-config.json")}
 		},
-		stdio: func(s Server) object { return append(typed("local", commandArgs(s)), tools) },
+		stdio: func(s Server) object { return append(typed("local", commandArgs(s)), tools, atOnce) },
 	}
 	c.http = func(s Server) object {
-		return typed("http", object{{key: "url", value: s.URL}, c.bearer(s), tools})
+		return typed("http", object{{key: "url", value: s.URL}, c.bearer(s), tools, atOnce})
 	}
 	return c
 }
