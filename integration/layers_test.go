@@ -69,7 +69,8 @@ var guardMayImport = map[string][]string{
 	"guard/hook":               {"guard/settings"},
 	"guard/internal/command":   {},
 	"guard/internal/ctime":     {},
-	"guard/internal/gitrepo":   {"guard/internal/realpath"},
+	"guard/internal/gitconf":   {},
+	"guard/internal/gitrepo":   {"guard/internal/gitconf", "guard/internal/realpath"},
 	"guard/internal/hardlink":  {"guard/internal/pathname", "guard/internal/realpath", "guard/internal/rulebook"},
 	"guard/internal/pathname":  {},
 	"guard/internal/protected": {"guard/internal/pathname"},
@@ -78,7 +79,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
 	"guard/ownfile":            {"guard/internal/realpath"},
-	"guard/sandbox":            {},
+	"guard/sandbox":            {"guard/internal/gitconf"},
 	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }
 

@@ -11,10 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
+	"toolhost/guard/internal/gitconf"
 	"toolhost/guard/sandbox/internal/mend"
 )
 
@@ -64,12 +64,12 @@ func NewGuard(root string) (*Guard, error) {
 		if leads(name) {
 			return nil
 		}
-		settings, err := parse(text)
+		settings, err := gitconf.Parse(text)
 		if err != nil {
 			return nil // git will not read it either; if a command mends it, all in it is new
 		}
 		for _, s := range settings {
-			g.known[name+"\x00"+s.key+"\x00"+s.value] = true
+			g.known[name+"\x00"+s.Key+"\x00"+s.Value] = true
 		}
 		return nil
 	})
@@ -218,7 +218,7 @@ func (g *Guard) clean(tree *os.Root, name string) ([]Removed, error) {
 	case leads(name):
 		return putBack("it led git to another repository")
 	}
-	settings, err := parse(text)
+	settings, err := gitconf.Parse(text)
 	if err != nil {
 		return putBack(err.Error())
 	}
@@ -226,17 +226,17 @@ func (g *Guard) clean(tree *os.Root, name string) ([]Removed, error) {
 	kept := make([]byte, 0, len(text))
 	last := 0
 	for _, s := range settings {
-		if g.known[name+"\x00"+s.key+"\x00"+s.value] {
+		if g.known[name+"\x00"+s.Key+"\x00"+s.Value] {
 			continue
 		}
 		why := executes(s)
-		if s.key == "core.worktree" && !g.keeps(name, s.value) {
+		if s.Key == "core.worktree" && !g.keeps(name, s.Value) {
 			why = "git would write files elsewhere"
 		}
 		if why != "" {
-			removed = append(removed, Removed{path, s.key, why})
-			kept = append(kept, text[last:s.start]...)
-			last = s.end
+			removed = append(removed, Removed{path, s.Key, why})
+			kept = append(kept, text[last:s.Start]...)
+			last = s.End
 		}
 	}
 	if removed == nil {
@@ -315,33 +315,28 @@ var executing = func() map[string]bool {
 	return set
 }()
 
-// isBool reports whether git takes a value for true or false.
-func isBool(value string) bool {
-	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
-}
-
 // executes says why a setting can make git execute something, or "".
-func executes(s setting) string {
-	section, rest, _ := strings.Cut(s.key, ".")
+func executes(s gitconf.Setting) string {
+	section, rest, _ := strings.Cut(s.Key, ".")
 	name := rest[strings.LastIndexByte(rest, '.')+1:]
 	wild := section + "." + name
 	if len(rest) > len(name) {
 		wild = section + ".*." + name
 	}
 	switch {
-	case (wild == "core.fsmonitor" || section == "pager") && isBool(s.value):
+	case (wild == "core.fsmonitor" || section == "pager") && gitconf.IsBool(s.Value):
 		return ""
-	case executing[wild], section == "lfs" && executing[lfsKey(s.key)]:
+	case executing[wild], section == "lfs" && executing[lfsKey(s.Key)]:
 		return "git can execute a command because of it"
 	case section == "pager":
 		return "git would execute it as a pager"
-	case section == "alias" && strings.HasPrefix(strings.TrimSpace(s.value), "!"):
+	case section == "alias" && strings.HasPrefix(strings.TrimSpace(s.Value), "!"):
 		return "the alias executes a command"
-	case section == "alias" && strings.HasPrefix(strings.TrimSpace(s.value), "-"):
+	case section == "alias" && strings.HasPrefix(strings.TrimSpace(s.Value), "-"):
 		return "the alias changes git's configuration"
-	case section == "submodule" && name == "update" && strings.HasPrefix(strings.TrimSpace(s.value), "!"):
+	case section == "submodule" && name == "update" && strings.HasPrefix(strings.TrimSpace(s.Value), "!"):
 		return "git would execute it to update a submodule"
-	case strings.Contains(strings.ToLower(s.key+s.value), "ext::"):
+	case strings.Contains(strings.ToLower(s.Key+s.Value), "ext::"):
 		return "the address executes a command"
 	}
 	return ""

@@ -1,27 +1,41 @@
-package gitconfig
+// Package gitconf reads the syntax of git configuration files.
+package gitconf
 
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// setting is one setting of a git configuration and where it stands.
-type setting struct {
-	key        string // "section.name" or "section.Subsection.name"; section and name in lower case
-	value      string
-	start, end int // its bytes, with the end of the line
+// A Setting is one setting of a git configuration and its position.
+type Setting struct {
+	Key        string // "section.name" or "section.Subsection.name"; section and name in lower case
+	Value      string
+	Start, End int // its bytes, with the end of the line
 }
 
-// parse reads a configuration as described in git-config(1), "Syntax".
+// Split returns the section, the subsection ("" without one) and the name of the key.
+func (s Setting) Split() (section, sub, name string) {
+	section, rest, _ := strings.Cut(s.Key, ".")
+	i := strings.LastIndexByte(rest, '.')
+	return section, rest[:max(i, 0)], rest[i+1:]
+}
+
+// IsBool reports whether git takes a value for true or false.
+func IsBool(value string) bool {
+	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
+}
+
+// Parse reads a configuration as described in git-config(1), "Syntax".
 // It is stricter than git: what it does not understand is an error, so that
 // nothing is understood in two ways.
-func parse(text []byte) ([]setting, error) {
+func Parse(text []byte) ([]Setting, error) {
 	p := &parser{text: text}
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
 		p.pos = 3
 	}
-	var list []setting
+	var list []Setting
 	section := ""
 	for p.skipBlank(); p.pos < len(text); p.skipBlank() {
 		switch c := text[p.pos]; {
@@ -117,16 +131,16 @@ func (p *parser) section() (string, error) {
 }
 
 // setting reads a name, and the value behind an equal sign.
-func (p *parser) setting(section string) (setting, error) {
+func (p *parser) setting(section string) (Setting, error) {
 	name := p.pos
-	s := setting{start: name}
+	s := Setting{Start: name}
 	if line := bytes.TrimRight(p.text[:name], " \t"); len(line) > 0 && line[len(line)-1] == '\n' {
-		s.start = len(line) // with its indentation
+		s.Start = len(line) // with its indentation
 	}
 	for isAlpha(p.peek()) || isDigit(p.peek()) || p.peek() == '-' {
 		p.pos++
 	}
-	s.key = section + "." + strings.ToLower(string(p.text[name:p.pos]))
+	s.Key = section + "." + strings.ToLower(string(p.text[name:p.pos]))
 	for p.peek() == ' ' || p.peek() == '\t' || p.peek() == '\r' {
 		p.pos++
 	}
@@ -136,11 +150,11 @@ func (p *parser) setting(section string) (setting, error) {
 		p.skipLine()
 	case '=':
 		p.pos++
-		s.value, err = p.value()
+		s.Value, err = p.value()
 	default:
 		err = p.fail("an equal sign is expected")
 	}
-	s.end = p.pos
+	s.End = p.pos
 	return s, err
 }
 
