@@ -112,7 +112,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	if err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
+	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
 	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave,
 		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused,
 		Barred: func() { env.Dir.Set(env.Policy.Roots()[0]) }}

@@ -27,6 +27,8 @@ type Env struct {
 	Dir *WorkDir
 	// Shell bounds commands.
 	Shell ShellLimits
+	// Prelude is [guard.Verdict.Prelude] of the call.
+	Prelude string
 	// Passes is how much of the result reaches a model.
 	Passes Passes
 	// Durable asks for writes that survive a power loss.

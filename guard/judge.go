@@ -75,6 +75,8 @@ type judge struct {
 	k     *core
 	in    Intent
 	parts []Part
+
+	prelude string // see [Verdict]
 }
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
@@ -380,7 +382,7 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 // verdict is the strictest of the parts. In a mode that never asks what would be
 // asked is refused.
 func (j *judge) verdict() Verdict {
-	v := Verdict{Action: Allow, Parts: j.parts}
+	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude}
 	for i, p := range j.parts {
 		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Firm && !v.Firm {
 			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy

@@ -22,6 +22,7 @@ type line struct {
 	scripts  map[string]bool   // that scripts of it run, as far as they were looked into
 	placed   bool              // it stays where Read may look
 	readOnly bool              // every command of it only reads, and only what Read may
+	bare     bool              // git runs in a repository without a work tree
 }
 
 // command judges a Bash command. Like a file it goes through stations, but all
@@ -38,7 +39,9 @@ func (j *judge) command(c Command) {
 	l.words()
 	l.removals()
 	l.placed = l.inReadable()
-	l.readOnly = l.onlyReads()
+	if l.readOnly = l.onlyReads(); l.readOnly {
+		j.prelude = l.gitPrelude()
+	}
 	l.redirects()
 	l.hiding()
 	l.unread()

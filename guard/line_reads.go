@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/gitrepo"
 	"toolhost/guard/internal/wildcard"
 )
 
@@ -22,7 +21,7 @@ func (l *line) reads(s command.Simple) bool {
 		return false
 	}
 	dirs := l.standsIn(s.Places)
-	if s.Name == "git" && slices.ContainsFunc(dirs, func(dir Path) bool { return !gitrepo.OnlyLooks(dir.real) }) {
+	if s.Name == "git" && !l.gitReads(dirs) {
 		return false
 	}
 	files, writes := s.Paths()

@@ -66,6 +66,9 @@ type Verdict struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Parts lists what was found, one entry for each path and simple command.
 	Parts []Part `json:"parts,omitempty"`
+	// Prelude is text for the shell, without a line break, that must run before the
+	// command: the verdict is on both. Empty: nothing must.
+	Prelude string `json:"-"`
 }
 
 // A Part is one thing an [Intent] would do and the rule that decided it.

@@ -126,6 +126,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	h.noteUncontained(policy, plan.Intent, req)
 	h.observers.Reached(ctx, info, observe.AtRun)
+	env.Prelude = verdict.Prelude
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	h.observers.Reached(ctx, info, observe.AtFit)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // A Command is one command to run.
 type Command struct {
+	Prelude string        // runs before the text, on its first line; ends like a command, or is ""
 	Text    string        // valid UTF-8 without NUL
 	Dir     string        // absolute path of an existing directory
 	Timeout time.Duration // 0: Config.Timeout
@@ -163,7 +164,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		if c.Spill != nil {
 			s.out.SpillTo(c.Spill)
 		}
-		if err = s.send(c.Dir, c.Text); err == nil {
+		if err = s.send(c.Dir, c.Prelude+c.Text); err == nil {
 			return s, nil
 		}
 		if why := s.report().refused; why != "" {

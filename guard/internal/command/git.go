@@ -47,9 +47,9 @@ func gitSubcommand(c Simple) (index int, reason string) {
 		switch {
 		case name == "-c" && i+1 < len(c.Args) && harmlessKey(c.Args[i+1]):
 			i++
-		case name == "-c" || name == "--config-env" || name == "--exec-path" && attached || name == "--git-dir" || name == "--work-tree":
+		case name == "-c" || name == "--config-env" || name == "--exec-path" && attached || name == "--git-dir" || name == "--work-tree" || name == "--bare":
 			reason = "git " + name + " can run commands by its configuration"
-			if !attached && name != "--exec-path" {
+			if !attached && name != "--exec-path" && name != "--bare" { // which takes the directory itself for the repository
 				i++
 			}
 		case oneOf(name, "-C --namespace --super-prefix --list-cmds --attr-source"):
@@ -59,7 +59,7 @@ func gitSubcommand(c Simple) (index int, reason string) {
 			if i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
 				return i, "git -C with a value that may be several words"
 			}
-		case oneOf(name, "-P --no-pager --no-replace-objects --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --no-lazy-fetch "+
+		case oneOf(name, "-P --no-pager --no-replace-objects --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --no-lazy-fetch "+
 			"-v --version -h --help --exec-path --html-path --man-path --info-path"):
 		case strings.HasPrefix(name, "-"):
 			reason = "git " + name + " is not known not to run commands"
@@ -287,7 +287,7 @@ func gitLooks(c Simple) bool {
 		return false // with a file outside of the repository it compares any two
 	}
 	for _, word := range rest {
-		text, _, _ := strings.Cut(word.Text, "=")
+		text, value, _ := strings.Cut(word.Text, "=")
 		switch {
 		case oneOf(sub, "blame annotate") && clustered(word.Text, "S", "LMC"): // a file of revisions
 			return false
@@ -295,11 +295,25 @@ func gitLooks(c Simple) bool {
 			return oneOf(sub, gitReadOnly)
 		case !word.Static && word.mayBeOption(),
 			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
+			len(text) > 2 && strings.HasPrefix("--submodule", text) && value == "diff", // runs git diff in any directory that history names
 			sub == "grep" && clustered(text, "fO", "eABCm"):
 			return false
 		}
 	}
 	return oneOf(sub, gitReadOnly) || gitLists(sub, rest)
+}
+
+// ShowsGitSettings reports whether the command is one of git that shows its
+// settings, or what follows from them.
+func (c Simple) ShowsGitSettings() bool {
+	if c.Name != "git" {
+		return false
+	}
+	index, _ := gitSubcommand(c)
+	if index >= len(c.Args) {
+		return false
+	}
+	return oneOf(c.Args[index].Text, "config var") || c.Args[index].Text == "rev-parse" && slices.ContainsFunc(c.Args[index:], func(w Word) bool { return !w.Static || w.Text == "--git-path" })
 }
 
 // leadsOut reports whether a word may name a file outside of the directory that the

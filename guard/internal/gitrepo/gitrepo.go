@@ -1,8 +1,9 @@
-// Package gitrepo looks into git repositories without running git: whether git, told only to look, would run some program
-// of their maker's, and where their hooks are.
+// Package gitrepo inspects git repositories without running git: whether a git command that only reads would run a
+// program that the repository names, and where its hooks are.
 package gitrepo
 
 import (
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,83 +13,154 @@ import (
 	"toolhost/guard/internal/realpath"
 )
 
-// programs are the words of a git configuration that make git run a program, or
-// look somewhere else, even when it only looks: names of settings (git-config(1))
-// in lower case. A pager is not among them: there is no terminal.
-var programs = []string{
-	"fsmonitor", "external", "textconv", "command", "filter", "program", "include", "hookspath",
-	"worktree", "partialclone", "promisor", "alternaterefs",
-}
+// A Kind says what git finds when it starts in a directory. The zero Kind is
+// the one to refuse.
+type Kind int
 
-// maxConfig is the most that is read of a git configuration, in bytes. Real
-// ones have a few KiB.
-const maxConfig = 1 << 20
+// The kinds of places.
+const (
+	Unusual  Kind = iota // git may run a program there, or use what git itself does not make
+	None                 // no repository
+	WorkTree             // a work tree whose repository makes git run nothing but itself
+	Bare                 // a repository without a work tree, of which the same is true
+)
 
-// OnlyLooks reports whether git, told to look at the repository that dir is
-// in, runs nothing but itself: neither its configuration nor a hook names a
-// program. The configuration does not come with a clone, but with an archive, or
-// from whoever could write it before. What cannot be read does not count as
-// harmless. Without a repository there is nothing to run.
-func OnlyLooks(dir string) bool {
+// maxHead is the most that is read of a HEAD, in bytes. It holds one name.
+const maxHead = 4096
+
+// At returns what git finds when it starts in dir, a real path. It searches as
+// git does: .git in each directory from dir up, then the directory itself as a
+// bare repository. It is stricter than git about what a repository is, so that
+// git uses the one that was inspected; anything in between is Unusual.
+func At(dir string) Kind {
 	for {
-		git := filepath.Join(dir, ".git")
-		if info, err := os.Lstat(git); err == nil {
-			return info.IsDir() && isPlain(git) || info.Mode().IsRegular() && worktreeIsPlain(dir)
-		} else if !os.IsNotExist(err) {
-			return false
-		}
-		if bare(dir) {
-			return isPlain(dir)
+		if kind := here(dir); kind != None {
+			return kind
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return true
+			return None
 		}
 		dir = parent
 	}
 }
 
-// bare reports whether git would take dir itself for a repository.
-func bare(dir string) bool {
-	for _, name := range []string{"HEAD", "objects"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
-			return false
+// here is At without the directories above.
+func here(dir string) Kind {
+	git := filepath.Join(dir, ".git")
+	info, err := os.Lstat(git)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return bare(dir)
+	case err == nil && info.IsDir() && !found(git, "HEAD"): // git passes over it
+		if bare(dir) == None {
+			return None
 		}
+	case err == nil && info.IsDir() && holds(git) && plain(git, git, dir):
+		return WorkTree
+	case err == nil && info.Mode().IsRegular() && linked(dir):
+		return WorkTree
 	}
-	return true
+	return Unusual
 }
 
-func isPlain(git string) bool {
-	return runsNothing(git, "") && storesHere(git) && submodulesArePlain(git, filepath.Dir(git), 0)
+// found reports whether a directory may have an entry.
+func found(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// worktreeIsPlain is isPlain for a directory that git worktree made. Its file .git
-// may name any repository: it is believed if that knows of this directory.
-func worktreeIsPlain(dir string) bool {
-	at, ok := pointer(dir, ".git", "gitdir: ")
-	common := filepath.Dir(filepath.Dir(at))
-	if !ok || filepath.Base(filepath.Dir(at)) != "worktrees" {
+// bare judges a directory without .git. To git it is a repository if it has
+// HEAD, refs and objects; the last two may lie elsewhere.
+func bare(dir string) Kind {
+	switch {
+	case !found(dir, "HEAD") || !found(dir, "refs") && !found(dir, "commondir"):
+		return None
+	case holds(dir) && plain(dir, dir, ""):
+		return Bare
+	}
+	return Unusual
+}
+
+// linked judges a directory whose .git is a file: a work tree of git worktree,
+// or a submodule. The file may name any repository; it counts if that one names
+// the directory in turn.
+func linked(dir string) bool {
+	git, ok := pointer(dir, ".git", "gitdir: ")
+	if !ok {
 		return false
 	}
-	back, ok := pointer(at, "gitdir", "")
+	if filepath.Base(filepath.Dir(git)) != "worktrees" {
+		settings, ok := configOf(git)
+		return ok && namesWorkTree(settings) && holds(git) && plain(git, git, dir)
+	}
+	back, ok := pointer(git, "gitdir", "")
 	if !ok || back != filepath.Join(dir, ".git") {
 		return false
 	}
-	to, ok := pointer(at, "commondir", "")
-	return ok && to == common && runsNothing(common, "") && storesHere(common) && submodulesArePlain(at, dir, 0)
+	common, ok := pointer(git, "commondir", "")
+	return ok && common == filepath.Dir(filepath.Dir(git)) && hasHead(git) && holds(common) && plain(git, common, dir)
 }
 
-// pointer returns the path that a small file of a directory holds behind a prefix.
+// holds reports whether git takes a directory for a whole repository.
+func holds(git string) bool {
+	for _, name := range []string{"refs", "objects"} {
+		info, err := os.Lstat(filepath.Join(git, name))
+		if err != nil || !info.IsDir() || info.Mode()&0o100 == 0 {
+			return false
+		}
+	}
+	return !found(git, "commondir") && hasHead(git)
+}
+
+// hasHead reports whether HEAD is a file that git accepts.
+func hasHead(git string) bool {
+	name := filepath.Join(git, "HEAD")
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	raw, err := realpath.ReadSmall(name, maxHead)
+	if err != nil {
+		return false
+	}
+	text := strings.TrimSuffix(string(raw), "\n")
+	_, err = hex.DecodeString(text)
+	return strings.HasPrefix(text, "ref: refs/") || err == nil && (len(text) == 40 || len(text) == 64)
+}
+
+// plain reports whether git, told only to read, runs nothing but itself: no
+// setting or hook in its directory, which is git, and in the one that it shares
+// with other work trees names a program, and neither do its submodules. The
+// work tree is at work, "" without one.
+func plain(git, common, work string) bool {
+	return runsNothing(git, work) && (common == git || runsNothing(common, work)) && storesHere(common) && submodulesArePlain(git, work, 0)
+}
+
+// pointer returns the path that a small file of a directory, a real path, holds
+// after a prefix. A path that git itself would not write is not ok: a lexical
+// reading of it could lead elsewhere than the system's.
 func pointer(dir, name, prefix string) (path string, ok bool) {
 	raw, err := realpath.ReadSmall(filepath.Join(dir, name), realpath.MaxLength+64)
-	path, ok = strings.CutPrefix(strings.TrimSpace(string(raw)), prefix)
+	path, ok = strings.CutPrefix(strings.TrimSuffix(string(raw), "\n"), prefix)
 	if err != nil || !ok || path == "" {
+		return "", false
+	}
+	return follow(dir, path)
+}
+
+// follow returns where a path that git has written leads from dir. It must be
+// clean and lead through no link.
+func follow(dir, path string) (string, bool) {
+	path = filepath.FromSlash(path)
+	if path != filepath.Clean(path) || strings.ContainsAny(path, "\x00\n\r") {
 		return "", false
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return filepath.Clean(path), true
+	real, err := filepath.EvalSymlinks(path)
+	return path, err == nil && real == path
 }
 
 // storesHere reports whether git finds the objects and names of a repository in its own
@@ -103,29 +175,6 @@ func storesHere(git string) bool {
 			if e.Type()&fs.ModeSymlink != 0 || dir == "objects/info" && strings.HasSuffix(e.Name(), "alternates") {
 				return false
 			}
-		}
-	}
-	return true
-}
-
-// runsNothing reports whether no program is named by what is in a directory of git,
-// but for a word of the configuration that is expected there.
-func runsNothing(git, expected string) bool {
-	// git runs the hook when it refreshes the index, which `git status` does, and with a
-	// commondir reads the configuration of another directory.
-	for _, name := range []string{"hooks/post-index-change", "commondir"} {
-		if _, err := os.Lstat(filepath.Join(git, name)); err == nil {
-			return false
-		}
-	}
-	raw, err := realpath.ReadSmall(filepath.Join(git, "config"), maxConfig)
-	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	text := strings.ToLower(string(raw))
-	for _, word := range programs {
-		if word != expected && strings.Contains(text, word) {
-			return false
 		}
 	}
 	return true

@@ -11,72 +11,132 @@ import (
 	"testing"
 )
 
-// A repository that came as an archive has a configuration of its maker: `git
-// status` would run what core.fsmonitor names, in every mode and unasked.
-func TestGitOnlyLooks(t *testing.T) {
+// skeleton makes what git takes for a repository, without running it.
+func skeleton(t *testing.T, git string) {
+	t.Helper()
+	for _, name := range []string{"objects", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(git, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, git, "HEAD", "ref: refs/heads/main\n")
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	name = filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A repository that came as an archive has a configuration of its maker: git
+// status would run what core.fsmonitor names, in every mode and unasked.
+func TestAt(t *testing.T) {
 	tests := []struct {
-		name, file, text string
-		want             bool
+		name, file, text string // in a repository at .git
+		want             Kind
 	}{
-		{"no repository", "README", "", true},
-		{"plain", ".git/config", "[core]\n\tbare = false\n[user]\n\tname = x\n[alias]\n\tst = !sh\n[core]\n\tpager = x\n", true},
-		{"no configuration", ".git/HEAD", "", true},
-		{"fsmonitor", ".git/config", "[core]\n\tFSMonitor = touch x\n", false},
-		{"external diff", ".git/config", "[diff]\n\texternal = x\n", false},
-		{"diff driver", ".git/config", "[diff \"a\"]\n\ttextconv = x\n", false},
-		{"filter", ".git/config", "[filter \"a\"]\n\tclean = x\n", false},
-		{"signatures", ".git/config", "[log]\n\tshowSignature\n[gpg]\n\tprogram = x\n", false},
-		{"include", ".git/config", "[include]\n\tpath = ../x\n", false},
-		{"another work tree", ".git/config", "[core]\n\tworktree = /x\n", false},
-		{"hooks elsewhere", ".git/config", "[core]\n\thooksPath = x\n", false},
-		{"lazy fetch", ".git/config", "[extensions]\n\tpartialClone = x\n", false},
-		{"hook", ".git/hooks/post-index-change", "", false},
-		{"other hooks do not run", ".git/hooks/pre-commit", "", true},
-		{"pointer to another directory", ".git", "gitdir: /x\n", false},
-		{"configuration of another directory", ".git/commondir", "../x\n", false},
-		{"too long to be one", ".git/config", strings.Repeat("#", maxConfig+1), false},
+		{"plain", ".git/config", "[core]\n\tbare = false\n[user]\n\tname = x\n[alias]\n\tst = !sh\n[core]\n\tpager = x\n", WorkTree},
+		{"no configuration", "README", "", WorkTree},
+		{"names that only sound like it", ".git/config", "[remote \"filter\"]\n\turl = git@example.org:x/commander.git\n[branch \"external\"]\n\tremote = program\n", WorkTree},
+		{"part of git", ".git/config", "[core]\n\tfsmonitor = true\n", WorkTree},
+		{"sparse checkout", ".git/config", "[extensions]\n\tworktreeConfig = true\n", WorkTree},
+		{"its own work tree", ".git/config", "[core]\n\tworktree = ..\n", WorkTree},
+		{"detached", ".git/HEAD", strings.Repeat("0a", 20) + "\n", WorkTree},
+		{"fsmonitor", ".git/config", "[core]\n\tFSMonitor = touch x\n", Unusual},
+		{"fsmonitor of a work tree", ".git/config.worktree", "[core]\n\tFSMonitor = touch x\n", Unusual},
+		{"external diff", ".git/config", "[diff]\n\texternal = x\n", Unusual},
+		{"diff driver", ".git/config", "[diff \"a\"]\n\ttextconv = x\n", Unusual},
+		{"diff command in one line", ".git/config", "[user] name = x\n[diff.a]command=x", Unusual},
+		{"diff in submodules", ".git/config", "[diff]\n\tsubmodule = diff\n", Unusual},
+		{"filter", ".git/config", "[filter \"a\"]\n\tclean = x\n", Unusual},
+		{"filter of a filter", ".git/config", "[lfs \"extension.a\"]\n\tclean = x\n", Unusual},
+		{"merge driver", ".git/config", "[merge \"a\"]\n\tdriver = x\n", Unusual},
+		{"signatures", ".git/config", "[log]\n\tshowSignature\n[gpg]\n\tprogram = x\n", Unusual},
+		{"signatures of another kind", ".git/config", "[gpg \"ssh\"]\n\tprogram = x\n", Unusual},
+		{"include", ".git/config", "[include]\n\tpath = ../x\n", Unusual},
+		{"include if", ".git/config", "[includeIf \"gitdir:/\"]\n\tpath = ../x\n", Unusual},
+		{"alias in the place of a command", ".git/config", "[alias]\n\twhatchanged = !x\n", Unusual},
+		{"hook in the configuration", ".git/config", "[hook \"a\"]\n\tcommand = x\n", Unusual},
+		{"another work tree", ".git/config", "[core]\n\tworktree = /x\n", Unusual},
+		{"hooks elsewhere", ".git/config", "[core]\n\thooksPath = x\n", Unusual},
+		{"lazy fetch", ".git/config", "[extensions]\n\tpartialClone = x\n", Unusual},
+		{"lazy fetch of a remote", ".git/config", "[remote \"o\"]\n\tpromisor\n", Unusual},
+		{"hook", ".git/hooks/post-index-change", "", Unusual},
+		{"other hooks do not run", ".git/hooks/pre-commit", "", WorkTree},
+		{"configuration of another directory", ".git/commondir", "../x\n", Unusual},
+		{"too long to be one", ".git/config", strings.Repeat("#", maxConfig+1), Unusual},
+		{"not a configuration", ".git/config", "x\n", Unusual},
+		{"not a head", ".git/HEAD", "x\n", Unusual},
+		{"an empty head", ".git/HEAD", "", Unusual},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			name := filepath.Join(dir, tt.file)
-			if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, []byte(tt.text), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			dir := realTemp(t)
+			skeleton(t, filepath.Join(dir, ".git"))
+			put(t, dir, tt.file, tt.text)
+			put(t, dir, "sub/file", "")
 			for _, at := range []string{dir, filepath.Join(dir, "sub")} {
-				if got := OnlyLooks(at); got != tt.want {
-					t.Errorf("OnlyLooks(%s) = %v, want %v", at, got, tt.want)
+				if got := At(at); got != tt.want {
+					t.Errorf("At(%s) = %v, want %v", at, got, tt.want)
 				}
 			}
 		})
 	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+}
+
+func realTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, ".git", "config"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if OnlyLooks(dir) { // and must not wait for a writer
-		t.Error("a FIFO counts as harmless")
-	}
-	dir = t.TempDir()
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "[core]\n\tfsmonitor = x\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if OnlyLooks(dir) {
-		t.Error("a directory that is itself a repository counts as harmless")
+	return dir
+}
+
+// TestAtOtherPlaces is TestAt for directories whose repository is not a .git of their own.
+func TestAtOtherPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		make func(dir string)
+		want Kind
+	}{
+		{"none", func(string) {}, None},
+		{"another directory", func(dir string) { put(t, dir, ".git", "gitdir: /x\n") }, Unusual},
+		{"empty", func(dir string) { put(t, dir, ".git/x", "") }, None},
+		{"empty, in a work tree", func(dir string) { put(t, dir, ".git/x", ""); skeleton(t, filepath.Dir(dir)+"/.git") }, WorkTree},
+		{"empty, in one with a program", func(dir string) {
+			put(t, dir, ".git/x", "")
+			skeleton(t, filepath.Dir(dir)+"/.git")
+			put(t, dir, "../.git/config", "[core]\n\tfsmonitor = x\n")
+		}, Unusual},
+		{"a link", func(dir string) { skeleton(t, dir+"/x"); os.Symlink("x", dir+"/.git") }, Unusual},
+		{"a link to nothing", func(dir string) { os.Symlink("x", dir+"/.git") }, Unusual},
+		{"no objects", func(dir string) { skeleton(t, dir+"/.git"); os.Remove(dir + "/.git/objects") }, Unusual},
+		{"closed objects", func(dir string) { skeleton(t, dir+"/.git"); os.Chmod(dir+"/.git/objects", 0o600) }, Unusual},
+		{"a pipe", func(dir string) { skeleton(t, dir+"/.git"); syscall.Mkfifo(dir+"/.git/config", 0o644) }, Unusual}, // and must not wait for a writer
+		{"bare", func(dir string) { skeleton(t, dir) }, Bare},
+		{"bare with a program", func(dir string) { skeleton(t, dir); put(t, dir, "config", "[core]\n\tfsmonitor = x\n") }, Unusual},
+		{"bare with a work tree", func(dir string) { skeleton(t, dir); put(t, dir, "config", "[core]\n\tworktree = .\n") }, Unusual},
+		{"bare after an empty one", func(dir string) { skeleton(t, dir); put(t, dir, ".git/x", "") }, Unusual},
+		{"shared directory", func(dir string) { put(t, dir, "HEAD", "ref: refs/heads/x"); put(t, dir, "commondir", "x") }, Unusual},
+		{"head and refs", func(dir string) { skeleton(t, dir); os.Remove(dir + "/objects") }, Unusual},
+		{"head alone", func(dir string) { put(t, dir, "HEAD", "x") }, None},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(realTemp(t), "dir")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			tt.make(dir)
+			if got := At(dir); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -89,7 +149,7 @@ func TestSubmodulesOnlyLook(t *testing.T) {
 	for _, version := range []string{"2", "3", "4"} {
 		for _, format := range []string{"sha1", "sha256"} {
 			for _, hostile := range []bool{false, true} {
-				dir := t.TempDir()
+				dir := realTemp(t)
 				git := func(in string, args ...string) {
 					t.Helper()
 					cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "index.version=" + version}, args...)...)
@@ -116,7 +176,7 @@ func TestSubmodulesOnlyLook(t *testing.T) {
 				}
 				git("", "status")
 				_, err := os.Lstat(filepath.Join(dir, "ran"))
-				if ran, looks := err == nil, OnlyLooks(dir); ran != hostile || looks && ran || !looks && !hostile && version != "4" {
+				if ran, looks := err == nil, At(dir) == WorkTree; ran != hostile || looks && ran || !looks && !hostile && version != "4" {
 					t.Errorf("version %s, %s: hostile %v, ran %v, only looks %v", version, format, hostile, ran, looks)
 				}
 			}
@@ -146,6 +206,8 @@ func TestGitLooksElsewhere(t *testing.T) {
 		{"a work tree of its own", `git -C "$OTHER" worktree add -q -f "$HERE"`, "git show HEAD:secret", true, true},
 		{"a work tree whose repository runs something", `git -C "$OTHER" worktree add -q -f "$HERE"; git -C "$OTHER" config core.fsmonitor x`, "git show HEAD:secret", true, false},
 		{"a work tree with a common directory elsewhere", `git -C "$OTHER" worktree add -q -f "$HERE"; echo ../../../.git > "$OTHER/.git/worktrees/here/commondir"`, "git show HEAD:secret", true, true},
+		{"a work tree with a common directory that differs in a blank", `git -C "$OTHER" worktree add -q -f "$HERE"; cp -r "$OTHER/.git" "$HERE.c"; mv "$HERE.c" "$OTHER/.git/worktrees/.. "; echo '../.. ' > "$OTHER/.git/worktrees/here/commondir"; git config -f "$OTHER/.git/worktrees/.. /config" core.fsmonitor x`, "git show HEAD:secret", true, false},
+		{"a work tree by a path through a link", `git -C "$OTHER" worktree add -q -f "$HERE"; mkdir -p x/y; ln -s "$OTHER/.git" x/l; echo "gitdir: $HERE/x/l/../.git/worktrees/here" > .git`, "git show HEAD:secret", true, false},
 		{"a work tree with another common directory", `git -C "$OTHER" worktree add -q -f "$HERE"; git init -q "$OTHER/x"; echo "$OTHER/x/.git" > "$OTHER/.git/worktrees/here/commondir"`, "git status", false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -170,7 +232,7 @@ func TestGitLooksElsewhere(t *testing.T) {
 			if shown := strings.Contains(run(here, tt.look), secret); shown != tt.shows {
 				t.Fatalf("%s shows it: %v", tt.look, shown)
 			}
-			if got := OnlyLooks(here); got != tt.want {
+			if got := At(here) == WorkTree; got != tt.want {
 				t.Errorf("only looks: %v, want %v", got, tt.want)
 			}
 		})

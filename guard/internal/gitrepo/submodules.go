@@ -32,6 +32,8 @@ func submodulesArePlain(git, work string, depth int) bool {
 	return ok && !slices.ContainsFunc(names, func(name string) bool { return !submoduleIsPlain(filepath.Join(work, name), depth+1) })
 }
 
+// submoduleIsPlain judges the repository at work/.git, which is the only place
+// where git looks for one of a submodule.
 func submoduleIsPlain(work string, depth int) bool {
 	git := filepath.Join(work, ".git")
 	info, err := os.Lstat(git)
@@ -40,11 +42,13 @@ func submoduleIsPlain(work string, depth int) bool {
 		return true // not checked out
 	case err != nil:
 		return false
-	case info.IsDir():
-		return runsNothing(git, "") && submodulesArePlain(git, work, depth)
+	case !info.IsDir():
+		var ok bool
+		if git, ok = pointer(work, ".git", "gitdir: "); !ok {
+			return false
+		}
 	}
-	at, ok := pointer(work, ".git", "gitdir: ")
-	return ok && runsNothing(at, "worktree") && submodulesArePlain(at, work, depth) // which is how it finds back to its files
+	return holds(git) && runsNothing(git, work) && submodulesArePlain(git, work, depth)
 }
 
 // submodules returns the names of the submodules in the index of a repository. It may
