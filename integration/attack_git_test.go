@@ -20,10 +20,12 @@ import (
 const gitTools = `set -e
 plain() { git init -q "$1"; (cd "$1"; echo a > a; echo c > c; git add .; git commit -qm a; echo a > a; git commit -qam b --allow-empty; echo bb >> a); }
 config() { printf '%s\n' "$2" >> "$1/config"; }
-evil() { mkdir -p "$1/hooks"; config "$1" "[core]
+evil() { mkdir -p "$1/hooks" "$1/info"; echo 'a diff=x' > "$1/info/attributes"; config "$1" "[core]
 	fsmonitor = $P
 [diff]
-	external = $P"; ln -sf "$P" "$1/hooks/post-index-change"; }
+	external = $P
+[diff \"x\"]
+	textconv = $P"; ln -sf "$P" "$1/hooks/post-index-change"; }
 barehere() { plain .x; cp -r .x/.git/HEAD .x/.git/objects .x/.git/refs .x/.git/index .; cp .x/a .x/c .; printf '[core]\n\trepositoryformatversion = 0\n\tworktree = %s\n' "$PWD" > config; rm -r .x; evil .; }
 attribute() { echo "a $1" > .gitattributes; }
 signed() { tree=$(git write-tree); { git cat-file commit HEAD | sed '/^$/,$d'; printf 'gpgsig -----BEGIN %s SIGNATURE-----\n \n x\n -----END %s SIGNATURE-----\n\nx\n' "$1" "$1"; } > .c; git update-ref HEAD $(git hash-object -t commit -w .c); }
@@ -72,7 +74,7 @@ $P"`, ""},
 	{"bare-git-closed", `barehere; git init -q .y; chmod 0600 .y/.git/objects; mv .y/.git .`, ""},
 	{"bare-git-dangling", `barehere; ln -s nowhere .git`, ""},
 	{"bare-git-loop", `barehere; ln -s .git .git`, ""},
-	{"bare-commondir", `barehere; mkdir x; mv config refs objects hooks x; echo x > commondir`, ""},
+	{"bare-commondir", `barehere; mkdir x; mv config refs objects hooks info x; echo x > commondir`, ""},
 	{"bare-in-plain", `plain .; mkdir d; cd d; barehere`, "d"},
 	{"git-linked", `elsewhere g; ln -s g .git`, ""},
 	{"git-file", `elsewhere g; echo "gitdir: g" > .git`, ""},
@@ -117,7 +119,7 @@ $P"`, ""},
 	{"option-bare", `barehere; plain y; mv y/.git .; rm -r y; config . "[core]
 	bare = true
 [diff \"x\"]
-	textconv = $P"; git config -f config --unset core.worktree; mkdir info; echo 'a diff=x' > info/attributes`, ""},
+	textconv = $P"; git config -f config --unset core.worktree; rm -f hooks/post-index-change`, ""},
 }
 
 // gitLooking are commands of git that only read. %s is the directory.
@@ -155,7 +157,7 @@ func TestAttackGit(t *testing.T) {
 			g := newGitWorld(t, k.user)
 			for _, l := range gitLayouts {
 				g.layout(t, l)
-				if i == 0 || k.user != 0 {
+				if i == 0 {
 					g.works(t, l)
 				}
 			}
@@ -164,7 +166,7 @@ func TestAttackGit(t *testing.T) {
 			h := g.host(t, filepath.Join(g.root, "settings.json"))
 			for n, l := range gitLayouts {
 				for j, command := range gitLooking {
-					if i > 0 && (j+n)%4 != 0 {
+					if i > 0 && (j+n)%5 != 0 {
 						continue // all of them are judged by the first host
 					}
 					g.touch(t, l)
@@ -292,4 +294,76 @@ func (g *gitWorld) call(t *testing.T, h *host, command string) *client.Result {
 		t.Errorf("%s: %s", command, said.Text())
 	}
 	return said
+}
+
+// honestLayouts are repositories as people have them, and what git is asked in them. %s is the directory.
+var honestLayouts = []gitLayout{
+	{"plain", `plain .`, ""},
+	{"below", `plain .; mkdir -p d; echo x > d/f`, "d"},
+	{"fresh", `git init -q .; echo x > x`, ""},
+	{"detached", `plain .; git checkout -q --detach`, ""},
+	{"packed", `plain .; git gc -q; git pack-refs --all; git tag -a -m t t`, ""},
+	{"many-settings", `plain .; git config alias.st '!sh -c status'; git config core.pager less; git config credential.helper store; git config remote.filter.url git@example.org:x/commander.git; git config core.editor vi`, ""},
+	{"part-of-git", `plain .; git config core.untrackedCache true; git config core.fsmonitor false`, ""},
+	{"hooks", `plain .; printf '#!/bin/sh\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit`, ""},
+	{"merge", `plain .; git stash -q; git checkout -qb x; echo x > x; git add x; git commit -qm x; git checkout -q -; echo y > y; git add y; git commit -qm y; git merge -q x -m m`, ""},
+	{"sparse", `plain .; mkdir d; echo x > d/x; git add d; git commit -qm d; git sparse-checkout set d`, ""},
+	{"signed", `plain .; signed PGP`, ""},
+	{"attributes", `plain .; printf 'a text=auto\n*.x diff=cpp\n' > .gitattributes`, ""},
+	{"work-tree", `plain m; git -C m worktree add -q ../w; echo x >> w/a`, "w"},
+	{"work-tree-of-bare", `plain m; git clone -q --bare m b; git -C b worktree add -q ../w; echo x >> w/a`, "w"},
+	{"work-tree-settings", `plain m; git -C m worktree add -q ../w; git -C m config extensions.worktreeConfig true; git -C w config --worktree user.name w`, "w"},
+	{"submodule", `plain .; plain s; git add s 2>/dev/null; git commit -qm s; echo x >> s/a`, ""},
+	{"submodule-file", `plain o; plain .; git -c protocol.file.allow=always submodule -q add "$PWD/o" s; git commit -qm s; echo x >> s/a`, ""},
+	{"submodule-itself", `plain o; plain .; git -c protocol.file.allow=always submodule -q add "$PWD/o" s; git commit -qm s; echo x >> s/a`, "s"},
+	{"bare", `plain .x; git clone -q --bare .x b`, "b"},
+	{"inside-git", `plain .`, ".git"},
+	{"clone", `plain o; git clone -q o c; echo x >> c/a`, "c"},
+	{"empty-git", `plain .; mkdir -p d/.git`, "d"},
+	{"none", `mkdir d; echo x > d/f`, "d"},
+}
+
+var honestLooking = []string{
+	"git -C %s status", "cd %s && git status --short --branch", "cd %s && git status --porcelain=v2 && git stash list", "git -C %s diff", "cd %s && git diff --stat HEAD | cat", "git -C %s show --stat",
+	"cd %s && git log -p --submodule=log", "git -C %s log --graph --oneline --all", "git -C %s branch -a -vv", "git -C %s tag -l -n", "git -C %s remote -v", "git -C %s rev-parse --git-dir --git-path hooks",
+	"git -C %s rev-parse --show-toplevel HEAD", "git -C %s blame HEAD -- a", "git -C %s ls-files -s", "git -C %s grep -n a", "git -C %s config --list --show-origin", "git -C %s config --get core.fsmonitor",
+	"git -C %s describe --always --dirty", "git -C %s worktree list", "git -C %s for-each-ref", "git -C %s show-ref", "git -C %s cat-file -p HEAD", "git -C %s reflog", "git -C %s shortlog -s HEAD", "git -C %s count-objects -v",
+	"cd %s; for f in $(git ls-files); do git log -1 --format=%%h -- $f; done", "cd %s && git log -1 --format='%%h %%G? %%s' && git var GIT_AUTHOR_IDENT | cut -c1-5",
+}
+
+// TestGitAnswersStay compares what git says in plan mode, where it runs with settings that keep it from running programs,
+// with what it says by itself. The user's environment has settings of its own.
+func TestGitAnswersStay(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	g := newGitWorld(t, 0)
+	for _, l := range honestLayouts {
+		g.layout(t, l)
+	}
+	file := filepath.Join(g.root, "settings.json")
+	mustWrite(t, file, `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"plan"}}`)
+	own := []string{"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=log.abbrevCommit", "GIT_CONFIG_VALUE_0=true", "GIT_CONFIG_KEY_1=status.short", "GIT_CONFIG_VALUE_1=true",
+		"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}
+	h := g.host(t, file, own...)
+	for _, l := range honestLayouts {
+		for _, command := range honestLooking {
+			command = fmt.Sprintf(command, filepath.Join(l.name, l.in))
+			cmd := exec.Command("bash", "-c", command)
+			cmd.Dir, cmd.Env = g.ws, append(g.env(), own...)
+			want, err := cmd.CombinedOutput()
+			said := g.call(t, h, "("+command+")") // which stays where it is
+			_, got, failed := strings.Cut("\n"+said.Text(), "\nExit code ")
+			if failed {
+				_, got, _ = strings.Cut(got, "\n")
+			} else {
+				got = said.Text()
+			}
+			got, _, _ = strings.Cut(got, "\n[") // remarks
+			if strings.TrimSpace(got) != strings.TrimSpace(string(want)) && !(len(want) == 0 && strings.Contains(got, "no output")) || said.IsError && err == nil {
+				t.Errorf("%s: %s says\n%s\nwant\n%s", l.name, command, clip(got, 600), clip(string(want), 600))
+			}
+		}
+	}
+	must(t, h.stop())
 }
