@@ -18,7 +18,7 @@ import (
 
 // gitTools begin each script that makes a repository. P is a program that tells that it ran.
 const gitTools = `set -e
-plain() { git init -q "$1"; (cd "$1"; echo a > a; echo c > c; git add .; git commit -qm a; echo a > a; git commit -qam b --allow-empty; echo bb >> a); }
+plain() { git init -q "$1"; (cd "$1"; echo a > a; echo c > c; git add .; git commit -qm a; echo aa > a; git commit -qam b; echo bb >> a); }
 config() { printf '%s\n' "$2" >> "$1/config"; }
 evil() { mkdir -p "$1/hooks" "$1/info"; echo 'a diff=x' > "$1/info/attributes"; config "$1" "[core]
 	fsmonitor = $P
