@@ -134,7 +134,7 @@ func hasHead(git string) bool {
 // with other work trees names a program, and neither do its submodules. The
 // work tree is at work, "" without one.
 func plain(git, common, work string) bool {
-	return runsNothing(git, work) && (common == git || runsNothing(common, work)) && storesHere(common) && submodulesArePlain(git, work, 0)
+	return runsNothing(git, work) && (common == git || runsNothing(common, work)) && storesHere(common) && (work == "" || submodulesArePlain(git, work, 0))
 }
 
 // pointer returns the path that a small file of a directory, a real path, holds
