@@ -1,10 +1,17 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // ownFiles numbers the descriptors that bwrap gets besides those of the command,
@@ -20,9 +27,10 @@ func (n ownFiles) inputs() int  { return int(n) + 3 } // the first of what bwrap
 // is no output of the command, which has not run: bwrap's standard error is a file
 // of ours, and enter replaces it.
 type beginning struct {
-	status, statusIn   *os.File // the ends of the pipe bwrap reports to; the first is the caller's
-	entered, enteredIn *os.File // the ends of the pipe of enter
-	words              *os.File // bwrap's standard error
+	status, statusIn *os.File      // the ends of the pipe bwrap reports to; the first is the caller's
+	entered          *net.UnixConn // the ends of the connection to enter
+	enteredIn        *os.File
+	words            *os.File // bwrap's standard error
 }
 
 func newBeginning() (*beginning, error) {
@@ -31,7 +39,7 @@ func newBeginning() (*beginning, error) {
 		return nil, err
 	}
 	b := &beginning{words: os.NewFile(uintptr(words), "words")}
-	if b.entered, b.enteredIn, err = os.Pipe(); err == nil {
+	if b.entered, b.enteredIn, err = socketPair(); err == nil {
 		if b.status, b.statusIn, err = os.Pipe(); err == nil {
 			return b, nil
 		}
@@ -47,33 +55,63 @@ func (b *beginning) started() {
 }
 
 func (b *beginning) close() {
-	for _, f := range []*os.File{b.statusIn, b.entered, b.enteredIn, b.words} {
+	for _, f := range []*os.File{b.statusIn, b.enteredIn, b.words} {
 		f.Close() // os.ErrInvalid of one that is nil, os.ErrClosed of one that is closed
+	}
+	if b.entered != nil {
+		b.entered.Close()
 	}
 }
 
-// enters is what enter says before it executes the command. The pipe is closed by
-// that, so that a word after it is an error.
+// enters is what enter says before it executes the command. The connection is closed by
+// that, so that a message after it is an error.
 const enters = "!"
 
-// wait waits until the command is executed. A *setUpError says that bwrap failed
-// before.
-func (b *beginning) wait() error {
-	text, err := io.ReadAll(b.entered)
-	if err != nil {
-		return err
-	}
-	if problem, ok := strings.CutPrefix(string(text), enters); ok {
-		if problem == "" {
-			return nil
+// sayEntered says that the command is executed now, and hands out the listener of the
+// filter, if there is one, with the table of Unix sockets.
+func sayEntered(to, listener int) error {
+	var rights []byte
+	if listener >= 0 {
+		table, err := unixdiag.Socket()
+		if err != nil {
+			return err
 		}
-		return errors.New(problem)
+		rights = unix.UnixRights(listener, table)
 	}
-	words, err := io.ReadAll(io.NewSectionReader(b.words, 0, maxWords))
-	if err != nil {
+	if err := unix.Sendmsg(to, []byte(enters), rights, nil, 0); err != nil {
+		return fmt.Errorf("telling the host: %w", err)
+	}
+	return nil
+}
+
+// wait waits until the command is executed, and passes on to serve what sayEntered has
+// handed out. A *setUpError says that bwrap failed before.
+func (b *beginning) wait(serve func(files []int) error) error {
+	in := newReceiver(b.entered)
+	msg, files, err := in.next()
+	if errors.Is(err, io.EOF) {
+		words, err := io.ReadAll(io.NewSectionReader(b.words, 0, maxWords))
+		if err != nil {
+			return err
+		}
+		return &setUpError{strings.TrimSpace(string(words))}
+	}
+	if err != nil || string(msg) != enters {
+		closeAll(files)
+		return cmp.Or(err, errMalformed)
+	}
+	if err := serve(files); err != nil {
 		return err
 	}
-	return &setUpError{strings.TrimSpace(string(words))}
+	problem, files, err := in.next()
+	closeAll(files)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New(string(problem))
 }
 
 // maxWords bounds what is kept of an error of bwrap, in bytes.

@@ -28,14 +28,16 @@ type bubblewrap struct {
 	program    string
 	executable string
 	launcher   *launcher
+	connector  *connector // or nil
 
-	mu     sync.Mutex
-	policy Policy
-	closed bool
-	live   map[*wrapped]bool
+	mu       sync.Mutex
+	policy   Policy
+	closed   bool
+	unjudged bool // a command had no listener
+	live     map[*wrapped]bool
 }
 
-func startBubblewrap(ctx context.Context, p Policy, o Options) (*bubblewrap, error) {
+func startBubblewrap(ctx context.Context, p Policy, o Options, k *connector) (*bubblewrap, error) {
 	i := slices.IndexFunc(bwrapPaths[:], func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if i < 0 {
 		return nil, &unavailableError{Bubblewrap, "the program bwrap is not installed", "Install it: sudo apt install bubblewrap, or sudo dnf install bubblewrap"}
@@ -50,7 +52,7 @@ func startBubblewrap(ctx context.Context, p Policy, o Options) (*bubblewrap, err
 	p.Denied = slices.Clone(p.Denied)
 	b := &bubblewrap{
 		program: bwrapPaths[i], executable: executable, policy: p,
-		launcher: newLauncher(), live: make(map[*wrapped]bool),
+		launcher: newLauncher(), connector: k, live: make(map[*wrapped]bool),
 	}
 	if err := b.check(ctx); err != nil {
 		b.close()
@@ -193,11 +195,24 @@ func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
 	if err != nil {
 		return nil, err
 	}
+	pl.judged = b.connector != nil
 	w := &wrapped{engine: b, done: make(chan struct{})}
 	if err := w.start(b, pl, s, program); err != nil {
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
 	return w, nil
+}
+
+// serve makes the connections of a command.
+func (b *bubblewrap) serve(files []int) error {
+	if len(files) != 2 {
+		closeAll(files)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.unjudged = true
+		return nil
+	}
+	return b.connector.serve(files[0], files[1])
 }
 
 // wrapped is a command under bwrap.
@@ -254,7 +269,7 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	}
 	w.identify()
 	go w.wait()
-	if err := start.wait(); err != nil {
+	if err := start.wait(b.serve); err != nil {
 		w.Kill()
 		return err
 	}

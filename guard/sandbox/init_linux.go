@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // initArg is the first argument of a program that is to become part of a
@@ -89,15 +91,13 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 		return err
 	}
 	g := &guardian{conn: conn, jobs: newJobs()}
-	listener, err := setUp(g)
+	files, err := setUp(g)
 	ready := newMessage(msgReady, 0)
 	ready.err(err)
-	if sendErr := send(conn, ready.buf, listener...); sendErr != nil || err != nil {
+	if sendErr := send(conn, ready.buf, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
 	}
-	for _, fd := range listener {
-		unix.Close(fd)
-	}
+	closeAll(files)
 	go g.jobs.reap(func(j *job, status syscall.WaitStatus, gone bool) {
 		m := newMessage(msgExited, j.id)
 		m.uint(uint64(status))
@@ -168,8 +168,9 @@ func controlConn() (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// setUp builds everything commands will see, and returns the descriptor of the
-// proxy's listener, for the host.
+// setUp builds everything commands will see, and returns descriptors for the host: of the
+// proxy's listener, if there is a network for it, and, if the host is to make the
+// connections of commands, of the filter's listener and of the table of Unix sockets.
 func (g *guardian) setUp() ([]int, error) {
 	becomeDeaf()
 	pl, err := readPlan(initPlan)
@@ -187,20 +188,33 @@ func (g *guardian) setUp() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.spawn, err = newSpawner(true, func() error { return restrictCommands(rules) }); err != nil {
-		return nil, err
-	}
-	if pl.network {
-		return nil, nil
-	}
-	if err := loopbackUp(); err != nil {
-		return nil, err
-	}
-	fd, err := listenLoopback()
+	judged := -1
+	g.spawn, err = newSpawner(true, func() (err error) {
+		judged, err = restrictCommands(rules, pl.judged)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return []int{fd}, nil
+	var files []int
+	if !pl.network {
+		if err := loopbackUp(); err != nil {
+			return nil, err
+		}
+		fd, err := listenLoopback()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, fd)
+	}
+	if judged >= 0 {
+		table, err := unixdiag.Socket()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, judged, table)
+	}
+	return files, nil
 }
 
 func readPlan(fd uintptr) (*plan, error) {

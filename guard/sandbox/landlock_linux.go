@@ -196,12 +196,9 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	allowed := []uint32{unix.AF_NETLINK}
+	allowed := []uint32{unix.AF_NETLINK, unix.AF_UNIX} // see confine
 	if pl.network {
 		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
-	}
-	if version >= landlock.UnixSockets { // else nothing keeps commands from the sockets of daemons
-		allowed = append(allowed, unix.AF_UNIX)
 	}
 	g.spawn, err = newSpawner(false, func() error {
 		// Who may not drop them for programs to come need not: under
@@ -212,7 +209,8 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0); err != nil {
 			return err
 		}
-		return confine(rules, seccomp.Filter(allowed, seccomp.SharedIPC[:]...))
+		_, err := confine(rules, seccomp.Rules{Families: allowed, Refused: seccomp.SharedIPC[:]})
+		return err
 	})
 	return nil, err
 }

@@ -17,15 +17,14 @@ import (
 // namespaces is the host's end of a sandbox with a guardian: process 1 of
 // namespaces, or the supervisor of one command under Landlock.
 type namespaces struct {
-	backend  Backend
-	cmd      *exec.Cmd
-	conn     *net.UnixConn
-	complain *os.File // what process 1 wrote to its standard error
-	orphans  int      // list of the children of process 1, which commands left behind; or -1
-	policy   Policy
-	looked   socketLook
-
-	proxyPort int // of the proxy's socket inside, or 0
+	backend   Backend
+	cmd       *exec.Cmd
+	conn      *net.UnixConn
+	complain  *os.File // what process 1 wrote to its standard error
+	orphans   int      // list of the children of process 1, which commands left behind; or -1
+	policy    Policy
+	proxyPort int  // of the proxy's socket inside, or 0
+	judged    bool // the host makes the connections of commands
 
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
@@ -42,24 +41,34 @@ type reply struct {
 	files []int
 }
 
-// startNamespaces starts process 1 of new namespaces. listener is the proxy's
-// socket inside, nil with an unrestricted network.
-func startNamespaces(ctx context.Context, p Policy, o Options) (n *namespaces, listener net.Listener, err error) {
+// startNamespaces starts process 1 of new namespaces, whose connections k makes, unless
+// it is nil. listener is the proxy's socket inside, nil with an unrestricted network.
+func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n *namespaces, listener net.Listener, err error) {
 	pl, err := resolve(p)
 	if err != nil {
 		return nil, nil, err
 	}
+	pl.judged = k != nil
 	n, files, err := startGuardian(ctx, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
 	if err != nil {
 		return nil, nil, err
 	}
 	n.policy = p
-	n.looked.start(pl)
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if last := len(files) - 2; last >= 0 {
+		if err := k.serve(files[last], files[last+1]); err != nil {
+			return nil, nil, err
+		}
+		n.judged, files = true, files[:last]
+	}
 	if len(files) == 0 {
 		return n, nil, nil
 	}
 	if listener, err = fileListener(files[0]); err != nil {
-		n.close()
 		return nil, nil, err
 	}
 	n.proxyPort = listener.Addr().(*net.TCPAddr).Port
@@ -335,9 +344,6 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		return nil, err
 	}
 	defer release()
-	if err := n.maskNewSockets(); err != nil {
-		return nil, err
-	}
 	c := &confined{host: n, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
 	id, answer, err := n.register(c)
 	if err != nil {

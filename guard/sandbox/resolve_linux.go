@@ -31,6 +31,7 @@ type plan struct {
 	pins                                      []string // directories whose names must not change
 	sockets                                   []string // sockets of the host that stay reachable
 	network                                   bool     // the host's network is shared
+	judged                                    bool     // the host makes the connections of commands, see connector
 	processes                                 int      // the highest process number
 }
 
@@ -64,11 +65,6 @@ func resolve(p Policy) (*plan, error) {
 			pl.sockets = append(pl.sockets, t.path)
 		}
 	}
-	sockets, err := hostSockets(pl.sockets)
-	if err != nil {
-		return nil, err
-	}
-	pl.masked = append(pl.masked, sockets...)
 	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
 		return nil, err
 	}
@@ -279,6 +275,7 @@ func (pl *plan) encode(e *encoder) {
 	e.strs(pl.pins)
 	e.strs(pl.sockets)
 	e.bool(pl.network)
+	e.bool(pl.judged)
 	e.uint(uint64(pl.processes))
 }
 
@@ -290,6 +287,7 @@ func decodePlan(d *decoder) *plan {
 	pl.pins = d.strs()
 	pl.sockets = d.strs()
 	pl.network = d.bool()
+	pl.judged = d.bool()
 	pl.processes = int(d.uint())
 	return pl
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -21,17 +22,27 @@ const (
 	lastCapabilityPossible = 63
 )
 
-// restrictCommands takes from the calling thread what commands shall not have.
-// It keeps one capability, which an exec takes away: the right to make the UTS
-// namespace by which the processes of a command are known.
-func restrictCommands(rules *landlock.Ruleset) error {
+// restrictCommands takes from the calling thread what commands shall not have, and
+// returns what confine does. It keeps one capability, which an exec takes away: the right
+// to make the UTS namespace by which the processes of a command are known.
+func restrictCommands(rules *landlock.Ruleset, judged bool) (listener int, err error) {
 	if err := dropPowers(); err != nil {
-		return err
+		return -1, err
 	}
 	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
-		return err
+		return -1, err
 	}
-	return confine(rules, seccomp.Filter(seccomp.Families[:]))
+	return confine(rules, commandRules(judged))
+}
+
+// commandRules is the filter of commands in namespaces. With judged the host makes their
+// connections.
+func commandRules(judged bool) seccomp.Rules {
+	r := seccomp.Rules{Families: seccomp.Families[:]}
+	if judged {
+		r.Judged = []uint32{unix.SYS_CONNECT}
+	}
+	return r
 }
 
 // dropPowers makes sure that no program the calling thread executes will have a
@@ -55,18 +66,28 @@ func dropPowers() error {
 }
 
 // confine puts the calling thread under Landlock, unless rules is nil, and a
-// system call filter.
-func confine(rules *landlock.Ruleset, filter []unix.SockFilter) error {
+// system call filter, whose listener it returns, or -1. Where nothing would judge what
+// path a Unix socket connects to, there are none but pairs.
+func confine(rules *landlock.Ruleset, filter seccomp.Rules) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("refusing new privileges: %w", err)
+		return -1, fmt.Errorf("refusing new privileges: %w", err)
 	}
 	if rules != nil {
 		if err := rules.Restrict(); err != nil {
-			return err
+			return -1, err
 		}
 		rules.Close()
 	}
-	return seccomp.Install(filter)
+	if len(filter.Judged) > 0 {
+		if listener, err := seccomp.Listen(seccomp.Filter(filter)); err == nil {
+			return listener, nil
+		}
+		filter.Judged = nil
+	}
+	if rules == nil || landlock.Version() < landlock.UnixSockets {
+		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families), func(f uint32) bool { return f == unix.AF_UNIX })
+	}
+	return -1, seccomp.Install(seccomp.Filter(filter))
 }
 
 // keepOnly leaves the calling thread the capabilities in set, of the first 32;

@@ -85,6 +85,12 @@ type engine interface {
 	close() error
 }
 
+// socketJudge decides which Unix sockets commands reach.
+type socketJudge interface {
+	refusals() []proxy.Refusal
+	close() error
+}
+
 // A Sandbox contains commands. Its methods may be called from several
 // goroutines.
 type Sandbox struct {
@@ -92,6 +98,7 @@ type Sandbox struct {
 	guarded []guarded
 	engine  engine
 	proxy   *proxy.Proxy
+	sockets socketJudge // or nil
 	env     []string
 	once    sync.Once
 	err     error
@@ -202,13 +209,17 @@ func (s *Sandbox) Hold(paths ...string) error {
 // "name=value": where the proxy is, for one.
 func (s *Sandbox) Env() []string { return slices.Clone(s.env) }
 
-// Refused returns the hosts that commands asked the proxy for and did not get,
-// since the last call.
+// Refused returns the hosts that commands asked the proxy for and did not get, since the
+// last call, and the Unix sockets, whose Host is a path.
 func (s *Sandbox) Refused() []proxy.Refusal {
-	if s.proxy == nil {
-		return nil
+	var list []proxy.Refusal
+	if s.proxy != nil {
+		list = s.proxy.Refused()
 	}
-	return s.proxy.Refused()
+	if s.sockets != nil {
+		list = append(list, s.sockets.refusals()...)
+	}
+	return list
 }
 
 // Report says what this sandbox enforces.
@@ -224,6 +235,9 @@ func (s *Sandbox) Close() error {
 		s.err = s.engine.close()
 		if s.proxy != nil {
 			s.proxy.Close()
+		}
+		if s.sockets != nil {
+			s.sockets.close()
 		}
 	})
 	return s.err

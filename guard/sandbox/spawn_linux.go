@@ -11,8 +11,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"toolhost/guard/sandbox/internal/seccomp"
 )
 
 // command is what a Spec has become inside.
@@ -180,14 +178,17 @@ func enter(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := confine(rules, seccomp.Filter(seccomp.Families[:])); err != nil {
+	listener, err := confine(rules, commandRules(pl.judged))
+	if err != nil {
 		return err
 	}
 	own := ownFiles(files)
 	if err := unix.Dup3(own.stderr(), int(os.Stderr.Fd()), 0); err != nil {
 		return err
 	}
-	unix.Write(own.entered(), []byte(enters))
+	if err := sayEntered(own.entered(), listener); err != nil {
+		return err
+	}
 	err = fmt.Errorf("exec %s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))
 	unix.Write(own.entered(), []byte(err.Error()))
 	return err

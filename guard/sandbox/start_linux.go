@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 
 	"toolhost/guard/sandbox/internal/proxy"
@@ -31,11 +33,13 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 }
 
 func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
-	n, listener, err := startNamespaces(ctx, p, o)
+	k, cannot := newConnector(p)
+	n, listener, err := startNamespaces(ctx, p, o, k)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, k.close())
 	}
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(Namespaces, p)}
+	s.connectBy(k, n.judged, cannot)
 	if listener != nil {
 		s.proxy = proxy.Start(listener, p.Network.rules(), o.Dial, o.Resolve)
 		s.env = append(s.env, s.proxy.Env()...)
@@ -44,15 +48,31 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 }
 
 func withBubblewrap(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
-	w, err := startBubblewrap(ctx, p, o)
+	k, cannot := newConnector(p)
+	w, err := startBubblewrap(ctx, p, o, k)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, k.close())
 	}
 	s := &Sandbox{engine: w, env: rootEnv(), report: namespaceReport(Bubblewrap, p)}
+	s.connectBy(k, k != nil && !w.unjudged, cannot)
 	if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
 		s.report.Why = append(s.report.Why, "bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole.")
 	}
 	return s, nil
+}
+
+// connectBy notes who makes the connections of commands, or why nobody does.
+func (s *Sandbox) connectBy(k *connector, judged bool, cannot error) {
+	if k != nil {
+		s.sockets = k
+	}
+	switch {
+	case judged:
+		return
+	case cannot == nil:
+		cannot = errors.New("this program runs under a filter that has a listener already, as in some containers")
+	}
+	s.report.Why = append(s.report.Why, fmt.Sprintf("%s: commands have no Unix sockets but pairs, allowUnixSockets included, for their connections cannot be judged: %v. Linux 5.9 or later is needed, with seccomp user notification, pidfd_getfd, process_vm_readv and CONFIG_UNIX_DIAG.", s.report.Backend, cannot))
 }
 
 // namespaceReport is what a sandbox with namespaces holds.

@@ -23,7 +23,7 @@ const (
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 
-	msgReady   kind = 'r' // error; descriptor: the proxy's listener
+	msgReady   kind = 'r' // error; descriptors: see guardian.setUp
 	msgSpawned kind = 's' // error
 	msgExited  kind = 'x' // wait status, whether nothing of the command is left
 	msgDone    kind = 'd' // error, number; descriptor: what was asked for

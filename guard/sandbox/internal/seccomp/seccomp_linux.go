@@ -1,7 +1,9 @@
 package seccomp
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ const (
 	bpfJeq  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	bpfJge  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	bpfJset = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	bpfAnd  = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 	bpfRet  = unix.BPF_RET | unix.BPF_K
 
 	offNumber = 0
@@ -27,6 +30,8 @@ const (
 	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retNoAF  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	retNoST  = unix.SECCOMP_RET_ERRNO | uint32(unix.ESOCKTNOSUPPORT)
+	retJudge = unix.SECCOMP_RET_USER_NOTIF
 
 	// x32Bit marks system calls of the x32 interface, which would pass a filter
 	// by number on amd64; no other architecture has numbers that high.
@@ -70,6 +75,13 @@ var SharedIPC = [...]uint32{
 // network namespace does not contain all of them (AF_VSOCK reaches the
 // hypervisor), and most are rarely used kernel code.
 var Families = [...]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// fcntl(2) commands that make another program's open(2) of a file wait for the holder.
+// The second is for directories, since Linux 6.19.
+const (
+	fSetLease = unix.F_SETLEASE
+	fSetDeleg = 1024 + 16
+)
 
 // A modeCall is a system call that is given the mode of a file, and which of its
 // arguments that is. Those that open a file have their flags in the one before.
@@ -140,9 +152,35 @@ func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 	f.op(bpfRet, ret, 0, 0)
 }
 
-// Filter is the program for commands, who may use sockets of the given
-// families and are refused more calls than the usual.
-func Filter(families []uint32, more ...uint32) []unix.SockFilter {
+// streamsOnly refuses the Unix sockets of system call nr whose type is not a stream or
+// a sequence of packets. A datagram socket, and each of a connected pair, sends to any
+// path without connect(2), and the address lies in memory, where no filter sees it.
+// The kernel takes SOCK_RAW for SOCK_DGRAM.
+func (f *filter) streamsOnly(nr uint32) {
+	const typeMask = 0xf // SOCK_TYPE_MASK; SOCK_NONBLOCK and SOCK_CLOEXEC lie above
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, nr, 0, 7)
+	f.op(bpfLoad, offArg0, 0, 0)
+	f.op(bpfJeq, unix.AF_UNIX, 0, 5)
+	f.op(bpfLoad, offArg1, 0, 0)
+	f.op(bpfAnd, typeMask, 0, 0)
+	f.op(bpfJeq, unix.SOCK_STREAM, 2, 0)
+	f.op(bpfJeq, unix.SOCK_SEQPACKET, 1, 0)
+	f.op(bpfRet, retNoST, 0, 0)
+}
+
+// Rules say what a filter leaves to commands.
+type Rules struct {
+	// Families are the socket families that may be used.
+	Families []uint32
+	// Refused are system calls that fail with EPERM, in addition to [Refused].
+	Refused []uint32
+	// Judged are system calls that wait for the answer of a listener, see [Listen].
+	Judged []uint32
+}
+
+// Filter is the program for commands.
+func Filter(r Rules) []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfJeq, auditArch, 1, 0)
@@ -160,8 +198,11 @@ func Filter(families []uint32, more ...uint32) []unix.SockFilter {
 		f.onBits(c.nr, offArg(c.arg), unix.S_ISUID, retEPERM)
 	}
 	f.on(unix.SYS_OPENAT2, retNoSys)
-	for _, nr := range append(more, Refused[:]...) {
+	for _, nr := range slices.Concat(r.Refused, Refused[:]) {
 		f.on(nr, retEPERM)
+	}
+	for _, nr := range r.Judged {
+		f.on(nr, retJudge)
 	}
 	// clone3 has its flags in memory, where no filter sees them; told that it
 	// does not exist, libraries use clone.
@@ -175,7 +216,11 @@ func Filter(families []uint32, more ...uint32) []unix.SockFilter {
 	// Both put input into the terminal of whoever started us.
 	f.onValue(unix.SYS_IOCTL, offArg1, unix.TIOCSTI, retEPERM)
 	f.onValue(unix.SYS_IOCTL, offArg1, tiocLinux, retEPERM)
-	f.unlessOneOf(unix.SYS_SOCKET, families, retNoAF)
+	f.onValue(unix.SYS_FCNTL, offArg1, fSetLease, retEPERM)
+	f.onValue(unix.SYS_FCNTL, offArg1, fSetDeleg, retEPERM)
+	f.streamsOnly(unix.SYS_SOCKET)
+	f.streamsOnly(unix.SYS_SOCKETPAIR)
+	f.unlessOneOf(unix.SYS_SOCKET, r.Families, retNoAF)
 	f.op(bpfRet, retAllow, 0, 0)
 	return f.prog
 }
@@ -186,10 +231,27 @@ const tiocLinux = 0x541c
 // Install puts the calling thread, which must have no_new_privs, and its
 // children under prog.
 func Install(prog []unix.SockFilter) error {
-	p := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p)))
-	if errno != 0 {
-		return fmt.Errorf("installing the system call filter: %w", errno)
+	_, err := install(prog, 0)
+	return err
+}
+
+// Listen is Install for a program with judged system calls, and returns the descriptor
+// from which they are read and answered, see [toolhost/guard/sandbox/internal/notify].
+// A thread has one listener at most, those of its ancestors included: a further one
+// fails with EBUSY.
+func Listen(prog []unix.SockFilter) (int, error) {
+	fd, err := install(prog, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if errors.Is(err, unix.EINVAL) { // before Linux 5.19, where signals restart calls that are being judged
+		fd, err = install(prog, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	}
-	return nil
+	return fd, err
+}
+
+func install(prog []unix.SockFilter, flags uintptr) (int, error) {
+	p := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&p)))
+	if errno != 0 {
+		return -1, fmt.Errorf("installing the system call filter: %w", errno)
+	}
+	return int(fd), nil
 }

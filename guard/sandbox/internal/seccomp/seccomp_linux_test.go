@@ -9,7 +9,7 @@ import (
 
 // The filter answers what it is to answer: it is interpreted here.
 func TestFilter(t *testing.T) {
-	prog := Filter(Families[:])
+	prog := Filter(Rules{Families: Families[:], Judged: []uint32{unix.SYS_CONNECT}})
 	for _, c := range []struct {
 		name     string
 		arch, nr uint32
@@ -31,7 +31,17 @@ func TestFilter(t *testing.T) {
 		{"unshare time", auditArch, unix.SYS_UNSHARE, [4]uint32{unix.CLONE_NEWTIME}, retEPERM},
 		{"TIOCSTI", auditArch, unix.SYS_IOCTL, [4]uint32{0, unix.TIOCSTI}, retEPERM},
 		{"TCGETS", auditArch, unix.SYS_IOCTL, [4]uint32{0, unix.TCGETS}, retAllow},
-		{"unix socket", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX}, retAllow},
+		{"unix socket", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, retAllow},
+		{"unix packets", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK}, retAllow},
+		{"unix datagrams", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}, retNoST},
+		{"unix raw, which is datagrams", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_UNIX, unix.SOCK_RAW}, retNoST},
+		{"unix pair", auditArch, unix.SYS_SOCKETPAIR, [4]uint32{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, retAllow},
+		{"unix pair of datagrams", auditArch, unix.SYS_SOCKETPAIR, [4]uint32{unix.AF_UNIX, unix.SOCK_DGRAM}, retNoST},
+		{"internet datagrams", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_INET, unix.SOCK_DGRAM}, retAllow},
+		{"connect", auditArch, unix.SYS_CONNECT, [4]uint32{}, retJudge},
+		{"lease", auditArch, unix.SYS_FCNTL, [4]uint32{3, unix.F_SETLEASE, unix.F_WRLCK}, retEPERM},
+		{"lease of a directory", auditArch, unix.SYS_FCNTL, [4]uint32{3, fSetDeleg}, retEPERM},
+		{"lock", auditArch, unix.SYS_FCNTL, [4]uint32{3, unix.F_SETLKW}, retAllow},
 		{"internet socket", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_INET6}, retAllow},
 		{"vsock", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_VSOCK}, retNoAF},
 		{"reading a file", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_RDONLY, unix.S_ISUID}, retAllow},
@@ -51,7 +61,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
 		}
 	}
-	if got := interpret(t, Filter(Families[:], SharedIPC[:]...), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
+	if got := interpret(t, Filter(Rules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
 	for _, c := range slices.Concat(oldMakers, oldOpeners) {
@@ -91,6 +101,8 @@ func interpret(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args [4]ui
 			jump(a >= op.K)
 		case bpfJset:
 			jump(a&op.K != 0)
+		case bpfAnd:
+			a &= op.K
 		case bpfRet:
 			return op.K
 		default:

@@ -1,0 +1,402 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+	"toolhost/guard/sandbox/internal/proxy"
+	"toolhost/guard/sandbox/internal/unixdiag"
+)
+
+const (
+	// maxConnecting is how many connections of a sandbox are made at the same moment.
+	// Connections that wait for the other side are not counted: they hold nothing.
+	maxConnecting = 32
+	// shortestWait and longestWait bound the pause after which it is looked again
+	// whether the other side has answered, or has room.
+	shortestWait = time.Millisecond
+	longestWait  = 100 * time.Millisecond
+	// maxRefusals is how many refused sockets are remembered until they are told.
+	maxRefusals = 32
+)
+
+// A connector makes the connections of commands: their connect(2) waits until it has done
+// so with a copy of their socket. It connects to a path only if a command listens there,
+// or the policy names it, and it connects to the file that it judged, whatever name that
+// has by then.
+type connector struct {
+	own     bool            // commands have a network namespace of their own
+	allowed []target        // sockets and directories that the policy names
+	host    *unixdiag.Table // of the host's network namespace
+	places  chan struct{}
+
+	mu      sync.Mutex
+	inside  map[*unixdiag.Table]bool // of the network namespaces of commands
+	refused []proxy.Refusal
+}
+
+// newConnector reports an error where connections cannot be made on behalf of others.
+func newConnector(p Policy) (*connector, error) {
+	if err := notify.Works(); err != nil {
+		return nil, err
+	}
+	table, err := unixdiag.Open()
+	if err != nil {
+		return nil, err
+	}
+	k := &connector{
+		own: !p.Network.Unrestricted, host: table, places: make(chan struct{}, maxConnecting),
+		inside: make(map[*unixdiag.Table]bool),
+	}
+	if _, err := table.Has(unixdiag.File{}); err != nil {
+		table.Close()
+		return nil, err
+	}
+	for _, path := range p.Sockets {
+		t, err := locate(path)
+		if err != nil {
+			t = target{path: path} // may come later
+		}
+		k.allowed = append(k.allowed, t)
+	}
+	return k, nil
+}
+
+// serve makes the connections of the processes under a filter, whose listener it takes
+// over, until the last one has ended. table is of their network namespace.
+func (k *connector) serve(listener, table int) error {
+	l, err := notify.New(listener)
+	if err != nil {
+		unix.Close(table)
+		return err
+	}
+	t := unixdiag.New(table)
+	k.mu.Lock()
+	if k.own { // else the table is the host's
+		k.inside[t] = true
+	}
+	k.mu.Unlock()
+	go func() {
+		l.Serve(map[int32]notify.Judge{unix.SYS_CONNECT: k.connect})
+		k.mu.Lock()
+		delete(k.inside, t)
+		k.mu.Unlock()
+		t.Close()
+	}()
+	return nil
+}
+
+func (k *connector) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.host.Close()
+}
+
+// connect is the [notify.Judge] of connect(2). A connection for which the caller has to
+// wait is tried again and again, each time from the beginning, so that meanwhile neither
+// a thread nor a descriptor is held.
+func (k *connector) connect(c *notify.Call) unix.Errno {
+	begun := time.Now()
+	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
+		time.Sleep(wait)
+		if wait > 0 && !c.Waits() {
+			return unix.EINTR // which nobody hears
+		}
+		if wait > shortestWait && c.Interrupted() {
+			return notify.Restart
+		}
+		a := k.attempt(c)
+		if !a.waits || a.limit > 0 && time.Since(begun) >= a.limit {
+			return a.errno
+		}
+	}
+}
+
+// outcome is what came of one try to connect.
+type outcome struct {
+	errno unix.Errno
+	waits bool          // the caller waits for something else
+	limit time.Duration // how long, or 0 (SO_SNDTIMEO)
+}
+
+// attempt judges a call and connects.
+func (k *connector) attempt(c *notify.Call) outcome {
+	k.places <- struct{}{}
+	defer func() { <-k.places }()
+	fd, err := c.Descriptor(int(int32(c.Args[0])))
+	if err != nil {
+		return outcome{errno: k.failure(c, err)}
+	}
+	defer unix.Close(fd)
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return outcome{errno: errnoOf(err)}
+	}
+	size := int(int32(c.Args[2]))
+	if size < 0 || size > unix.SizeofSockaddrAny {
+		return outcome{errno: unix.EINVAL}
+	}
+	address, err := c.Memory(c.Args[1], size)
+	if err != nil {
+		return outcome{errno: k.failure(c, err)}
+	}
+	if !c.Waits() { // what was looked at may belong to another process
+		return outcome{errno: unix.EINTR}
+	}
+	switch domain {
+	case unix.AF_UNIX:
+		return k.connectUnix(c, fd, address)
+	case unix.AF_NETLINK:
+		if !plainNetlink(address) {
+			return outcome{errno: unix.EPERM}
+		}
+	case unix.AF_INET, unix.AF_INET6:
+	default:
+		return outcome{errno: unix.EAFNOSUPPORT}
+	}
+	return connectTo(fd, address)
+}
+
+// plainNetlink reports whether an address is one that every user may connect a netlink
+// socket to. The kernel would look at our rights, and we own the network namespace.
+func plainNetlink(address []byte) bool {
+	const pid, end = 4, unix.SizeofSockaddrNetlink
+	if len(address) < end || family(address) != unix.AF_NETLINK {
+		return true // the kernel refuses it, or disconnects
+	}
+	return !bytes.ContainsFunc(address[pid:end], func(r rune) bool { return r != 0 })
+}
+
+func family(address []byte) uint16 {
+	if len(address) < 2 {
+		return unix.AF_UNSPEC
+	}
+	return binary.NativeEndian.Uint16(address)
+}
+
+// connectUnix judges the address of a Unix socket.
+func (k *connector) connectUnix(c *notify.Call, fd int, address []byte) outcome {
+	const pathAt = 2
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	switch {
+	case err != nil:
+		return outcome{errno: errnoOf(err)}
+	case kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET:
+		return outcome{errno: unix.EPERM} // commands have none: it was handed to them
+	case len(address) <= pathAt || len(address) > unix.SizeofSockaddrUnix || family(address) != unix.AF_UNIX:
+		return outcome{errno: unix.EINVAL}
+	case address[pathAt] == 0 && !k.own: // abstract, and the host's programs have the same names
+		return outcome{errno: unix.ECONNREFUSED}
+	case address[pathAt] == 0:
+		return connectTo(fd, address)
+	}
+	path, _, _ := bytes.Cut(address[pathAt:], []byte{0})
+	node, err := lookup(c, string(path))
+	if err != nil {
+		return outcome{errno: k.failure(c, err)}
+	}
+	defer unix.Close(node)
+	if errno := k.judge(c, node); errno != 0 {
+		return outcome{errno: errno}
+	}
+	name := append([]byte("/proc/self/fd/"+strconv.Itoa(node)), 0)
+	return connectTo(fd, append(address[:pathAt:pathAt], name...))
+}
+
+// connectTo connects without waiting for the other side. A socket that would wait is
+// made not to for that moment; the flag belongs to the caller's socket too.
+func connectTo(fd int, address []byte) outcome {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return outcome{errno: errnoOf(err)}
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		return outcome{errno: connectRaw(fd, address)}
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_NONBLOCK); err != nil {
+		return outcome{errno: errnoOf(err)}
+	}
+	a := outcome{errno: connectRaw(fd, address)}
+	if a.errno == unix.EINPROGRESS {
+		a.errno = connectRaw(fd, address) // on the loopback interface the answer has come by now
+	}
+	unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+	switch a.errno {
+	case unix.EALREADY:
+		a.errno, a.waits = unix.EINPROGRESS, true // what a wait that was too long ends with
+	case unix.EINPROGRESS, unix.EAGAIN:
+		a.waits = true
+	}
+	if a.waits {
+		if limit, err := unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err == nil {
+			a.limit = time.Duration(limit.Nano())
+		}
+	}
+	return a
+}
+
+func connectRaw(fd int, address []byte) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(address))), uintptr(len(address)))
+	return errno
+}
+
+// judge reports 0 if commands may connect to a file: a command listens on it, or the
+// policy names it. As long as the descriptor is open no other file gets its number.
+func (k *connector) judge(c *notify.Call, node int) unix.Errno {
+	var st unix.Stat_t
+	if err := unix.Fstat(node, &st); err != nil {
+		return errnoOf(err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(node))
+	if err != nil {
+		return errnoOf(err)
+	}
+	id := inode{st.Dev, st.Ino}
+	if k.names(path, id, node) {
+		return 0
+	}
+	file, exact := unixdiag.FileOf(st.Dev, st.Ino)
+	found := k.listensInside(file)
+	if found && exact {
+		return 0
+	}
+	if !found {
+		if device, ok := deviceOf(c, node); ok && device != file.Device {
+			file.Device = device
+			found = k.listensInside(file)
+		}
+	}
+	ofHost, err := k.host.Has(file)
+	switch {
+	case err != nil:
+		return unix.EACCES
+	case found && !ofHost: // nor can the number be that of a socket of the host
+		return 0
+	case ofHost:
+		k.refuse(path, "it was not made in the sandbox, and sandbox.network.allowUnixSockets does not name it")
+		return unix.EACCES
+	}
+	return unix.ECONNREFUSED // as of a file that a program has left, which this may be
+}
+
+// listensInside reports whether a command listens on file.
+func (k *connector) listensInside(file unixdiag.File) bool {
+	k.mu.Lock()
+	tables := make([]*unixdiag.Table, 0, len(k.inside))
+	for t := range k.inside {
+		tables = append(tables, t)
+	}
+	k.mu.Unlock()
+	for _, t := range tables {
+		if found, err := t.Has(file); found && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether the policy names a socket, which has this path in the sandbox. A
+// command can give a file in a writable directory another's name: there the socket has
+// to be the one that had the name when the sandbox was started.
+func (k *connector) names(path string, id inode, node int) bool {
+	for _, a := range k.allowed {
+		if !within(path, a.path) {
+			continue
+		}
+		if !a.dir && a.inode == id {
+			return true
+		}
+		var fs unix.Statfs_t
+		if !a.dir && (unix.Fstatfs(node, &fs) != nil || fs.Flags&unix.ST_RDONLY == 0) {
+			continue
+		}
+		if t, err := identify(path); err == nil && t.inode == id { // else the name is another file's on the host
+			return true
+		}
+	}
+	return false
+}
+
+// deviceOf returns the device of the file system of a file, in the form of
+// [unixdiag.File]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
+func deviceOf(c *notify.Call, node int) (uint32, bool) {
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(node))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(info), "mnt_id:")
+	id, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.Thread))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[0] != id {
+			continue
+		}
+		major, minor, _ := strings.Cut(fields[2], ":")
+		high, err1 := strconv.ParseUint(major, 10, 32)
+		low, err2 := strconv.ParseUint(minor, 10, 32)
+		file, _ := unixdiag.FileOf(unix.Mkdev(uint32(high), uint32(low)), 0)
+		return file.Device, errors.Join(err1, err2) == nil
+	}
+	return 0, false
+}
+
+// failure is what the caller is told when something of it could not be looked at.
+func (k *connector) failure(c *notify.Call, err error) unix.Errno {
+	errno := errnoOf(err)
+	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
+		k.refuse("/proc/"+strconv.Itoa(c.Thread), fmt.Sprintf("the program %q cannot be looked at, so that no connection can be made for it", c.Status()["Name"]))
+		return unix.EACCES
+	}
+	return errno
+}
+
+func errnoOf(err error) unix.Errno {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return unix.EACCES
+}
+
+// refuse notes a refusal.
+func (k *connector) refuse(socket, why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.refused {
+		if k.refused[i].Host == socket {
+			k.refused[i].Count++
+			return
+		}
+	}
+	if len(k.refused) < maxRefusals {
+		k.refused = append(k.refused, proxy.Refusal{Host: socket, Why: why, Count: 1})
+	}
+}
+
+// refusals returns the refusals since the last call.
+func (k *connector) refusals() []proxy.Refusal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := k.refused
+	k.refused = nil
+	return list
+}

@@ -1,0 +1,241 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, absent from the library.
+const idValid = 0x40082102
+
+// notification and response are struct seccomp_notif and seccomp_notif_resp.
+type (
+	notification struct {
+		id         uint64
+		pid, flags uint32
+		nr         int32
+		arch       uint32
+		ip         uint64
+		args       [6]uint64
+	}
+	response struct {
+		id    uint64
+		val   int64
+		err   int32
+		flags uint32
+	}
+)
+
+// A Listener receives the calls of all processes under one filter. The process that
+// reads it must not be one that starts those processes: a Go program that forks while it
+// answers its child would wait for itself.
+type Listener struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+// A Judge answers one call, which fails with the error, or returns 0 where that is 0.
+// It must do itself what the call asks for: the kernel does not run the call, whose
+// arguments another thread could change after they were judged.
+type Judge func(*Call) unix.Errno
+
+// New takes over fd, which [toolhost/guard/sandbox/internal/seccomp.Listen] returned.
+func New(fd int) (*Listener, error) {
+	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime does not poll it
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	l := &Listener{file: os.NewFile(uintptr(fd), "listener")}
+	var err error
+	if l.raw, err = l.file.SyscallConn(); err != nil {
+		l.file.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Serve answers calls, each in a goroutine of its own, until the last process under the
+// filter has ended or Close is called, and then closes the listener. Calls by a number
+// without a judge fail with EPERM.
+func (l *Listener) Serve(judges map[int32]Judge) {
+	defer l.Close()
+	for {
+		var n notification
+		if err := l.next(&n); err != nil {
+			return
+		}
+		c := &Call{Thread: int(n.pid), Args: n.args, id: n.id, listener: l}
+		judge := judges[n.nr]
+		if judge == nil {
+			judge = func(*Call) unix.Errno { return unix.EPERM }
+		}
+		go func() { c.answer(judge(c)) }()
+	}
+}
+
+// Close ends Serve. Calls that have no answer yet, and all later ones, fail with ENOSYS.
+func (l *Listener) Close() error { return l.file.Close() }
+
+// next waits for a call. RECV would hold a thread while there is none.
+func (l *Listener) next(n *notification) error {
+	var failure error
+	err := l.raw.Read(func(fd uintptr) bool {
+		for {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			_, err := unix.Poll(p, 0)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err != nil:
+				failure = err
+				return true
+			case p[0].Revents&unix.POLLIN == 0:
+				if p[0].Revents&unix.POLLHUP != 0 {
+					failure = io.EOF
+				}
+				return failure != nil
+			}
+			*n = notification{} // the kernel wants zeros
+			failure = control(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
+			if !errors.Is(failure, unix.ENOENT) && !errors.Is(failure, unix.EINTR) {
+				return true
+			}
+			failure = nil // the caller has ended, or was interrupted
+		}
+	})
+	return errors.Join(err, failure)
+}
+
+func control(fd uintptr, request uintptr, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, request, uintptr(arg)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// A Call is a system call whose caller waits for the answer.
+type Call struct {
+	// Thread is the number of the calling thread, as this process sees it.
+	Thread int
+	// Args are the arguments in registers.
+	Args [6]uint64
+
+	id       uint64
+	listener *Listener
+}
+
+// answer ends the call. It is lost if the caller no longer waits.
+func (c *Call) answer(errno unix.Errno) {
+	r := response{id: c.id, err: -int32(errno)}
+	c.listener.raw.Control(func(fd uintptr) { control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
+}
+
+// Waits reports whether the caller still waits. Until then Thread may be the number of
+// another thread: what was learned through it holds only if Waits is true afterwards.
+func (c *Call) Waits() bool {
+	err := error(unix.EBADF)
+	c.listener.raw.Control(func(fd uintptr) { err = control(fd, idValid, unsafe.Pointer(&c.id)) })
+	return err == nil
+}
+
+// Memory copies n bytes of the caller's memory. It fails with EFAULT where the caller has
+// less, and with EPERM if the caller cannot be looked at.
+func (c *Call) Memory(address uint64, n int) ([]byte, error) {
+	buf := make([]byte, n)
+	if n == 0 {
+		return buf, nil
+	}
+	local := []unix.Iovec{{Base: &buf[0], Len: uint64(n)}}
+	got, err := unix.ProcessVMReadv(c.Thread, local, []unix.RemoteIovec{{Base: uintptr(address), Len: n}}, 0)
+	if err == nil && got < n {
+		err = unix.EFAULT
+	}
+	return buf, err
+}
+
+// Descriptor returns a copy of a descriptor of the caller, for the same open file.
+func (c *Call) Descriptor(fd int) (int, error) {
+	pidfd, err := unix.PidfdOpen(c.Thread, pidfdThread)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.9 there are only those of processes
+		status := c.Status()
+		process, convErr := strconv.Atoi(status["Tgid"])
+		if convErr != nil {
+			return -1, unix.ESRCH
+		}
+		pidfd, err = unix.PidfdOpen(process, 0)
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdGetfd(pidfd, fd, 0)
+}
+
+// pidfdThread is PIDFD_THREAD, absent from the library.
+const pidfdThread = unix.O_EXCL
+
+// Status returns the fields of the caller's /proc/PID/status. It is empty once the caller is gone.
+func (c *Call) Status() map[string]string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Thread))
+	if err != nil {
+		return nil
+	}
+	fields := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = strings.TrimSpace(value)
+		}
+	}
+	return fields
+}
+
+// Interrupted reports whether a signal waits that the caller's program handles. The
+// kernel delivers it when the call is answered; with [Restart] the call is then made
+// again, or fails with EINTR, as the program has asked for.
+func (c *Call) Interrupted() bool {
+	status := c.Status()
+	bits := func(name string) uint64 {
+		n, _ := strconv.ParseUint(status[name], 16, 64)
+		return n
+	}
+	pending := bits("SigPnd")
+	if status["Tgid"] == status["Pid"] { // a signal to the process may be for any of its other threads
+		pending |= bits("ShdPnd")
+	}
+	return pending&bits("SigCgt")&^bits("SigBlk") != 0
+}
+
+// Restart is ERESTARTSYS of the kernel, the answer to a call that was Interrupted.
+const Restart = unix.Errno(512)
+
+// Works reports why calls cannot be judged on this machine, as far as a process can find
+// out by itself: it looks at itself as it would at a caller.
+func Works() error {
+	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+		return fmt.Errorf("seccomp user notification: %w", errno)
+	}
+	self := &Call{Thread: os.Getpid()}
+	if _, err := self.Memory(uint64(uintptr(unsafe.Pointer(&action))), 4); err != nil {
+		return fmt.Errorf("process_vm_readv: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	defer w.Close()
+	fd, err := self.Descriptor(int(r.Fd()))
+	if err != nil {
+		return fmt.Errorf("pidfd_getfd: %w", err)
+	}
+	return unix.Close(fd)
+}

@@ -1,0 +1,155 @@
+package unixdiag
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Values of linux/sock_diag.h and linux/unix_diag.h, absent from the library.
+const (
+	byFamily  = 20     // SOCK_DIAG_BY_FAMILY
+	showFile  = 1 << 1 // UDIAG_SHOW_VFS
+	attrFile  = 1      // UNIX_DIAG_VFS
+	listening = 1 << 10
+)
+
+// request is a netlink message with struct unix_diag_req.
+type request struct {
+	header        unix.NlMsghdr
+	family, proto uint8
+	_             uint16
+	states, inode uint32
+	show          uint32
+	cookie        [2]uint32
+}
+
+// A Table is the list of the Unix sockets of one network namespace.
+type Table struct {
+	mu   sync.Mutex
+	fd   int // of a netlink socket of that namespace, or -1
+	last uint32
+}
+
+// Open returns the table of the calling thread's network namespace.
+func Open() (*Table, error) {
+	fd, err := Socket()
+	if err != nil {
+		return nil, err
+	}
+	return New(fd), nil
+}
+
+// Socket makes the netlink socket of a table, for another process to pass to New.
+func Socket() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return -1, fmt.Errorf("opening the table of sockets: %w", err)
+	}
+	return fd, nil
+}
+
+// New takes over fd, which Socket returned.
+func New(fd int) *Table { return &Table{fd: fd} }
+
+// Close closes the table, in which then nothing is found.
+func (t *Table) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fd := t.fd
+	t.fd = -1
+	return unix.Close(fd)
+}
+
+// A File is what a socket is bound to, as the kernel tells: the device of its file
+// system, in the kernel's form, and the low half of its inode number.
+type File struct{ Device, Inode uint32 }
+
+// FileOf returns the File that a socket has which is bound to an inode. exact reports
+// that the inode number is told in full.
+func FileOf(device, inode uint64) (f File, exact bool) {
+	const minorBits = 20 // MKDEV of linux/kdev_t.h
+	return File{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}, inode <= math.MaxUint32
+}
+
+// Listening calls f with the file of each socket that a program listens on.
+func (t *Table) Listening(f func(File)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fd < 0 {
+		return unix.EBADF
+	}
+	t.last++
+	r := request{family: unix.AF_UNIX, states: listening, show: showFile}
+	r.header = unix.NlMsghdr{
+		Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last,
+	}
+	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("asking for the table of sockets: %w", err)
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, _, err := unix.Recvfrom(t.fd, buf, unix.MSG_DONTWAIT)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the table of sockets: %w", err)
+		}
+		done, err := t.messages(buf[:n], f)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// messages reads one part of an answer, and reports whether it is the last.
+func (t *Table) messages(buf []byte, f func(File)) (done bool, err error) {
+	for len(buf) >= unix.NLMSG_HDRLEN {
+		size := int(binary.NativeEndian.Uint32(buf))
+		kind, seq := binary.NativeEndian.Uint16(buf[4:]), binary.NativeEndian.Uint32(buf[8:])
+		if size < unix.NLMSG_HDRLEN || size > len(buf) {
+			return true, errors.New("reading the table of sockets: malformed message")
+		}
+		body := buf[unix.NLMSG_HDRLEN:size]
+		buf = buf[min((size+3)&^3, len(buf)):]
+		switch {
+		case seq != t.last: // of an answer that was not read to its end
+		case kind == unix.NLMSG_DONE:
+			return true, nil
+		case kind == unix.NLMSG_ERROR && len(body) >= 4:
+			errno := unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+			return true, fmt.Errorf("reading the table of sockets: %w", errno)
+		case kind == byFamily:
+			socket(body, f)
+		}
+	}
+	return false, nil
+}
+
+// socket reads struct unix_diag_msg and its attributes.
+func socket(body []byte, f func(File)) {
+	const fixed, header = 16, 4
+	for body = body[min(fixed, len(body)):]; len(body) >= header; {
+		size, kind := int(binary.NativeEndian.Uint16(body)), binary.NativeEndian.Uint16(body[2:])
+		if size < header || size > len(body) {
+			return
+		}
+		if kind == attrFile && size >= header+8 {
+			f(File{Inode: binary.NativeEndian.Uint32(body[4:]), Device: binary.NativeEndian.Uint32(body[8:])})
+		}
+		body = body[min((size+3)&^3, len(body)):]
+	}
+}
+
+// Has reports whether a program listens on a socket that is bound to file.
+func (t *Table) Has(file File) (bool, error) {
+	found := false
+	err := t.Listening(func(f File) { found = found || f == file })
+	return found, err
+}

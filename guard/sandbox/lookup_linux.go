@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+)
+
+// maxLinks is how many symbolic links the kernel follows in one path.
+const maxLinks = 40
+
+// lookup opens, by O_PATH, what a path is to the caller: in its root and its working
+// directory, and with its /proc/self. The kernel would resolve the links of /proc for us.
+func lookup(c *notify.Call, path string) (int, error) {
+	w := &walk{call: c, root: -1, at: -1}
+	defer w.end()
+	var err error
+	if w.root, err = openOf(c, "root"); err != nil {
+		return -1, err
+	}
+	if w.rootID, err = inodeOf(w.root); err != nil {
+		return -1, err
+	}
+	if w.at, err = openOf(c, "cwd"); err != nil {
+		return -1, err
+	}
+	if err := w.run(path); err != nil {
+		return -1, err
+	}
+	found := w.at
+	w.at = -1
+	return found, nil
+}
+
+// openOf opens a directory of the caller's.
+func openOf(c *notify.Call, name string) (int, error) {
+	return unix.Open(fmt.Sprintf("/proc/%d/%s", c.Thread, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+func inodeOf(fd int) (inode, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return inode{st.Dev, st.Ino}, err
+}
+
+// walk is a lookup on its way.
+type walk struct {
+	call   *notify.Call
+	root   int
+	rootID inode
+	at     int // where the walk is
+	links  int
+}
+
+func (w *walk) end() {
+	for _, fd := range []int{w.root, w.at} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// move goes to name, from where the walk is.
+func (w *walk) move(name string, flags int) error {
+	fd, err := unix.Openat(w.at, name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(w.at)
+	w.at = fd
+	return nil
+}
+
+// toRoot goes to the caller's root.
+func (w *walk) toRoot() error {
+	fd, err := unix.FcntlInt(uintptr(w.root), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(w.at)
+	w.at = fd
+	return nil
+}
+
+func (w *walk) run(path string) error {
+	if path == "" {
+		return unix.ENOENT
+	}
+	for path != "" {
+		if path[0] == '/' {
+			if err := w.toRoot(); err != nil {
+				return err
+			}
+			path = strings.TrimLeft(path, "/")
+			continue
+		}
+		name, rest, slash := strings.Cut(path, "/")
+		if path = strings.TrimLeft(rest, "/"); slash && path == "" {
+			path = "." // what a slash follows must be a directory
+		}
+		link, err := w.step(name)
+		if err != nil {
+			return err
+		}
+		if link == "" {
+			continue
+		}
+		if path != "" {
+			link += "/" + path
+		}
+		path = link
+	}
+	return nil
+}
+
+// step goes to name, or returns the text of the symbolic link that has the name.
+func (w *walk) step(name string) (link string, err error) {
+	if name == ".." {
+		if here, err := inodeOf(w.at); err != nil || here == w.rootID {
+			return "", err
+		}
+	}
+	fd, err := unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return "", err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		unix.Close(w.at)
+		w.at = fd
+		return "", nil
+	}
+	defer unix.Close(fd)
+	if w.links++; w.links > maxLinks {
+		return "", unix.ELOOP
+	}
+	return w.follow(fd, name)
+}
+
+// follow returns the text of the link fd, called name. Links of /proc other than those at
+// its top lead to what no text names, and are followed here.
+func (w *walk) follow(fd int, name string) (string, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return "", err
+	}
+	if fs.Type == unix.PROC_SUPER_MAGIC {
+		const procRoot = 1 // the inode number of the top of every /proc
+		dir, err := inodeOf(w.at)
+		switch {
+		case err != nil:
+			return "", err
+		case dir.ino != procRoot:
+			return "", w.move(name, 0)
+		case name == "self":
+			return w.number("NStgid"), nil
+		case name == "thread-self":
+			return w.number("NStgid") + "/task/" + w.number("NSpid"), nil
+		}
+	}
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", text)
+	if err == nil && n == 0 {
+		err = unix.ENOENT
+	}
+	return string(text[:max(n, 0)]), err
+}
+
+// number returns the number that the caller has in its own PID namespace.
+func (w *walk) number(field string) string {
+	numbers := strings.Fields(w.call.Status()[field])
+	if len(numbers) == 0 {
+		return "0" // the caller is gone, and there is no such process
+	}
+	return numbers[len(numbers)-1]
+}
