@@ -21,7 +21,7 @@ import (
 func attacker(name string, args []string) {
 	attacks := map[string]func([]string) error{
 		"ptrace": attackPtrace, "setns": attackSetns, "opentree": attackOpenTree, "uring": attackUring,
-		"handle": attackHandle, "exchange": attackExchange, "connect": attackConnect, "vsock": attackVsock,
+		"handle": attackHandle, "exchange": attackExchange, "connect": attackConnect, "serve": attackServe, "underlistener": attackUnderListener, "trysockets": attackTrySockets, "vsock": attackVsock,
 		"clone": attackClone, "unshare": attackUnshare, "caps": attackCaps, "detach": attackDetach,
 		"setuid":     attackSetuid,
 		"leaderless": attackLeaderless, "x32": attackX32, "tiocsti": attackTiocsti, "mount": attackMount,

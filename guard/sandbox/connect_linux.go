@@ -259,10 +259,14 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 	if err := unix.Fstat(node, &st); err != nil {
 		return errnoOf(err)
 	}
+	link := "/proc/self/fd/" + strconv.Itoa(node)
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		if errors.Is(unix.Access(link, unix.W_OK), unix.EACCES) { // this the kernel says first
+			return unix.EACCES
+		}
 		return unix.ECONNREFUSED
 	}
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(node))
+	path, err := os.Readlink(link)
 	if err != nil {
 		return errnoOf(err)
 	}
@@ -288,7 +292,7 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 	case found && !ofHost: // nor can the number be that of a socket of the host
 		return 0
 	case ofHost:
-		k.refuse(path, "it was not made in the sandbox, and sandbox.network.allowUnixSockets does not name it")
+		k.refuse(path, "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets")
 		return unix.EACCES
 	}
 	return unix.ECONNREFUSED // as of a file that a program has left, which this may be

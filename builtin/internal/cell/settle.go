@@ -85,7 +85,7 @@ func (c *Cell) Refusing() func() []string {
 	}
 }
 
-// refused tells which hosts were refused since the last call.
+// refused tells which hosts and Unix sockets were refused since the last call.
 func (c *Cell) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {
@@ -94,13 +94,17 @@ func (c *Cell) refused() []string {
 	return notes
 }
 
-// refusal says which host was refused, and who can change that.
+// refusal says which host or Unix socket was refused, and who can change that.
 func refusal(host, why string) string {
+	what := "host"
+	if strings.HasPrefix(host, "/") {
+		what = "Unix socket"
+	}
 	switch why {
-	case "it is not in sandbox.network.allowedDomains":
+	case "it is not in sandbox.network.allowedDomains", "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
 		why += ", to which a person can add it"
 	case "it is denied by sandbox.network.deniedDomains":
 		why += ", which only a person can change"
 	}
-	return fmt.Sprintf("The sandbox refused the host %s: %s.", host, why)
+	return fmt.Sprintf("The sandbox refused the %s %s: %s.", what, host, why)
 }
