@@ -24,6 +24,7 @@ import (
 	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard"
 	"toolhost/guard/hook"
+	"toolhost/guard/privatedir"
 	"toolhost/guard/sandbox"
 	"toolhost/guard/settings"
 )
@@ -50,6 +51,8 @@ type Toolbox struct {
 	probe func() sandbox.Report
 	// admitted is where it is said once that Bash is not contained.
 	admitted sync.Once
+	// private is that of the configuration.
+	private *privatedir.Store
 	// work is what Close waits for.
 	work work
 }
@@ -61,6 +64,9 @@ type ToolboxConfig struct {
 	// Scratch is the directory in which each principal has one for the temporary files and caches of contained
 	// commands; "": nothing is contained.
 	Scratch string
+	// Private keeps the directories that contained commands have of their own in the place of the host's; it is closed with the
+	// toolbox. Nil: they have none.
+	Private *privatedir.Store
 	// Root, if it has been searched before, is prepared for a search from the start; "": none is.
 	Root string
 	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
@@ -77,7 +83,7 @@ func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
 	box := &Toolbox{
 		search: openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
-		cells:    cell.New(cfg.Log),
+		cells:    cell.New(cfg.Log), private: cfg.Private,
 	}
 	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
 		box.search.Warm(cfg.Root)
@@ -208,7 +214,7 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 func (b *Toolbox) Close() error {
 	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.cells.Close(), b.shell.close(), b.history.Close(), b.search.Close())
+	return errors.Join(b.cells.Close(), b.private.Close(), b.shell.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

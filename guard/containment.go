@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/privatedir"
 	"toolhost/guard/settings"
 )
 
@@ -35,6 +36,15 @@ func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core
 // Scratch is the caller's directory for what commands leave behind, "" if there
 // is none.
 func (p *Policy) Scratch() string { return p.core.scratch }
+
+// Private returns the directories that the caller's commands have of their own in the place of the host's, where what
+// contains them can mount these.
+func (p *Policy) Private() privatedir.Set {
+	if !p.core.privately() {
+		return nil
+	}
+	return p.core.private
+}
 
 // DeniesFiles reports whether any rule denies reading or writing files, or the
 // settings of the sandbox deny commands some.

@@ -178,7 +178,7 @@ func (j *judge) decide(t *target) Part {
 	}
 	for _, station := range [...]func(*judge, *target) (Part, bool){
 		(*judge).denied, (*judge).guarded, (*judge).linkDenied, (*judge).planned, (*judge).asked, (*judge).protected,
-		(*judge).linkedOutside, (*judge).bypassed, (*judge).ruledIn, (*judge).bounded,
+		(*judge).linkedOutside, (*judge).ofHost, (*judge).bypassed, (*judge).ruledIn, (*judge).bounded,
 	} {
 		if part, ok := station(j, t); ok {
 			return part
@@ -217,7 +217,7 @@ func (j *judge) denied(t *target) (Part, bool) {
 // editedBy reports whether a command would write a file of the boundary: a rule for Edit
 // as a whole is on these too.
 func (j *judge) editedBy(t *target) bool {
-	return t.access == writing && j.in.Command != nil && j.inside(t) && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
+	return t.access == writing && j.in.Command != nil && j.inside(t) && !t.path.Own() && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
 }
 
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
@@ -316,6 +316,18 @@ func (j *judge) linkedOutside(t *target) (Part, bool) {
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
+// ofHost keeps the file tools from writing what commands see of the host in a private directory: to those it is read-only.
+func (j *judge) ofHost(t *target) (Part, bool) {
+	if t.access != writing || j.in.Command != nil || j.inside(t) || !j.k.inPrivate(t.path.real) {
+		return Part{}, false
+	}
+	if _, ok := j.ruledIn(t); ok {
+		return Part{}, false
+	}
+	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+t.path.given+".",
+		"Write a file of another name: /tmp holds the caller's own files too."), true
+}
+
 func (j *judge) bypassed(t *target) (Part, bool) {
 	if j.k.mode == settings.ModeBypass {
 		return j.modePart(t.what, Allow, "This mode asks for nothing that no rule denies."), true
@@ -331,7 +343,7 @@ func (j *judge) ruledIn(t *target) (Part, bool) {
 }
 
 // inside reports whether the file itself, not only its name, is in the boundary.
-func (j *judge) inside(t *target) bool { return j.k.inside.Hold(t.real) }
+func (j *judge) inside(t *target) bool { return t.path.Own() || j.k.inside.Hold(t.real) }
 
 func (j *judge) bounded(t *target) (Part, bool) {
 	if j.inside(t) {

@@ -34,6 +34,11 @@ func (j *judge) command(c Command) {
 	}
 	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, scripts: map[string]bool{}}
 	l.excluded = l.k.excludes(l.analysis)
+	if !l.held() { // to it names mean what they do to the host
+		host := *l.k
+		host.private = nil
+		l.k = &host
+	}
 	l.follow()
 	l.denials()
 	l.words()

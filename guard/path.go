@@ -19,7 +19,7 @@ var ErrSwapped = realpath.ErrSwapped
 
 // A Path is a file name that the guard has resolved. Only [Policy.Resolve] and
 // [Policy.ResolveIn] make one, so that nothing can be opened that could not be
-// judged. Its methods open what Real names and follow no symbolic link; a
+// judged. Its methods open what Real names, at Location, and follow no symbolic link; a
 // changed path is an error that wraps [ErrSwapped]. The zero Path opens nothing.
 type Path struct {
 	given string      // absolute and cleaned, symbolic links as the caller named them
@@ -27,6 +27,8 @@ type Path struct {
 	file  realpath.ID // what stood there when it was resolved; zero for nothing
 	dir   bool
 	links uint64 // names of the file, 0 when unknown or nothing
+	// at is where a file lies that is the caller's own, in a private directory; empty of any other.
+	at string
 	// regular says that it was a file with content.
 	regular bool
 }
@@ -41,6 +43,18 @@ func (p Path) String() string { return p.given }
 // Real returns the path with every symbolic link resolved. Of a file that does
 // not exist it is the real path of its nearest existing ancestor and the rest.
 func (p Path) Real() string { return p.real }
+
+// Location returns where the file lies on disk: at Real, unless it is [Path.Own]. It is not for messages.
+func (p Path) Location() string {
+	if p.at != "" {
+		return p.at
+	}
+	return p.real
+}
+
+// Own reports whether the file lies in a directory that the caller's commands have of their own in the place of the host's,
+// such as /tmp.
+func (p Path) Own() bool { return p.at != "" }
 
 // Regular reports whether a regular file stood there when the path was
 // resolved.
@@ -59,7 +73,7 @@ func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok boo
 	if p.real == "" {
 		return nil, false, p.unresolved("open")
 	}
-	if info, ok, err = realpath.Content(p.real, p.file, room, limit); err != nil {
+	if info, ok, err = realpath.Content(p.Location(), p.file, room, limit); err != nil {
 		return nil, false, p.fail("open", err)
 	}
 	return info, ok, nil
@@ -70,7 +84,7 @@ func (p Path) Stat() (fs.FileInfo, error) {
 	if p.real == "" {
 		return nil, p.unresolved("stat")
 	}
-	info, err := realpath.Stat(p.real)
+	info, err := realpath.Stat(p.Location())
 	if err != nil {
 		return nil, p.fail("stat", err)
 	}
@@ -85,8 +99,8 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 	if p.real == "" {
 		return nil, "", p.unresolved("open")
 	}
-	dir, base := filepath.Dir(p.real), filepath.Base(p.real)
-	if dir == p.real {
+	dir, base := filepath.Dir(p.Location()), filepath.Base(p.Location())
+	if dir == p.Location() {
 		return nil, "", fmt.Errorf("%s has no parent directory", p)
 	}
 	root, err := realpath.OpenDir(dir)
@@ -104,7 +118,7 @@ func (p Path) MakeParents(perm fs.FileMode) (unmake func(), err error) {
 	if p.real == "" {
 		return nil, p.unresolved("make directory of")
 	}
-	made, err := realpath.MakeDirs(filepath.Dir(p.real), perm)
+	made, err := realpath.MakeDirs(filepath.Dir(p.Location()), perm)
 	if err != nil {
 		return nil, p.fail("make directory of", err)
 	}
@@ -115,7 +129,7 @@ func (p Path) open(flag int) (*os.File, error) {
 	if p.real == "" {
 		return nil, p.unresolved("open")
 	}
-	f, err := realpath.OpenAs(p.real, p.file, flag)
+	f, err := realpath.OpenAs(p.Location(), p.file, flag)
 	if err != nil {
 		return nil, p.fail("open", err)
 	}

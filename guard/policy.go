@@ -18,6 +18,7 @@ import (
 	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/rulebook"
+	"toolhost/guard/privatedir"
 	"toolhost/guard/settings"
 )
 
@@ -37,6 +38,9 @@ type Config struct {
 	// there. What lies beside it belongs to other callers, and commands cannot reach
 	// it. Empty: there is none.
 	Scratch string
+	// Private are directories that contained commands of the caller have of their own in
+	// the place of the host's: what lies there belongs to the boundary. Nil: there are none.
+	Private privatedir.Set
 	// RuleFiles are further files and directories that settings come from, such
 	// as the user's configuration directory. No tool can write them.
 	RuleFiles []string
@@ -68,6 +72,8 @@ type core struct {
 	home   pathname.Place
 	// scratch is the real path of Config.Scratch, "" if there is none.
 	scratch string
+	// private are those of Config.Private that no rule opens to commands as the host has them.
+	private privatedir.Set
 
 	inside    pathname.Places // bounds
 	vital     pathname.Places // bounds and the home directory
@@ -137,6 +143,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, tight)
+	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)
 	}

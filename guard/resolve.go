@@ -48,8 +48,45 @@ func (k *core) resolve(dir Path, name string) (Path, error) {
 	if err != nil {
 		return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 	}
+	if k.inPrivate(p.real) || k.inPrivate(p.given) {
+		if !filepath.IsAbs(name) {
+			name = dir.real + "/" + name
+		}
+		if at, err = k.follow(&p, name); err != nil {
+			return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
+		}
+	}
 	p.dir, p.regular, p.file, p.links = at.Dir, at.Regular, at.File, at.Names
+	if p.at != "" {
+		p.links = min(p.links, 1) // a command cannot link what lies elsewhere: its private directories are mounts of their own
+	}
 	return p, nil
+}
+
+// inPrivate reports whether contained commands find something else by a name than the host does.
+func (k *core) inPrivate(name string) bool {
+	return k.private.Holds(name) && k.privately()
+}
+
+// privately reports whether what contains commands gives them private directories.
+func (k *core) privately() bool {
+	name := k.containment().Name
+	return name == "namespaces" || name == "bubblewrap"
+}
+
+// follow resolves an absolute name again, as the caller's commands would.
+func (k *core) follow(p *Path, name string) (at realpath.Found, err error) {
+	if !k.private.Holds(p.given) { // a link leads there
+		name = p.real
+	}
+	located := func(name string) string { at, _ := k.private.Locate(name); return at }
+	if p.real, at, err = realpath.FollowThrough(name, located); err != nil {
+		return at, err
+	}
+	if where, own := k.private.Locate(p.real); own {
+		p.at = where
+	}
+	return at, nil
 }
 
 var errNoHome = errors.New("the path is in the home directory, which is not known; give an absolute path")

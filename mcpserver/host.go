@@ -16,6 +16,7 @@ import (
 	"toolhost/builtin"
 	"toolhost/guard"
 	"toolhost/guard/hook"
+	"toolhost/guard/privatedir"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
@@ -36,6 +37,7 @@ type Host struct {
 	where      settings.Config
 	unkept     error // why the state directory is not used; nil: it is
 	scratch    string
+	private    *privatedir.Store // nil where no state is kept
 	settings   *settings.Watcher
 	looks      looks // at the settings
 	seen       *readstate.Store
@@ -128,7 +130,10 @@ func (h *Host) open() error {
 // openToolbox opens what the tools work with.
 func (h *Host) openToolbox(state string) (err error) {
 	h.scratch = scratchDir(h.cfg.Roots)
-	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Search: h.settings.Current().Search, Log: h.log}
+	if state != "" {
+		h.private = privatedir.Open(filepath.Join(state, "private"))
+	}
+	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Private: h.private, Search: h.settings.Current().Search, Log: h.log}
 	if h.cfg.Ahead {
 		cfg.Root = h.cfg.Roots[0]
 	}

@@ -95,7 +95,7 @@ func (h *Host) boundTo(principal string) bound {
 // compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
 func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
 	cfg := h.guardConfig(s, func() guard.Containment { return h.containment(s) })
-	cfg.Scratch = scratchOf(h.scratch, principal)
+	cfg.Scratch, cfg.Private = scratchOf(h.scratch, principal), h.private.Of(principal)
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err

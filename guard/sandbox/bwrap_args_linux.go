@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,6 +109,7 @@ func enterArgs(pl *plan, in *inputs, own ownFiles) ([]string, error) {
 type place struct {
 	target
 	option string // --bind or --ro-bind; empty is a mask
+	source string // what is bound, if it is not at the path itself
 	leads  bool   // a mask with exceptions inside
 }
 
@@ -120,6 +122,10 @@ func mountsOf(pl *plan) []place {
 		for _, t := range targets {
 			list = append(list, place{target: t, option: option})
 		}
+	}
+	for _, p := range pl.private {
+		list = append(list, place{target: target{path: p.name, dir: true}, option: "--bind", source: p.dir.path})
+		add("--ro-bind-try", p.entries)
 	}
 	add("--bind", pl.writable)
 	for _, dir := range pl.pins {
@@ -168,7 +174,7 @@ func reachable(path string) bool {
 func bwrapMount(m place, in *inputs, first int) ([]string, error) {
 	switch {
 	case m.option != "":
-		return []string{m.option, m.path, m.path}, nil
+		return []string{m.option, cmp.Or(m.source, m.path), m.path}, nil
 	case m.leads:
 		return []string{"--perms", "0755", "--tmpfs", m.path}, nil
 	case m.dir:

@@ -137,6 +137,20 @@ func (b *bubblewrap) deny(paths []string) error {
 // hold implements engine: the next command is started with what is there then.
 func (*bubblewrap) hold([]string) error { return nil }
 
+// show implements engine: the next command is started with what is to be seen then.
+func (b *bubblewrap) show(d Private, _ []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := slices.Clone(b.policy.Private)
+	for i := range list {
+		if list[i].Name == d.Name {
+			list[i] = d
+		}
+	}
+	b.policy.Private = list
+	return nil
+}
+
 func (b *bubblewrap) close() error {
 	b.mu.Lock()
 	b.closed = true

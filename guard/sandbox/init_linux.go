@@ -278,15 +278,18 @@ func (g *guardian) handle(buf []byte, files []int) error {
 			send(g.conn, m.buf)
 		}()
 		return nil
-	case msgDeny, msgHold:
+	case msgDeny, msgHold, msgShow:
 		m := newMessage(msgDone, id)
 		targets, pins := decodeTargets(d), d.strs()
 		if g.view == nil {
 			return errMalformed
 		}
 		mount := g.view.denyOne
-		if k == msgHold {
+		switch k {
+		case msgHold:
 			mount = g.view.holdOne
+		case msgShow:
+			mount = g.view.showOne
 		}
 		m.err(errors.Join(d.err, g.view.over(targets, pins, mount)))
 		m.uint(0)

@@ -154,6 +154,9 @@ func (l *landlocked) deny(paths []string) error {
 // hold implements engine: in a directory that may be written it holds no file back.
 func (*landlocked) hold([]string) error { return nil }
 
+// show implements engine: nothing is mounted.
+func (*landlocked) show(Private, []string) error { return nil }
+
 func (l *landlocked) try(c canary) (attempt, error) {
 	n, err := l.guardian(context.Background())
 	if err != nil {

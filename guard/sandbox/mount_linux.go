@@ -22,6 +22,7 @@ type view struct {
 	plan   *plan
 	mask   *mask
 	buried map[string]int // writable path → descriptor of the read-only directory under it
+	hosts  map[string]int // name of a private directory → descriptor of the host's
 }
 
 // attachment is a detached copy of a mount, to be put at target.
@@ -33,7 +34,7 @@ type attachment struct {
 // build makes the file system of process 1 what the plan says. It must run on a
 // thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
 func build(pl *plan) (*view, error) {
-	v := &view{plan: pl, buried: make(map[string]int)}
+	v := &view{plan: pl, buried: make(map[string]int), hosts: make(map[string]int)}
 	// Nothing the host mounts from now on shall appear here, writable and unmasked.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("detaching the mounts from the host's: %w", err)
@@ -75,7 +76,10 @@ func build(pl *plan) (*view, error) {
 // copies opens detached copies of everything that is mounted at its own place
 // with other rights than the read-only root, and of the masks.
 func (v *view) copies() ([]attachment, error) {
-	var list []attachment
+	list, err := v.privates()
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range []struct {
 		targets []target
 		attr    uint64
@@ -102,6 +106,64 @@ func (v *view) copies() ([]attachment, error) {
 	// lies on top: a mask over everything else.
 	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.path, b.path) })
 	return list, nil
+}
+
+// privates opens copies of the private directories, and of what is seen of the host in them.
+func (v *view) privates() ([]attachment, error) {
+	var list []attachment
+	for _, p := range v.plan.private {
+		fd, err := copyMount(p.dir.path, attrOpen)
+		if err != nil {
+			return nil, err
+		}
+		if err := sameObject(fd, p.dir); err != nil {
+			return nil, err
+		}
+		list = append(list, attachment{target{path: p.name, inode: p.dir.inode, dir: true}, fd})
+		for _, t := range p.entries {
+			fd, err := copyMount(t.path, attrShut)
+			if err != nil {
+				continue // gone meanwhile
+			}
+			if sameObject(fd, t) != nil {
+				unix.Close(fd)
+				continue // replaced meanwhile: it is shown later
+			}
+			list = append(list, attachment{t, fd})
+		}
+	}
+	return list, nil
+}
+
+// showOne mounts an entry of the host in a private directory, over its mount point.
+func (v *view) showOne(t target) error {
+	host, ok := v.hosts[filepath.Dir(t.path)]
+	if !ok {
+		return nil // the directory is hidden
+	}
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
+	}
+	defer unix.Close(at)
+	if sameObject(at, t) == nil {
+		return nil // it is there already
+	}
+	tree, err := unix.OpenTree(host, filepath.Base(t.path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		if absent(err) {
+			return nil
+		}
+		return fmt.Errorf("showing %s: %w", t.path, err)
+	}
+	defer unix.Close(tree)
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+		return fmt.Errorf("showing %s: %w", t.path, err)
+	}
+	if sameObject(tree, t) != nil {
+		return nil // replaced again
+	}
+	return moveMount(tree, at, t.path)
 }
 
 // attachAll puts the copies in their places, and then the masks of denied paths
@@ -198,6 +260,13 @@ func (v *view) bury() error {
 			return fmt.Errorf("opening %s: %w", w.path, err)
 		}
 		v.buried[w.path] = fd
+	}
+	for _, p := range v.plan.private {
+		fd, err := openPath(p.name)
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", p.name, err)
+		}
+		v.hosts[p.name] = fd
 	}
 	for _, dir := range v.plan.pins {
 		if err := v.pin(dir); err != nil {

@@ -380,6 +380,21 @@ func (n *namespaces) hold(paths []string) error {
 	return nil
 }
 
+// show implements engine.
+func (n *namespaces) show(d Private, fresh []string) error {
+	list := entriesOf(d.Name, fresh)
+	if len(list) == 0 {
+		return nil
+	}
+	if _, err := n.request(msgShow, func(e *encoder) {
+		encodeTargets(e, list)
+		e.strs(nil)
+	}); err != nil {
+		return fmt.Errorf("sandbox: showing what is in %s: %w", d.Name, err)
+	}
+	return nil
+}
+
 // mountOver has process 1 mount over what exists of paths now, under all its names.
 func (n *namespaces) mountOver(k kind, paths []string) error {
 	pl := &plan{}

@@ -33,6 +33,9 @@ type Policy struct {
 	Masked []string
 	// Shown lists read-only exceptions inside Masked.
 	Shown []string
+	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
+	// denied or masked have no effect, and Landlock cannot mount them.
+	Private []Private
 	// Sockets lists Unix sockets of host programs that stay reachable. All
 	// others that are bound when the sandbox starts are masked, because a
 	// daemon behind a socket (docker, D-Bus, an SSH agent, tmux) works outside
@@ -44,6 +47,15 @@ type Policy struct {
 	// zero is DefaultMaxProcesses. It holds with namespaces on Linux 6.14 and
 	// later, and is no smaller than 301 or 8 for each processor.
 	MaxProcesses int
+}
+
+// A Private directory takes the place of one of the host.
+type Private struct {
+	// Name is the host's directory, and Dir what commands find there, and may write.
+	Name, Dir string
+	// Shown names the entries of the host's directory that commands see read-only in the new one. Each has an empty mount
+	// point in Dir.
+	Shown []string
 }
 
 // DefaultMaxProcesses is far above what parallel builds need and far below what
@@ -82,6 +94,20 @@ func (p Policy) validate() error {
 	}{
 		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"denied", p.Denied},
 		{"masked", p.Masked}, {"shown", p.Shown}, {"socket", p.Sockets},
+	}
+	for _, d := range p.Private {
+		if filepath.Clean(d.Name) != d.Name {
+			return fmt.Errorf("sandbox: private path %q is not clean", d.Name)
+		}
+		lists = append(lists, struct {
+			name  string
+			paths []string
+		}{"private", []string{d.Name, d.Dir}})
+		for _, entry := range d.Shown {
+			if entry == "" || entry == "." || entry == ".." || strings.ContainsAny(entry, "/\x00") {
+				return fmt.Errorf("sandbox: %q is not an entry of %s", entry, d.Name)
+			}
+		}
 	}
 	for _, l := range lists {
 		for _, path := range l.paths {

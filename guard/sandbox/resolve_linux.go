@@ -28,11 +28,19 @@ type target struct {
 // object. Process 1 carries it out without resolving a name again.
 type plan struct {
 	writable, readOnly, denied, masked, shown []target
+	private                                   []private
 	pins                                      []string // directories whose names must not change
 	sockets                                   []string // sockets of the host that stay reachable
 	network                                   bool     // the host's network is shared
 	judged                                    bool     // the host makes the connections of commands, see connector
 	processes                                 int      // the highest process number
+}
+
+// private is a Private directory.
+type private struct {
+	name    string
+	dir     target   // what takes its place
+	entries []target // of the host, by their names there
 }
 
 // pseudo lists file systems that have files with side effects, and that the
@@ -71,9 +79,53 @@ func resolve(p Policy) (*plan, error) {
 	if pl.readOnly, err = pl.withLinks(pl.readOnly); err != nil {
 		return nil, err
 	}
+	if pl.private, err = pl.resolvePrivate(p.Private); err != nil {
+		return nil, err
+	}
 	pl.pin(p.ReadOnly)
 	pl.normalize()
 	return pl, nil
+}
+
+// resolvePrivate resolves the private directories, but for what lies in something hidden.
+func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
+	hidden := func(path string) bool {
+		return slices.ContainsFunc(slices.Concat(pl.denied, pl.masked), func(t target) bool { return within(path, t.path) })
+	}
+	var out []private
+	for _, d := range list {
+		if hidden(d.Name) {
+			continue
+		}
+		host, err := identify(d.Name)
+		if err != nil || !host.dir {
+			return nil, fmt.Errorf("sandbox: private path %s is not a directory", d.Name)
+		}
+		dir, err := locate(d.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: private path %s: %w", d.Name, err)
+		}
+		p := private{name: d.Name, dir: dir}
+		for _, t := range entriesOf(d.Name, d.Shown) {
+			if !hidden(filepath.Dir(t.path)) {
+				p.entries = append(p.entries, t)
+			}
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b private) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// entriesOf describes entries of a directory, without those that are gone.
+func entriesOf(dir string, names []string) []target {
+	var list []target
+	for _, name := range names {
+		if t, err := identify(filepath.Join(dir, name)); err == nil {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 func resolveWritable(path string) (target, error) {
@@ -272,6 +324,12 @@ func (pl *plan) encode(e *encoder) {
 	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown} {
 		encodeTargets(e, list)
 	}
+	e.uint(uint64(len(pl.private)))
+	for _, p := range pl.private {
+		e.str(p.name)
+		encodeTargets(e, []target{p.dir})
+		encodeTargets(e, p.entries)
+	}
 	e.strs(pl.pins)
 	e.strs(pl.sockets)
 	e.bool(pl.network)
@@ -283,6 +341,16 @@ func decodePlan(d *decoder) *plan {
 	pl := &plan{}
 	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown} {
 		*list = decodeTargets(d)
+	}
+	for n := d.uint(); n > 0 && d.err == nil; n-- {
+		p := private{name: d.str()}
+		if dir := decodeTargets(d); len(dir) == 1 {
+			p.dir = dir[0]
+		} else {
+			d.err = errMalformed
+		}
+		p.entries = decodeTargets(d)
+		pl.private = append(pl.private, p)
 	}
 	pl.pins = d.strs()
 	pl.sockets = d.strs()

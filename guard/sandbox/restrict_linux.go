@@ -124,6 +124,12 @@ func writeRuleset(pl *plan) (*landlock.Ruleset, error) {
 			return nil, err
 		}
 	}
+	for _, p := range pl.private {
+		if err := r.Allow(p.name, files); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
 	for path, rights := range map[string]uint64{
 		"/dev":     unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
 		"/dev/shm": files,

@@ -80,6 +80,8 @@ type engine interface {
 	deny(paths []string) error
 	// hold is for backends whose view of files is made before the command.
 	hold(paths []string) error
+	// show mounts more entries of the host in a private directory, of which d lists all.
+	show(d Private, fresh []string) error
 	// try does from inside what the policy of a probe forbids.
 	try(canary) (attempt, error)
 	close() error
@@ -203,6 +205,16 @@ func (s *Sandbox) Hold(paths ...string) error {
 		}
 	}
 	return s.engine.hold(paths)
+}
+
+// Show lets commands see entries of the host's directory that have appeared since the start, or were replaced, in the private
+// one. Each of them has an empty mount point there; d is the directory with all that commands see. One that has been removed
+// again is skipped. What is not to be seen any more ends with its mount point.
+func (s *Sandbox) Show(d Private, fresh ...string) error {
+	if err := (Policy{Private: []Private{d}}).validate(); err != nil {
+		return err
+	}
+	return s.engine.show(d, fresh)
 }
 
 // Env is what a command's environment should have in addition, as

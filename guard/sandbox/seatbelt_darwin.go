@@ -172,6 +172,9 @@ func (e *seatbelt) deny(paths []string) error {
 // hold implements engine: its rules know names.
 func (*seatbelt) hold([]string) error { return nil }
 
+// show implements engine: nothing is mounted.
+func (*seatbelt) show(Private, []string) error { return nil }
+
 // try implements engine.
 func (e *seatbelt) try(c canary) (a attempt, err error) {
 	run := func(script string) bool {

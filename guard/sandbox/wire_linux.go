@@ -20,6 +20,7 @@ const (
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
 	msgHold   kind = 'H' // what is to be read-only
+	msgShow   kind = 'V' // entries of the host in private directories
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 

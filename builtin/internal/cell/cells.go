@@ -254,7 +254,11 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	c := &Cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	c.fix()
-	if c.box, err = startBox(ctx, policy, c.paths); err != nil {
+	private, err := c.private()
+	if err != nil {
+		return nil, err
+	}
+	if c.box, err = startBox(ctx, policy, c.paths, private); err != nil {
 		return nil, err
 	}
 	c.runner, err = shell.New(shell.Config{
@@ -279,10 +283,10 @@ const sameStarts = 3
 
 // startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
 // ends in a weaker one.
-func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths, private []sandbox.Private) (box *sandbox.Sandbox, err error) {
 	rules := policy.Network()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown,
+		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
@@ -316,7 +320,7 @@ func (c *Cell) current(policy *guard.Policy) bool {
 			return false // somebody outside has made it; from now on a mount holds it
 		}
 	}
-	if !c.unmoved() {
+	if !c.unmoved() || c.show() != nil {
 		return false
 	}
 	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {

@@ -40,11 +40,19 @@ func FollowFrom(at, name string) (string, Found, error) {
 			return whole, there, nil
 		}
 	}
-	return walk(at, name)
+	return walk(at, name, asNamed)
 }
 
+// FollowThrough is Follow for a caller to whom some names mean other files: on disk a name is
+// what located returns for it.
+func FollowThrough(name string, located func(name string) string) (string, Found, error) {
+	return walk("/", name, located)
+}
+
+func asNamed(name string) string { return name }
+
 // walk is FollowFrom, element by element.
-func walk(at, name string) (string, Found, error) {
+func walk(at, name string, located func(string) string) (string, Found, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo
@@ -60,7 +68,7 @@ func walk(at, name string) (string, Found, error) {
 		}
 		next := at + "/" + element
 		var err error
-		info, err = os.Lstat(next)
+		info, err = os.Lstat(located(next))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			at, info = next, nil
@@ -77,7 +85,7 @@ func walk(at, name string) (string, Found, error) {
 		if links++; links > maxLinks {
 			return "", Found{}, errTooManyLinks
 		}
-		target, err := os.Readlink(next)
+		target, err := os.Readlink(located(next))
 		if err != nil {
 			return "", Found{}, cause(err)
 		}
@@ -90,7 +98,7 @@ func walk(at, name string) (string, Found, error) {
 		at = "/"
 	}
 	if info == nil {
-		info, _ = os.Lstat(at) // the walk ended in ".." or ".", or nothing is there
+		info, _ = os.Lstat(located(at)) // the walk ended in ".." or ".", or nothing is there
 	}
 	return at, foundBy(info), nil
 }

@@ -1,0 +1,171 @@
+package privatedir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+// shared are the directories of the host that commands have their own of.
+var shared = [...]string{"/run", "/tmp", "/var/tmp"}
+
+// An ownDir is a directory that programs expect in a place. Commands have their own, never the host's.
+type ownDir struct {
+	top, below string
+	mode       fs.FileMode
+}
+
+func (d ownDir) name() string { return filepath.Join(d.top, d.below) }
+
+// always are those of each place.
+var always = map[string][]ownDir{
+	"/run": {
+		{"lock", "", 0o777 | fs.ModeSticky},
+		{"user", "", 0o755},
+		{"user", strconv.Itoa(os.Getuid()), 0o700},
+	},
+}
+
+// A Store keeps the places of all callers of a host. It is safe for concurrent use.
+type Store struct {
+	parent string
+	sweeps sync.WaitGroup
+
+	mu   sync.Mutex
+	dir  string // this host's, "" before the first place is made
+	lock *os.File
+	sets map[string]Set
+	over bool
+}
+
+// Open returns a store whose files lie below dir, and removes what hosts left there that were killed. Nothing is made
+// before it is used.
+func Open(dir string) *Store {
+	s := &Store{parent: dir, sets: map[string]Set{}}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 1 {
+		s.sweeps.Go(s.sweep)
+	}
+	return s
+}
+
+// Of returns the places of a caller; none where the system has no sandbox that could mount them.
+func (s *Store) Of(principal string) Set {
+	if s == nil || !mounts {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set, ok := s.sets[principal]; ok {
+		return set
+	}
+	sum := sha256.Sum256([]byte(principal))
+	var set Set
+	for i, name := range shared {
+		real, err := filepath.EvalSymlinks(name)
+		if info, statErr := os.Lstat(name); err != nil || statErr != nil || !info.IsDir() || real != name {
+			continue // a link leads to another one of them, or elsewhere
+		}
+		p := &Place{name: name}
+		p.make = func() error {
+			dir, err := s.begin()
+			p.dir = filepath.Join(dir, hex.EncodeToString(sum[:8]), strconv.Itoa(i))
+			return err
+		}
+		set = append(set, p)
+	}
+	s.sets[principal] = set
+	return set
+}
+
+// begin makes the directory of this host, and locks it for as long as the host lives.
+func (s *Store) begin() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return "", errors.New("the host is closing")
+	case s.dir != "":
+		return s.dir, nil
+	}
+	if err := os.MkdirAll(s.parent, 0o700); err != nil {
+		return "", err
+	}
+	parent, err := filepath.EvalSymlinks(s.parent)
+	if err != nil {
+		return "", err
+	}
+	all, err := lockFile(filepath.Join(parent, lockName), true)
+	if err != nil {
+		return "", err
+	}
+	defer all.Close()
+	dir, err := os.MkdirTemp(parent, "host-")
+	if err != nil {
+		return "", err
+	}
+	if s.lock, err = lockFile(filepath.Join(dir, lockName), false); err != nil {
+		return "", errors.Join(err, os.Remove(dir))
+	}
+	s.dir = dir
+	return dir, nil
+}
+
+// lockName is the file in a directory that the host holds locked which uses it.
+const lockName = "lock"
+
+// sweep removes the directories of hosts that have ended.
+func (s *Store) sweep() {
+	all, err := lockFile(filepath.Join(s.parent, lockName), true)
+	if err != nil {
+		return
+	}
+	defer all.Close()
+	entries, _ := os.ReadDir(s.parent) // what is left is found by the next one
+	for _, e := range entries {
+		dir := filepath.Join(s.parent, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		lock, err := lockFile(filepath.Join(dir, lockName), false)
+		if err != nil {
+			continue // it is in use
+		}
+		_ = removeAll(dir)
+		lock.Close()
+	}
+}
+
+// Close removes everything. What runs in sandboxes must have ended.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.sweeps.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.dir == "" {
+		return nil
+	}
+	err := removeAll(s.dir)
+	return errors.Join(err, s.lock.Close())
+}
+
+// removeAll removes a directory, and opens on the way what a command has shut.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // before it is read: WalkDir tells of a directory first
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
