@@ -91,7 +91,14 @@ func searchRoot(env *Env, path string) (guard.Path, error) {
 // searchScope is what a search may see.
 func searchScope(env *Env, path guard.Path) search.Scope {
 	hidden, tag := env.Policy.Hiding()
-	return search.Scope{Base: env.Policy.Roots()[0], Path: path.Real(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
+	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
+	if path.Own() {
+		// The rules know the names, and the host's files have mount points there.
+		named := env.Policy.Private().Named
+		s.Base, s.Name, s.HiddenTag, s.HiddenLink = "", path.Real(), "", nil
+		s.Hidden = func(at string, dir bool) bool { name := named(at); return name == "" || hidden(name, dir) }
+	}
+	return s
 }
 
 func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked string) (Result, error) {
@@ -103,6 +110,7 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 			return fmt.Sprintf("path %q and pattern %q", dir, rest+"/"+in.Pattern)
 		})
 	}
+	found.Notes = append(found.Notes, notes(ownOnly(env, path))...)
 	if found.Total == 0 {
 		found.Notes = append(found.Notes, notes(namesDirectory(env, path, in.Pattern, asked))...)
 	}
@@ -112,14 +120,22 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 	}, nil
 }
 
+// ownOnly says that a search of a private directory is one of the caller's files there.
+func ownOnly(env *Env, path guard.Path) string {
+	if !path.Own() || !env.Policy.Private().Is(path.Real()) {
+		return ""
+	}
+	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search what other programs have there.", path)
+}
+
 // namesDirectory says how to list the directory that a pattern names, which was asked for so; "" of any other pattern.
 func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 	name := filepath.FromSlash(pattern)
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(path.Real(), name)
+		name = filepath.Join(path.Location(), name)
 	}
 	info, err := os.Lstat(name)
-	if err != nil || !info.IsDir() || !isBelow(name, path.Real()) || env.Policy.Hidden(name, true) {
+	if err != nil || !info.IsDir() || !isBelow(name, path.Location()) || env.Policy.Hidden(name, true) {
 		return ""
 	}
 	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))
@@ -130,7 +146,7 @@ func wildPath(err error, given string, path guard.Path, instead func(dir, rest s
 	if !errors.Is(err, search.ErrScope) || !strings.ContainsAny(given, "*?[{") {
 		return err
 	}
-	if _, missing := os.Lstat(path.Real()); !errors.Is(missing, fs.ErrNotExist) {
+	if _, missing := os.Lstat(path.Location()); !errors.Is(missing, fs.ErrNotExist) {
 		return err
 	}
 	dir, rest := doublestar.SplitPattern(filepath.ToSlash(given))

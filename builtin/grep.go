@@ -100,6 +100,9 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	scope := searchScope(env, path)
 	asked, rules := env.Policy.Asking(path)
 	scope.Asked = asked
+	if named := env.Policy.Private().Named; asked != nil && path.Own() {
+		scope.Asked = func(at string) bool { return asked(named(at)) }
+	}
 	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
 		Scope: scope, Pattern: in.Pattern, Globs: fromHere(list(in.Glob)), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
@@ -111,6 +114,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 			return fmt.Sprintf("path %q and glob %q", dir, rest)
 		})
 	}
+	found.Notes = append(found.Notes, notes(ownOnly(env, path))...)
 	if len(rules) > 0 { // whatever they hold: whether one is left out must not tell of its contents
 		found.Notes = append(found.Notes, leftOut(rules))
 	}

@@ -40,7 +40,7 @@ func refuseSpecial(path guard.Path) error {
 	if path.Regular() {
 		return nil // what has taken its place meanwhile is told when it is opened
 	}
-	info, err := os.Lstat(path.Real())
+	info, err := os.Lstat(path.Location())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
 		return nil // what cannot be described is told when it is opened
 	}
@@ -71,10 +71,14 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 	}
 	var names []string
 	for _, e := range entries {
-		if env.Policy.Hidden(filepath.Join(path.Real(), e.Name()), e.IsDir()) {
+		name := filepath.Join(path.Real(), e.Name())
+		if path.Own() {
+			name = env.Policy.Private().Named(filepath.Join(path.Location(), e.Name()))
+		}
+		if name == "" || env.Policy.Hidden(name, e.IsDir()) {
 			continue
 		}
-		name := e.Name()
+		name = e.Name()
 		if e.IsDir() {
 			name += "/"
 		}
@@ -101,7 +105,7 @@ const (
 
 // missing answers a name that does not exist with the names that are like it.
 func missing(ctx context.Context, env *Env, path guard.Path) error {
-	if info, err := os.Lstat(path.String()); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	if info, err := os.Lstat(path.String()); err == nil && !path.Own() && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
 	}
 	names := nearest(env, path)
@@ -127,6 +131,9 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 
 // inFile explains an error where the path leads through a file, and returns any other as it is.
 func inFile(path guard.Path, err error) error {
+	if path.Own() {
+		return err
+	}
 	for dir := filepath.Dir(path.Real()); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
 			return fmt.Errorf("%s is a file, and nothing can lie in it", dir)
@@ -155,6 +162,9 @@ func nearest(env *Env, path guard.Path) []string {
 	stem := strings.TrimSuffix(base, filepath.Ext(base))
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
+		if path.Own() && env.Policy.Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
+			continue
+		}
 		d := levenshtein.ComputeDistance(strings.ToLower(base), strings.ToLower(e.Name()))
 		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
 			d = min(d, 1)

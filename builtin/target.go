@@ -215,10 +215,8 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	} else if before == nil {
 		before = []byte{}
 	}
-	entry, err := env.Box.history.Begin(t.change(env), before, content...)
+	entry, err := t.journal(env, before, content...)
 	if err != nil {
-		note = fmt.Sprintf("this change cannot be undone: %v", err)
-	} else if err := entry.Undoable(); err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	}
 	out, err := atomicfile.Replace(t.dir, t.base, atomicfile.Options{
@@ -241,6 +239,19 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		note = strings.TrimPrefix(note+"; "+fmt.Sprintf("the file was changed, but %v", out.Unmet), "; ")
 	}
 	return note, nil
+}
+
+// journal begins a change in the history, and says why it cannot be undone. The history outlives files of the caller's own, and
+// to the host their names mean other files.
+func (t *target) journal(env *Env, before []byte, content ...[]byte) (*history.Entry, error) {
+	if t.path.Own() {
+		return nil, errors.New("the history keeps no temporary files")
+	}
+	entry, err := env.Box.history.Begin(t.change(env), before, content...)
+	if err == nil {
+		err = entry.Undoable()
+	}
+	return entry, err
 }
 
 // errOvertaken is what [target.expect] finds.

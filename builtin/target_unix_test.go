@@ -29,7 +29,7 @@ func TestDirectoryKeptLocked(t *testing.T) {
 	}
 	defer dir.Close()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := lockDir(t.Context(), &Env{Box: &Toolbox{}}, dir)
+		_, err := lockDir(t.Context(), &Env{Box: &Toolbox{}}, dir, path)
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "TaskStop") {
 			t.Errorf("%v, want it said who may hold the lock", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"toolhost/builtin/internal/atomicfile"
@@ -66,7 +67,7 @@ func lockTarget(ctx context.Context, env *Env, path guard.Path) (*target, error)
 	if err != nil {
 		return nil, fmt.Errorf("the directory of %s could not be opened: %w", path, inFile(path, err))
 	}
-	unlock, err := lockDir(ctx, env, dir)
+	unlock, err := lockDir(ctx, env, dir, filepath.Dir(path.String()))
 	if err != nil {
 		dir.Close()
 		return nil, fmt.Errorf("%s was not changed: %w", path, err)
@@ -98,10 +99,10 @@ func (t *target) inPlace() bool {
 }
 
 // lockDir waits for its turn among the changes in a directory.
-func lockDir(ctx context.Context, env *Env, dir *os.Root) (unlock func(), err error) {
+func lockDir(ctx context.Context, env *Env, dir *os.Root, name string) (unlock func(), err error) {
 	unlock, err = env.Box.locks.Lock(ctx, dir, lockWait)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("another program has kept %s locked for %v, as flock does; end it (a background task with TaskStop), then repeat the call", dir.Name(), lockWait)
+		return nil, fmt.Errorf("another program has kept %s locked for %v, as flock does; end it (a background task with TaskStop), then repeat the call", name, lockWait)
 	}
 	return unlock, err
 }

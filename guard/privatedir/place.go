@@ -156,6 +156,11 @@ func (s Set) Without(dirs []string) Set {
 	})
 }
 
+// Is reports whether a clean absolute name is that of a place.
+func (s Set) Is(name string) bool {
+	return slices.ContainsFunc(s, func(p *Place) bool { return name == p.name })
+}
+
 // Holds reports whether a clean absolute name is that of a place or lies in one.
 func (s Set) Holds(name string) bool {
 	return slices.ContainsFunc(s, func(p *Place) bool { return within(name, p.name) })
@@ -207,16 +212,6 @@ func (p *Place) named(at string) (name string, ok bool) {
 		return "", true
 	}
 	return p.name + rest, true
-}
-
-// Version changes with what [Set.Named] answers.
-func (s Set) Version() (sum uint64) {
-	for _, p := range s {
-		p.mu.Lock()
-		sum += p.version
-		p.mu.Unlock()
-	}
-	return sum
 }
 
 // within reports whether path is dir or lies in it.

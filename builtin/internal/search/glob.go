@@ -105,11 +105,11 @@ func (q *GlobQuery) compile() (*fileName, error) {
 		return nil, fmt.Errorf("%w: the pattern is empty; pass ** for all files", ErrGlob)
 	}
 	p := filepath.ToSlash(q.Pattern)
-	top := withSlash(filepath.ToSlash(filepath.Clean(q.Path)))
+	top := withSlash(filepath.ToSlash(q.called(filepath.Clean(q.Path))))
 	if strings.HasPrefix(p, "/") || filepath.IsAbs(q.Pattern) {
 		rest, ok := strings.CutPrefix(p, top)
 		if !ok {
-			return nil, fmt.Errorf("%w %q: it does not lie within %s; pass its directory as path", ErrGlob, q.Pattern, q.Path)
+			return nil, fmt.Errorf("%w %q: it does not lie within %s; pass its directory as path", ErrGlob, q.Pattern, q.called(q.Path))
 		}
 		p = rest
 	} else if !strings.Contains(p, "/") {
@@ -166,10 +166,13 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 			continue
 		}
 		scope.Path = filepath.Join(scope.Path, name)
+		if scope.Name != "" {
+			scope.Name = filepath.Join(scope.Name, name)
+		}
 		info, err := os.Lstat(scope.Path)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist) && !walk.IsGone(err):
-			return scope, fmt.Errorf("%w %s: %s", ErrScope, scope.Path, reason(err))
+			return scope, fmt.Errorf("%w %s: %s", ErrScope, scope.called(scope.Path), reason(err))
 		case err != nil || !info.IsDir() || scope.hides(scope.Path, true):
 			return Scope{}, nil
 		}

@@ -191,7 +191,7 @@ func (e *Engine) listFor(ctx context.Context, scope Scope, sel *selection, paged
 		return l, err
 	}
 	l.paged = paged
-	if e.keeper.list(ctx, l, sel) {
+	if scope.Name == "" && e.keeper.list(ctx, l, sel) {
 		return l, nil
 	}
 	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(e.global(), nil)})

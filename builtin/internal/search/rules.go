@@ -181,6 +181,9 @@ func askRules(root *walk.Root, at, dir string, room *ignore.Room) (r ruleFiles, 
 // above adds the rules of the directories that the searched one lies in.
 func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 	for _, a := range ancestors(l.path, nil) {
+		if l.scope.Name != "" {
+			break
+		}
 		chain = chain.Push(a.rules.level(0, a.above, l.room))
 	}
 	for i, c := range l.start {

@@ -19,24 +19,31 @@ func openScope(scope Scope) (*listing, error) {
 	l := &listing{scope: scope}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
+		return nil, fmt.Errorf("%w %s: %s", ErrScope, scope.called(path), reason(err))
 	}
 	name := ""
 	switch {
 	case scope.hides(path, info.IsDir()):
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(syscall.ENOENT))
+		return nil, fmt.Errorf("%w %s: %s", ErrScope, scope.called(path), reason(syscall.ENOENT))
 	case info.Mode().IsRegular():
 		path, name = filepath.Split(path)
 		path = filepath.Clean(path)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, path, info.Mode().Type())
+		return nil, fmt.Errorf("%w %s: it is neither a file nor a directory (%s)", ErrScope, scope.called(path), info.Mode().Type())
 	}
 	if name != "" {
 		l.direct = true
 		l.files = []file{{dir: &dir{}, name: name}}
 	}
 	if err := l.open(path); err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrScope, path, reason(err))
+		return nil, fmt.Errorf("%w %s: %s", ErrScope, scope.called(path), reason(err))
+	}
+	if scope.Name != "" {
+		called := scope.Name
+		if l.direct {
+			called = filepath.Dir(called)
+		}
+		l.shown = withSlash(filepath.ToSlash(called))
 	}
 	return l, nil
 }

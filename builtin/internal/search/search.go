@@ -23,7 +23,9 @@ package search
 import (
 	"cmp"
 	"errors"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"toolhost/builtin/internal/search/disk"
@@ -140,6 +142,10 @@ type Scope struct {
 	// Path is the absolute file or directory to search: the real path (no
 	// symbolic link in it), already judged.
 	Path string
+	// Name is what Path is called in results and errors, which are then not relative to Base, and in patterns; Hidden and
+	// Asked are still asked about paths on disk. Such a directory lies in none that ignore files are looked for in, and
+	// nothing is kept of it. Empty: it is called Path.
+	Name string
 	// Hidden tells which files and directories do not exist: they appear
 	// neither in results nor in counts nor in errors, and are never opened. It
 	// is called by several goroutines, and answers the same of a path each time.
@@ -156,6 +162,14 @@ type Scope struct {
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
 	// be others. Without one contents are neither kept nor used.
 	HiddenTag string
+}
+
+// called is the name of a path on disk, of Path or below it, in results and errors.
+func (s *Scope) called(path string) string {
+	if s.Name == "" {
+		return path
+	}
+	return s.Name + strings.TrimPrefix(path, filepath.Clean(s.Path))
 }
 
 func (s *Scope) hides(real string, dir bool) bool {
