@@ -71,6 +71,9 @@ func (p *Place) ensure() error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
+	if err := os.Chmod(p.dir, modes[p.name]); err != nil { // as programs expect it; no other user reaches it
+		return err
+	}
 	for _, d := range always[p.name] {
 		path := filepath.Join(p.dir, d.name())
 		if err := os.MkdirAll(path, 0o700); err != nil {

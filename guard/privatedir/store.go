@@ -14,6 +14,9 @@ import (
 // shared are the directories of the host that commands have their own of.
 var shared = [...]string{"/run", "/tmp", "/var/tmp"}
 
+// modes are what programs expect of them.
+var modes = map[string]fs.FileMode{"/run": 0o755, "/tmp": 0o777 | fs.ModeSticky, "/var/tmp": 0o777 | fs.ModeSticky}
+
 // An ownDir is a directory that programs expect in a place. Commands have their own, never the host's.
 type ownDir struct {
 	top, below string
