@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -409,18 +410,30 @@ func (n *namespaces) mountOver(k kind, paths []string) error {
 	if pl.denied, err = resolveAll(paths); err != nil {
 		return err
 	}
-	if pl.denied, err = pl.withLinks(pl.denied); err != nil {
+	named := len(pl.denied)
+	if err := n.cover(k, pl); err != nil { // at once: other names take a walk to find
 		return err
 	}
+	if pl.denied, err = pl.withLinks(pl.denied); err != nil || len(pl.denied) == named {
+		return err
+	}
+	return n.cover(k, pl)
+}
+
+// cover has process 1 mount over what a plan denies.
+func (n *namespaces) cover(k kind, pl *plan) error {
 	if len(pl.denied) == 0 {
 		return nil
 	}
+	pl.pins = nil
 	pl.pin(nil)
+	denied := slices.Clone(pl.denied)
 	pl.normalize()
-	_, err = n.request(k, func(e *encoder) {
+	_, err := n.request(k, func(e *encoder) {
 		encodeTargets(e, pl.denied)
 		e.strs(pl.pins)
 	})
+	pl.denied = denied
 	return err
 }
 

@@ -32,6 +32,7 @@ type Cell struct {
 	fixed   map[string]*coveredFile // protected and masked files as they were when mounts were put on them
 	mounted map[string]*coveredFile // writable directories as they were when they were mounted
 	absent  []string                // protected paths that did not exist, which no mount holds
+	denied  map[fileID]*deniedFile  // files that rules deny, as they were when all their names were covered
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
@@ -254,6 +255,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	c := &Cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	c.fix()
+	c.count(c.paths.Denied) // before their names are looked for
 	private, err := c.private()
 	if err != nil {
 		return nil, err
@@ -274,6 +276,14 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	}
 	c.note(c.paths.Denied)
 	c.watchFixed()
+	if c.box.Report().Backend == sandbox.Namespaces { // the others hide nothing from what runs
+		c.watchDenied()
+	}
+	if fresh := c.linked(); len(fresh) > 0 { // while the sandbox was started
+		if err := c.deny(fresh...); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
 	return c, nil
 }
 
@@ -342,10 +352,12 @@ func (c *Cell) current(policy *guard.Policy) bool {
 			fresh = append(fresh, path)
 		}
 	}
-	if len(fresh) == 0 {
+	c.count(fresh)
+	links := c.linked()
+	if len(fresh)+len(links) == 0 {
 		return true
 	}
-	if err := c.deny(fresh...); err != nil {
+	if err := c.deny(append(links, fresh...)...); err != nil {
 		return false
 	}
 	c.note(fresh)

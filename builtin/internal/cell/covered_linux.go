@@ -1,6 +1,20 @@
 package cell
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// identify returns what tells a file from others, and how many names it has.
+func identify(info os.FileInfo) (fileID, uint64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, 0
+	}
+	return fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
+}
 
 // born returns when a file was made, in nanoseconds, or 0.
 func born(path string) int64 {

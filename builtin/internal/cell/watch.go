@@ -39,7 +39,7 @@ func (cs *Cells) follow(c *Cell) {
 	if deep {
 		for _, root := range c.paths.Writable {
 			if root != c.policy.Scratch() { // all of it is the caller's own
-				cs.survey(c, root)
+				cs.survey(c, root, false)
 			}
 		}
 	}
@@ -51,6 +51,8 @@ func (cs *Cells) follow(c *Cell) {
 			}
 			if event.Has(fsnotify.Create) {
 				cs.appeared(c, event.Name, deep)
+			} else if event.Has(fsnotify.Chmod) {
+				cs.linkedAnew(c, event.Name)
 			} else if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
 				cs.gone(c, event.Name)
 			}
@@ -61,8 +63,8 @@ func (cs *Cells) follow(c *Cell) {
 }
 
 // survey watches a directory and those below it, and covers what is denied among the files that have appeared there
-// before the watch.
-func (cs *Cells) survey(c *Cell, dir string) {
+// before the watch. In a directory that is new it also looks for other names of what is denied.
+func (cs *Cells) survey(c *Cell, dir string, fresh bool) {
 	for dirs := []string{dir}; len(dirs) > 0 && c.life.Err() == nil; dirs = dirs[1:] {
 		if !cs.watch(c, dirs[0]) {
 			return
@@ -73,6 +75,10 @@ func (cs *Cells) survey(c *Cell, dir string) {
 			switch {
 			case c.policy.Withheld(path, e.IsDir()):
 				cs.cover(c, path, false)
+			case fresh && e.Type().IsRegular():
+				if file, err := lookAt(path); err == nil && cs.knows(c, path, file) {
+					cs.cover(c, path, true)
+				}
 			case e.IsDir() && e.Name() != ".git": // what git keeps is called as git wants
 				dirs = append(dirs, path)
 			}
@@ -97,7 +103,7 @@ func (cs *Cells) appeared(c *Cell, path string, deep bool) {
 	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
 		cs.cover(c, path, true)
 	} else if deep && dir && filepath.Base(path) != ".git" {
-		cs.survey(c, path)
+		cs.survey(c, path, true)
 	}
 }
 
@@ -113,7 +119,7 @@ func (cs *Cells) knows(c *Cell, path string, file *coveredFile) bool {
 			return true
 		}
 	}
-	return false
+	return c.isLinked(file)
 }
 
 // gone notes that a directory, if it was one, is no longer watched: another may take its place.
@@ -121,6 +127,9 @@ func (cs *Cells) gone(c *Cell, path string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	delete(c.watched, path)
+	if c.isDenied(path) { // another file has taken its place
+		c.watchFor(path)
+	}
 }
 
 // cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: where the file
@@ -145,6 +154,10 @@ func (cs *Cells) cover(c *Cell, path string, appeared bool) {
 	// What was there before: if another has taken its place meanwhile, that is not covered, and its event is still to come.
 	c.covered[path] = file
 	c.watchFor(filepath.Dir(path))
+	c.count([]string{path})
+	if c.isDenied(path) {
+		c.watchFor(path)
+	}
 }
 
 // lookAll covers what is denied among all files, after events were lost.
