@@ -39,7 +39,9 @@ func (c *Cell) count(paths []string) {
 				return nil
 			}
 			if known := c.denied[id]; known != nil {
-				known.path = path
+				if _, err := os.Lstat(known.path); err != nil {
+					known.path = path
+				}
 				return nil
 			}
 			if len(c.denied) >= maxDeniedFiles {
