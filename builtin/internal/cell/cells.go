@@ -33,6 +33,9 @@ type Cell struct {
 	mounted map[string]*coveredFile // writable directories as they were when they were mounted
 	absent  []string                // protected paths that did not exist, which no mount holds
 	denied  map[fileID]*deniedFile  // files that rules deny, as they were when all their names were covered
+	pipes   map[string]*coveredFile // named pipes of the host that are hidden
+	outside []string                // directories outside of where commands write that are watched for pipes
+	piped   time.Time               // when pipes were looked for
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
@@ -108,6 +111,7 @@ func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Poli
 		cs.open[principal] = c
 	}
 	c.used = time.Now()
+	cs.hidePipes(c)
 	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
 		cs.retire(other)
 	}
@@ -260,7 +264,9 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	if err != nil {
 		return nil, err
 	}
-	if c.box, err = startBox(ctx, policy, c.paths, private); err != nil {
+	look := c.lookForPipes()
+	c.pipes, c.outside, c.piped = look.pipes, look.dirs, time.Now()
+	if c.box, err = startBox(ctx, c, private); err != nil {
 		return nil, err
 	}
 	c.runner, err = shell.New(shell.Config{
@@ -293,10 +299,11 @@ const sameStarts = 3
 
 // startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
 // ends in a weaker one.
-func startBox(ctx context.Context, policy *guard.Policy, paths guard.SandboxPaths, private []sandbox.Private) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *sandbox.Sandbox, err error) {
+	policy, paths := c.policy, c.paths
 	rules := policy.Network()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
+		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: slices.AppendSeq(slices.Clone(paths.Masked), maps.Keys(c.pipes)), Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}

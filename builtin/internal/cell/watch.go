@@ -43,6 +43,9 @@ func (cs *Cells) follow(c *Cell) {
 			}
 		}
 	}
+	for _, dir := range c.outside {
+		cs.watch(c, dir)
+	}
 	for {
 		select {
 		case event, open := <-c.watch.Events:
@@ -102,6 +105,8 @@ func (cs *Cells) appeared(c *Cell, path string, deep bool) {
 	cs.replaced(c, path)
 	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
 		cs.cover(c, path, true)
+	} else if !within(path, c.paths.Writable) {
+		cs.appearedOutside(c, path, file)
 	} else if deep && dir && filepath.Base(path) != ".git" {
 		cs.survey(c, path, true)
 	}
