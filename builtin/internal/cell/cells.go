@@ -264,10 +264,13 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	if err != nil {
 		return nil, err
 	}
-	look := c.lookForPipes()
-	c.pipes, c.outside, c.piped = look.pipes, look.dirs, time.Now()
+	looked := make(chan *pipeLook, 1)
+	go func() { looked <- c.lookForPipes() }()
 	if c.box, err = startBox(ctx, c, private); err != nil {
 		return nil, err
+	}
+	if err := c.hideFirst(<-looked); err != nil {
+		return nil, errors.Join(err, c.box.Close())
 	}
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(os.Environ(), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
@@ -303,7 +306,7 @@ func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *san
 	policy, paths := c.policy, c.paths
 	rules := policy.Network()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: slices.AppendSeq(slices.Clone(paths.Masked), maps.Keys(c.pipes)), Shown: paths.Shown, Private: private,
+		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,15 +11,18 @@ import (
 	"time"
 )
 
-// maxPipeLook bounds the look for named pipes of the host, in directory entries: those nearest to where it begins. So many take
-// about 20 ms.
-const maxPipeLook = 30_000
+// maxPipeLook bounds each part of the look for named pipes of the host, in directory entries: those nearest to where it begins.
+// So many take a few milliseconds, while the sandbox is started.
+const maxPipeLook = 4000
+
+// maxPipeEntries bounds how many entries of one directory are looked at.
+const maxPipeEntries = 1000
 
 // maxPipeWatches bounds how many directories are watched for new pipes: those that the look comes to first.
 const maxPipeWatches = 256
 
-// A pipeLook is a bounded look for named pipes that host programs have outside of where commands write: below what commands
-// see of the host in their private directories, in the home directory, and elsewhere. The kernel has no means to keep a command
+// A pipeLook is a bounded look for named pipes that host programs have outside of where commands write: in the home directory,
+// next to the workspace, below what commands see of the host in their private directories, and elsewhere. The kernel has no means to keep a command
 // from opening pipes but to hide them one by one.
 type pipeLook struct {
 	pipes map[string]*coveredFile
@@ -30,23 +34,30 @@ func (c *Cell) lookForPipes() *pipeLook {
 	if runtime.GOOS != "linux" {
 		return l
 	}
-	var queue []string
 	skip := map[string]bool{}
 	for _, dir := range slices.Concat(c.paths.Writable, c.paths.Denied, c.paths.Masked, unsearched()) {
 		skip[dir] = true
 	}
+	var near, shown []string
 	for _, place := range c.policy.Private() {
 		skip[place.Name()] = true
 		for _, entry := range place.Shown() {
-			queue = append(queue, filepath.Join(place.Name(), entry))
+			shown = append(shown, filepath.Join(place.Name(), entry))
 		}
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if home, err = filepath.EvalSymlinks(home); err == nil {
-			queue = append(queue, home)
-		}
+	for _, dir := range c.paths.Writable {
+		near = append(near, filepath.Dir(dir))
 	}
-	l.in(append(queue, "/"), skip, maxPipeLook)
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	if err == nil {
+		l.in([]string{home}, skip, maxPipeLook)
+	}
+	for _, begin := range [][]string{near, shown, {"/"}} {
+		l.in(begin, skip, maxPipeLook)
+	}
 	return l
 }
 
@@ -58,7 +69,7 @@ func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
 			continue
 		}
 		skip[dir] = true
-		entries := readSome(dir, left)
+		entries := readSome(dir, min(left, maxPipeEntries))
 		left -= len(entries) + 1
 		if len(l.dirs) < maxPipeWatches && len(entries) > 0 {
 			l.dirs = append(l.dirs, dir)
@@ -110,6 +121,15 @@ var localKinds = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs",
 
 // unescapeMount reads names as the kernel writes them in the table of mounts.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// hideFirst hides the pipes that were there when the sandbox was started.
+func (c *Cell) hideFirst(l *pipeLook) error {
+	c.pipes, c.outside, c.piped = l.pipes, l.dirs, time.Now()
+	if len(l.pipes) == 0 {
+		return nil
+	}
+	return c.deny(slices.Collect(maps.Keys(l.pipes))...)
+}
 
 // hidePipes hides pipes that have appeared since the last look, without keeping a command waiting. The caller holds the lock.
 func (cs *Cells) hidePipes(c *Cell) {
