@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"os/user"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"toolhost/builtin"
 	"toolhost/mcpserver/visible"
@@ -123,12 +123,5 @@ func versionString() string {
 	return "dev"
 }
 
-// isTerminal reports whether a person sits at f: a character device that is not the null device.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
-}
+// isTerminal reports whether a person sits at f.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -78,7 +78,7 @@ func httpCommand() *cobra.Command {
 			}
 			survivePipes()
 			begin := func() {
-				announce(os.Stderr, l, network.cert, known, cfg.Roots)
+				announce(os.Stderr, isTerminal(os.Stderr), l, network.cert, known, cfg.Roots)
 				notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			}
 			defer notifier.StoppingWith(cmd.Context())()
@@ -103,22 +103,23 @@ func httpCommand() *cobra.Command {
 // its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
 func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// announce tells how to reach the server. A token that was just made is shown this once.
-func announce(w io.Writer, l *listen.Listener, cert string, known *welcome, roots []string) {
+// announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
+// may read a log.
+func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *welcome, roots []string) {
 	where := l.URL + web.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}
 	fmt.Fprintf(w, "listening on %s\nserving %s\n", shown(where), shown(strings.Join(roots, ", ")))
-	token := known.token
+	token, show := known.token, "cat "+inShell(known.file)
 	switch {
 	case token == "":
 		return // callers bring tokens that are made elsewhere
-	case known.made:
+	case known.made && person:
 		fmt.Fprintf(w, "token %s (kept in %s)\n", token, shown(known.file))
 	default:
-		token = "$(cat " + inShell(known.file) + ")"
-		fmt.Fprintf(w, "the token is in %s\n", shown(known.file))
+		token = "$(" + show + ")"
+		fmt.Fprintf(w, "the token is in %s\n(show it with: %s)\n", shown(known.file), show)
 	}
 	fmt.Fprintf(w, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
 }
