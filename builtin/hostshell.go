@@ -6,28 +6,31 @@ import (
 	"sync"
 
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/environ"
+	"toolhost/guard"
 )
 
 // A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where
 // nothing contains any: what it keeps ready would else be some processes that nobody needs.
 type hostShell struct {
 	mu      sync.Mutex
-	runners map[string]*shell.Runner // by the environment that the settings ask for, which few sessions change
+	runners map[string]*shell.Runner // by the environment, which few sessions change
 	closed  bool
 }
 
-// get returns what runs commands with an environment of the settings.
-func (h *hostShell) get(env []string) (*shell.Runner, error) {
+// get returns what runs commands with the environment that a caller's rules give them.
+func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, shell.ErrClosed
 	}
-	key := strings.Join(env, "\x00")
+	base, set := environ.Inherited(policy.PassedVariables()), policy.Environment()
+	key := strings.Join(base, "\x00") + "\x00\x00" + strings.Join(set, "\x00")
 	if r := h.runners[key]; r != nil {
 		return r, nil
 	}
-	r, err := shell.New(shell.Config{Set: env})
+	r, err := shell.New(shell.Config{Env: base, Set: set})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 
 // onHost is the place of a command that nothing contains; the excuse tells why, where it could be contained.
 func onHost(env *Env, excuse string) (spot, error) {
-	runner, err := env.Box.shell.get(env.Policy.Environment())
+	runner, err := env.Box.shell.get(env.Policy)
 	return spot{runner: runner, box: env.Box, excuse: excuse, leave: func() {}}, err
 }
 

@@ -162,7 +162,7 @@ func (b *Toolbox) Warm(ctx context.Context, principal string, policy *guard.Poli
 		}
 	}
 	if !policy.Containment().Writes {
-		_, err := b.shell.get(policy.Environment())
+		_, err := b.shell.get(policy)
 		return err
 	}
 	if b.cells.Has(principal) {

@@ -59,6 +59,12 @@ func (p *Policy) Withheld(real string, dir bool) bool {
 // Environment returns the variables, as NAME=value, that the settings give commands.
 func (p *Policy) Environment() []string { return p.core.environment }
 
+// PassedVariables says what commands get of the host's environment: all of it where the caller is the user; otherwise
+// what holds no credentials, and the variables whose names match the patterns.
+func (p *Policy) PassedVariables() (patterns []string, all bool) {
+	return texts(p.core.passed), !p.caller.Remote
+}
+
 // SecretVariables returns the names of variables that contained commands do not get.
 func (p *Policy) SecretVariables() []string { return texts(p.core.sandbox.Credentials.EnvVars) }
 

@@ -89,7 +89,8 @@ type core struct {
 	mode             string
 	sandbox          settings.Sandbox
 	files            commandFiles
-	environment      []string // of commands: env of the settings
+	environment      []string         // of commands: env of the settings
+	passed           []settings.Entry // bash.env.pass
 	containment      func() Containment
 	broken           []error
 	warnings         []string
@@ -148,6 +149,7 @@ func New(cfg Config) (*Policy, error) {
 		k.environment = append(k.environment, name+"="+value)
 	}
 	slices.Sort(k.environment)
+	k.passed = set.Bash.EnvPass
 	k.mask(c, cfg, tight)
 	k.hooked = k.hookFiles(set.Hooks, tight)
 	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}

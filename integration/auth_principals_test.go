@@ -44,6 +44,12 @@ func token(t *testing.T, dir string, env []string, args ...string) string {
 
 func openShop(t *testing.T, era client.Era, flags ...string) *shop {
 	t.Helper()
+	return openShopWith(t, era, nil, flags...)
+}
+
+// openShopWith is openShop with further variables in the host's environment.
+func openShopWith(t *testing.T, era client.Era, env []string, flags ...string) *shop {
+	t.Helper()
 	root, err := filepath.EvalSymlinks(tempDir(t))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +66,7 @@ func openShop(t *testing.T, era client.Era, flags ...string) *shop {
 	}
 	ctx, cancel := patient()
 	defer cancel()
-	s.h, err = startHost(ctx, setting{"http", era}, s.ws, s.env, append([]string{"--allow", "Bash"}, flags...)...)
+	s.h, err = startHost(ctx, setting{"http", era}, s.ws, append(s.env, env...), append([]string{"--allow", "Bash"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

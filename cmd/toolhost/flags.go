@@ -11,6 +11,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/mcpserver"
+	"toolhost/mcpserver/listen"
 	"toolhost/mcpserver/observe"
 	"toolhost/mcpserver/traits"
 )
@@ -104,6 +105,9 @@ func (f *hostFlags) checkTools() error {
 func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
+		return err
+	}
+	if err := listen.Forget(); err != nil {
 		return err
 	}
 	host, err := mcpserver.Open(cfg)

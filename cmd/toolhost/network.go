@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -44,7 +45,7 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 	l, err := listen.Open(listen.Config{
 		Address: f.address, CertFile: f.cert, KeyFile: f.key, PlainHTTP: f.plain, Hosts: f.hosts, Log: log,
 	})
-	return l, notifier, err
+	return l, notifier, errors.Join(err, listen.Forget())
 }
 
 // curlTarget is how curl reaches the endpoint.

@@ -88,7 +88,7 @@ func (l *layer) loosening(words *vocabulary) []Entry {
 		if e, ok := l.scalars[k.name]; ok && !k.tightest(e.Text) && k.countsFrom(l.source.kind) {
 			add(e, item(k.name, e.Text))
 		}
-		if k.form == formList && !k.tightens {
+		if k.form == formList && !k.tightens && k.countsFrom(l.source.kind) {
 			for _, e := range l.lists[k.name] {
 				add(e, l.listItem(k, e))
 			}
@@ -167,6 +167,10 @@ func (m *merger) list(k *key) []Entry {
 		entries := v.lists[k.name]
 		if only != "" && v.source.kind != Managed && len(entries) > 0 {
 			m.warn(entries[0], "%s is left out: managed settings set %s", k.name, only)
+			continue
+		}
+		if !k.tightens && !k.countsFrom(v.source.kind) && len(entries) > 0 {
+			m.warn(entries[0], "%s counts from user and managed settings only. It is left out", k.name)
 			continue
 		}
 		for _, e := range entries {

@@ -138,6 +138,8 @@ func listExample(name string) string {
 		return "~/.npmrc"
 	case "sandbox.credentials.envVars":
 		return "NPM_TOKEN"
+	case "bash.env.pass":
+		return "AWS_PROFILE MYAPP_*"
 	case keyDomains:
 		return "proxy.golang.org *.npmjs.org"
 	case "sandbox.network.deniedDomains":

@@ -246,6 +246,9 @@ type Bash struct {
 	DefaultTimeout time.Duration
 	// MaxTimeout is the longest a call may ask for. Default 10 min.
 	MaxTimeout time.Duration
+	// EnvPass names variables (path.Match patterns) of the host's environment that commands of remote callers get,
+	// besides those that hold no credentials.
+	EnvPass []Entry
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int
 }

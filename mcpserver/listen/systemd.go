@@ -19,6 +19,22 @@ type Notifier struct {
 	log      *slog.Logger
 }
 
+// variables are what systemd says to the process that it started. LISTEN_FDS and the others that are read are taken out as
+// they are read; this is the whole list.
+var variables = []string{
+	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES",
+}
+
+// Forget takes what systemd says to this process out of the environment, so that no command and no hook can speak in its
+// name. A server calls it after [Open] and [NewNotifier], which read it.
+func Forget() error {
+	var errs []error
+	for _, name := range variables {
+		errs = append(errs, os.Unsetenv(name))
+	}
+	return errors.Join(errs...)
+}
+
 // tellTime bounds how long systemd may take to hear: it is told of the end too, which must not wait for who does not listen.
 const tellTime = 2 * time.Second
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"toolhost/builtin/internal/shell"
+	"toolhost/builtin/internal/shell/environ"
 	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
@@ -273,7 +274,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 		return nil, errors.Join(err, c.box.Close())
 	}
 	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: append(os.Environ(), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
+		Start: c.spawn, Env: append(environ.Inherited(policy.PassedVariables()), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
 		Unset: policy.SecretVariables(),
 	})
 	if err != nil {
