@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toolhost/builtin"
@@ -43,10 +44,21 @@ const (
 	DenyIt      = "deny"
 )
 
+// Decisions are the answers that the question offers. No other decision counts.
+func (q *Question) Decisions() []string { return decisions(q.Always) }
+
+// decisions are the answers to a question that remembers these rules if the person says so.
+func decisions(always []string) []string {
+	if len(always) == 0 {
+		return []string{AllowOnce, DenyIt}
+	}
+	return []string{AllowOnce, AlwaysAllow, DenyIt}
+}
+
 // An Answer is what a person said to a [Question].
 type Answer struct {
 	State    string
-	Decision string // one of the decisions; anything else, such as "", is a refusal
+	Decision string // one of those that the question offers; anything else, such as "", is a refusal
 	Reason   string // of a refusal, for the agent
 	By       string // who put the question to a person: [ByClient] or [ByConsole]
 }
@@ -67,7 +79,7 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 	if !a.scope.Exact || !ownersOwn(a.principal) {
 		rules = nil // several agents may share it: what one was allowed is not for the others
 	}
-	call := digest(a.scope.Asked(a.session != ""), req, v)
+	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
 	if req.Answer == nil {
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
@@ -76,6 +88,9 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 	}
 	if err := h.questions.Settle(req.Answer.State, call); err != nil {
 		return refusal(v, err.Error()), nil
+	}
+	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
+		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q were. Call again without it to be asked again", clipped(said), decisions(rules))), nil
 	}
 	switch req.Answer.Decision {
 	case AlwaysAllow:
@@ -87,6 +102,15 @@ func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Qu
 		return v, nil
 	}
 	return refusal(v, refusedBecause(req.Answer)), nil
+}
+
+// clipped is the beginning of what a client sent, for a message.
+func clipped(s string) string {
+	const longest = 40
+	if r := []rune(s); len(r) > longest {
+		return string(r[:longest]) + "…"
+	}
+	return s
 }
 
 func refusal(v guard.Verdict, because string) guard.Verdict {
@@ -150,8 +174,8 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	return visible.Text(b.String())
 }
 
-// digest stands for a call: whose, in which scope, which tool with which arguments, and what was asked about it.
-func digest(scope string, req Request, v guard.Verdict) []byte {
+// digest stands for a call: whose, in which scope, which tool with which arguments, and what was asked and offered about it.
+func digest(scope string, req Request, v guard.Verdict, offered []string) []byte {
 	var args any
 	canonical := []byte(req.Args)
 	if json.Unmarshal(req.Args, &args) == nil { // a client may order the keys anew when it repeats the call
@@ -160,7 +184,7 @@ func digest(scope string, req Request, v guard.Verdict) []byte {
 		}
 	}
 	h := sha256.New()
-	for _, part := range []string{scope, req.Tool, string(canonical), v.Rule, v.Source} {
+	for _, part := range append([]string{scope, req.Tool, string(canonical), v.Rule, v.Source}, offered...) {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	for _, p := range v.Parts {

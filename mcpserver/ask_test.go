@@ -19,12 +19,12 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 		scope := "the scope"
 		req := Request{Tool: "Bash", Args: json.RawMessage(`{"command":"make","timeout":5}`)}
 		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)", Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
-		call := digest(scope, req, verdict)
+		call := digest(scope, req, verdict, nil)
 
 		other := func(change func(*string, *Request, *guard.Verdict)) []byte {
 			k, r, v := scope, req, verdict
 			change(&k, &r, &v)
-			return digest(k, r, v)
+			return digest(k, r, v, nil)
 		}
 		for name, wrong := range map[string][]byte{
 			"another scope":    other(func(k *string, _ *Request, _ *guard.Verdict) { *k = "the scope of another" }),
@@ -32,6 +32,7 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 			"another argument": other(func(_ *string, r *Request, _ *guard.Verdict) { r.Args = json.RawMessage(`{"command":"rm"}`) }),
 			"another rule":     other(func(_ *string, _ *Request, v *guard.Verdict) { v.Rule = "x" }),
 			"another effect":   other(func(_ *string, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
+			"another offer":    digest(scope, req, verdict, []string{"Bash(make)"}),
 		} {
 			if err := q.Settle(q.Pose("p", call), wrong); err == nil {
 				t.Errorf("an answer was taken for %s", name)
@@ -138,6 +139,96 @@ func TestAskModern(t *testing.T) {
 				t.Error("an answer counted twice, or a remembered rule did not")
 			}
 		})
+	}
+}
+
+// notOffered are answers to a question that offers only once or deny. None of them is one.
+var notOffered = []string{
+	`{"action":"accept","content":{"decision":"always allow"}}`,
+	`{"action":"accept","content":{"decision":"Allow once"}}`,
+	`{"action":"accept","content":{"decision":"allow once "}}`,
+	`{"action":"accept","content":{"decision":"allow"}}`,
+	`{"action":"accept","content":{"decision":["allow once"]}}`,
+	`{"action":"accept","content":{"decision":true}}`,
+	`{"action":"accept","content":{"decision":{"value":"allow once"}}}`,
+	`{"action":"accept","content":{"decision":null}}`,
+	`{"action":"accept","content":{"Decision":"allow once"}}`,
+	`{"action":"accept","content":{"decision":"allow once","always":true}}`,
+	`{"action":"accept","content":{"decision":"allow once","reason":{"text":"x"}}}`,
+	`{"action":"accept","content":{"decision":"allow once","decisions":["always allow"]}}`,
+	`{"action":"accept","content":["allow once"]}`,
+	`{"action":"accept","content":"allow once"}`,
+	`{"action":"accept","decision":"allow once"}`,
+	`{"action":"accept"}`,
+	`{"action":"ACCEPT","content":{"decision":"allow once"}}`,
+	`{"action":"always allow","content":{"decision":"allow once"}}`,
+	`{"action":"decline","content":{"decision":"allow once"}}`,
+	`{"content":{"decision":"allow once"}}`,
+	`{}`, `null`, `[]`, `"allow once"`,
+}
+
+// asksTouch makes a rule ask for touch: the question does not offer to remember the answer.
+func asksTouch(c *Config) {
+	file := filepath.Join(c.StateDir, "..", "ask.json")
+	if err := os.WriteFile(file, []byte(`{"permissions":{"ask":["Bash(touch:*)"]}}`), 0o600); err != nil {
+		panic(err)
+	}
+	c.Settings = []string{file}
+}
+
+func TestNotOfferedIsNoAnswerModern(t *testing.T) {
+	c := startPipe(t, nil, asksTouch)
+	ask := func() (state string) {
+		c.send(modernBash("1", "touch done", ""))
+		asked := c.receive()
+		var q struct{ RequestState string }
+		if err := json.Unmarshal(asked.Result, &q); err != nil || q.RequestState == "" || strings.Contains(string(asked.Result), AlwaysAllow) {
+			t.Fatalf("no question, or one that offers to remember: %s %+v", asked.Result, asked.Error)
+		}
+		return q.RequestState
+	}
+	answered := func(state, responses string) {
+		c.send(modernBash("2", "touch done", `"requestState":"`+state+`","inputResponses":`+responses+`,`))
+		if a := c.receive(); ran(c) || strings.Contains(string(a.Result), "input_required") {
+			t.Errorf("%s: ran %v: %s", responses, ran(c), a.Result)
+			os.Remove(filepath.Join(c.root, "done"))
+		}
+	}
+	const once = `{"action":"accept","content":{"decision":"allow once"}}`
+	for _, answer := range notOffered {
+		state := ask()
+		answered(state, `{"approval":`+answer+`}`)
+		if !strings.HasPrefix(answer, "{") {
+			continue // the message itself was not understood
+		}
+		answered(state, `{"approval":`+once+`}`) // the question was used up
+	}
+	for _, responses := range []string{
+		`{"other":` + once + `}`, `{"approval":` + once + `,"other":` + once + `}`, `{"Approval":` + once + `}`, `{"approval ":` + once + `}`, `{}`,
+	} {
+		answered(ask(), responses)
+	}
+	state := ask()
+	c.send(modernBash("3", "touch done", `"requestState":"`+state+`","inputResponses":{"approval":`+once+`},`))
+	if a := c.receive(); !ran(c) {
+		t.Errorf("what was offered does not run: %s", a.Result)
+	}
+}
+
+func TestNotOfferedIsNoAnswerLegacy(t *testing.T) {
+	c := startPipe(t, nil, asksTouch)
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	for _, answer := range notOffered {
+		c.send(toolCall(7, "Bash", `{"command":"touch done"}`))
+		question := c.receive()
+		if question.Method != "elicitation/create" {
+			t.Fatalf("no question: %+v", question)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + answer + `}`)
+		if a := c.receive(); ran(c) {
+			t.Fatalf("%s: ran: %s", answer, a.Result)
+		}
 	}
 }
 

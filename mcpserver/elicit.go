@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -27,16 +28,12 @@ func canAsk(ctx context.Context) bool {
 
 // form is the question as a form of flat fields, which is all that clients must be able to show.
 func form(q *Question) mcp.ElicitationParams {
-	decisions := []string{AllowOnce, DenyIt}
-	if len(q.Always) > 0 {
-		decisions = []string{AllowOnce, AlwaysAllow, DenyIt}
-	}
 	return mcp.ElicitationParams{
 		Mode: mcp.ElicitationModeForm, Message: q.Message,
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
-				"decision": map[string]any{"type": "string", "title": "Decision", "enum": decisions},
+				"decision": map[string]any{"type": "string", "title": "Decision", "enum": q.Decisions()},
 				"reason":   map[string]any{"type": "string", "title": "Reason", "description": "What the agent should know or do instead"},
 			},
 			"required": []string{"decision"},
@@ -53,6 +50,11 @@ func toQuestion(q *Question) *mcp.CallToolResult {
 func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	if p.RequestState == "" && len(p.InputResponses) == 0 {
 		return nil
+	}
+	for id := range p.InputResponses {
+		if id != questionID {
+			return &Answer{State: p.RequestState, By: ByClient, Reason: fmt.Sprintf("there is an answer to %q, which was not asked", clipped(id))}
+		}
 	}
 	return toAnswer(p.RequestState, server.ElicitationResponse(p.InputResponses, questionID))
 }
@@ -71,18 +73,41 @@ func (s *Server) put(ctx context.Context, q *Question) *Answer {
 	return toAnswer(q.State, result)
 }
 
+// toAnswer reads the fields of the form. An answer that is not of its shape is a refusal, which says why.
 func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 	a := &Answer{State: state, By: ByClient}
 	if r == nil {
 		return a
 	}
-	content, _ := r.Content.(map[string]any)
-	a.Reason, _ = content["reason"].(string)
+	content, isObject := r.Content.(map[string]any)
+	reason, _ := content["reason"].(string)
 	switch r.Action {
 	case mcp.ElicitationResponseActionAccept:
-		a.Decision, _ = content["decision"].(string)
+		if wrong := notTheForm(content, isObject); wrong != "" {
+			a.Reason = wrong
+			return a
+		}
+		a.Decision = content["decision"].(string)
 	case mcp.ElicitationResponseActionDecline:
 		a.Decision = DenyIt
 	}
+	a.Reason = reason
 	return a
+}
+
+// notTheForm says why what was sent is not the form filled in, "" if it is.
+func notTheForm(content map[string]any, isObject bool) string {
+	if !isObject {
+		return "the answer is not an object with a decision"
+	}
+	if _, ok := content["decision"].(string); !ok {
+		return "the answer has no decision"
+	}
+	for name, value := range content {
+		_, isString := value.(string)
+		if name != "decision" && (name != "reason" || !isString && value != nil) {
+			return fmt.Sprintf("the answer has the field %q, which is not of the form", clipped(name))
+		}
+	}
+	return ""
 }

@@ -120,7 +120,7 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 		q = c.waiting[i]
 	}
 	c.mu.Unlock()
-	if q != nil && decision == mcpserver.AlwaysAllow && len(q.Asked.Always) == 0 {
+	if q != nil && !slices.Contains(q.Asked.Decisions(), decision) {
 		return "", errors.New("this call can be allowed once only: nothing has been decided")
 	}
 	if err := c.settle(id, text); err != nil {
