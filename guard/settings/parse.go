@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 	"github.com/tailscale/hujson"
+
+	"toolhost/guard/internal/lookalike"
 )
 
 // MaxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger
@@ -45,6 +48,8 @@ type parser struct {
 	*layer
 	words *vocabulary
 	lines []int // offset of each line's first byte
+	// respelt says that the keys read are spelt otherwise than known ones: only what takes rights away counts.
+	respelt bool
 }
 
 // parse reads the text of a settings file: JSON, with comments and trailing
@@ -194,8 +199,10 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 	switch k := p.words.byName[path]; {
 	case isNull(m.Value):
 		// Same as absent.
-	case k != nil && k.form == formList:
+	case k != nil && k.form == formList && (!p.respelt || k.tightens):
 		p.list(k, m.Value)
+	case p.respelt && (k != nil || path == "hooks" || path == "env"):
+		p.warn(m.Name, "%q is skipped, because of how the key is spelt", path)
 	case k != nil:
 		p.scalar(k, m.Value)
 	case path == "hooks":
@@ -212,7 +219,17 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		p.warn(m.Name, "toolhost does not apply %q", path)
 	case p.words.ignored[path]:
 	default:
-		p.warn(m.Name, "unknown key %q%s", path, suggest(path, p.words.siblings(prefix)))
+		i := slices.IndexFunc(p.words.siblings(prefix), func(known string) bool { return strings.EqualFold(lookalike.Plain(path), known) })
+		if i < 0 {
+			p.warn(m.Name, "unknown key %q%s", path, suggest(path, p.words.siblings(prefix)))
+			return
+		}
+		meant := p.words.siblings(prefix)[i]
+		p.warn(m.Name, "unknown key %+q (did you mean %q?): what it denies or asks for holds, the rest is skipped", path, meant)
+		was := p.respelt
+		p.respelt = true
+		p.member(prefix, meant, m)
+		p.respelt = was
 	}
 }
 

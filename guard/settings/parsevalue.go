@@ -32,6 +32,9 @@ func (p *parser) list(k *key, v hujson.Value) {
 			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
 		default:
 			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text))
+			if p.respelt {
+				p.warn(el, "%s: %q holds, although its key is spelt otherwise", k.name, text)
+			}
 		}
 	}
 }

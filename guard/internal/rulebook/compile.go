@@ -22,6 +22,8 @@ type Compiler struct {
 	// Warnings are what a person should mend, each with file and line.
 	Warnings []string
 
+	added []added // the patterns of the list that is being compiled
+
 	room map[string]*int   // for what braces stand for, by file
 	real map[string]string // resolved directories, to ask for each once
 	lost map[string]bool   // of these, the ones that could not be resolved
@@ -32,18 +34,38 @@ type Compiler struct {
 func (c *Compiler) Compile(kind Kind, entries []settings.Entry, s pathname.Spelling) *List {
 	l := newList(kind, s)
 	for _, e := range entries {
-		r, err := parseRule(e)
-		switch {
-		case err == nil:
-			err = c.add(l, &r)
-		case l.strict() && toolName.MatchString(r.tool): // silence would leave a hole
-			err = errors.Join(fmt.Errorf("%w; it is taken for %s", err, r.meant()), c.add(l, &r))
+		parts := several(e.Text)
+		if parts == nil {
+			c.warn(l, e, c.compile(l, e))
+			continue
 		}
-		if err != nil {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.%s: %v", r.Source, l.kind, err))
+		if c.warn(l, e, fmt.Errorf("%q holds %d rules; write each by itself, as an entry of its own", e.Text, len(parts))); !l.strict() {
+			continue
+		}
+		for _, part := range parts {
+			e.Text = part
+			c.warn(l, e, c.compile(l, e))
 		}
 	}
+	c.warnCancelled(l)
 	return l
+}
+
+func (c *Compiler) warn(l *List, e settings.Entry, err error) {
+	if err != nil {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: permissions.%s: %v", e.Where(), l.kind, err))
+	}
+}
+
+func (c *Compiler) compile(l *List, e settings.Entry) error {
+	r, err := parseRule(e)
+	switch {
+	case err == nil:
+		return c.add(l, &r)
+	case l.strict() && toolName.MatchString(r.tool): // silence would leave a hole
+		return errors.Join(fmt.Errorf("%w; it is taken for %s", err, r.meant()), c.add(l, &r))
+	}
+	return err
 }
 
 func (c *Compiler) add(l *List, r *Rule) error {
@@ -158,7 +180,38 @@ func (l *List) matcherFor(tool string) *Matcher {
 	return l.only[tool]
 }
 
+// addPath adds the patterns of a rule on files, and those that it probably means.
 func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
+	err := c.addSpec(l, tool, r)
+	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // a name may begin with one
+		other := *r
+		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
+		bases, text := c.anchor(l, &other)
+		err = errors.Join(err, c.addPattern(l, tool, r, text, bases))
+	}
+	other := *r
+	for range maxSlips {
+		if parts := listed(other.Spec); parts != nil {
+			return errors.Join(err, c.addListed(l, tool, &other, parts))
+		}
+		meant, why := c.doubtful(&other)
+		if why == nil {
+			break
+		}
+		if meant == "" || meant == other.Spec || !l.strict() {
+			return errors.Join(err, why)
+		}
+		other.Spec = meant
+		err = errors.Join(err, fmt.Errorf("%w; both are guarded", why), c.addSpec(l, tool, &other))
+	}
+	return err
+}
+
+// maxSlips is how many slips are looked for in one rule.
+const maxSlips = 4
+
+// addSpec adds what a rule on files says as it stands.
+func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
 	texts, whole := []string{text}, true
 	if l.strict() && !strings.HasPrefix(text, "!") {
@@ -171,9 +224,11 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 		dir, ok := strings.CutSuffix(text, "/**")
 		if l.strict() && ok && !strings.Contains(dir, "/") && !strings.HasPrefix(dir, "!") {
 			// Claude Code denies secrets/** at any depth, and allows it at the root alone.
+			known := len(c.added)
 			if err := c.addPattern(l, tool, r, "**/"+text, bases); err != nil {
 				return err
 			}
+			c.added = c.added[:known] // what is not written cannot be cancelled
 		}
 		if err := c.addPattern(l, tool, r, text, bases); err != nil {
 			return err
@@ -183,25 +238,7 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 		return fmt.Errorf("the rule %.200q: its braces stand for more than %d patterns, or those of its file for more than %d MiB of them, and not all are guarded; "+
 			"write several rules, with fewer braces", r.Text, maxAlternatives, maxSpread>>20)
 	}
-	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // a name may begin with one
-		other := *r
-		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
-		bases, text := c.anchor(l, &other)
-		if err := c.addPattern(l, tool, r, text, bases); err != nil {
-			return err
-		}
-	}
-	if parts := listed(r.Spec); parts != nil {
-		return c.addListed(l, tool, r, parts)
-	}
-	meant, err := c.doubtful(r)
-	if err != nil && meant != "" && l.strict() {
-		other := *r
-		other.Spec = meant
-		bases, text := c.anchor(l, &other)
-		return errors.Join(fmt.Errorf("%w; both are guarded", err), c.addPattern(l, tool, r, text, bases))
-	}
-	return err
+	return nil
 }
 
 // roomOf is what is left for what the braces of a file stand for.
@@ -218,7 +255,7 @@ func (c *Compiler) roomOf(file string) *int {
 
 // addPattern adds the pattern text of a rule for each of the directories that it is
 // relative to.
-func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases []string) error {
+func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases []string) (failed error) {
 	m := l.matcherFor(tool)
 	for _, base := range bases {
 		p, err := compilePattern(text, base)
@@ -230,12 +267,16 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 			return fmt.Errorf("the rule %q: %w; it guards the literal path %s", r.Text, err, r.Spec)
 		}
 		p.rule = r
+		if failed == nil {
+			failed = m.idle(p)
+		}
 		if q, ok := c.aliased(p, l.strict()); ok {
 			m.add(q)
 		}
 		m.add(p)
+		c.added = append(c.added, added{m, p})
 	}
-	return nil
+	return failed
 }
 
 // addLiteral guards the path that an unusable pattern spells.
@@ -319,7 +360,7 @@ func whole(spec string) string {
 // the paths it is compared with have none.
 func cleanPattern(spec string) string {
 	rest := strings.TrimLeft(spec, "/")
-	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") && !strings.Contains(rest, "//") {
+	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") && !strings.HasSuffix(spec, "/.") && !strings.Contains(rest, "//") {
 		return spec
 	}
 	if below, ok := strings.CutPrefix(spec, "~/"); ok {

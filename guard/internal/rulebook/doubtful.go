@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/wildcard"
 )
@@ -63,28 +64,51 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 // nil if nothing speaks for that, and what the specifier should be if that can be told.
 func (c *Compiler) doubtful(r *Rule) (meant string, err error) {
 	spec := strings.TrimPrefix(r.Spec, "!")
-	if spec != r.Spec {
+	if spec != r.Spec || spec == "" {
 		return "", nil // it takes back what another pattern guards
 	}
-	switch quote := spec[:1]; {
-	case strings.Contains(`"'`+"`", quote) && len(spec) > 2 && strings.HasSuffix(spec, quote):
-		return spec[1 : len(spec)-1], fmt.Errorf("the rule %q: the quotes are taken for a part of the name; leave them out", r.Text)
-	case strings.HasPrefix(spec, "$"), strings.Contains(spec, "://"):
-		for _, home := range []string{"$HOME/", "${HOME}/"} {
-			if rest, ok := strings.CutPrefix(spec, home); ok {
-				meant = "~/" + rest
-			}
+	if m := arguments.FindStringSubmatch(spec); m != nil && !strings.HasPrefix(m[2], "//") && r.tool != "Grep" && r.tool != "Glob" { // these have arguments to be denied by
+		return m[2], fmt.Errorf("the rule %q: it is read as a part of the name up to the colon; write %s(%s)", r.Text, r.tool, m[2])
+	}
+	for _, s := range slips {
+		if meant, found := s.find(spec); found {
+			return meant, fmt.Errorf("the rule %+q: %s", r.Text, s.says)
 		}
-		if _, name, ok := strings.Cut(spec, "file://"); ok {
-			meant = "/" + name
-		}
-		return meant, fmt.Errorf("the rule %q: variables and addresses are not understood; write //path for an absolute path, ~/path for one in the home directory", r.Text)
 	}
 	if name, ok := strings.CutSuffix(spec, ":*"); ok && name != "" {
 		return name, fmt.Errorf("the rule %q: \":*\" is for commands, and a part of the name here; write %s, or %s/** for all that is in a directory", r.Text, name, name)
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), "/")
-	if spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !realpath.Exists("/"+first) {
+	if file := c.fileAbove(r); file != "" {
+		return "", fmt.Errorf("the rule %q is about a directory, and does not guard the file %s; leave out what follows its name", r.Text, file)
+	}
+	return c.misplaced(r)
+}
+
+// fileAbove returns the file that a pattern takes for a directory: "a.key/", "a.key/**". It is looked for where it would lie
+// in the directories that the pattern is relative to.
+func (c *Compiler) fileAbove(r *Rule) string {
+	dir, _, found := strings.Cut(r.Spec+"\x00", "/\x00")
+	if !found {
+		dir, _, found = strings.Cut(r.Spec, "/*")
+	}
+	if !found || dir == "" || wildcard.HasMeta(strings.TrimPrefix(dir, "**/")) {
+		return ""
+	}
+	other := *r
+	other.Spec = strings.TrimPrefix(dir, "**/")
+	bases, text := c.anchor(newList(Deny, pathname.Exact), &other)
+	for _, base := range bases {
+		if name := pathname.Native(base + "/" + strings.TrimPrefix(text, "/")); isFile(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// misplaced finds a pattern that is relative to a root, and was meant as an absolute path.
+func (c *Compiler) misplaced(r *Rule) (meant string, err error) {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.Spec, "/"), "/")
+	if r.Spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !realpath.Exists("/"+first) {
 		return "", nil
 	}
 	dirs := []string{r.root}
@@ -97,7 +121,7 @@ func (c *Compiler) doubtful(r *Rule) (meant string, err error) {
 	if slices.ContainsFunc(dirs, func(dir string) bool { return realpath.Exists(filepath.Join(dir, first)) }) {
 		return "", nil
 	}
-	return "/" + spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, spec)
+	return "/" + r.Spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, r.Spec)
 }
 
 // alternated takes the first word of a rule apart that gives a choice of commands as a regular expression does: rm|mv.
@@ -109,18 +133,21 @@ func alternated(word string) (commands []string, ok bool) {
 	return commands, len(commands) > 1 && !slices.Contains(commands, "")
 }
 
-// listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem". A name may hold a
-// comma as well, without a space behind it.
+// listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem", ".env|.key". A name
+// may hold a comma as well, without a space behind it.
 func listed(spec string) []string {
 	var parts []string
-	depth, start := 0, 0
+	depth, start, separators := 0, 0, ",;|"
+	if isList := strings.Fields(spec); !strings.ContainsAny(spec, `,;|\{`) && !slices.ContainsFunc(isList, func(p string) bool { return !strings.ContainsAny(p[:1], "*/.~") }) {
+		separators = " " // each word begins as a pattern does
+	}
 	for i, c := range spec {
 		switch {
-		case strings.ContainsRune("{[", c):
+		case strings.ContainsRune("{[(", c):
 			depth++
-		case strings.ContainsRune("}]", c):
+		case strings.ContainsRune("}])", c):
 			depth--
-		case c == ',' && depth == 0:
+		case strings.ContainsRune(separators, c) && depth == 0:
 			parts, start = append(parts, strings.TrimSpace(spec[start:i])), i+1
 		}
 	}
@@ -135,14 +162,13 @@ func listed(spec string) []string {
 // addListed adds the patterns that one rule lists, each by itself, where that takes rights away, and says that a rule has one.
 func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) error {
 	if !l.strict() {
-		return fmt.Errorf("the rule %q is one pattern, with the comma in it, and allows none of the files it seems to list; write a rule for each", r.Text)
+		return fmt.Errorf("the rule %q is one pattern, and allows none of the files it seems to list; write a rule for each", r.Text)
 	}
-	err := fmt.Errorf("the rule %q is one pattern, with the comma in it; write a rule for each. What it lists is guarded too", r.Text)
+	err := fmt.Errorf("the rule %q is one pattern, and seems to list several; write a rule for each. What it lists is guarded too", r.Text)
 	for _, part := range parts {
 		other := *r
 		other.Spec = part
-		bases, text := c.anchor(l, &other)
-		err = errors.Join(err, c.addPattern(l, tool, r, text, bases))
+		err = errors.Join(err, c.addSpec(l, tool, &other))
 	}
 	return err
 }
@@ -161,6 +187,10 @@ func (l *List) addMeant(r *Rule) error {
 		return nil // a command, or several
 	}
 	other := *r
+	if plain, found := disguised(r.Spec); found {
+		other.Spec = plain
+		return errors.Join(fmt.Errorf("the rule %+q: it has characters that are invisible, or look like others; Bash(%s) is guarded too", r.Text, plain), l.Commands.add(&other))
+	}
 	switch bare := strings.NewReplacer(`"`, "", "'", "", "`", "", `\`, "").Replace(r.Spec); {
 	case strings.ContainsAny(name, "\"'`") || len(name) > 1 && name[0] == '\\' && name[1] != '*' && name[1] != '(':
 		other.Spec = bare

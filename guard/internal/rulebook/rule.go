@@ -6,7 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
+	"toolhost/guard/internal/lookalike"
 	"toolhost/guard/settings"
 )
 
@@ -38,15 +40,38 @@ var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 // Tool mean every call. On an error the rule holds what could be made out.
 func parseRule(e settings.Entry) (Rule, error) {
 	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where()}
-	text := strings.TrimSpace(e.Text)
-	name, spec, open := strings.Cut(text, "(")
-	r.tool = strings.TrimSpace(name)
-	if !toolName.MatchString(r.tool) {
+	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
+	var disguised error
+	if r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text); !toolName.MatchString(r.tool) {
 		return r, fmt.Errorf("%q is not a rule: write Tool or Tool(specifier)", e.Text)
 	}
 	if !open {
-		return r, nil
+		return r, disguised
 	}
+	return r, errors.Join(disguised, r.specify(spec))
+}
+
+// inASCII returns the tool that a name with other characters than ASCII looks like, and says so. It may differ from the name
+// of a tool in one more letter.
+func inASCII(name, text string) (string, error) {
+	plain := strings.TrimSpace(lookalike.Plain(name))
+	if plain == name {
+		plain = strings.Map(func(r rune) rune { return min(r, unicode.MaxASCII) }, name)
+	}
+	if plain == name {
+		return name, nil
+	}
+	if tool := misspelt(plain); tool != "" {
+		plain = tool
+	}
+	if !toolName.MatchString(plain) {
+		return name, nil
+	}
+	return plain, fmt.Errorf("the rule %+q: the name of its tool is not ASCII; write %s", text, plain)
+}
+
+// specify reads what stands behind the first parenthesis.
+func (r *Rule) specify(spec string) error {
 	closed := strings.HasSuffix(spec, ")")
 	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
 	if strings.HasPrefix(strings.TrimLeft(strings.TrimSuffix(spec, ")"), " "), r.Spec+" ") && quotesNext(r.Spec) {
@@ -56,15 +81,49 @@ func parseRule(e settings.Entry) (Rule, error) {
 		r.Spec = ""
 	}
 	if !closed {
-		return r, fmt.Errorf("the rule %q has no closing parenthesis", e.Text)
+		return fmt.Errorf("the rule %q has no closing parenthesis", r.Text)
 	}
 	if r.Spec == "" && strings.TrimSpace(strings.TrimSuffix(spec, ")")) == "" {
-		return r, fmt.Errorf("the rule %q has nothing in its parentheses; write %s for every call", e.Text, r.tool)
+		return fmt.Errorf("the rule %q has nothing in its parentheses; write %s for every call", r.Text, r.tool)
 	}
 	if strings.ContainsRune(r.Spec, 0) {
-		return r, errors.New("the rule contains a NUL character")
+		return errors.New("the rule contains a NUL character")
 	}
-	return r, nil
+	return nil
+}
+
+// several takes apart an entry that holds more than one rule, nil if it does not: Read(a),Read(b).
+func several(text string) (rules []string) {
+	depth, start := 0, 0
+	end := func(i int) {
+		if rule := strings.TrimSpace(text[start:i]); rule != "" {
+			rules = append(rules, rule)
+		}
+		start = i + 1
+	}
+	for i, c := range text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 { // another may follow at once
+				rules, start = append(rules, strings.TrimSpace(text[start:i+1])), i+1
+			}
+		case depth <= 0 && strings.ContainsRune(",;|& \t\n", c):
+			end(i)
+		}
+	}
+	end(len(text))
+	for _, rule := range rules {
+		name, _, open := strings.Cut(rule, "(")
+		if !slices.Contains(ownTools, name) && misspelt(name) == "" || open && !strings.HasSuffix(rule, ")") {
+			return nil
+		}
+	}
+	if len(rules) < 2 {
+		return nil
+	}
+	return rules
 }
 
 // An Access says how a tool touches files, and so which path rules it obeys.
