@@ -77,6 +77,8 @@ type Network struct {
 	Private bool
 	// Sockets are Unix sockets of host programs that stay reachable.
 	Sockets []string
+	// PortRecords is the directory in which hosts note where they listen; "": there is none.
+	PortRecords string
 	// Publish says that ports commands listen on are published on the host's loopback.
 	Publish bool
 }
@@ -94,6 +96,7 @@ func (p *Policy) Network() Network {
 	}
 	return Network{
 		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
+		PortRecords: p.core.portRecords,
 	}
 }
 

@@ -91,6 +91,7 @@ type core struct {
 	files            commandFiles
 	environment      []string         // of commands: env of the settings
 	passed           []settings.Entry // bash.env.pass
+	portRecords      string
 	containment      func() Containment
 	broken           []error
 	warnings         []string
@@ -150,6 +151,9 @@ func New(cfg Config) (*Policy, error) {
 	}
 	slices.Sort(k.environment)
 	k.passed = set.Bash.EnvPass
+	if cfg.StateDir != "" {
+		k.portRecords = filepath.Join(cfg.StateDir, "ports")
+	}
 	k.mask(c, cfg, tight)
 	k.hooked = k.hookFiles(set.Hooks, tight)
 	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}

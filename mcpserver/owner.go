@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/guard/sandbox"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/internal/question"
 )
@@ -131,6 +133,17 @@ func (h *Host) StopTask(t builtin.TaskInfo) error { return h.box.StopTask(t) }
 
 // StateDir is where the host keeps what outlives it. Contained commands cannot read it.
 func (h *Host) StateDir() string { return h.cfg.StateDir }
+
+// KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has
+// ended: its clients would talk to them.
+func (h *Host) KeepPort(addr net.Addr) {
+	if h.unkept != nil {
+		return
+	}
+	if err := sandbox.RecordPort(h.policy(LocalPrincipal).Network().PortRecords, addr); err != nil {
+		h.log.Warn("commands may listen on the port of this host after its end", "address", addr, "error", err)
+	}
+}
 
 // endTasks ends the background tasks of a principal.
 func (h *Host) endTasks(principal string) {

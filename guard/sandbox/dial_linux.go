@@ -71,6 +71,25 @@ func listeningPorts(tables string, own int) []int {
 	return slices.Compact(ports)
 }
 
+// takenPorts returns the TCP ports that programs listen on in the network of this process, on other addresses than 127.0.0.1,
+// where publishing finds out by itself.
+func takenPorts() map[int]bool {
+	const ours = "0100007F"
+	tables, err := readPortTables()
+	if err != nil {
+		return nil // without /proc nothing is contained
+	}
+	taken := map[int]bool{}
+	for line := range strings.Lines(string(tables)) {
+		if fields := strings.Fields(line); len(fields) > 1 && !strings.HasPrefix(fields[1], ours+":") {
+			for _, port := range listeningPorts(line, 0) {
+				taken[port] = true
+			}
+		}
+	}
+	return taken
+}
+
 // dial answers msgDial.
 func (g *guardian) dial(id uint64, port int) error {
 	m := newMessage(msgDone, id)
@@ -92,16 +111,23 @@ func (g *guardian) dial(id uint64, port int) error {
 
 // portTables returns the kernel's tables of TCP sockets in a memory file.
 func portTables() (fd, size int, err error) {
-	var all []byte
-	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
-		text, err := os.ReadFile(name)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return -1, 0, err
-		}
-		all = append(all, text...)
+	all, err := readPortTables()
+	if err != nil {
+		return -1, 0, err
 	}
 	fd, err = memoryFile("ports", all)
 	return fd, len(all), err
+}
+
+func readPortTables() (all []byte, err error) {
+	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		all = append(all, text...)
+	}
+	return all, nil
 }
 
 // dialLoopback connects to a port of the loopback interface, of either family.

@@ -79,6 +79,8 @@ type Network struct {
 	// AllowPrivate lets allowed names resolve to addresses of private networks
 	// (RFC 1918, 4193 and 6598), not to those of this machine or its link.
 	AllowPrivate bool
+	// PortRecords is the directory in which hosts note with [RecordPort] where they listen; "": there is none.
+	PortRecords string
 }
 
 // rules are what the proxy holds.

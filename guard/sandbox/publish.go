@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,16 +19,14 @@ const (
 	// maxPublished is how many ports are published at once, and maxForwarded how many connections each may have.
 	maxPublished = 32
 	maxForwarded = 128
-	// firstPublished is the first port that is published: those below are of services that programs trust, for only
-	// the system's own could listen there.
-	firstPublished = 1024
 )
 
 // Publish makes the ports that commands listen on reachable under the same number on the host's loopback
 // interface, so that a development server can be opened in a browser. It returns when ctx is done and all is
-// closed. A port that the host uses itself stays the host's, which the log says once, and ports below 1024 are not published.
+// closed. A port that a program of the host listens on, on whatever address and also later, stays that program's; those of
+// well-known services and of toolhosts are not published. The log says so once, and [Sandbox.Withheld].
 func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
-	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}}
+	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}, records: s.portRecords, notes: &s.ports}
 	defer p.work.Wait()
 	defer p.keep(nil)
 	tick := time.NewTicker(publishEvery)
@@ -36,6 +35,9 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 		ports, err := s.Listening()
 		if err != nil {
 			return // the sandbox has ended, or has no network of its own
+		}
+		if p.taken = nil; len(ports) > 0 {
+			p.taken = takenPorts()
 		}
 		p.keep(ports)
 		for _, port := range ports {
@@ -53,15 +55,19 @@ type publisher struct {
 	dial func(context.Context, int) (net.Conn, error)
 	log  *slog.Logger
 	open map[int]net.Listener
-	told map[int]bool // ports of which the log says that they cannot be published
+	told map[int]bool // ports of which it was told that they are not published
 	work sync.WaitGroup
+
+	records string       // see [RecordPort]
+	taken   map[int]bool // ports that programs of the host listen on, on other addresses than ours
+	notes   *portNotes
 }
 
-// keep ends the publishing of all other ports.
+// keep ends the publishing of all other ports, and of those that a program of the host has come to listen on.
 func (p *publisher) keep(ports []int) {
 	wanted := map[int]bool{}
 	for _, port := range ports {
-		wanted[port] = true
+		wanted[port] = !p.taken[port]
 	}
 	for port, l := range p.open {
 		if !wanted[port] {
@@ -71,20 +77,33 @@ func (p *publisher) keep(ports []int) {
 	}
 }
 
+// publish publishes a port, or tells why not. It is tried again: a port may become free.
 func (p *publisher) publish(ctx context.Context, port int) {
-	if p.open[port] != nil || len(p.open) >= maxPublished || port < firstPublished {
+	if p.open[port] != nil {
 		return
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		if !p.told[port] && len(p.told) < maxPublished {
-			p.told[port] = true
-			p.log.Warn("a command listens on a port that cannot be published", "port", port, "error", err)
+	why := reserved(port, p.records)
+	switch {
+	case why != "":
+	case p.taken[port]:
+		why = "a program of the host listens on it"
+	case len(p.open) >= maxPublished:
+		why = fmt.Sprintf("%d ports are published already", maxPublished)
+	default:
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			p.open[port] = l
+			p.work.Go(func() { p.accept(ctx, l, port) })
+			return
 		}
-		return // tried again: it may become free
+		why = err.Error()
 	}
-	p.open[port] = l
-	p.work.Go(func() { p.accept(ctx, l, port) })
+	if ctx.Err() != nil || p.told[port] || len(p.told) >= maxPublished {
+		return
+	}
+	p.told[port] = true
+	p.log.Warn("a command listens on a port that is not published", "port", port, "why", why)
+	p.notes.add(Withheld{port, why})
 }
 
 func (p *publisher) accept(ctx context.Context, l net.Listener, port int) {

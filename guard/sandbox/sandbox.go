@@ -104,6 +104,9 @@ type Sandbox struct {
 	env     []string
 	once    sync.Once
 	err     error
+
+	portRecords string // see [Network.PortRecords]
+	ports       portNotes
 }
 
 // Start starts a sandbox with the best backend that works here, see Report.
@@ -128,7 +131,7 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 		switch {
 		case err == nil:
 			s.report.Why = append(why, s.report.Why...)
-			s.guarded = held
+			s.guarded, s.portRecords = held, p.Network.PortRecords
 			return s, nil
 		case errors.As(err, &cannot):
 			why = append(why, cannot.Error())

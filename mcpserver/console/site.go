@@ -79,6 +79,9 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
 	if s.listener, err = rec.listen(cfg.Listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("the console cannot listen: %w", err), rec.remove())
 	}
+	if !strings.HasSuffix(cfg.Listen, ":0") { // one that was picked is not known to anybody
+		host.KeepPort(s.listener.Addr())
+	}
 	s.record = rec
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.door = newDoorkeeper(inst.ID, s.keepCode)

@@ -84,6 +84,9 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 // URL is where the metrics are served.
 func (s *Site) URL() string { return "http://" + s.listener.Addr().String() + Path }
 
+// Addr is the address that it listens on.
+func (s *Site) Addr() net.Addr { return s.listener.Addr() }
+
 // Close gives the address free. A site that was served needs none.
 func (s *Site) Close() error { return s.listener.Close() }
 

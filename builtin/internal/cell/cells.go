@@ -308,7 +308,7 @@ func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *san
 	rules := policy.Network()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
-		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private}, Sockets: rules.Sockets,
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
 	for range sameStarts {

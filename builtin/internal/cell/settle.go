@@ -76,7 +76,7 @@ func (r *refusals) since(from int, fresh []string) (notes []string, count int) {
 	return notes, r.dropped + len(r.notes)
 }
 
-// Refusing notes how many hosts commands were refused so far, and returns what tells those that follow, and what can be done about it.
+// Refusing notes how many hosts and ports commands were refused so far, and returns what tells those that follow, and what can be done about it.
 func (c *Cell) Refusing() func() []string {
 	_, from := c.refusals.since(math.MaxInt, c.refused())
 	return func() []string {
@@ -85,11 +85,14 @@ func (c *Cell) Refusing() func() []string {
 	}
 }
 
-// refused tells which hosts and Unix sockets were refused since the last call.
+// refused tells which hosts and Unix sockets were refused, and which ports were not published, since the last call.
 func (c *Cell) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {
 		notes = append(notes, refusal(r.Host, strings.TrimSuffix(r.Why, ".")))
+	}
+	for _, w := range c.box.Withheld() {
+		notes = append(notes, fmt.Sprintf("Port %d is not published on the host: %s. Inside the sandbox it can be reached; listen on another port to publish it.", w.Port, w.Why))
 	}
 	return notes
 }

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Ports that are not published on the host, whoever listens on them inside.
+
+// firstPublished is the first port that is published: those below are of services that programs trust, for only
+// the system's own could listen there.
+const firstPublished = 1024
+
+// portKept is how long a port on which a host has listened stays that host's after its last start.
+const portKept = 30 * 24 * time.Hour
+
+//go:embed profiles/ports.txt
+var portsText string
+
+// services are the well-known services by their ports.
+var services = sync.OnceValue(func() map[int]string {
+	all := map[int]string{}
+	for line := range strings.Lines(portsText) {
+		span, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		from, to, isSpan := strings.Cut(span, "-")
+		if !isSpan {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		last, errLast := strconv.Atoi(to)
+		for port := first; err == nil && errLast == nil && port <= last; port++ {
+			all[port] = name
+		}
+	}
+	return all
+})
+
+// reserved says why a port is never published, "" if it may be. records is the directory of [RecordPort].
+func reserved(port int, records string) string {
+	if port < firstPublished {
+		return fmt.Sprintf("ports below %d are of services of the system", firstPublished)
+	}
+	if name := services()[port]; name != "" {
+		return "it is the port of " + name + ", whose clients would talk to the command"
+	}
+	if info, err := os.Lstat(filepath.Join(records, strconv.Itoa(port))); records != "" && err == nil && time.Since(info.ModTime()) < portKept {
+		return "it is the port of a toolhost, whose clients would talk to the command"
+	}
+	return ""
+}
+
+// RecordPort notes in a directory that a host listens on a TCP address, so that no command gets its clients after it has ended.
+// Other addresses are not noted.
+func RecordPort(dir string, addr net.Addr) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	name, now := filepath.Join(dir, strconv.Itoa(tcp.Port)), time.Now()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(dir, 0o700) == nil {
+		f, err = os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Chtimes(name, now, now))
+}
+
+// portNotes are the ports that were not published, and why.
+type portNotes struct {
+	mu    sync.Mutex
+	notes []Withheld
+}
+
+// A Withheld is a port that commands listen on and that was not published, and why.
+type Withheld struct {
+	Port int
+	Why  string
+}
+
+// Withheld returns the ports that were not published since the last call.
+func (s *Sandbox) Withheld() []Withheld {
+	s.ports.mu.Lock()
+	defer s.ports.mu.Unlock()
+	notes := s.ports.notes
+	s.ports.notes = nil
+	return notes
+}
+
+func (n *portNotes) add(w Withheld) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.notes) < maxPublished {
+		n.notes = append(n.notes, w)
+	}
+}
