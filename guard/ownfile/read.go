@@ -7,13 +7,14 @@ import (
 	"syscall"
 
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/lease"
 )
 
 // Read reads a file of at most so many bytes. What is no file, such as a pipe
 // that somebody has put in its place, is refused and not waited for, nor is what
 // one of the kernel's would still have to say.
 func Read(file string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := lease.Open(file, func() (*os.File, error) { return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) })
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"toolhost/guard/internal/ctime"
 	"toolhost/guard/internal/realpath"
+	"toolhost/guard/lease"
 )
 
 // racyWindow is how close to its reading a file's time stamp may lie before
@@ -121,7 +122,7 @@ func isShortage(err error) bool {
 // readRegular reads a whole file that is no longer than MaxFileSize. It never
 // blocks: a pipe or a device in a file's place is an error.
 func readRegular(name string) ([]byte, os.FileInfo, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	f, err := lease.Open(name, func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|openNonblock, 0) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"toolhost/mcpserver/audit"
@@ -57,7 +58,7 @@ func searchAudit(path string, q query) (finding, error) {
 
 // search searches one file from its end, at most so many bytes. done says that nothing older is wanted.
 func (found *finding) search(path string, budget int64, q query) (searched int64, done bool, err error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, false, err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"toolhost/guard/lease"
 )
 
 // DefaultMode is the mode of a new file, before the umask, like that of a file
@@ -145,7 +147,7 @@ func (r *replacement) openCurrent() error {
 	if !info.Mode().IsRegular() {
 		return notRegular(info.Mode())
 	}
-	f, err := r.dir.OpenFile(r.base, os.O_RDONLY|openFlags, 0)
+	f, err := r.open(os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -159,6 +161,11 @@ func (r *replacement) openCurrent() error {
 	}
 	r.current, r.was = f, opened
 	return nil
+}
+
+// open opens the file without following a link. Another program may hold a lease on it, for which it waits a moment.
+func (r *replacement) open(flag int) (*os.File, error) {
+	return lease.Open(filepath.Join(r.dir.Name(), r.base), func() (*os.File, error) { return r.dir.OpenFile(r.base, flag|openFlags, 0) })
 }
 
 func notRegular(mode fs.FileMode) error {

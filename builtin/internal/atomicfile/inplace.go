@@ -19,7 +19,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do that safely", why))
 	}
 	r.hold.release() // it would keep us away as well
-	f, err := r.dir.OpenFile(r.base, os.O_RDWR|openFlags, 0)
+	f, err := r.open(os.O_RDWR)
 	if err != nil {
 		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place: %w", why, bare(err)))
 	}

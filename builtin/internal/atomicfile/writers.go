@@ -89,7 +89,7 @@ func wholeOf(f *os.File) ([]byte, error) {
 
 // appendMore appends to the new file what was appended to the old one.
 func (r *replacement) appendMore(more []byte) error {
-	f, err := r.dir.OpenFile(r.base, os.O_WRONLY|os.O_APPEND|openFlags, 0)
+	f, err := r.open(os.O_WRONLY | os.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"toolhost/builtin/internal/search/ignore"
@@ -84,7 +85,7 @@ func onLocal(name string) bool {
 }
 
 func readUserFile(name string) []byte {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // which may be leased, or a pipe
 	if err != nil {
 		return nil
 	}

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/lease"
 )
 
 // Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false
 // for anything else, which [OpenAs] opens. It opens as that does, but without what an [os.File] is prepared for: being waited for, and
 // being forgotten. Most files are read once, and whole.
 func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
-	fd, err := openNoLinks(path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := lease.Open(path, func() (int, error) { return openNoLinks(path, unix.O_RDONLY|unix.O_NONBLOCK) })
 	if err != nil {
 		return nil, false, err
 	}

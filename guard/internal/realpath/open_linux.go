@@ -34,6 +34,9 @@ func withoutLinks(path string) (there Found, ok bool) {
 	return Found{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
 }
 
+// maxRaces is how often a path is tried again at once that changed while it was resolved.
+const maxRaces = 16
+
 // openNoLinks opens an absolute path none of whose elements is a symbolic link.
 // The kernel refuses links in one step (openat2, Linux 5.6); where it cannot, or
 // a seccomp filter forbids the call, the path is walked element by element.
@@ -42,12 +45,14 @@ func openNoLinks(path string, flag int) (int, error) {
 		Flags:   uint64(flag | unix.O_CLOEXEC),
 		Resolve: noLinks,
 	}
-	for {
+	for tries := 0; ; tries++ {
 		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 		switch {
 		case err == nil:
 			return fd, nil
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN) && tries < maxRaces: // a rename crossed its way, or a lease is held
 			continue
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
 			return openByElement(path, flag)

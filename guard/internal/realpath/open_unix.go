@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/lease"
 )
 
 // Identify returns the identity of a file and how many names it has.
@@ -22,9 +24,9 @@ func Identify(info fs.FileInfo) (ID, uint64) {
 	return ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
 }
 
-// Open opens path with flag, following no symbolic link and never blocking.
+// Open opens path with flag, following no symbolic link. It waits for nothing but a lease, and for that not long.
 func Open(path string, flag int) (*os.File, error) {
-	fd, err := openNoLinks(path, flag|unix.O_NONBLOCK)
+	fd, err := lease.Open(path, func() (int, error) { return openNoLinks(path, flag|unix.O_NONBLOCK) })
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/lease"
 )
 
 // Root is an open directory. Its methods may be called at the same time.
@@ -278,7 +280,10 @@ func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {
 	// process holds a lease on the file: so not for ever.
 	for try := 0; ; try++ {
 		fd, err := unix.Openat2(r.fd, path, &how)
-		if err != unix.EINTR && (err != unix.EAGAIN || try == maxRaces) {
+		if err == unix.EAGAIN && try == maxRaces {
+			return fd, errLeased
+		}
+		if err != unix.EINTR && err != unix.EAGAIN {
 			return fd, err
 		}
 	}
@@ -287,6 +292,9 @@ func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {
 // maxRaces bounds how often a path is tried again that changed while it was
 // resolved.
 const maxRaces = 16
+
+// errLeased says why a file cannot be read at the moment. A search waits for nobody.
+var errLeased = fmt.Errorf("%w; search again in a moment", lease.ErrHeld)
 
 func refused(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)
