@@ -180,36 +180,6 @@ func (l *List) matcherFor(tool string) *Matcher {
 	return l.only[tool]
 }
 
-// addPath adds the patterns of a rule on files, and those that it probably means.
-func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
-	err := c.addSpec(l, tool, r)
-	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // a name may begin with one
-		other := *r
-		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
-		bases, text := c.anchor(l, &other)
-		err = errors.Join(err, c.addPattern(l, tool, r, text, bases))
-	}
-	other := *r
-	for range maxSlips {
-		if parts := listed(other.Spec); parts != nil {
-			return errors.Join(err, c.addListed(l, tool, &other, parts))
-		}
-		meant, why := c.doubtful(&other)
-		if why == nil {
-			break
-		}
-		if meant == "" || meant == other.Spec || !l.strict() {
-			return errors.Join(err, why)
-		}
-		other.Spec = meant
-		err = errors.Join(err, fmt.Errorf("%w; both are guarded", why), c.addSpec(l, tool, &other))
-	}
-	return err
-}
-
-// maxSlips is how many slips are looked for in one rule.
-const maxSlips = 4
-
 // addSpec adds what a rule on files says as it stands.
 func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
