@@ -141,21 +141,39 @@ func (t *target) standing(env *Env) (readstate.Standing, error) {
 	case readstate.Unread:
 		return standing, t.unread()
 	}
+	return standing, t.drift(env, standing.Old)
+}
+
+// drift tells how the file differs from what this scope knew of it; old is nil if that is not known whole.
+func (t *target) drift(env *Env, old []byte) error {
 	head := fmt.Sprintf("%s has changed on disk since it was last read in this session; nothing was written.", t.path)
 	again := " Read it again, then decide whether this call is still right."
-	if standing.Old == nil || text.IsBinary(t.content) || text.IsBinary(standing.Old) {
-		return standing, errors.New(head + again)
+	if old == nil || text.IsBinary(t.content) || text.IsBinary(old) {
+		return errors.New(head + again)
 	}
-	old, now := text.Decode(standing.Old), text.Decode(t.content)
-	diff, complete := text.Diff(t.path.String(), old.String(), now.String(), contextLines, driftLines)
+	was, now := text.Decode(old), text.Decode(t.content)
+	diff, complete := text.Diff(t.path.String(), was.String(), now.String(), contextLines, driftLines)
 	if !complete || len(diff) > changeLimit/2 {
-		return standing, errors.New(head + " The change is too large to show." + again)
+		return errors.New(head + " The change is too large to show." + again)
 	}
 	if diff == "" {
 		diff = "(only the encoding or the byte-order mark changed)\n"
 	}
 	t.saw(env, t.content)
-	return standing, errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
+	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
+}
+
+// overtaken explains an error of a change that another program was faster than: by what that changed, as far as it can be told.
+func (t *target) overtaken(env *Env, err error) error {
+	if !errors.Is(err, atomicfile.ErrOvertaken) || t.missing {
+		return err
+	}
+	old := t.content
+	now := target{path: t.path, dir: t.dir, base: t.base, charset: t.charset}
+	if now.load() != nil || now.missing || bytes.Equal(now.content, old) {
+		return err
+	}
+	return now.drift(env, old)
 }
 
 // unread says what to do about a file that this scope has not read.
@@ -219,15 +237,12 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	if err != nil {
 		note = fmt.Sprintf("this change cannot be undone: %v", err)
 	}
-	out, err := atomicfile.Replace(t.dir, t.base, atomicfile.Options{
-		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
-		Expect: t.expect,
-	}, content...)
+	out, err := atomicfile.Replace(t.dir, t.base, t.options(env), content...)
 	if errors.Is(err, atomicfile.ErrTorn) {
 		return "", err // how the change ended shows when the next start has made the file whole
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("%s was not changed: %w", t.path, err), entry.Failed())
+		return "", errors.Join(t.overtaken(env, fmt.Errorf("%s was not changed: %w", t.path, err)), entry.Failed())
 	}
 	t.unmake = func() {}
 	t.sawAs(env, entry.Change().After, content...)
@@ -254,8 +269,13 @@ func (t *target) journal(env *Env, before []byte, content ...[]byte) (*history.E
 	return entry, err
 }
 
-// errOvertaken is what [target.expect] finds.
-var errOvertaken = errors.New("something else changed or replaced it while this call ran; Read it again and repeat the call")
+// options say how the file is replaced or removed.
+func (t *target) options(env *Env) atomicfile.Options {
+	return atomicfile.Options{
+		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Box.journal, Temps: &env.Box.temps,
+		Expect: t.expect,
+	}
+}
 
 // expect makes sure that what is replaced is what was judged and read: another program does not take our lock,
 // and a file that is written in place could by now be another name of one that must not be.
@@ -264,14 +284,14 @@ func (t *target) expect(current *os.File) error {
 		if current == nil && t.missing {
 			return nil
 		}
-		return errOvertaken
+		return atomicfile.ErrOvertaken
 	}
 	info, err := current.Stat()
 	if err != nil {
 		return err
 	}
 	if !sameFile(info, t.info) || info.Size() != t.info.Size() || !info.ModTime().Equal(t.info.ModTime()) {
-		return errOvertaken
+		return atomicfile.ErrOvertaken
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
+	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/history"
 	"toolhost/guard"
 )
@@ -143,30 +143,11 @@ func (t *target) remove(env *Env) error {
 	if err != nil {
 		return fmt.Errorf("the undo could not be journalled: %w", err)
 	}
-	if err := t.unlink(); err != nil {
+	if err := atomicfile.Remove(t.dir, t.base, t.options(env)); err != nil {
 		return errors.Join(err, entry.Failed())
 	}
 	env.Seen.Forget(t.path.Real())
 	return entry.Done()
-}
-
-// unlink removes the file, unless another program has changed it a moment ago: the journal would not have its content.
-func (t *target) unlink() error {
-	current, err := t.path.Open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer current.Close()
-	if err := t.expect(current); err != nil {
-		return err
-	}
-	if err := t.dir.Remove(t.base); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // change is what the journal knows of a change of this file.

@@ -122,11 +122,14 @@ type replacement struct {
 	again   bool        // there was a change that others may follow
 	attrs   attrs       // of current
 	hold    hold        // on current
+	ours    pinned      // the new file
+	aside   *temp       // the name that current has now; nil unless names were exchanged
 	Options
 }
 
 // release gives back what was held. Behind a change of a file another one of the same directory is likely.
 func (r *replacement) release() {
+	r.ours.release()
 	if r.again && r.Temps.wantsSpare(r.key) {
 		spareLater(r.Temps, r.handle, r.key)
 		return
@@ -153,7 +156,7 @@ func (r *replacement) openCurrent() error {
 	}
 	opened, err := f.Stat()
 	if err == nil && !os.SameFile(info, opened) {
-		err = errors.New("another file was put in its place just now")
+		err = ErrOvertaken
 	}
 	if err != nil {
 		f.Close()
@@ -197,10 +200,8 @@ func (r *replacement) create() (Outcome, error) {
 	if err == nil {
 		err = t.close(r.Sync)
 	}
-	if err == nil && r.MustNotExist {
-		err = r.link(t)
-	} else if err == nil {
-		err = r.rename(t)
+	if err == nil {
+		err = r.place(t)
 	}
 	if err != nil {
 		return Outcome{}, r.failed("create", err)
@@ -208,18 +209,28 @@ func (r *replacement) create() (Outcome, error) {
 	return Outcome{Created: true, Unmet: r.syncDir()}, nil
 }
 
-// link gives the temporary file its name unless that is taken, which a rename
-// would not notice. Where the file system has no hard links, only a look
-// before the rename is possible.
-func (r *replacement) link(t *temp) error {
-	err := r.dir.Link(t.name, r.base)
+// place gives the temporary file its name unless that is taken by now. Where the file system can neither rename so nor make hard links,
+// only a look before the rename is possible.
+func (r *replacement) place(t *temp) error {
+	err := renameNew(r.handle, t.name, r.base)
+	if err == nil {
+		t.gone = true
+		return nil
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = r.dir.Link(t.name, r.base)
+	}
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if _, look := r.dir.Lstat(r.base); !errors.Is(look, fs.ErrNotExist) {
 		return fs.ErrExist
 	}
-	return r.rename(t)
+	if err := renameIn(r.dir, t.name, r.base); err != nil {
+		return err
+	}
+	t.gone = true
+	return nil
 }
 
 // update replaces the current file, by a rename if that loses nothing.
@@ -237,11 +248,14 @@ func (r *replacement) update() (Outcome, error) {
 	if r.hold.busy {
 		return r.inPlace("another program has it open for writing")
 	}
-	why, err := r.byRename()
+	t := r.newTemp()
+	defer t.discard()
+	why, err := r.byRename(t)
 	switch {
 	case err != nil:
 		return Outcome{}, r.failed("write", err)
 	case why != "":
+		t.discard()
 		return r.inPlace(why)
 	}
 	unmet, err := r.catchUp(catchUpFor)
@@ -260,11 +274,9 @@ type keepError struct {
 func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
 func (e *keepError) Unwrap() error { return e.err }
 
-// byRename replaces the current file by a rename, unless there is a reason
-// why that cannot be, or would lose something. Then nothing is left of it.
-func (r *replacement) byRename() (why string, err error) {
-	t := r.newTemp()
-	defer t.discard()
+// byRename replaces the current file by the temporary one, unless there is a reason why that cannot be, or would lose something. Then
+// the current file is as it was.
+func (r *replacement) byRename(t *temp) (why string, err error) {
 	err = t.write(r.content, tempMode)
 	if t.file == nil && isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
 		return "its directory cannot be written", nil
@@ -284,26 +296,14 @@ func (r *replacement) byRename() (why string, err error) {
 	if err := r.undisturbed(); err != nil {
 		return "", err
 	}
-	err = r.rename(t)
+	err = r.swap(t)
 	if r.again = err == nil; r.again {
 		return "", nil
 	}
-	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) {
+	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) && !errors.Is(err, ErrOvertaken) {
 		return "it cannot be renamed over: " + bare(err).Error(), nil
 	}
 	return "", err
-}
-
-// rename puts the temporary file, closed, in the place of the target.
-func (r *replacement) rename(t *temp) error {
-	if openInTheWay && r.current != nil {
-		r.current.Close() // nothing more is read of it
-	}
-	if err := renameIn(r.dir, t.name, r.base); err != nil {
-		return err
-	}
-	t.gone = true
-	return nil
 }
 
 func (r *replacement) syncDir() error {
@@ -338,7 +338,11 @@ func (r *replacement) failed(op string, err error) error {
 	if r.current == nil {
 		state = "Nothing was written"
 	}
-	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), bare(err), state, Advice(err))
+	err = bare(err)
+	if r.current != nil && !errors.Is(err, ErrOvertaken) && !r.isNamed(r.was) {
+		err = fmt.Errorf("%w: %w", err, ErrOvertaken)
+	}
+	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), err, state, Advice(err))
 }
 
 // bare takes the operation and the name of a temporary file off an error of

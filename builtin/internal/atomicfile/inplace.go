@@ -36,7 +36,11 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 		e.done()
 		return Outcome{}, err
 	}
-	if err := overwrite(f, int64(len(old)), r.content...); err != nil {
+	err = overwrite(f, int64(len(old)), r.content...)
+	if err == nil && !r.isNamed(r.was) {
+		err = ErrOvertaken // what has the name now has not the new content
+	}
+	if err != nil {
 		if undo := overwrite(f, sizeOf(r.content), old); undo != nil {
 			e.abandon()
 			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the journal (%s), and the next start of toolhost makes the file whole",
@@ -56,6 +60,9 @@ func (r *replacement) makeRoom(f *os.File, size int64) error {
 	if err := r.expect(f); err != nil { // before the time of the file changes
 		return err
 	}
+	if !r.isNamed(r.was) {
+		return r.failed("write", ErrOvertaken)
+	}
 	if err := reserve(f, sizeOf(r.content)); err != nil {
 		r.giveBack(f)
 		return r.failed("write", err)
@@ -73,7 +80,7 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 		return header{}, nil, err
 	}
 	if !os.SameFile(r.was, info) {
-		return header{}, nil, errors.New("another file was put in its place just now")
+		return header{}, nil, ErrOvertaken
 	}
 	old := make([]byte, info.Size())
 	n, err := f.ReadAt(old, 0)

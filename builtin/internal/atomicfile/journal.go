@@ -30,10 +30,16 @@ type header struct {
 	Dir  string // the directory, absolute
 	Base string // the temporary file, or the file written in place
 
+	Dev uint64 `json:",omitempty"` // identity of the file that is written in place or exchanged
+	Ino uint64 `json:",omitempty"`
+
+	// Set while the temporary file is exchanged for a file.
+	Target string `json:",omitempty"` // the name of that
+	NewIno uint64 `json:",omitempty"` // of the temporary file; 0 if there is none
+	Back   bool   `json:",omitempty"` // the temporary file is another program's
+
 	// The rest is set for a write in place.
 	InPlace  bool        `json:",omitempty"`
-	Dev      uint64      `json:",omitempty"` // identity of the file
-	Ino      uint64      `json:",omitempty"`
 	Mode     fs.FileMode `json:",omitempty"`
 	OldSize  int64       `json:",omitempty"`
 	NewSize  int64       `json:",omitempty"`
@@ -84,21 +90,31 @@ func record(journalDir string, h header, contents ...[]byte) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := json.Marshal(h)
-	if err == nil {
-		prefix := binary.BigEndian.AppendUint32([]byte(magic), uint32(len(head)))
-		_, err = e.file.Write(append(prefix, head...))
-	}
-	for _, content := range contents {
-		if err == nil && len(content) > 0 {
-			_, err = e.file.Write(content)
-		}
-	}
-	if err != nil {
+	if err := e.write(h, contents...); err != nil {
 		e.done()
 		return nil, err
 	}
 	return e, nil
+}
+
+// write makes the entry say this, whatever it said.
+func (e *entry) write(h header, contents ...[]byte) error {
+	head, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	head = append(binary.BigEndian.AppendUint32([]byte(magic), uint32(len(head))), head...)
+	at := int64(0)
+	for _, piece := range append([][]byte{head}, contents...) {
+		if len(piece) == 0 {
+			continue
+		}
+		if _, err := e.file.WriteAt(piece, at); err != nil {
+			return err
+		}
+		at += int64(len(piece))
+	}
+	return nil
 }
 
 // newEntry creates an entry and locks it. Between the two, Recover of another

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "write":
 		err = childWrite(os.Args[1], os.Args[2])
+	case "mark":
+		err = childMark(os.Args[1], os.Args[2])
 	case "append":
 		err = childAppend(os.Args[1], os.Args[2], os.Args[3])
 	case "replace":

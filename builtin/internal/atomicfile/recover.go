@@ -16,10 +16,10 @@ import (
 // Report says what [Recover] did.
 type Report struct {
 	Removed  []string // temporary files of processes that died
-	Restored []string // files that were torn, and have their old content again
+	Restored []string // files that were torn or exchanged, and have their content of before again
 
-	// Saved has, for each file that was torn and then changed by someone else,
-	// where its old content was put. Those files were not touched.
+	// Saved has, for each file that was torn or exchanged and then changed by
+	// someone else, where its content of before was put. Those files were not touched.
 	Saved map[string]string
 }
 
@@ -105,7 +105,7 @@ func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	case h.InPlace:
 		err = r.recoverInPlace(ctx, h, old, new, strings.TrimSuffix(path, entrySuffix)+savedSuffix)
 	default:
-		err = r.removeTemp(h)
+		err = r.removeTemp(ctx, h, strings.TrimSuffix(path, entrySuffix)+savedSuffix)
 	}
 	if err != nil && !errors.Is(err, errIncomplete) {
 		return err
@@ -114,9 +114,9 @@ func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	return nil
 }
 
-// removeTemp removes a temporary file. Its name is random: nothing else can
-// have it, wherever the directory is now.
-func (r *Report) removeTemp(h header) error {
+// removeTemp removes a temporary file. Its name is random: nothing else can have it, wherever the directory is now, except what another
+// program had put in the place of the file that was exchanged for it.
+func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	if !strings.HasPrefix(h.Base, tempPrefix) || !strings.HasSuffix(h.Base, tempSuffix) {
 		return fmt.Errorf("%q is not the name of a temporary file", h.Base)
 	}
@@ -135,6 +135,14 @@ func (r *Report) removeTemp(h header) error {
 	if err != nil {
 		return err
 	}
+	if _, ino := identity(info); h.Target != "" && ino != h.Ino {
+		switch {
+		case ino != h.NewIno: // it came out unexpectedly
+			return r.giveBack(ctx, dir, h, h.NewIno, saved)
+		case h.Back: // it was not exchanged yet
+			return r.giveBack(ctx, dir, h, h.Ino, saved)
+		}
+	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", h.Base)
 	}
@@ -143,6 +151,57 @@ func (r *Report) removeTemp(h header) error {
 	}
 	r.Removed = append(r.Removed, filepath.Join(h.Dir, h.Base))
 	return nil
+}
+
+// giveBack gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
+// is saved if the name has another file now than the one that was placed there.
+func (r *Report) giveBack(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
+	var locks Locks
+	unlock, err := locks.Lock(ctx, dir, 0)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	handle, err := openHandle(dir)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	name := filepath.Join(h.Dir, h.Target)
+	back := replacement{dir: dir, handle: handle, base: h.Target, aside: &temp{dir: dir, handle: handle, name: h.Base}}
+	back.ours, err = pin(dir, handle, h.Target)
+	defer back.ours.release()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.Restored = append(r.Restored, name)
+		return renameNew(handle, h.Base, h.Target)
+	case err != nil:
+		return err
+	}
+	if _, ino := identity(back.ours.info); ino == placed && placed != 0 {
+		r.Restored = append(r.Restored, name)
+		if _, err := back.putBack(); err != nil {
+			return err
+		}
+	} else if err := r.saveNamed(dir, h.Base, name, saved); err != nil {
+		return err
+	}
+	if err := dir.Remove(h.Base); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// saveNamed saves what a temporary name has.
+func (r *Report) saveNamed(dir *os.Root, base, name, saved string) error {
+	if info, err := dir.Lstat(base); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s in %s is not a regular file: another program had put it in the place of %s", base, dir.Name(), name))
+	}
+	content, err := dir.ReadFile(base)
+	if err != nil {
+		return err
+	}
+	return r.save(name, saved, content, nil)
 }
 
 // recoverInPlace restores a file if what it holds now is a mixture of its old

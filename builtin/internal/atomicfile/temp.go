@@ -27,6 +27,7 @@ type temp struct {
 	file   *os.File // nil once closed
 	intent *entry   // nil without a journal
 	gone   bool     // not yet created, renamed or removed
+	noted  bool     // the record says what it is exchanged for
 
 	// Where the name goes back to.
 	temps *Temps
@@ -122,6 +123,22 @@ func (t *temp) remove() error {
 	return nil
 }
 
+// noteSwap adds to the record that the temporary name is about to be exchanged with the name base: in, if there is such, takes that, and
+// out is expected to come out. back says that in is another program's, and is put back. After a kill Recover knows from it whose the
+// file of the temporary name is.
+func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
+	if t.intent == nil {
+		return
+	}
+	h := header{Dir: t.path, Base: t.name, Target: base, Back: back}
+	h.Dev, h.Ino = identity(out)
+	if in != nil {
+		_, h.NewIno = identity(in)
+	}
+	t.noted = true
+	_ = t.intent.write(h) // else a kill in the moment of the exchange can lose what another program put there in the same moment
+}
+
 // discard removes what is left of the temporary file and its record. If the
 // file cannot be removed the record stays, for Recover. It may be called
 // more than once.
@@ -130,6 +147,10 @@ func (t *temp) discard() {
 		t.intent.abandon()
 		return
 	}
+	if t.noted && t.intent.write(header{Dir: t.path, Base: t.name}) != nil {
+		t.temps = nil // the next file of this name must not be taken for this one
+	}
+	t.noted = false
 	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {
 		t.intent.done()
 	}

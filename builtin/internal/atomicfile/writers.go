@@ -20,7 +20,7 @@ const (
 )
 
 // errOverwritten says that what another program wrote stands.
-var errOverwritten = errors.New("another program wrote it in the same moment, and what that wrote stands; Read it again and repeat the call")
+var errOverwritten = fmt.Errorf("another program wrote it in the same moment, and what that wrote stands: %w", ErrOvertaken)
 
 // undisturbed makes sure, at the last moment, that nobody has changed the current file meanwhile, or is about to.
 func (r *replacement) undisturbed() error {
@@ -93,12 +93,25 @@ func (r *replacement) appendMore(more []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(more)
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, r.ours.info) {
+		err = ErrOvertaken
+	}
+	if err == nil {
+		_, err = f.Write(more)
+	}
 	return errors.Join(err, f.Close())
 }
 
-// giveWay puts back what another program wrote anew.
+// giveWay puts back what another program wrote anew: the old file itself, where that has a name still.
 func (r *replacement) giveWay(content []byte) error {
+	if r.aside != nil {
+		stands, err := r.putBack()
+		if err == nil && !stands {
+			err = ErrOvertaken
+		}
+		return err
+	}
 	t := r.newTemp()
 	defer t.discard()
 	if err := t.write([][]byte{content}, tempMode); err != nil {
@@ -110,5 +123,5 @@ func (r *replacement) giveWay(content []byte) error {
 	if err := t.close(r.Sync); err != nil {
 		return err
 	}
-	return r.rename(t)
+	return r.renameOver(t, r.ours.info)
 }

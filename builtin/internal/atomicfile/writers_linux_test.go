@@ -171,6 +171,10 @@ func renamedOver(t *testing.T) (r *replacement, path string) {
 	if err := os.WriteFile(path+".new", []byte("new\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if r.ours, err = pin(dir, handle, "f.new"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.ours.release)
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,186 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Most programs save a file by a rename, which nothing can hold off. A rename of ours would replace what such a program has put there
+// since the file was read. So the names of the old and the new file are exchanged, which tells what was replaced: if that is not the
+// file that was read, the names are exchanged again.
+
+// ErrOvertaken says that another program changed, replaced or removed the file during the call. What that program left stands.
+var ErrOvertaken = errors.New("something else changed, replaced or removed it while this call ran; Read it again and repeat the call")
+
+// swap puts the temporary file, closed, in the place of the current file, which gets the temporary name. It is [ErrOvertaken] if the
+// current file no longer has its name, or was written where that could not be prevented; nothing is changed then.
+func (r *replacement) swap(t *temp) error {
+	var err error
+	if r.ours, err = pin(r.dir, r.handle, t.name); err != nil {
+		return err
+	}
+	t.noteSwap(r.base, r.ours.info, r.was, false)
+	switch err := exchange(r.handle, t.name, r.base); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return r.renameOver(t, r.was)
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrOvertaken
+	case err != nil:
+		return err
+	}
+	r.aside = t
+	if out, err := r.dir.Lstat(t.name); err != nil || !os.SameFile(out, r.was) {
+		_, err := r.putBack()
+		return errors.Join(ErrOvertaken, err)
+	}
+	if r.hold.holds() {
+		return nil
+	}
+	if err := r.expect(r.current); err != nil {
+		_, back := r.putBack()
+		return errors.Join(err, back)
+	}
+	return nil
+}
+
+// putBack exchanges again what the temporary name has and what the new file was given. A file that another program put in the place of
+// the new one meanwhile is the latest: it is told by what comes out, and keeps the name in the end; stands is false then.
+func (r *replacement) putBack() (stands bool, err error) {
+	t, placed := r.aside, r.ours
+	r.aside = nil
+	for stands = true; ; stands = !stands {
+		back, err := pin(r.dir, r.handle, t.name) // so that its inode number is not that of another file
+		if err != nil {
+			return false, t.leave(err)
+		}
+		defer back.release()
+		t.noteSwap(r.base, back.info, placed.info, true)
+		err = exchange(r.handle, t.name, r.base)
+		if errors.Is(err, fs.ErrNotExist) { // somebody removed it
+			if err = renameNew(r.handle, t.name, r.base); errors.Is(err, fs.ErrExist) {
+				stands = !stands
+				continue
+			}
+			t.gone = err == nil
+		}
+		if err != nil {
+			return false, t.leave(err)
+		}
+		if t.gone {
+			return stands, nil
+		}
+		out, err := r.dir.Lstat(t.name)
+		if err != nil {
+			return false, t.leave(err)
+		}
+		if os.SameFile(out, placed.info) {
+			return stands, nil
+		}
+		placed = back
+	}
+}
+
+// renameOver puts the temporary file, closed, in the place of a file where names cannot be exchanged. What another program puts there
+// between the look and the rename is lost.
+func (r *replacement) renameOver(t *temp, old fs.FileInfo) error {
+	if now, err := r.dir.Lstat(r.base); err != nil || !os.SameFile(now, old) {
+		return ErrOvertaken
+	}
+	if openInTheWay {
+		r.current.Close() // nothing more is read of it
+	}
+	if err := renameIn(r.dir, t.name, r.base); err != nil {
+		return err
+	}
+	t.gone = true
+	return nil
+}
+
+// isNamed reports whether the name is still that of a file.
+func (r *replacement) isNamed(info fs.FileInfo) bool {
+	now, err := r.dir.Lstat(r.base)
+	return err == nil && os.SameFile(now, info)
+}
+
+// Remove removes the file base of dir, as [Replace] replaces one. It is no error if there is none.
+func Remove(dir *os.Root, base string, o Options) error {
+	handle, err := openHandle(dir)
+	if err != nil {
+		return fmt.Errorf("open the directory %s: %w", dir.Name(), err)
+	}
+	r := &replacement{dir: dir, handle: handle, base: base, Options: o}
+	defer r.release()
+	if err := r.openCurrent(); err != nil {
+		return r.failed("open", err)
+	}
+	if r.current == nil {
+		return nil
+	}
+	defer closeLater(r.current, r.was.Size())
+	r.hold = holdFile(r.current)
+	defer r.hold.release()
+	if err := r.expect(r.current); err != nil {
+		return err
+	}
+	if err := r.takeAway(); err != nil {
+		return r.failed("remove", err)
+	}
+	return r.syncDir()
+}
+
+// takeAway gives the current file a temporary name, so that what else has taken its place can be told and put back.
+func (r *replacement) takeAway() error {
+	t := r.newTemp()
+	defer t.discard()
+	t.noteSwap(r.base, nil, r.was, false)
+	switch err := renameNew(r.handle, r.base, t.name); {
+	case errors.Is(err, errors.ErrUnsupported):
+		if !r.isNamed(r.was) {
+			return ErrOvertaken
+		}
+		return r.dir.Remove(r.base)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	t.gone = false
+	out, err := r.dir.Lstat(t.name)
+	if err == nil && os.SameFile(out, r.was) {
+		if err = r.undisturbed(); err == nil {
+			return nil
+		}
+	} else {
+		err = ErrOvertaken
+	}
+	if back := renameNew(r.handle, t.name, r.base); errors.Is(back, fs.ErrExist) {
+		return err // another file has taken the place of this one again
+	} else if back != nil {
+		return errors.Join(err, t.leave(back))
+	}
+	t.gone = true
+	return err
+}
+
+// leave keeps what lies under the temporary name: it is another program's, and could not be put back. [Recover] tries again.
+func (t *temp) leave(cause error) error {
+	t.gone, t.temps = true, nil
+	t.intent.abandon()
+	t.intent = nil
+	return fmt.Errorf("what another program put in its place could not be put back (%w) and is kept as %s", bare(cause), filepath.Join(t.handle.Name(), t.name))
+}
+
+// A pinned file is kept from being freed, and its inode number from being used again, until it is released.
+type pinned struct {
+	info fs.FileInfo
+	file *os.File // nil where nothing keeps it
+}
+
+func (p pinned) release() {
+	if p.file != nil {
+		p.file.Close()
+	}
+}
