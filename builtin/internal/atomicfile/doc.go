@@ -4,8 +4,13 @@
 //
 // # Rename
 //
-// [Replace] writes a temporary file beside the target and renames it over the
-// target. Mode, owner, group, access control lists and extended attributes
+// [Replace] writes a temporary file beside the target and exchanges the names
+// of the two, then removes the old file. What comes out shows whether another
+// program saved the file by a rename meanwhile; that file is put back then, and
+// the call ends with [ErrOvertaken]. Where names cannot be exchanged (Windows,
+// NFS, some FUSE file systems) the temporary file is renamed over the target
+// after a last look, and what another program saves between the two is lost.
+// Mode, owner, group, access control lists and extended attributes
 // are carried over first. Without [Options.Sync] this holds against anything
 // but the loss of power; with it, against that too.
 //

@@ -1,0 +1,85 @@
+//go:build linux
+
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A saver is a tool that changes a file which another program saves by a rename.
+type saver struct {
+	tool, name string
+	content    func(version string) string // of the file
+	args       func(path string) args
+}
+
+var savers = []saver{
+	{"Edit", "edit.txt", func(v string) string { return "version " + v + "\nstate: old\n" }, func(path string) args {
+		return args{"file_path": path, "old_string": "state: old", "new_string": "state: new"}
+	}},
+	{"Write", "write.txt", func(v string) string { return "version " + v + "\n" }, func(path string) args {
+		return args{"file_path": path, "content": "version lost\n"}
+	}},
+	{"NotebookEdit", "book.ipynb", func(v string) string {
+		return `{"cells":[{"cell_type":"markdown","id":"a","metadata":{},"source":["version ` + v + `"]},{"cell_type":"raw","id":"b","metadata":{},"source":["old"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`
+	}, func(path string) args {
+		return args{"notebook_path": path, "cell_id": "b", "new_source": "new"}
+	}},
+}
+
+// TestFaultSaved saves files by a rename, as editors, sed -i and git do, at any moment of a change. The version that was saved is in the
+// file afterwards. A call that was overtaken says what changed.
+func TestFaultSaved(t *testing.T) {
+	rounds := often(150, 5000)
+	g := newGround(t)
+	s := g.start(stdioModern)
+	for _, v := range savers {
+		t.Run(v.tool, func(t *testing.T) {
+			path := g.path(v.name)
+			refused, lost := 0, 0
+			took := time.Millisecond // how long a call takes
+			for i := range rounds {
+				must(t, os.WriteFile(path, []byte(v.content("0")), 0o644))
+				s.call("Read", args{"file_path": path})
+				theirs := v.content(fmt.Sprint(i + 1))
+				must(t, os.WriteFile(path+".save", []byte(theirs), 0o644))
+				var both sync.WaitGroup
+				both.Go(func() {
+					for moment := time.Now().Add(time.Duration(rand.Int64N(int64(took)))); time.Now().Before(moment); {
+						_ = moment
+					}
+					if err := os.Rename(path+".save", path); err != nil {
+						t.Error(err)
+					}
+				})
+				begun := time.Now()
+				text, failed := s.try(v.tool, v.args(path))
+				took = (took + time.Since(begun)) / 2
+				both.Wait()
+				if failed {
+					refused++
+					if !strings.Contains(text, fmt.Sprintf("version %d", i+1)) && !strings.Contains(text, "Read it again") {
+						t.Errorf("the refusal says nothing of what was saved:\n%s", text)
+					}
+				}
+				if get(t, path) != theirs {
+					lost++
+				}
+			}
+			if lost > 0 {
+				t.Errorf("%d of %d versions that were saved are lost", lost, rounds)
+			}
+			t.Logf("%d of %d calls were refused", refused, rounds)
+		})
+	}
+	s.end()
+	if left := leftovers(t, g.ws); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
