@@ -37,6 +37,8 @@ type target struct {
 	known   history.Blob // stands for content; zero if nobody has hashed it
 	charset string       // of what was decoded or encoded, if it is text
 	release func()       // gives back the memory that was reserved; nil if none was
+	// elsewhere says that the file has changed outside the pages of it that this scope knows.
+	elsewhere bool
 }
 
 // load reads the content as it is now.
@@ -132,6 +134,7 @@ const driftLines = 400
 // shown whole counts as read.
 func (t *target) standing(env *Env) (readstate.Standing, error) {
 	standing := env.Seen.Check(t.path.Real(), t.info, t.content)
+	t.elsewhere = standing.Elsewhere
 	switch standing.State {
 	case readstate.Current:
 		if standing.Hashed {
@@ -169,7 +172,7 @@ func (t *target) overtaken(env *Env, err error) error {
 		return err
 	}
 	old := t.content
-	now := target{path: t.path, dir: t.dir, base: t.base, charset: t.charset}
+	now := target{path: t.path, dir: t.dir, base: t.base, charset: t.charset, elsewhere: t.elsewhere}
 	if now.load() != nil || now.missing || bytes.Equal(now.content, old) {
 		return err
 	}
@@ -221,7 +224,7 @@ func (t *target) sawAs(env *Env, b history.Blob, content ...[]byte) {
 	v.Size = int64(sizeOf(content))
 	v.Hash, v.Hashed = b.Hash()
 	v.Charset = t.charset
-	env.Seen.SawWhole(t.path.Real(), v, content...)
+	env.Seen.Changed(t.path.Real(), v, t.elsewhere, content...)
 }
 
 // replace gives the file new content, which may come in pieces. The note says when the change cannot be undone, and what else

@@ -30,6 +30,10 @@ type savedFile struct {
 	Parts   []savedPart `json:"parts,omitempty"`
 	Seen    time.Time   `json:"seen"`
 	Gone    bool        `json:"gone,omitempty"`
+
+	ChangeSec  int64 `json:"csec,omitempty"` // the change time, if it is known
+	ChangeNsec int64 `json:"cnsec,omitempty"`
+	Elsewhere  bool  `json:"elsewhere,omitempty"`
 }
 
 type savedPart struct {
@@ -49,8 +53,11 @@ func encode(files map[string]record) ([]byte, error) {
 			continue
 		}
 		v := r.version
-		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone}
+		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone, Elsewhere: r.elsewhere}
 		f.ModSec, f.ModNsec = v.ModTime.Unix(), int64(v.ModTime.Nanosecond())
+		if !v.ChangeTime.IsZero() {
+			f.ChangeSec, f.ChangeNsec = v.ChangeTime.Unix(), int64(v.ChangeTime.Nanosecond())
+		}
 		if v.Hashed {
 			f.Hash = v.Hash[:]
 		}
@@ -91,8 +98,11 @@ func decode(data []byte) (map[string]record, error) {
 // record returns what f stands for, and whether it can stand for anything: Check relies on hashes and ranges being whole.
 func (f savedFile) record() (record, bool) {
 	v := Version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode, Charset: f.Charset}
+	if f.ChangeSec != 0 || f.ChangeNsec != 0 {
+		v.ChangeTime = time.Unix(f.ChangeSec, f.ChangeNsec)
+	}
 	v.Hashed = copy(v.Hash[:], f.Hash) == len(v.Hash)
-	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone}
+	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone, elsewhere: f.Elsewhere}
 	if f.Whole && !v.Hashed {
 		return record{}, false
 	}

@@ -182,6 +182,52 @@ func TestTouchedBetweenPages(t *testing.T) {
 	}
 }
 
+// TestElsewhere: a change outside the pages that were shown is told until the file is read again, and after a restart.
+func TestElsewhere(t *testing.T) {
+	for _, hashed := range []bool{false, true} {
+		dir, path := t.TempDir(), filepath.Join(t.TempDir(), "f")
+		store := open(t, Config{Dir: dir})
+		sc := store.Scope("p\x00exact\x00a", true)
+		show := func(sc *Scope) {
+			v := VersionOf(stat(t, path))
+			if hashed {
+				content, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v.Hash, v.Hashed = HashOf(content), true
+			}
+			sc.SawPart(path, v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
+		}
+		want := func(sc *Scope, elsewhere bool, when string) {
+			t.Helper()
+			if st := check(t, sc, path); st.State != Current || st.Elsewhere != elsewhere {
+				t.Errorf("hashed %v, %s: %+v", hashed, when, st)
+			}
+		}
+		write(t, path, fiveLines, noon)
+		show(sc)
+		want(sc, false, "as it was")
+		write(t, path, strings.Replace(fiveLines, "five", "FIVE", 1), noon) // the time is put back
+		for range 2 {
+			want(sc, true, "changed")
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sc = open(t, Config{Dir: dir}).Scope("p\x00exact\x00a", true)
+		want(sc, true, "after a restart")
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc.Changed(path, VersionOf(stat(t, path)), check(t, sc, path).Elsewhere, content)
+		want(sc, true, "changed by the scope itself")
+		show(sc)
+		want(sc, false, "read again")
+	}
+}
+
 // TestHashedPages gives pages with the hash of the whole: they add up over a touch, and not over a change that a stat does not show.
 // What was settled of the encoding of a version stays with it, over pages and a restart, and with no other.
 func TestCharset(t *testing.T) {

@@ -38,13 +38,19 @@ type record struct {
 	whole   bool
 	parts   []Part    // in the order shown; none when whole
 	seen    time.Time // orders the records of several processes
-	gone    bool      // forgotten; stands in for a record that another process may still have on disk
+	// elsewhere is set when the file has changed outside the pages that were shown.
+	elsewhere bool
+	gone      bool // forgotten; stands in for a record that another process may still have on disk
 }
 
 // SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
 // is needed, if it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
 func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
-	r := record{version: v, whole: true}
+	sc.sawWhole(path, v, false, content)
+}
+
+func (sc *Scope) sawWhole(path string, v Version, elsewhere bool, content [][]byte) {
+	r := record{version: v, whole: true, elsewhere: elsewhere}
 	if v.Hashed {
 		r.content = sc.store.kept.hashed(v.Hash, content...)
 	} else if r.content = sc.store.kept.put(content...); r.content == nil {
@@ -54,6 +60,11 @@ func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
 		r.version = r.version.like(old.version)
 		return r
 	})
+}
+
+// Changed is SawWhole of a file that the scope changed in one place. What has changed elsewhere, if that is so, it does not know still.
+func (sc *Scope) Changed(path string, v Version, elsewhere bool, content ...[]byte) {
+	sc.sawWhole(path, v, elsewhere, content)
 }
 
 // SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
@@ -112,9 +123,19 @@ func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standin
 	standing := sc.compare(r, content)
 	standing.Charset = r.version.Charset
 	if standing.State == Current && current != nil {
-		sc.refresh(st, path, r, VersionOf(current))
+		now := VersionOf(current)
+		standing.Elsewhere = r.elsewhere || !r.whole && !standing.Whole && !r.stands(now, content)
+		sc.refresh(st, path, r, now, standing.Elsewhere)
 	}
 	return standing
+}
+
+// stands reports whether all of the file is as it was when a page of it was shown.
+func (r record) stands(now Version, content []byte) bool {
+	if r.version.Hashed {
+		return HashOf(content) == r.version.Hash
+	}
+	return r.version.untouched(now)
 }
 
 // compare is Check without the bookkeeping.
@@ -148,16 +169,16 @@ func (sc *Scope) compare(r record, content []byte) Standing {
 	return st
 }
 
-// refresh takes over the stat of a file that was touched but not changed, so that the next page of it still counts as the same
-// version.
-func (sc *Scope) refresh(st *scope, path string, checked record, current Version) {
-	if checked.version.sameStat(current) {
+// refresh takes over the stat of a file that was touched but not changed where it was shown, so that the next page of it still counts
+// as the same version.
+func (sc *Scope) refresh(st *scope, path string, checked record, current Version, elsewhere bool) {
+	if checked.version.untouched(current) {
 		return
 	}
 	st.mu.Lock()
 	r, ok := st.files[path]
 	if ok && r.seen.Equal(checked.seen) {
-		r.version = r.version.withStat(current)
+		r.version, r.elsewhere = r.version.withStat(current), elsewhere
 		st.files[path] = r
 	}
 	st.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 type Version struct {
 	Size       int64 // bytes
 	ModTime    time.Time
-	Dev, Inode uint64   // zero where the platform does not tell
-	Hash       [32]byte // SHA-256 of the whole content, when Hashed
+	ChangeTime time.Time // when anything of the file changed, which nobody can set back; zero where the platform does not tell
+	Dev, Inode uint64    // zero where the platform does not tell
+	Hash       [32]byte  // SHA-256 of the whole content, when Hashed
 	Hashed     bool
 	// Charset is how its text is encoded, as far as that was settled when it was read or written; "" if the bytes are to tell.
 	Charset string
@@ -20,7 +21,7 @@ type Version struct {
 // VersionOf returns what a stat tells of a version; the hash is missing.
 func VersionOf(info fs.FileInfo) Version {
 	dev, inode := identity(info)
-	return Version{Size: info.Size(), ModTime: info.ModTime(), Dev: dev, Inode: inode}
+	return Version{Size: info.Size(), ModTime: info.ModTime(), ChangeTime: changeTime(info), Dev: dev, Inode: inode}
 }
 
 // HashOf returns the hash that versions and parts carry: SHA-256 of the bytes, which may come in pieces.
@@ -54,9 +55,15 @@ func (v Version) same(w Version) bool {
 	return v.sameStat(w)
 }
 
+// untouched reports whether nothing can have changed the file between v and w: the time of the last change says so too, if both have it.
+func (v Version) untouched(w Version) bool {
+	known := !v.ChangeTime.IsZero() && !w.ChangeTime.IsZero()
+	return v.sameStat(w) && (!known || v.ChangeTime.Equal(w.ChangeTime))
+}
+
 // withStat returns v with the hints of w.
 func (v Version) withStat(w Version) Version {
-	v.Size, v.ModTime, v.Dev, v.Inode = w.Size, w.ModTime, w.Dev, w.Inode
+	v.Size, v.ModTime, v.ChangeTime, v.Dev, v.Inode = w.Size, w.ModTime, w.ChangeTime, w.Dev, w.Inode
 	return v
 }
 
@@ -98,6 +105,8 @@ type Standing struct {
 	State State
 	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
 	Whole bool
+	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was shown.
+	Elsewhere bool
 	// Hash is [HashOf] what stands there, if Hashed: when it was seen whole by one read and has not changed.
 	Hash   [32]byte
 	Hashed bool
