@@ -3,6 +3,7 @@ package text
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,8 @@ var ErrEmpty = errors.New("old_string is empty, but the file is not: give the te
 // is only taken when the ones before found nothing.
 //
 // If all is set every match is replaced, else there must be exactly one, and
-// overlapping ones count as several. A match by quotes or without prefixes
+// overlapping ones count as several, and so do those that Read shows alike
+// although their line endings differ. A match by quotes or without prefixes
 // must be the only one in any case, since it is less certain. A match of all
 // also takes those that differ only in line endings: in a file of mixed
 // endings "all" would otherwise leave some behind without a word.
@@ -108,7 +110,12 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 			if folded := t.spansByEnding(old); len(folded) > len(spans) {
 				spans, how = folded, LineEndings
 			}
+		} else if alike := t.alike(old); len(alike) > len(spans) {
+			spans, how = alike, LineEndings
 		}
+	}
+	if at, ok := t.atMark(old); ok && len(spans) > 0 {
+		spans, how = append([]Span{at}, spans...), how|Mark
 	}
 	if len(spans) == 0 {
 		spans, how = foldedSpans(t.str, old, true), Quotes
@@ -123,6 +130,22 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 		return nil, newAmbiguous(t.str, spans, how)
 	}
 	return replacement(t, withoutOverlaps(spans), old, new, how)
+}
+
+// alike returns the places that Read shows as it shows old: those with CRLF for its LF too. Who typed a CR knows the difference.
+func (t *Text) alike(old string) []Span {
+	if t.eol != Mixed || !strings.Contains(old, "\n") || strings.Contains(old, "\r") {
+		return nil
+	}
+	return slices.DeleteFunc(foldedSpans(t.str, old, false), func(sp Span) bool {
+		return strings.ReplaceAll(t.str[sp.Start:sp.End], "\r\n", "\n") != old
+	})
+}
+
+// atMark returns the start of a file whose byte order mark old has too, which is no part of the text.
+func (t *Text) atMark(old string) (Span, bool) {
+	bare, ok := strings.CutPrefix(old, bomChar)
+	return Span{0, len(bare)}, ok && t.bom > 0 && bare != "" && strings.HasPrefix(t.str, bare)
 }
 
 // maxMatches bounds how many matches are replaced at once. Where they stand
@@ -194,10 +217,11 @@ func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error
 	// the edit is about.
 	literal := fold(old, true) == fold(new, true)
 	for i, sp := range spans {
-		if sp.Start == 0 && t.bom > 0 && !strings.HasPrefix(old, bomChar) {
-			new = strings.TrimPrefix(new, bomChar) // the file has it already
+		with := new
+		if sp.Start == 0 && t.bom > 0 && !strings.HasPrefix(t.str, bomChar) {
+			with = strings.TrimPrefix(new, bomChar) // the file has it already
 		}
-		m.New[i] = restyle(t, sp, old, new, how, literal)
+		m.New[i] = restyle(t, sp, old, with, how, literal)
 		changed = changed || m.New[i] != t.str[sp.Start:sp.End]
 	}
 	if !changed {
@@ -262,6 +286,8 @@ func (e *AmbiguousError) Error() string {
 		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the file, and enough lines around it to be the only one")
 	case e.How&LineNumbers != 0:
 		b.WriteString(" (without its line number prefixes). Give old_string without them, and enough lines around it to be the only one")
+	case e.How&LineEndings != 0:
+		b.WriteString(" (LF and CRLF taken as equal, which Read shows alike). Add lines around it until it is the only one, or set replace_all to change every one, each with its own line endings")
 	default:
 		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")
 	}
