@@ -28,8 +28,10 @@ const (
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
-	// longestRead has room for a page of text, the numbers before its lines and the notes behind them.
+	// longestRead has room for a page of text or cells, and for the notes on the pictures of a document behind it.
 	longestRead = 120_000
+	// pageNotesRoom is room for the notes behind a page, in characters.
+	pageNotesRoom = 500
 )
 
 // ReadInput is the input of [Read].
@@ -78,7 +80,11 @@ var Read = declare(Tool[ReadInput]{
 		}
 		return Plan{
 			Intent: guard.Intent{Reads: []guard.Path{path}},
-			Run:    func(ctx context.Context) (Result, error) { return read(ctx, env, path, in) },
+			Run: func(ctx context.Context) (Result, error) {
+				r, err := read(ctx, env, path, in)
+				r.Text = atMost(r.Text, env.Passes)
+				return r, err
+			},
 		}, nil
 	},
 })
@@ -122,20 +128,36 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 
 // pageOptions say which page is shown: no larger than what the client passes on, with the notes behind it.
 func pageOptions(in ReadInput, passes Passes) text.PageOptions {
-	o := text.PageOptions{Offset: in.Offset, Limit: in.Limit}
-	if o.MaxBytes = pageBytes(passes); o.MaxBytes > 0 {
-		o.Numbers = true
-	}
-	return o
+	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }
 
-// pageBytes is how much a page shows where a client passes on less than it would have, 0 where none does.
+// pageBytes is how much a page shows, so that there is room for its notes.
 func pageBytes(passes Passes) int {
-	const notes = 500
-	if most := passes.Of(false); most > 0 && most < longestRead {
-		return max(most-notes, most/2)
+	most := text.DefaultPageBytes
+	if client := passes.Of(false); client > 0 {
+		most = min(most, client)
 	}
-	return 0
+	return max(most-pageNotesRoom, most/2)
+}
+
+// atMost cuts what is longer than a Read may be, such as the one page of a PDF.
+func atMost(shown string, passes Passes) string {
+	most := longestRead
+	if client := passes.Of(false); client > 0 {
+		most = min(most, client)
+	}
+	if len(shown) <= most || utf8.RuneCountInString(shown) <= most {
+		return shown
+	}
+	const note = "\n[The rest is not shown: a Read shows %d characters at most.]\n"
+	runes := 0
+	keep := max(most-len(note)-len("000000"), most/2)
+	for at := range shown {
+		if runes++; runes > keep {
+			return shown[:at] + fmt.Sprintf(note, most)
+		}
+	}
+	return shown
 }
 
 // pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.

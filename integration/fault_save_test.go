@@ -83,3 +83,34 @@ func TestFaultSaved(t *testing.T) {
 		t.Errorf("left behind: %q", left)
 	}
 }
+
+// TestFaultEmptied empties a file after other changes of its directory. The file is as new as the change, however it was made.
+func TestFaultEmptied(t *testing.T) {
+	g := newGround(t)
+	path, linked := g.put("f.txt", "one\n"), g.put("g.txt", "one\n")
+	must(t, os.Link(linked, g.path("h.txt")))
+	s := g.start(stdioModern)
+	changed := func(path string) time.Time {
+		info, err := os.Stat(path)
+		must(t, err)
+		return info.ModTime()
+	}
+	for _, path := range []string{path, linked} {
+		s.call("Read", args{"file_path": path})
+		for _, change := range []args{{"old_string": "one\n", "new_string": ""}, {"old_string": "", "new_string": "one\n"}, {"old_string": "one\n", "new_string": ""}} {
+			before := changed(path)
+			change["file_path"] = path
+			s.call("Edit", change)
+			if now := changed(path); now.Before(before) {
+				t.Errorf("%v: changed at %v, before at %v", change, now, before)
+			}
+		}
+		s.call("Write", args{"file_path": path, "content": "two\n"})
+		before := changed(path)
+		s.call("Write", args{"file_path": path, "content": ""})
+		if now := changed(path); now.Before(before) {
+			t.Errorf("emptied at %v, before at %v", now, before)
+		}
+	}
+	s.end()
+}

@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -108,7 +109,7 @@ func (s *spareStage) spare() (*os.File, uint64) {
 func TestSpare(t *testing.T) {
 	s := newSpareStage(t)
 	s.replace("one")
-	for _, content := range []string{"two", "", "four"} {
+	for _, content := range []string{"two", "three", "four"} {
 		_, want := s.spare()
 		s.replace(content)
 		info, err := s.dir.Stat("f")
@@ -117,6 +118,27 @@ func TestSpare(t *testing.T) {
 		}
 		if _, got := identity(info); got != want || want == 0 {
 			t.Errorf("%q: the file is inode %d, the spare was %d", content, got, want)
+		}
+	}
+}
+
+// TestSpareEmpty: a change that leaves the file empty is as new as any other, and not as old as the spare.
+func TestSpareEmpty(t *testing.T) {
+	s := newSpareStage(t)
+	s.replace("one")
+	for _, content := range []string{"", "two", ""} {
+		old := unix.NsecToTimespec(1)
+		f, _ := s.spare()
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), []unix.Timespec{old, old}, 0); err != nil {
+			t.Fatal(err)
+		}
+		before, err := s.dir.Stat("f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.replace(content)
+		if after, err := s.dir.Stat("f"); err != nil || after.ModTime().Before(before.ModTime()) {
+			t.Errorf("%q: changed at %v, after a change at %v; %v", content, after.ModTime(), before.ModTime(), err)
 		}
 	}
 }

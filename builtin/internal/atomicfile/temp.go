@@ -69,7 +69,7 @@ func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 }
 
 func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
-	f, err := t.open(mode)
+	f, err := t.open(mode, sizeOf(content) == 0)
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // somebody else's now; it is not used again
 	}
@@ -85,9 +85,10 @@ func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
 	return nil
 }
 
-// open creates the file, or gives the name to one that was made ahead.
-func (t *temp) open(mode fs.FileMode) (*os.File, error) {
-	if mode == tempMode {
+// open creates the file, or gives the name to one that was made ahead, whose time of change is that of the first write: a file that
+// stays empty is created.
+func (t *temp) open(mode fs.FileMode, empty bool) (*os.File, error) {
+	if mode == tempMode && !empty {
 		if f, err := t.temps.takeSpare(t.key, t.handle, t.name); f != nil || err != nil {
 			return f, err
 		}

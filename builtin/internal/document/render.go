@@ -17,8 +17,10 @@ const (
 	// asked for alone.
 	MaxOutput = 8_000
 
-	// maxOutputs is how many outputs of one cell are shown.
+	// maxOutputs is how many outputs of one cell are shown, minOutput the room in
+	// bytes that another one takes at least, with what stands around it.
 	maxOutputs = 100
+	minOutput  = 500
 
 	// maxNotebookPixels is how many pixels all pictures of a notebook that are
 	// decoded for one answer have together: a small file can hold very many large
@@ -104,11 +106,13 @@ type renderer struct {
 	pictures  int // bytes of base64
 	pixels    int // of what was decoded
 	number    int // of the cell, counted from 1
+	room      int // for its next output, in bytes
 	out       *Rendered
 }
 
 func (r *renderer) cell(index int, c *Cell, maxBytes int) {
 	r.number = index + 1
+	end := r.text.Len() + maxBytes
 	fmt.Fprintf(&r.text, "<cell id=%q type=%q", c.ID, c.Type)
 	if c.Type == "code" && r.language != "" {
 		fmt.Fprintf(&r.text, " language=%q", r.language)
@@ -129,7 +133,7 @@ func (r *renderer) cell(index int, c *Cell, maxBytes int) {
 		return
 	}
 	for i, o := range outputs {
-		if i == maxOutputs {
+		if r.room = end - r.text.Len() - minOutput; i == maxOutputs || r.room < 0 {
 			fmt.Fprintf(&r.text, "[%d more outputs are not shown. %s]\n", len(outputs)-i, r.wayToSee("outputs"))
 			return
 		}
@@ -201,7 +205,7 @@ func (r *renderer) block(kind, s string) {
 		return
 	}
 	fmt.Fprintf(&r.text, "<output type=%q>\n", kind)
-	r.clipped(plain(s), r.maxOutput, "outputs")
+	r.clipped(plain(s), min(r.maxOutput, r.room), "outputs")
 	r.text.WriteString("</output>\n")
 }
 

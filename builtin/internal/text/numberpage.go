@@ -38,8 +38,7 @@ const (
 // copyNumbered passes over the lines of the page and returns them numbered. It returns false, and passes over nothing, if they cannot be
 // copied as they are.
 func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bool) {
-	// Where the bound in bytes ends the page, line endings, of which it knows nothing, come on top.
-	near := s.buf[:min(len(s.buf), o.MaxBytes+min(o.Limit, o.MaxBytes))]
+	near := s.buf[:min(len(s.buf), o.MaxBytes)]
 	if len(near) == 0 || clip <= 0 || clip > o.LineBytes || p.First > lastPadded-len(near) || !s.shownAsIs(near) {
 		return "", false
 	}
@@ -53,7 +52,7 @@ func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bo
 		if length < 0 {
 			length, open = len(near)-at, 1
 		}
-		if size += o.costOf(length, p.Count); size > o.MaxBytes && p.Count > 0 {
+		if size += o.costOf(length); size > o.MaxBytes && p.Count > 0 {
 			open = 0
 			break
 		}

@@ -2,8 +2,10 @@ package text
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -36,7 +38,7 @@ func TestNumberPage(t *testing.T) {
 	}
 	options := []PageOptions{
 		{}, {Offset: 2}, {Limit: 1}, {Offset: 3, Limit: 2}, {Offset: 1000}, {MaxBytes: 5}, {MaxBytes: 15, Limit: 3}, {Offset: 2, MaxBytes: 1},
-		{LineBytes: 8}, {Offset: readLen / 7, Limit: 5}, {Limit: 1 << 40}, {MaxBytes: 40, Numbers: true}, {Offset: 2, MaxBytes: 3000, Numbers: true},
+		{LineBytes: 8}, {Offset: readLen / 7, Limit: 5}, {Limit: 1 << 40}, {MaxBytes: 40}, {Offset: 2, MaxBytes: 3000},
 	}
 	for _, raw := range raws {
 		for _, o := range options {
@@ -51,7 +53,7 @@ func TestNumberPage(t *testing.T) {
 func TestPageOfShortLines(t *testing.T) {
 	for _, line := range []string{"\n", "x\n", "\r\n", "}\t\n", "ä\n"} {
 		raw := strings.Repeat(line, 150_000)
-		o := PageOptions{Limit: 1_000_000, MaxBytes: 20_000, Numbers: true}
+		o := PageOptions{Limit: 1_000_000, MaxBytes: 20_000}
 		samePage(t, raw, o, 2000)
 		if shown, page := NumberPage([]byte(raw), o, 2000); len(shown) > o.MaxBytes || len(shown) < o.MaxBytes*9/10 || !page.More {
 			t.Errorf("%q: %d bytes are shown of a page of %d", line, len(shown), o.MaxBytes)
@@ -59,11 +61,47 @@ func TestPageOfShortLines(t *testing.T) {
 		o = PageOptions{Limit: 1_000_000}
 		samePage(t, raw, o, 2000)
 		shown, page := NumberPage([]byte(raw), o, 2000)
-		if most := DefaultPageBytes + DefaultPageLines*(numberWidth+1); len(shown) > most {
-			t.Errorf("%q: %d bytes are shown, at most %d may be", line, len(shown), most)
+		if len(shown) > DefaultPageBytes {
+			t.Errorf("%q: %d bytes are shown, at most %d may be", line, len(shown), DefaultPageBytes)
 		}
 		if !page.More || page.Count < DefaultPageLines || page.Next != page.Count+1 {
 			t.Errorf("%q: a page of %d lines, next %d, more: %v", line, page.Count, page.Next, page.More)
+		}
+	}
+}
+
+// TestPageBound: whatever its lines are, a page of more than one is no longer than its bound in characters, and in bytes if it is UTF-8.
+func TestPageBound(t *testing.T) {
+	const clip = 2000
+	pieces := []string{"", "x", "}\t", "ä", "→", "😀", "\xff", strings.Repeat("x", clip+1), strings.Repeat("ä", clip+1), strings.Repeat("😀", clip), strings.Repeat("😀", clip+9), strings.Repeat("\xff", 9000)}
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 300 {
+		var raw strings.Builder
+		few := pieces[:1+r.IntN(len(pieces))]
+		for n := r.IntN(4000); n > 0 && raw.Len() < 1<<19; n-- {
+			raw.WriteString(few[r.IntN(len(few))])
+			raw.WriteString([]string{"\n", "\n", "\r\n", "\r"}[r.IntN(4)])
+		}
+		o := PageOptions{Offset: r.IntN(3), Limit: []int{0, 1, 5, 1 << 30}[r.IntN(4)], MaxBytes: []int{0, 100, 5000, 200_000}[r.IntN(4)]}
+		contents := [][]byte{[]byte(raw.String()), encoded(t, "utf-16le", strings.ToValidUTF8(raw.String(), "?"))}
+		if round%50 == 0 {
+			contents, o.Offset = [][]byte{[]byte(strings.Repeat("\n", lastPadded-5) + raw.String())}, lastPadded-10
+		}
+		for _, content := range contents {
+			shown, page := NumberPage(content, o, clip)
+			most := o.MaxBytes
+			if most == 0 {
+				most = DefaultPageBytes
+			}
+			if page.Count <= 1 {
+				most = clip + len(blanks) + len("→\n") + cutNote
+			}
+			if n := utf8.RuneCountInString(shown); n > most {
+				t.Fatalf("%d characters of %d, %+v, %s, %d lines", n, most, o, page.Charset, page.Count)
+			}
+			if page.Charset == "utf-8" && page.Count > 1 && len(shown) > most {
+				t.Fatalf("%d bytes of %d, %+v, %d lines", len(shown), most, o, page.Count)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,11 +36,12 @@ const (
 type PageOptions struct {
 	Offset     int    // first line, from 1; default 1
 	Limit      int    // lines at most; default DefaultPageLines
-	MaxBytes   int    // end the page before its text exceeds this, as costOf counts it; default DefaultPageBytes
+	MaxBytes   int    // end the page before its lines, as [Number] writes them, exceed this; default DefaultPageBytes
 	LineBytes  int    // hold at most this much of a line; default DefaultLineBytes
-	Numbers    bool   // what stands around the lines, their numbers and ends, counts against MaxBytes too
 	Charset    string // of the file, if it is known; see [DecodeAs]
 	CountBytes int64  // count lines this far behind the page; default DefaultCountBytes
+
+	before int // bytes of what stands before a line
 }
 
 // Page is a run of lines of a file.
@@ -141,6 +143,7 @@ func (o *PageOptions) setDefaults() {
 	if o.LineBytes <= 0 {
 		o.LineBytes = DefaultLineBytes
 	}
+	o.before = max(len(blanks), len(strconv.Itoa(o.Offset+o.MaxBytes))) + len("→")
 	o.LineBytes = max(4, o.LineBytes&^3) // whole code units of any charset
 	if o.CountBytes <= 0 {
 		o.CountBytes = DefaultCountBytes
@@ -161,7 +164,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	s.hold(o)
 	for len(lines) < o.Limit && s.fill() {
 		l := s.line(o.LineBytes)
-		size += o.costOf(l.to-l.from, len(lines))
+		size += o.costOf(l.to - l.from)
 		if size > o.MaxBytes && len(lines) > 0 {
 			break
 		}
@@ -171,13 +174,16 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	return lines
 }
 
-// costOf is what a line counts against the bound in bytes: its text and, behind as many lines as a page has unasked, what stands around
-// it too. Otherwise a page of a million empty lines, for who asks for so many, would be ten megabytes of numbers.
-func (o *PageOptions) costOf(length, before int) int {
-	if before < DefaultPageLines && !o.Numbers {
-		return length
+// cutNote is room for what stands behind a line that is cut, in bytes.
+const cutNote = len("… [9223372036854775807 more characters on this line]")
+
+// costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that it is cut.
+func (o *PageOptions) costOf(length int) int {
+	cost := o.before + length + len("\n")
+	if length > o.LineBytes/utf8.UTFMax { // it may have more characters than are shown
+		cost += cutNote
 	}
-	return length + numberWidth + len("\n")
+	return cost
 }
 
 // decode turns the bytes of the page into its lines.

@@ -31,7 +31,7 @@ func TestReadPage(t *testing.T) {
 		{"behind the end", numbered(10), PageOptions{Offset: 11}, Page{First: 11, Start: 71, End: 71, Total: 10, Exact: true, Charset: "utf-8"}},
 		{"far behind the end", "a\nb", PageOptions{Offset: 1000}, Page{First: 1000, Start: 3, End: 3, Total: 2, Exact: true, Charset: "utf-8"}},
 		{"CRLF", crlf, PageOptions{Limit: 1}, Page{Lines: []Line{{Text: "line 1"}}, First: 1, End: 8, More: true, Next: 2, Total: 3, Exact: true, Charset: "utf-8", EOL: CRLF}},
-		{"bounded by bytes", numbered(10), PageOptions{MaxBytes: 15}, Page{Lines: []Line{{Text: "line 1"}, {Text: "line 2"}}, First: 1, End: 14, More: true, Next: 3, Total: 10, Exact: true, Charset: "utf-8", EOL: LF}},
+		{"bounded by bytes", numbered(10), PageOptions{MaxBytes: 33}, Page{Lines: []Line{{Text: "line 1"}, {Text: "line 2"}}, First: 1, End: 14, More: true, Next: 3, Total: 10, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"the last line is too much", "aaaa\nbbbb", PageOptions{MaxBytes: 5}, Page{Lines: []Line{{Text: "aaaa"}}, First: 1, End: 5, More: true, Next: 2, Total: 2, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"one line over the bound", "aaaaaaaa\nb\n", PageOptions{MaxBytes: 5}, Page{Lines: []Line{{Text: "aaaaaaaa"}}, First: 1, End: 9, More: true, Next: 2, Total: 2, Exact: true, Charset: "utf-8", EOL: LF}},
 		{"long line", "aé" + strings.Repeat("ü", 50) + "\nb\n", PageOptions{LineBytes: 4}, Page{Lines: []Line{{Text: "aé", Hidden: 50}, {Text: "b"}}, First: 1, End: 106, Total: 2, Exact: true, Charset: "utf-8", EOL: LF}},
