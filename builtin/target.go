@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -173,6 +174,7 @@ func (t *target) overtaken(env *Env, err error) error {
 	}
 	old := t.content
 	now := target{path: t.path, dir: t.dir, base: t.base, charset: t.charset, elsewhere: t.elsewhere}
+	defer now.giveBack()
 	if now.load() != nil || now.missing || bytes.Equal(now.content, old) {
 		return err
 	}
@@ -236,11 +238,16 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	} else if before == nil {
 		before = []byte{}
 	}
-	entry, err := t.journal(env, before, content...)
-	if err != nil {
-		note = fmt.Sprintf("this change cannot be undone: %v", err)
+	entry, note := t.journal(env, before, content)
+	out, err := t.write(env, content)
+	if entry != nil && t.full(env, err) { // what the history keeps of this change is in the way itself
+		note = "this change cannot be undone: the disk has no room for both"
+		err = errors.Join(err, entry.Failed())
+		if entry = nil; env.Box.history.Shrink() {
+			t.restat()
+			out, err = t.write(env, content)
+		}
 	}
-	out, err := atomicfile.Replace(t.dir, t.base, t.options(env), content...)
 	if errors.Is(err, atomicfile.ErrTorn) {
 		return "", err // how the change ended shows when the next start has made the file whole
 	}
@@ -261,15 +268,50 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 
 // journal begins a change in the history, and says why it cannot be undone. The history outlives files of the caller's own, and
 // to the host their names mean other files.
-func (t *target) journal(env *Env, before []byte, content ...[]byte) (*history.Entry, error) {
+func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *history.Entry, note string) {
 	if t.path.Own() {
-		return nil, errors.New("the history keeps no temporary files")
+		return nil, "this change cannot be undone: the history keeps no temporary files"
 	}
 	entry, err := env.Box.history.Begin(t.change(env), before, content...)
 	if err == nil {
 		err = entry.Undoable()
 	}
-	return entry, err
+	if err != nil {
+		note = fmt.Sprintf("this change cannot be undone: %v", err)
+	}
+	return entry, note
+}
+
+// write replaces the file. A disk that is full does not refuse it as long as the history can give room.
+func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err error) {
+	for {
+		out, err = atomicfile.Replace(t.dir, t.base, t.options(env), content...)
+		if !t.full(env, err) || !env.Box.history.Shrink() {
+			return out, err
+		}
+		t.restat()
+	}
+}
+
+// restat looks at the file again after a write in place that did not begin, which may have set its time.
+func (t *target) restat() {
+	now := target{path: t.path}
+	defer now.giveBack()
+	if now.load() == nil && !now.missing && !t.missing && bytes.Equal(now.content, t.content) && sameFile(now.info, t.info) {
+		t.info = now.info
+	}
+}
+
+// full reports whether an error says that the disk which the history is on is full.
+func (t *target) full(env *Env, err error) bool {
+	if t.path.Own() {
+		return false // it is on another
+	}
+	dir := filepath.Dir(t.path.Real())
+	if errors.Is(err, atomicfile.ErrNoJournal) {
+		dir = "" // it lies beside the history
+	}
+	return env.Box.history.Fills(dir, err)
 }
 
 // options say how the file is replaced or removed.

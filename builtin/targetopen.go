@@ -39,6 +39,9 @@ const makeTries = 10
 func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error) {
 	for tries := 1; ; tries++ {
 		unmake, err := path.MakeParents(0o777)
+		if err != nil && env.Box.history.Fills(existing(path), err) && env.Box.history.Shrink() {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the directory for %s could not be made: %w%s", path, inFile(path, err), atomicfile.Advice(err))
 		}
@@ -53,6 +56,18 @@ func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error)
 			return nil, err
 		}
 	}
+}
+
+// existing is the nearest directory above a file that exists.
+func existing(path guard.Path) string {
+	dir := filepath.Dir(path.Real())
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // errNoDir is the failure of a lockTarget whose directory is missing, or was taken away while it waited.

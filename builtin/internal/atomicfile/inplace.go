@@ -11,6 +11,9 @@ import (
 // taken back. The file may hold parts of both contents until [Recover] has run.
 var ErrTorn = errors.New("the file may hold parts of its old and new content")
 
+// ErrNoJournal is the error of a write in place that was not begun, because its content could not be saved first.
+var ErrNoJournal = errors.New("its content could not be saved in the journal first")
+
 // inPlace writes the content into the existing file. Old and new content are
 // in the journal before the first byte changes, and leave it when the new
 // content is durable: only in between can the file be torn.
@@ -30,7 +33,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	}
 	e, err := recordInPlace(r.JournalDir, h, old, r.content)
 	if err != nil {
-		return Outcome{}, r.failed("write", fmt.Errorf("save its content in the journal %s first: %w", r.JournalDir, bare(err)))
+		return Outcome{}, r.failed("write", fmt.Errorf("%w (%s): %w", ErrNoJournal, r.JournalDir, bare(err)))
 	}
 	if err := r.makeRoom(f, int64(len(old))); err != nil {
 		e.done()

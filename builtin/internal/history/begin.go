@@ -64,11 +64,22 @@ func (s *Store) begin(c Change, before []byte, after [][]byte) (*Entry, error) {
 		return nil, err
 	}
 	e, err := s.record(c, before, after)
+	for isFull(err) && s.worthwhile(int64(len(before))+sizeOf(after)) && s.Shrink() {
+		e, err = s.record(c, before, after)
+	}
 	if err != nil {
 		s.exit()
 		return nil, err
 	}
 	return e, nil
+}
+
+// sizeOf is the size of a content in pieces, in bytes.
+func sizeOf(content [][]byte) (size int64) {
+	for _, piece := range content {
+		size += int64(len(piece))
+	}
+	return size
 }
 
 // enter counts an entry that has begun, exit one that has ended.

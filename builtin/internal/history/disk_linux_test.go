@@ -155,3 +155,47 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	change(t, s, Change{Path: path}, "2")
 }
+
+// TestDiskFullGivesRoom fills the disk with changes. The older ones give room, however young they are, and the last can be undone.
+func TestDiskFullGivesRoom(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	content := func(i int) string { return strings.Repeat(fmt.Sprintf("%09d\n", i), 6000) }
+	for i := range 60 {
+		change(t, s, Change{Path: path}, content(i))
+	}
+	all := list(t, s, Filter{})
+	if len(all) == 0 || len(all) > 20 || all[0].State != Done {
+		t.Fatalf("%d changes are kept", len(all))
+	}
+	undo(t, s, Selection{Principal: "p", IDs: []string{all[0].ID}})
+	if got := read(t, path); got != content(58) {
+		t.Errorf("undone: %.20q", got)
+	}
+	for s.Shrink() {
+	}
+	if left := stored(t, s, packsName); len(left) > 0 || len(list(t, s, Filter{})) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestShareOfTheDisk: the history takes a quarter of what is free without it, and young changes go for that.
+func TestShareOfTheDisk(t *testing.T) {
+	dir := mount(t)
+	s := open(t, Config{Dir: dir})
+	path := filepath.Join(t.TempDir(), "f")
+	for i := range 40 {
+		change(t, s, Change{Path: path}, strings.Repeat(fmt.Sprintf("%09d\n", i), 1000))
+	}
+	if err := s.tidyAll(); err != nil {
+		t.Fatal(err)
+	}
+	kept := list(t, s, Filter{})
+	if len(kept) == 0 || len(kept)*10_000 > 1<<20/freeShare {
+		t.Errorf("%d changes are kept", len(kept))
+	}
+	if h, err := s.Holdings(); err != nil || len(h) != 1 || h[0].Principal != "p" || h[0].Bytes == 0 || h[0].Limit > 1<<18 || h[0].Changes != len(kept) {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

@@ -16,6 +16,7 @@
 //	owners/OWNER            locked by a process for as long as it may leave a change open
 //	PRINCIPAL/lock          held while the directory changes
 //	PRINCIPAL/index         the changes, a line with a checksum for each beginning and each end
+//	PRINCIPAL/index.copy    the same again: what is damaged or missing in one is read from the other
 //	PRINCIPAL/packs/OWNER.N contents as they were, one behind the other: deflating one saves two thirds but takes 18 times as long as writing it
 //	PRINCIPAL/aside/…       what was found damaged
 //	PRINCIPAL/tidied        when the quota and the age were last enforced

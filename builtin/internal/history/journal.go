@@ -16,6 +16,7 @@ import (
 
 const (
 	indexName  = "index"
+	copyName   = "index.copy" // of the index: what is damaged in one is read from the other
 	packsName  = "packs"
 	asideName  = "aside"
 	tidiedName = "tidied"
@@ -37,6 +38,7 @@ type journal struct {
 	since int   // changes begun since it was tidied
 	kept  int   // changes remembered when it was tidied
 	grown int64 // bytes stored since it was tidied
+	told  bool  // that its index is damaged
 }
 
 func journalName(principal string) string {
@@ -114,6 +116,7 @@ func (s *Store) written(principal string) ([]record, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.tellDamage(j, x)
 		all = append(all, x.records...)
 	}
 	if len(journals) > 1 {
@@ -121,6 +124,17 @@ func (s *Store) written(principal string) ([]record, error) {
 	}
 	markUndone(all)
 	return all, nil
+}
+
+// tellDamage logs, once, that an index is damaged.
+func (s *Store) tellDamage(j *journal, x index) {
+	j.mu.Lock()
+	told := j.told
+	j.told = told || x.isDamaged()
+	j.mu.Unlock()
+	if !told && x.isDamaged() {
+		s.cfg.Log.Warn("the index of the history is damaged", "lines", len(x.damaged), "changes found in its copy", x.found, "complete", !x.lost, "directory", j.dir)
+	}
 }
 
 // markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
@@ -152,21 +166,43 @@ func (j *journal) load() (index, error) {
 	return j.loadWith(owed)
 }
 
-// loadWith reads the index, and ends of changes that are not written yet.
+// loadWith reads the index, and ends of changes that are not written yet. What is damaged or missing is taken from the copy: the two are
+// of one length, unless the last to write was killed between them.
 func (j *journal) loadWith(owed []byte) (index, error) {
 	raw, err := readRegular(filepath.Join(j.dir, indexName))
 	if err != nil {
 		return index{}, err
 	}
-	if len(raw) > 0 && raw[len(raw)-1] != '\n' {
-		raw = append(raw, '\n')
+	x := parseIndex(raw, owed)
+	if info, err := os.Lstat(filepath.Join(j.dir, copyName)); len(x.damaged) == 0 && (err == nil && info.Size() == int64(len(raw)) || err != nil && len(raw) > 0) {
+		return x, nil
 	}
-	return parseIndex(append(raw, owed...)), nil
+	other, err := readRegular(filepath.Join(j.dir, copyName))
+	if err != nil {
+		other = nil
+	}
+	both := parseIndex(raw, other, owed)
+	both.lost = len(other) == 0 && (len(raw) == 0 || len(x.damaged) > 0) || len(x.damaged) > 0 && len(both.damaged) > len(x.damaged)
+	both.found = len(both.records) - len(x.records)
+	if both.found > 0 {
+		slices.SortStableFunc(both.records, func(a, b record) int { return a.Time.Compare(b.Time) })
+	}
+	return both, nil
 }
 
-// append adds a line to the index. On an error the index is as it was. Callers hold the lock.
-func (j *journal) append(l []byte, sync bool) (err error) {
-	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
+// append adds a line to the index and its copy. On an error the index is as it was. Callers hold the lock.
+func (j *journal) append(l []byte, sync bool) error {
+	l = slices.Concat(j.owed, l)
+	if err := j.appendTo(indexName, l, sync); err != nil {
+		return err
+	}
+	j.owed = nil
+	_ = j.appendTo(copyName, l, sync) // the index has it
+	return nil
+}
+
+func (j *journal) appendTo(name string, all []byte, sync bool) (err error) {
+	f, err := os.OpenFile(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
 	if err != nil {
 		return err
 	}
@@ -180,14 +216,12 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(j.owed, l)
 	if torn {
 		all = append([]byte("\n"), all...)
 	}
 	if _, err := f.WriteAt(all, size); err != nil {
 		return errors.Join(err, f.Truncate(size))
 	}
-	j.owed = nil
 	if !sync {
 		return nil
 	}
@@ -228,7 +262,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	if err := j.replace(indexName, all.Bytes(), sync); err != nil || !sync {
+	if err := errors.Join(j.replace(indexName, all.Bytes(), sync), j.replace(copyName, all.Bytes(), sync)); err != nil || !sync {
 		return err
 	}
 	return syncDir(j.dir)

@@ -187,33 +187,43 @@ type index struct {
 	records []record // in the order in which they began
 	ends    int      // lines that only end a change
 	damaged [][]byte // lines that could not be read
+	found   int      // changes that the copy alone has
+	lost    bool     // there may be changes that neither has
 }
 
-// parseIndex reads all lines that are whole. Of two ends of a change the later counts: a process that was taken for dead knows better.
-func parseIndex(raw []byte) index {
+// isDamaged reports whether the index is not as it was written. A copy alone that is ahead is what a kill leaves.
+func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found > 1 }
+
+// parseIndex reads all lines that are whole, of several parts of which the first counts. Of two ends of a change the later counts: a process that was taken for dead knows better.
+func parseIndex(parts ...[]byte) index {
 	var x index
 	at := make(map[string]int)
-	for l := range bytes.Lines(raw) {
-		l = bytes.TrimSuffix(l, []byte("\n"))
-		if len(l) == 0 {
-			continue
-		}
-		parsed, err := decodeLine(l)
-		if err != nil {
-			x.damaged = append(x.damaged, l)
-			continue
-		}
-		i, begun := at[parsed.ID]
-		switch {
-		case !parsed.isEnd() && !begun:
-			at[parsed.ID] = len(x.records)
-			x.records = append(x.records, parsed.record())
-		case parsed.isEnd():
-			x.ends++
-			if begun {
-				x.records[i].State = parsed.State
+	for _, raw := range parts {
+		for l := range bytes.Lines(raw) {
+			if l = bytes.TrimSuffix(l, []byte("\n")); len(l) > 0 {
+				x.add(at, l)
 			}
 		}
 	}
 	return x
+}
+
+// add adds a line. at has where the changes are by now.
+func (x *index) add(at map[string]int, l []byte) {
+	parsed, err := decodeLine(l)
+	if err != nil {
+		x.damaged = append(x.damaged, l)
+		return
+	}
+	i, begun := at[parsed.ID]
+	switch {
+	case !parsed.isEnd() && !begun:
+		at[parsed.ID] = len(x.records)
+		x.records = append(x.records, parsed.record())
+	case parsed.isEnd():
+		x.ends++
+		if begun {
+			x.records[i].State = parsed.State
+		}
+	}
 }

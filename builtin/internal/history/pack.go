@@ -208,7 +208,7 @@ func (p *packer) read(b Blob, at place) ([]byte, error) {
 }
 
 // sweep removes the packs that nothing refers to, also those that are written: what has just been put there is put anew.
-func (p *packer) sweep(used map[string]bool) error {
+func (p *packer) sweep(used map[string]bool, remove func(path string) error) error {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -219,7 +219,7 @@ func (p *packer) sweep(used map[string]bool) error {
 			continue
 		}
 		p.leave(e.Name())
-		if err := os.Remove(filepath.Join(p.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(filepath.Join(p.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

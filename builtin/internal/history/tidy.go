@@ -42,7 +42,7 @@ func (s *Store) tidyDue() {
 // tidyFull tidies a journal in which much has been added.
 func (s *Store) tidyFull(j *journal) {
 	j.mu.Lock()
-	full := j.since >= max(tidyAfter, j.kept/tidyPart) || j.grown >= s.cfg.Quota/tidyShare
+	full := j.since >= max(tidyAfter, j.kept/tidyPart) || j.grown > 0 && j.grown >= s.limit(j.grown)/tidyShare
 	j.mu.Unlock()
 	if full {
 		s.tidied(s.tidy(j))
@@ -74,11 +74,12 @@ func (s *Store) tidy(j *journal) error {
 			return err
 		}
 		settled := s.settlePending(x.records)
-		kept := x.records[s.forget(x.records):]
+		kept := s.remember(x.records)
 		j.mu.Lock()
 		j.kept = len(kept)
 		j.mu.Unlock()
-		if settled || len(kept) < len(x.records) || x.ends > 0 || len(x.damaged) > 0 {
+		s.tellDamage(j, x)
+		if settled || len(kept) < len(x.records) || x.ends > 0 || x.isDamaged() || x.found > 0 {
 			if err := j.replaceIndex(kept, x.damaged, s.cfg.Sync); err != nil {
 				return err
 			}
@@ -87,39 +88,76 @@ func (s *Store) tidy(j *journal) error {
 		if len(x.damaged) > 0 {
 			s.cfg.Log.Warn("damaged lines of the history were set aside", "lines", len(x.damaged), "directory", filepath.Join(j.dir, asideName))
 		}
-		err = errors.Join(s.sweepPacks(j, kept), s.sweepTemps(j), s.sweepAside(j))
+		err = errors.Join(s.sweepPacks(j, kept, x.lost), s.sweepTemps(j), s.sweepAside(j))
 		return errors.Join(err, j.noteTidied())
 	})
 }
 
-// forget returns how many of the oldest changes are to be forgotten. Contents count once however many changes share them.
+// remember returns the changes that are not forgotten. Of those that are forgotten for another reason than their age, none is open.
+func (s *Store) remember(records []record) []record {
+	oldest := s.forget(records)
+	kept := slices.DeleteFunc(slices.Clone(records[:oldest]), func(r record) bool {
+		return r.State != Pending || time.Since(r.Time) > s.cfg.MaxAge
+	})
+	return append(kept, records[oldest:]...)
+}
+
+// forget returns how many of the oldest changes are over the age, the quota, or what the disk has room for. That leaves even young ones
+// no time, but for the last. Contents count once however many changes share them.
 func (s *Store) forget(records []record) int {
+	limit := s.limit(usedBy(records))
 	var used int64
 	counted := make(map[place]bool)
 	for i, r := range slices.Backward(records) {
 		age := time.Since(r.Time)
-		for side, b := range [...]Blob{r.Before, r.After} {
-			if at := r.at[side]; !at.isZero() && !counted[at] {
-				counted[at] = true
-				used += b.Size
-			}
-		}
+		used += r.adds(counted)
 		old := age > s.cfg.MaxAge
 		over := used > s.cfg.Quota || len(records)-i > maxChanges
-		if old || over && age >= youngest && r.State != Pending {
+		tight := used > limit && limit < s.cfg.Quota && i < len(records)-1
+		if old || (over && age >= youngest || tight) && r.State != Pending {
 			return i + 1
 		}
 	}
 	return 0
 }
 
-// sweepPacks removes the packs that no change refers to.
-func (s *Store) sweepPacks(j *journal, kept []record) error {
+// usedBy returns how many bytes the contents of changes take.
+func usedBy(records []record) (used int64) {
+	counted := make(map[place]bool)
+	for _, r := range records {
+		used += r.adds(counted)
+	}
+	return used
+}
+
+// adds returns how many bytes a change takes besides what was counted.
+func (r record) adds(counted map[place]bool) (used int64) {
+	for side, b := range [...]Blob{r.Before, r.After} {
+		if at := r.at[side]; !at.isZero() && !counted[at] {
+			counted[at] = true
+			used += b.Size
+		}
+	}
+	return used
+}
+
+// sweepPacks removes the packs that no change refers to. Where changes are lost, it sets aside what no living process may be writing.
+func (s *Store) sweepPacks(j *journal, kept []record, lost bool) error {
 	used := make(map[string]bool)
 	for _, r := range kept {
 		used[r.at[0].Pack], used[r.at[1].Pack] = true, true
 	}
-	return j.packs.sweep(used)
+	remove := os.Remove
+	if lost {
+		remove = func(path string) error {
+			aside := filepath.Join(j.dir, asideName)
+			if owner, _, _ := strings.Cut(filepath.Base(path), "."); s.alive(owner) {
+				return nil
+			}
+			return errors.Join(os.MkdirAll(aside, ownerDir), os.Rename(path, filepath.Join(aside, filepath.Base(path))))
+		}
+	}
+	return j.packs.sweep(used, remove)
 }
 
 // sweepTemps removes what dead owners did not finish writing.

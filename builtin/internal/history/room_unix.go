@@ -1,0 +1,31 @@
+//go:build linux || darwin
+
+package history
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// isFull reports whether an error says that a disk, or what a user may take of it, is full.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// freeOn returns how many bytes this user can still take of the file system of a directory.
+func freeOn(dir string) (free int64, ok bool) {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true
+}
+
+// sameDisk reports whether two directories take their space from one file system. Parts of one can tell different numbers of device.
+func sameDisk(a, b string) bool {
+	var x, y unix.Statfs_t
+	if unix.Statfs(a, &x) != nil || unix.Statfs(b, &y) != nil {
+		return false
+	}
+	return x.Type == y.Type && x.Blocks == y.Blocks && (x.Fsid == y.Fsid || x.Bfree == y.Bfree && x.Ffree == y.Ffree)
+}
