@@ -21,6 +21,12 @@ type (
 	UndoSelection = history.Selection
 )
 
+// A Holding is what the history holds of one principal.
+type Holding = history.Holding
+
+// Holdings returns what the history holds, the most first.
+func (b *Toolbox) Holdings() ([]Holding, error) { return b.history.Holdings() }
+
 // AnyPrincipal stands for all principals in a filter or selection. It is the owner's alone.
 const AnyPrincipal = history.Everyone
 

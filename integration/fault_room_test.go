@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,14 +21,12 @@ func (g *ground) changes() (all []struct{ ID, Path, State string }) {
 	return all
 }
 
-// toolhost runs a command of the program on the ground.
+// toolhost runs a command of the program on the ground, which has to succeed.
 func (g *ground) toolhost(command string, flags ...string) string {
 	g.t.Helper()
-	cmd := exec.Command(binary, append([]string{command, "--state-dir", g.state}, flags...)...)
-	cmd.Env, cmd.Dir = cleanEnv(g.home), g.ws
-	out, err := cmd.Output()
+	out, err := g.run(command, flags...)
 	if err != nil {
-		g.t.Fatalf("%s: %v\n%s", command, err, out)
+		g.t.Fatal(err)
 	}
 	return string(out)
 }

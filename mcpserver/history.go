@@ -14,6 +14,9 @@ func (h *Host) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
 	return h.box.Changes(h.policy(LocalPrincipal), f)
 }
 
+// Holdings returns whose changes take how much of the disk, the most first.
+func (h *Host) Holdings() ([]builtin.Holding, error) { return h.box.Holdings() }
+
 // ShowChange returns one change and its diff. The beginning of its id does.
 func (h *Host) ShowChange(id string) (builtin.Change, string, error) {
 	return h.box.ShowChange(h.policy(LocalPrincipal), builtin.AnyPrincipal, id)

@@ -106,7 +106,7 @@ func (h *Host) open() error {
 			return err
 		}
 	}
-	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results")}); err != nil {
+	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results"), Log: h.log}); err != nil {
 		return err
 	}
 	h.hooks = h.newHookRunner()

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -64,6 +65,7 @@ type Config struct {
 	Quota  int64         // bytes that the results of one principal may take
 	MaxAge time.Duration // age at which a result is removed
 	MaxOne int64         // bytes that one result may take; never more than Quota
+	Log    *slog.Logger  // receives what was found damaged; nothing is logged if nil
 }
 
 // A Store keeps results. Several processes may share its directory. All methods may be called at once.
@@ -99,6 +101,9 @@ func Open(cfg Config) (*Store, error) {
 		cfg.MaxOne = DefaultMaxOne
 	}
 	cfg.MaxOne = min(cfg.MaxOne, cfg.Quota)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	s := &Store{cfg: cfg, files: make(map[*File]bool)}
 	_, _ = s.open() // said again, to somebody who can act on it, by the first result that is not kept
 	return s, nil
@@ -165,6 +170,8 @@ func (s *Store) reopen(lost *home) (*home, error) {
 //
 //	lock                   held while names are made and removed
 //	key                    of shelf names
+//	key.copy               the same again, with a checksum
+//	key.damaged            what was found in its place
 //	tidied                 made when what is over its age was last looked for
 //	open/OWNER.lock        held by a process as long as it may write
 //	open/OWNER/SHELF.NAME  mark: the file of that name on that shelf is unfinished
@@ -240,7 +247,7 @@ func (h *home) settle(cfg Config) error {
 	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
 		return err
 	}
-	if err := h.loadKey(); err != nil {
+	if err := h.loadKey(cfg); err != nil {
 		return err
 	}
 	h.tidy(cfg.MaxAge)
@@ -254,41 +261,6 @@ func (h *home) makePrivate() error {
 		return err
 	}
 	return h.root.Chmod(".", 0o700)
-}
-
-// loadKey reads the key of shelf names, or writes one. One of the wrong length, which a crash can leave, is replaced: results kept under
-// it stay where they are until they are too old.
-func (h *home) loadKey() error {
-	key, err := h.keptKey()
-	if err != nil || len(key) == keyLength {
-		h.key = key
-		return err
-	}
-	if h.key == nil {
-		h.key = make([]byte, keyLength)
-		rand.Read(h.key) // never fails
-	}
-	const temp = keyName + ".new"
-	if err := h.removeIfThere(temp); err != nil { // a kill leaves one
-		return err
-	}
-	if err := h.root.WriteFile(temp, h.key, 0o600); err != nil {
-		return errors.Join(err, h.root.Remove(temp))
-	}
-	return h.root.Rename(temp, keyName)
-}
-
-// keptKey returns what is kept as key: nothing where there is none, nor where a pipe stands, which would be waited for,
-// or something else that is no key.
-func (h *home) keptKey() ([]byte, error) {
-	info, err := h.root.Stat(keyName)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != keyLength) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return h.root.ReadFile(keyName)
 }
 
 // shelfName returns the name of a principal's directory, which nobody without the key can guess.

@@ -3,6 +3,7 @@ package resultstore
 import (
 	"bufio"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -348,15 +349,56 @@ func TestErrorsNameTheirFile(t *testing.T) {
 	}
 }
 
+// TestDamagedKey damages the key in the ways a disk does. Results stay where they are found, unless the copy is damaged too.
 func TestDamagedKey(t *testing.T) {
-	dir := t.TempDir()
-	before := open(t, Config{Dir: dir}).For("p").Dir()
-	if err := os.WriteFile(filepath.Join(dir, keyName), []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
+	damages := map[string]func(path string) error{
+		"short": func(path string) error { return os.WriteFile(path, []byte("short"), 0o600) },
+		"zeros": func(path string) error { return os.WriteFile(path, make([]byte, keyLength), 0o600) },
+		"empty": func(path string) error { return os.Truncate(path, 0) },
+		"flipped": func(path string) error {
+			raw, err := os.ReadFile(path)
+			if err == nil {
+				raw[7] ^= 4
+				err = os.WriteFile(path, raw, 0o600)
+			}
+			return err
+		},
+		"removed": os.Remove,
 	}
-	s := open(t, Config{Dir: dir})
-	if after := s.For("p").Dir(); after == before || after == "" {
-		t.Errorf("after the key was lost: %q, before %q", after, before)
+	for name, damage := range damages {
+		for _, both := range []bool{false, true} {
+			for _, first := range []string{keyName, copyName} {
+				dir := t.TempDir()
+				before := open(t, Config{Dir: dir}).For("p").Dir()
+				err := damage(filepath.Join(dir, first))
+				if both {
+					if first != keyName {
+						err = damage(filepath.Join(dir, keyName))
+					}
+					err = errors.Join(err, os.WriteFile(filepath.Join(dir, copyName), []byte("x"), 0o600))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				lost := both && name != "flipped" // which nothing tells without the copy
+				var log strings.Builder
+				s := open(t, Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				after := s.For("p").Dir()
+				if both && name == "flipped" {
+					before = after
+				}
+				if (after != before) != lost || after == "" {
+					t.Errorf("%s of %s, both: %v: %q, before %q", name, first, both, after, before)
+				}
+				told := (first == keyName || both) && name != "removed" && !(both && name == "flipped")
+				if _, err := os.Stat(filepath.Join(dir, DamagedKey)); (err == nil) != told || strings.Contains(log.String(), "damaged") != told {
+					t.Errorf("%s of %s, both: %v: set aside: %v, log %q", name, first, both, err, &log)
+				}
+				if again := open(t, Config{Dir: dir}).For("p").Dir(); again != after {
+					t.Errorf("%s of %s, both: %v: %q at the next start, before %q", name, first, both, again, after)
+				}
+			}
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,9 +50,38 @@ func historyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(showCommand(&flags))
+	cmd.AddCommand(showCommand(&flags), usageCommand(&flags))
 	return cmd
 }
+
+func usageCommand(flags *hostFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Show whose changes take how much of the disk", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.onFiles(nothing, func(host *mcpserver.Host) error {
+				all, err := host.Holdings()
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd.OutOrStdout(), append([]builtin.Holding{}, all...))
+				}
+				out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(out, "CALLER\tCHANGES\tBYTES\tAT MOST")
+				for _, h := range all {
+					fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", visible.Text(cmp.Or(h.Principal, "unknown")), h.Changes, h.Bytes, h.Limit)
+				}
+				return out.Flush()
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// nothing names no files, so that the rules of no other workspace are asked.
+func nothing(string) ([]string, error) { return nil, nil }
 
 func showCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool

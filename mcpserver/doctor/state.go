@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toolhost/builtin"
@@ -23,12 +25,52 @@ func (s *Subject) state() []Finding {
 	if err != nil {
 		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot be undone", dir, err), "name another with --state-dir"}}
 	}
+	held, damage := s.history()
 	parts := []string{
 		fmt.Sprintf("results %s, at most %s a caller", mebibytes(statedir.Size(filepath.Join(dir, "results"))), mebibytes(resultstore.DefaultQuota)),
-		fmt.Sprintf("history %s, at most %s a caller", mebibytes(statedir.Size(filepath.Join(dir, "history"))), mebibytes(builtin.HistoryQuota)),
+		fmt.Sprintf("history %s%s, at most %s a caller and a quarter of what is free without it", mebibytes(statedir.Size(filepath.Join(dir, "history"))), held, mebibytes(builtin.HistoryQuota)),
 	}
 	text := fmt.Sprintf("%s holds %s: %s", dir, mebibytes(statedir.Size(dir)), strings.Join(parts, "; "))
-	return []Finding{{LevelOK, "state", text, ""}, s.audit()}
+	return slices.Concat([]Finding{{LevelOK, "state", text, ""}}, damage, s.keys(), []Finding{s.audit()})
+}
+
+// mostHolders is how many callers are named whose changes the history holds.
+const mostHolders = 5
+
+// history says whose changes the history holds, and what of it is damaged.
+func (s *Subject) history() (held string, damage []Finding) {
+	all, err := s.Box.Holdings()
+	if err != nil {
+		damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("it cannot be read: %v", err), "move it away to begin another"})
+	}
+	var holders []string
+	for _, h := range all {
+		if h.Bytes > 0 && len(holders) < mostHolders {
+			holders = append(holders, fmt.Sprintf("%s %s", cmp.Or(h.Principal, "unknown"), mebibytes(h.Bytes)))
+		}
+		if h.Damaged {
+			damage = append(damage, Finding{LevelWarn, "history", fmt.Sprintf("the index of the changes of %s is damaged; what its copy has is used", cmp.Or(h.Principal, "a caller")), "nothing: a host that runs sets aside what cannot be read"})
+		}
+		if h.Aside != "" {
+			damage = append(damage, Finding{LevelWarn, "history", "it was damaged; what could not be read is in " + h.Aside, "look at it, and delete it"})
+		}
+	}
+	if len(holders) > 0 {
+		held = fmt.Sprintf(" (%s)", strings.Join(holders, ", "))
+	}
+	return held, damage
+}
+
+// keys says which secrets of the state directory are damaged.
+func (s *Subject) keys() (all []Finding) {
+	if _, err := statedir.Secret(s.StateDir, "secret"); err != nil {
+		all = append(all, Finding{LevelWarn, "secret", fmt.Sprintf("session handles end with each host: %v", err), "delete the file"})
+	}
+	odd := filepath.Join(s.StateDir, "results", resultstore.DamagedKey)
+	if _, err := os.Lstat(odd); err == nil {
+		all = append(all, Finding{LevelWarn, "results", "the key of kept results was damaged and was replaced; without its copy, results that were kept before are not found", "delete " + odd})
+	}
+	return all
 }
 
 func (s *Subject) audit() Finding {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -254,4 +255,98 @@ func FuzzLine(f *testing.F) {
 			t.Errorf("%q was taken", body)
 		}
 	})
+}
+
+// TestIndexIsReadFromItsCopy damages the index in the ways a disk may, and then the copy. No change is lost, and it is told.
+func TestIndexIsReadFromItsCopy(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"removed":   os.Remove,
+		"emptied":   func(path string) error { return os.Truncate(path, 0) },
+		"cut short": func(path string) error { return os.Truncate(path, 700) },
+		"zeros":     func(path string) error { return os.WriteFile(path, make([]byte, 4000), 0o600) },
+		"flipped": func(path string) error {
+			raw, err := os.ReadFile(path)
+			for i := 20; i < len(raw); i += 300 {
+				raw[i] ^= 4
+			}
+			return errors.Join(err, os.WriteFile(path, raw, 0o600))
+		},
+		"a line lost": func(path string) error {
+			raw, err := os.ReadFile(path)
+			_, rest, _ := bytes.Cut(raw, []byte("\n"))
+			return errors.Join(err, os.WriteFile(path, rest, 0o600))
+		},
+	} {
+		for _, which := range []string{indexName, copyName} {
+			t.Run(name+" "+which, func(t *testing.T) {
+				dir, path := filepath.Join(t.TempDir(), "history"), filepath.Join(t.TempDir(), "f")
+				s := open(t, Config{Dir: dir})
+				for i := range 9 {
+					change(t, s, Change{Path: path}, fmt.Sprint(i))
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				want := ids(list(t, s, Filter{}))
+				if err := damage(filepath.Join(dir, journalName("p"), which)); err != nil {
+					t.Fatal(err)
+				}
+				var log strings.Builder
+				s = open(t, Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				if got := ids(list(t, s, Filter{})); !slices.Equal(got, want) {
+					t.Errorf("%d changes, want %d", len(got), len(want))
+				}
+				holds, err := s.Holdings()
+				if err != nil || len(holds) != 1 || which == indexName && !holds[0].Damaged {
+					t.Errorf("%+v, %v", holds, err)
+				}
+				undo(t, s, Selection{Principal: "p", IDs: want[:1]})
+				if got := read(t, path); got != "7" {
+					t.Errorf("undone: %q", got)
+				}
+				if err := s.Close(); err != nil { // it tidies
+					t.Fatal(err)
+				}
+				told := strings.Contains(log.String(), "damaged")
+				s = open(t, Config{Dir: dir})
+				holds, err = s.Holdings()
+				if err != nil || holds[0].Damaged || (holds[0].Aside != "") != told || which == indexName && !told {
+					t.Errorf("%+v, %v, log %q", holds, err, &log)
+				}
+				if got := ids(list(t, s, Filter{})); !slices.Equal(got[1:], want) {
+					t.Errorf("%d changes, want %d and the undo", len(got), len(want))
+				}
+			})
+		}
+	}
+}
+
+// TestLostIndex: contents of changes that neither the index nor its copy has are set aside.
+func TestLostIndex(t *testing.T) {
+	dir, path := filepath.Join(t.TempDir(), "history"), filepath.Join(t.TempDir(), "f")
+	s := open(t, Config{Dir: dir})
+	change(t, s, Change{Path: path}, "precious")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{indexName, copyName} {
+		if err := os.Truncate(filepath.Join(dir, journalName("p"), name), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, Config{Dir: dir})
+	change(t, s, Change{Path: path}, "new")
+	if err := s.tidyAll(); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range stored(t, s, asideName) {
+		all.WriteString(read(t, filepath.Join(dir, journalName("p"), asideName, name)))
+	}
+	if !strings.Contains(all.String(), "precious") {
+		t.Errorf("set aside: %q", &all)
+	}
+	if got := list(t, s, Filter{}); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
 }

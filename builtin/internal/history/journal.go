@@ -38,7 +38,6 @@ type journal struct {
 	since int   // changes begun since it was tidied
 	kept  int   // changes remembered when it was tidied
 	grown int64 // bytes stored since it was tidied
-	told  bool  // that its index is damaged
 }
 
 func journalName(principal string) string {
@@ -116,7 +115,6 @@ func (s *Store) written(principal string) ([]record, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tellDamage(j, x)
 		all = append(all, x.records...)
 	}
 	if len(journals) > 1 {
@@ -124,17 +122,6 @@ func (s *Store) written(principal string) ([]record, error) {
 	}
 	markUndone(all)
 	return all, nil
-}
-
-// tellDamage logs, once, that an index is damaged.
-func (s *Store) tellDamage(j *journal, x index) {
-	j.mu.Lock()
-	told := j.told
-	j.told = told || x.isDamaged()
-	j.mu.Unlock()
-	if !told && x.isDamaged() {
-		s.cfg.Log.Warn("the index of the history is damaged", "lines", len(x.damaged), "changes found in its copy", x.found, "complete", !x.lost, "directory", j.dir)
-	}
 }
 
 // markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
@@ -262,7 +249,10 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	if err := errors.Join(j.replace(indexName, all.Bytes(), sync), j.replace(copyName, all.Bytes(), sync)); err != nil || !sync {
+	if err := j.replace(copyName, all.Bytes(), sync); err != nil { // the copy first: it never has what the index has not
+		_ = os.Remove(filepath.Join(j.dir, copyName))
+	}
+	if err := j.replace(indexName, all.Bytes(), sync); err != nil || !sync {
 		return err
 	}
 	return syncDir(j.dir)

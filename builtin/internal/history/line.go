@@ -191,8 +191,16 @@ type index struct {
 	lost    bool     // there may be changes that neither has
 }
 
-// isDamaged reports whether the index is not as it was written. A copy alone that is ahead is what a kill leaves.
-func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found > 1 }
+// isDamaged reports whether the index is not as it was written, if it was read under the lock: the index is written before its copy.
+func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found > 0 }
+
+// odd returns what is set aside of a damaged index, so that it is known later that it was.
+func (x index) odd() [][]byte {
+	if x.isDamaged() && len(x.damaged) == 0 {
+		return [][]byte{fmt.Appendf(nil, "The index was missing or cut short: %d changes were found in its copy.", x.found)}
+	}
+	return x.damaged
+}
 
 // parseIndex reads all lines that are whole, of several parts of which the first counts. Of two ends of a change the later counts: a process that was taken for dead knows better.
 func parseIndex(parts ...[]byte) index {

@@ -117,7 +117,7 @@ func (s *Store) Holdings() ([]Holding, error) {
 	for _, j := range journals {
 		x, one := j.load()
 		err = errors.Join(err, one)
-		h := Holding{Bytes: j.size(), Changes: len(x.records), Damaged: x.isDamaged()}
+		h := Holding{Bytes: j.size(), Changes: len(x.records), Damaged: s.isDamaged(j)}
 		h.Limit = s.limit(h.Bytes)
 		if aside := filepath.Join(j.dir, asideName); !isEmpty(aside) {
 			h.Aside = aside

@@ -32,11 +32,21 @@ const (
 func (s *Store) tidyDue() {
 	journals, err := s.of(Everyone)
 	for _, j := range journals {
-		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery {
+		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery || s.isDamaged(j) {
 			err = errors.Join(err, s.tidy(j))
 		}
 	}
 	s.tidied(err)
+}
+
+// isDamaged reports whether the index of a journal is not as it was written.
+func (s *Store) isDamaged(j *journal) (damaged bool) {
+	err := j.locked(func() error {
+		x, err := j.loadWith(j.owed)
+		damaged = x.isDamaged()
+		return err
+	})
+	return err == nil && damaged
 }
 
 // tidyFull tidies a journal in which much has been added.
@@ -78,15 +88,15 @@ func (s *Store) tidy(j *journal) error {
 		j.mu.Lock()
 		j.kept = len(kept)
 		j.mu.Unlock()
-		s.tellDamage(j, x)
-		if settled || len(kept) < len(x.records) || x.ends > 0 || x.isDamaged() || x.found > 0 {
-			if err := j.replaceIndex(kept, x.damaged, s.cfg.Sync); err != nil {
+		if settled || len(kept) < len(x.records) || x.ends > 0 || x.isDamaged() {
+			if err := j.replaceIndex(kept, x.odd(), s.cfg.Sync); err != nil {
 				return err
 			}
 			j.owed = nil
 		}
-		if len(x.damaged) > 0 {
-			s.cfg.Log.Warn("damaged lines of the history were set aside", "lines", len(x.damaged), "directory", filepath.Join(j.dir, asideName))
+		if x.isDamaged() {
+			s.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines", len(x.damaged),
+				"changes found in its copy", x.found, "changes may be lost", x.lost, "directory", filepath.Join(j.dir, asideName))
 		}
 		err = errors.Join(s.sweepPacks(j, kept, x.lost), s.sweepTemps(j), s.sweepAside(j))
 		return errors.Join(err, j.noteTidied())

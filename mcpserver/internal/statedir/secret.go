@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ func readSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes, %d are expected: delete it to make a new one", info.Size(), SecretSize)
 	}
 	secret := make([]byte, SecretSize)
-	_, err = io.ReadFull(f, secret)
+	if _, err = io.ReadFull(f, secret); err == nil && bytes.Count(secret, secret[:1]) == SecretSize {
+		err = errors.New("all its bytes are the same, as in what a crash leaves: delete it to make a new one")
+	}
 	return secret, err
 }

@@ -42,12 +42,19 @@ func TestSecretThatIsNotKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "short"), []byte("guessed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	for name, filled := range map[string]byte{"zeros": 0, "ones": 0xff} {
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte{filled}, SecretSize), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ dir, name, says string }{
 		{"", "secret", "no state directory"},
 		{dir, "short", "has 7 bytes, 32 are expected: delete it"},
+		{dir, "zeros", "all its bytes are the same"},
+		{dir, "ones", "delete it to make a new one"},
 		{dir, "directory", "directory"},
 		{filepath.Join(dir, "none"), "secret", "none"},
 	} {
