@@ -141,6 +141,14 @@ for f, k, p in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET, socket.SO
 
 	// The system call filter.
 	{"x32", `$ATTACK x32`, false},
+	{"lease", `$ATTACK lease "$WS/src/main.go"; $ATTACK lease "$OUT/public"; $ATTACK lease "$WS"`, true},
+	{"32-bit datagram socket", `python3 - <<'P'
+import ctypes, mmap
+m = mmap.mmap(-1, 4096, prot=7)
+m.write(b"\x53\xb8\x67\x01\0\0\xbb\x01\0\0\0\xb9\x02\0\0\0\x31\xd2\xcd\x80\x5b\xc3")  # socket(AF_UNIX, SOCK_DGRAM, 0) by int 0x80
+f = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))
+print("BRE" + "ACH" if f() > 0 else "no")
+P`, false},
 	{"typing into the terminal", `$ATTACK tiocsti`, false},
 	{"32-bit call", `python3 - <<'P'
 import ctypes, mmap

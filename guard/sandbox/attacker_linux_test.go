@@ -24,7 +24,7 @@ func attacker(name string, args []string) {
 		"handle": attackHandle, "exchange": attackExchange, "connect": attackConnect, "serve": attackServe, "underlistener": attackUnderListener, "trysockets": attackTrySockets, "vsock": attackVsock,
 		"clone": attackClone, "unshare": attackUnshare, "caps": attackCaps, "detach": attackDetach,
 		"setuid":     attackSetuid,
-		"leaderless": attackLeaderless, "x32": attackX32, "tiocsti": attackTiocsti, "mount": attackMount,
+		"leaderless": attackLeaderless, "x32": attackX32, "lease": attackLease, "tiocsti": attackTiocsti, "mount": attackMount,
 		"readmem": attackReadMem, "mknod": attackMknod, "swap": attackSwap,
 		"sibling": attackSibling, "deafen": attackDeafen,
 	}
@@ -301,6 +301,20 @@ func attackX32([]string) error {
 		return errno
 	}
 	fmt.Println(breach, "x32")
+	return nil
+}
+
+// attackLease makes every program that opens a file for writing wait for us.
+func attackLease(args []string) error {
+	fd, err := unix.Open(args[0], unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	for _, command := range []uintptr{unix.F_SETLEASE, unix.F_SETLEASE | 1<<32, 1024 + 16} {
+		if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), command, unix.F_RDLCK); errno == 0 {
+			fmt.Println(breach, "has a lease")
+		}
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,10 +132,45 @@ type outcome struct {
 	limit time.Duration // how long, or 0 (SO_SNDTIMEO)
 }
 
-// attempt judges a call and connects.
-func (k *connector) attempt(c *notify.Call) outcome {
+// attempt judges a call and connects, with no more rights than commands have.
+func (k *connector) attempt(c *notify.Call) (o outcome) {
 	k.places <- struct{}{}
 	defer func() { <-k.places }()
+	if err := withoutPowers(func() { o = k.try(c) }); err != nil {
+		return outcome{errno: errnoOf(err)}
+	}
+	return o
+}
+
+// withoutPowers runs f on a thread without root's capabilities, which commands do not
+// have either. Those over the sandbox's namespaces come from owning them.
+func withoutPowers(f func()) error {
+	if os.Geteuid() != 0 {
+		f()
+		return nil
+	}
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var all, none [2]unix.CapUserData
+	if err := unix.Capget(&header, &all[0]); err != nil {
+		return err
+	}
+	for i := range none {
+		none[i] = unix.CapUserData{Permitted: all[i].Permitted, Inheritable: all[i].Inheritable}
+	}
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return err
+	}
+	f()
+	if err := unix.Capset(&header, &all[0]); err != nil {
+		return err // the thread stays locked, and ends
+	}
+	runtime.UnlockOSThread()
+	return nil
+}
+
+// try is attempt without a limit.
+func (k *connector) try(c *notify.Call) outcome {
 	fd, err := c.Descriptor(int(int32(c.Args[0])))
 	if err != nil {
 		return outcome{errno: k.failure(c, err)}
@@ -274,11 +310,8 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 	if k.names(path, id, node) {
 		return 0
 	}
-	file, exact := unixdiag.FileOf(st.Dev, st.Ino)
+	file := unixdiag.FileOf(st.Dev, st.Ino)
 	found := k.listensInside(file)
-	if found && exact {
-		return 0
-	}
 	if !found {
 		if device, ok := deviceOf(c, node); ok && device != file.Device {
 			file.Device = device
@@ -289,7 +322,7 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 	switch {
 	case err != nil:
 		return unix.EACCES
-	case found && !ofHost: // nor can the number be that of a socket of the host
+	case found && !ofHost: // which has half of the inode number, and on btrfs numbers repeat
 		return 0
 	case ofHost:
 		k.refuse(path, "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets")
@@ -357,8 +390,7 @@ func deviceOf(c *notify.Call, node int) (uint32, bool) {
 		major, minor, _ := strings.Cut(fields[2], ":")
 		high, err1 := strconv.ParseUint(major, 10, 32)
 		low, err2 := strconv.ParseUint(minor, 10, 32)
-		file, _ := unixdiag.FileOf(unix.Mkdev(uint32(high), uint32(low)), 0)
-		return file.Device, errors.Join(err1, err2) == nil
+		return unixdiag.FileOf(unix.Mkdev(uint32(high), uint32(low)), 0).Device, errors.Join(err1, err2) == nil
 	}
 	return 0, false
 }

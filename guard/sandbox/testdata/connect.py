@@ -51,6 +51,7 @@ say("peer", lambda: [(c := socket.socket(U)).connect("u"), struct.unpack("iii", 
 q = socket.socket(U, socket.SOCK_SEQPACKET); q.bind("d"); q.listen(1)
 say("packets", lambda: [socket.socket(U, socket.SOCK_SEQPACKET).connect("d"), q.accept()] and "ok")
 os.chmod("u", 0); say("mode", lambda: "ok" if os.getuid() == 0 else ok("u")); os.chmod("u", 0o777)
+libc.prctl(4, 0); say("not dumpable", lambda: ok("u")); libc.prctl(4, 1)
 # TCP
 t = socket.create_server(("127.0.0.1", 0)); ta = t.getsockname()
 def T(): 

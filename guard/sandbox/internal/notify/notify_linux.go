@@ -223,6 +223,10 @@ func Works() error {
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
 		return fmt.Errorf("seccomp user notification: %w", errno)
 	}
+	const noAttach = "3" // of anybody to anything
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) == noAttach {
+		return errors.New("kernel.yama.ptrace_scope is 3")
+	}
 	self := &Call{Thread: os.Getpid()}
 	if _, err := self.Memory(uint64(uintptr(unsafe.Pointer(&action))), 4); err != nil {
 		return fmt.Errorf("process_vm_readv: %w", err)

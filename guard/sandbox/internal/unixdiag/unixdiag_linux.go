@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"unsafe"
 
@@ -70,11 +69,10 @@ func (t *Table) Close() error {
 // system, in the kernel's form, and the low half of its inode number.
 type File struct{ Device, Inode uint32 }
 
-// FileOf returns the File that a socket has which is bound to an inode. exact reports
-// that the inode number is told in full.
-func FileOf(device, inode uint64) (f File, exact bool) {
+// FileOf returns the File that a socket has which is bound to an inode.
+func FileOf(device, inode uint64) File {
 	const minorBits = 20 // MKDEV of linux/kdev_t.h
-	return File{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}, inode <= math.MaxUint32
+	return File{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}
 }
 
 // Listening calls f with the file of each socket that a program listens on.

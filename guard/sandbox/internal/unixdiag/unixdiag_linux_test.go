@@ -27,7 +27,7 @@ func TestHas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file, _ := FileOf(st.Dev, st.Ino)
+	file := FileOf(st.Dev, st.Ino)
 	if found, err := table.Has(file); !found || err != nil {
 		t.Errorf("Has = %v, %v of a socket that listens", found, err)
 	}
