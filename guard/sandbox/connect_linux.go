@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,8 +45,9 @@ type connector struct {
 	places  chan struct{}
 
 	mu      sync.Mutex
-	inside  map[*unixdiag.Table]bool // of the network namespaces of commands
+	inside  map[*unixdiag.Table]*notify.Listener // the table of its commands' network namespace
 	refused []proxy.Refusal
+	serving sync.WaitGroup
 }
 
 // newConnector reports an error where connections cannot be made on behalf of others.
@@ -58,7 +61,7 @@ func newConnector(p Policy) (*connector, error) {
 	}
 	k := &connector{
 		own: !p.Network.Unrestricted, host: table, places: make(chan struct{}, maxConnecting),
-		inside: make(map[*unixdiag.Table]bool),
+		inside: make(map[*unixdiag.Table]*notify.Listener),
 	}
 	if _, err := table.Has(unixdiag.File{}); err != nil {
 		table.Close()
@@ -84,24 +87,29 @@ func (k *connector) serve(listener, table int) error {
 	}
 	t := unixdiag.New(table)
 	k.mu.Lock()
-	if k.own { // else the table is the host's
-		k.inside[t] = true
-	}
+	k.inside[t] = l
 	k.mu.Unlock()
-	go func() {
+	k.serving.Go(func() {
 		l.Serve(map[int32]notify.Judge{unix.SYS_CONNECT: k.connect})
 		k.mu.Lock()
 		delete(k.inside, t)
 		k.mu.Unlock()
 		t.Close()
-	}()
+	})
 	return nil
 }
 
+// close ends all serving. No command may be left.
 func (k *connector) close() error {
 	if k == nil {
 		return nil
 	}
+	k.mu.Lock()
+	for _, l := range k.inside {
+		l.Close()
+	}
+	k.mu.Unlock()
+	k.serving.Wait()
 	return k.host.Close()
 }
 
@@ -333,11 +341,11 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 
 // listensInside reports whether a command listens on file.
 func (k *connector) listensInside(file unixdiag.File) bool {
-	k.mu.Lock()
-	tables := make([]*unixdiag.Table, 0, len(k.inside))
-	for t := range k.inside {
-		tables = append(tables, t)
+	if !k.own { // the tables are the host's
+		return false
 	}
+	k.mu.Lock()
+	tables := slices.Collect(maps.Keys(k.inside))
 	k.mu.Unlock()
 	for _, t := range tables {
 		if found, err := t.Has(file); found && err == nil {
