@@ -193,7 +193,7 @@ func (b *bubblewrap) spawn(s Spec) (Process, error) {
 }
 
 // setUpTries is how often bwrap is run for a command. What is to be mounted is
-// named to it, and a socket, say, may go before it comes to that.
+// named to it, and a file may go before it comes to that.
 const setUpTries = 3
 
 // spawnOnce runs bwrap once.

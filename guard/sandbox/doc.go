@@ -30,6 +30,23 @@
 // sandbox starts, or the kernel does not let it set up the user namespace; and
 // it must call [Init] before it reads its arguments.
 //
+// # Unix sockets
+//
+// The filter hands connect(2) of every command to the host, which makes the connection
+// with a copy of the socket and never lets the kernel run the call, whose address
+// another thread could change. A path is looked up as the caller would, and the file it
+// leads to is judged: commands connect to sockets that a process in their network
+// namespace listens on, which the kernel tells by inode (sock_diag), and to those in
+// [Policy].Sockets. Names do not matter, nor when and how a socket was bound. Datagram
+// sockets of the Unix family, and pairs of them, are refused: they send to a path
+// without connect(2). To a server, the peer's process number (SO_PEERCRED) is the host's,
+// which is 0 inside; user and group are the command's.
+//
+// Where a connection cannot be judged (Linux before 5.9, no pidfd_getfd,
+// process_vm_readv or CONFIG_UNIX_DIAG, a container that has a listener itself) commands
+// have no Unix sockets but pairs, and the report says so. So it is where Landlock is all
+// that contains commands, before its version 9.
+//
 // # The other means
 //
 // Bubblewrap makes the same view with a program that must be installed, for
@@ -61,6 +78,4 @@
 //     user and not for a namespace, but for a part that is left to the host; with
 //     bubblewrap and Landlock, watches are not. When memory runs out, commands are
 //     killed before others.
-//   - A Unix socket that a host program binds while the sandbox runs, at a
-//     place that is not masked, until the next look (see [Policy].Sockets).
 package sandbox

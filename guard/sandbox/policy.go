@@ -10,7 +10,7 @@ import (
 )
 
 // A Policy says what the commands of one sandbox may touch. All paths are
-// absolute. The zero Policy lets a command read the machine except sockets of
+// absolute. The zero Policy lets a command read the machine, reach none of
 // its daemons, write nothing, and reach no network.
 //
 // Where paths of different kinds lie inside each other the deeper one decides,
@@ -36,10 +36,13 @@ type Policy struct {
 	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
 	// denied or masked have no effect, and Landlock cannot mount them.
 	Private []Private
-	// Sockets lists Unix sockets of host programs that stay reachable. All
-	// others that are bound when the sandbox starts are masked, because a
-	// daemon behind a socket (docker, D-Bus, an SSH agent, tmux) works outside
-	// of every limit.
+	// Sockets lists Unix sockets of host programs, and directories of them, that
+	// commands may connect to. All others are refused, because a daemon (docker,
+	// D-Bus, an SSH agent, tmux) works outside of every limit: commands connect to
+	// sockets on which a command listens. In a writable directory, a socket that is
+	// listed by its own name is reached until another takes its place. With
+	// Network.Unrestricted sockets of commands cannot be told from others: then only
+	// those listed are reached.
 	Sockets []string
 	// Network says what commands can reach; zero is nothing but each other.
 	Network Network

@@ -218,9 +218,9 @@ func networkKeys() []key {
 		{name: "sandbox.network.publishPorts", form: formSwitch, order: strict(false),
 			doc: "Publish ports commands listen on, on the host's loopback. By default on for stdio, off for HTTP.",
 			set: func(s *Settings, e Entry) { on := e.Text == "true"; s.Sandbox.Network.PublishPorts = &on }},
-		list("network.allowUnixSockets", "Path sockets commands may reach.", false,
+		list("network.allowUnixSockets", "Unix sockets of programs outside the sandbox, and directories of them, that commands may connect to.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowUnixSockets }),
-		on("network.allowAllUnixSockets", "Let commands reach every Unix socket.", "false", strict(false),
+		on("network.allowAllUnixSockets", "Let commands connect to every Unix socket that has a path.", "false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowAllUnixSockets }),
 	}
 }
