@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -39,7 +40,8 @@ const (
 // or the policy names it, and it connects to the file that it judged, whatever name that
 // has by then.
 type connector struct {
-	own     bool            // commands have a network namespace of their own
+	own     bool // commands have a network namespace of their own
+	policy  Policy
 	allowed []target        // sockets and directories that the policy names
 	host    *unixdiag.Table // of the host's network namespace
 	places  chan struct{}
@@ -60,7 +62,7 @@ func newConnector(p Policy) (*connector, error) {
 		return nil, err
 	}
 	k := &connector{
-		own: !p.Network.Unrestricted, host: table, places: make(chan struct{}, maxConnecting),
+		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
 		inside: make(map[*unixdiag.Table]*notify.Listener),
 	}
 	if _, err := table.Has(unixdiag.File{}); err != nil {
@@ -247,16 +249,54 @@ func (k *connector) connectUnix(c *notify.Call, fd int, address []byte) outcome 
 		return connectTo(fd, address)
 	}
 	path, _, _ := bytes.Cut(address[pathAt:], []byte{0})
-	node, err := lookup(c, string(path))
+	node, err := k.socket(c, string(path))
 	if err != nil {
-		return outcome{errno: k.failure(c, err)}
+		return outcome{errno: errnoOf(err)}
 	}
 	defer unix.Close(node)
-	if errno := k.judge(c, node); errno != 0 {
-		return outcome{errno: errno}
-	}
 	name := append([]byte("/proc/self/fd/"+strconv.Itoa(node)), 0)
 	return connectTo(fd, append(address[:pathAt:pathAt], name...))
+}
+
+// socket opens the file that a command may connect to by path.
+func (k *connector) socket(c *notify.Call, path string) (int, error) {
+	node, err := lookup(c, path)
+	if errors.Is(err, unix.ENOENT) {
+		return k.underPrivate(path)
+	}
+	if err != nil {
+		return -1, k.failure(c, err)
+	}
+	if errno := k.judge(c, node); errno != 0 {
+		unix.Close(node)
+		return -1, errno
+	}
+	return node, nil
+}
+
+// underPrivate opens a socket of the host that the policy names, and that commands cannot
+// see because they have a directory of their own in the place of its directory.
+func (k *connector) underPrivate(path string) (int, error) {
+	if !filepath.IsAbs(path) {
+		return -1, unix.ENOENT
+	}
+	t, err := locate(path)
+	switch {
+	case err != nil,
+		withinAny(t.path, k.policy.Masked), withinAny(t.path, k.policy.Denied),
+		!slices.ContainsFunc(k.policy.Private, func(d Private) bool { return within(t.path, d.Name) }),
+		!slices.ContainsFunc(k.allowed, func(a target) bool { return within(t.path, a.path) }):
+		return -1, unix.ENOENT
+	}
+	node, err := openPath(t.path)
+	if err != nil {
+		return -1, err
+	}
+	if id, err := inodeOf(node); err != nil || id != t.inode {
+		unix.Close(node)
+		return -1, unix.ENOENT
+	}
+	return node, nil
 }
 
 // connectTo connects without waiting for the other side. A socket that would wait is

@@ -118,6 +118,28 @@ func TestAllowedSocket(t *testing.T) {
 	}
 }
 
+// An allowed socket is reached although its directory is hidden by one of the commands' own,
+// and nothing else there.
+func TestAllowedSocketUnderPrivate(t *testing.T) {
+	f := newFixture(t)
+	f.serve(t)
+	other := listen(t, "unix", f.out+"/other.sock")
+	defer other.Close()
+	if err := os.Mkdir(f.base+"/private", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+		p := f.policy()
+		p.Private = []Private{{Name: f.out, Dir: f.base + "/private"}}
+		p.Sockets = []string{f.out + "/daemon.sock"}
+		s := startOn(t, backend, p)
+		r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `ls -A "$OUT"; $ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$OUT/../out/other.sock"`)
+		if strings.Count(r.output, breach) != 1 || strings.HasPrefix(r.output, "daemon") || !strings.Contains(r.output, "other.sock: connect: no such file") {
+			t.Errorf("%s: got %q", backend, r.output)
+		}
+	}
+}
+
 func TestWireRoundTrip(t *testing.T) {
 	want := &plan{
 		writable: []target{{"/a\xff", inode{1, 2}, true}}, denied: []target{{"/b", inode{1 << 40, 3}, false}},
