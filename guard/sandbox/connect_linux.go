@@ -47,7 +47,7 @@ type connector struct {
 	places  chan struct{}
 
 	mu      sync.Mutex
-	inside  map[*unixdiag.Table]*notify.Listener // the table of its commands' network namespace
+	inside  map[*unixdiag.Table]*notify.Listener // the listener of commands, by the table of their network namespace
 	refused []proxy.Refusal
 	serving sync.WaitGroup
 }
@@ -129,6 +129,9 @@ func (k *connector) connect(c *notify.Call) unix.Errno {
 			return notify.Restart
 		}
 		a := k.attempt(c)
+		if wait > 0 && a.errno == unix.EISCONN {
+			return 0 // since the last attempt, as protocols other than TCP tell it
+		}
 		if !a.waits || a.limit > 0 && time.Since(begun) >= a.limit {
 			return a.errno
 		}
@@ -443,11 +446,14 @@ func deviceOf(c *notify.Call, node int) (uint32, bool) {
 	return 0, false
 }
 
+// unreadable says why a program that only its owner may read, and that is another user's, gets no connection.
+const unreadable = "no connection is made for it, because its memory cannot be read; make the program readable"
+
 // failure is what the caller is told when something of it could not be looked at.
 func (k *connector) failure(c *notify.Call, err error) unix.Errno {
 	errno := errnoOf(err)
 	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
-		k.refuse("/proc/"+strconv.Itoa(c.Thread), fmt.Sprintf("the program %q cannot be looked at, so that no connection can be made for it", c.Status()["Name"]))
+		k.refuse(c.Status()["Name"], unreadable)
 		return unix.EACCES
 	}
 	return errno

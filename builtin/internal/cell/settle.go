@@ -104,6 +104,8 @@ func refusal(host, why string) string {
 		what = "Unix socket"
 	}
 	switch why {
+	case "no connection is made for it, because its memory cannot be read; make the program readable":
+		what = "program"
 	case "it is not in sandbox.network.allowedDomains", "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
 		why += ", to which a person can add it"
 	case "it is denied by sandbox.network.deniedDomains":
