@@ -38,7 +38,7 @@ func place(ctx context.Context, env *Env, in BashInput) (spot, error) {
 		return spot{}, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
 	s := spot{runner: c.Runner(), cell: c, box: env.Box, refused: c.Refusing()}
-	s.settle = sync.OnceValue(c.Settler(env.Policy.Roots()))
+	s.settle = sync.OnceValue(env.Box.cells.Settler())
 	s.leave = func() {
 		for _, note := range s.settle() { // nobody may ask how a task has ended
 			env.Box.log.Warn(note)

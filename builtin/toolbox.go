@@ -26,6 +26,7 @@ import (
 	"toolhost/guard/hook"
 	"toolhost/guard/privatedir"
 	"toolhost/guard/sandbox"
+	"toolhost/guard/sandbox/baseline"
 	"toolhost/guard/settings"
 )
 
@@ -44,7 +45,8 @@ type Toolbox struct {
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
 	cache string
 	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
-	journal string
+	journal  string
+	baseline *baseline.Keeper
 	// cells contain commands, where this machine can.
 	cells *cell.Cells
 	// probe says what this machine can contain; the first call finds that out.
@@ -71,6 +73,8 @@ type ToolboxConfig struct {
 	Root string
 	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
 	Search settings.Search
+	// Baseline takes away what commands must not leave behind; the toolbox closes it. Nil: one that keeps nothing in the state directory.
+	Baseline *baseline.Keeper
 	// Log receives what was mended after a crash. It must not be nil.
 	Log *slog.Logger
 }
@@ -80,10 +84,14 @@ const imagesAtOnce = 2
 
 // OpenToolbox mends what a killed host left half done. What commands need is started by [Toolbox.Warm], or by the first.
 func OpenToolbox(cfg ToolboxConfig) (*Toolbox, error) {
+	if cfg.Baseline == nil {
+		cfg.Baseline = baseline.Open("", cfg.Log)
+	}
 	box := &Toolbox{
-		search: openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
+		baseline: cfg.Baseline,
+		search:   openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding: semaphore.NewWeighted(imagesAtOnce),
-		cells:    cell.New(cfg.Log), private: cfg.Private,
+		cells:    cell.New(cfg.Log, cfg.Baseline), private: cfg.Private,
 	}
 	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
 		box.search.Warm(cfg.Root)
@@ -214,7 +222,7 @@ func (b *Toolbox) TryShell(ctx context.Context, principal string, policy *guard.
 func (b *Toolbox) Close() error {
 	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.cells.Close(), b.private.Close(), b.shell.close(), b.history.Close(), b.search.Close())
+	return errors.Join(b.cells.Close(), b.baseline.Close(), b.private.Close(), b.shell.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

@@ -48,6 +48,7 @@ func TestAttackBubblewrap(t *testing.T) {
 		w.program = program
 		attackLate(t, w)
 	})
+	t.Run("leftovers", func(t *testing.T) { attackLeftover(t, program, 0, 3) })
 	t.Run("stray links", func(t *testing.T) {
 		w := newWorld(t)
 		w.program = program

@@ -79,7 +79,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
 	"guard/ownfile":            {"guard/internal/realpath"},
-	"guard/sandbox":            {"guard/internal/gitconf"},
+	"guard/sandbox":            {"guard/internal/gitconf", "guard/ownfile"},
 	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }
 

@@ -17,6 +17,7 @@ import (
 	"toolhost/guard"
 	"toolhost/guard/hook"
 	"toolhost/guard/privatedir"
+	"toolhost/guard/sandbox/baseline"
 	"toolhost/guard/settings"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
@@ -38,6 +39,7 @@ type Host struct {
 	unkept     error // why the state directory is not used; nil: it is
 	scratch    string
 	private    *privatedir.Store // nil where no state is kept
+	baseline   *baseline.Keeper
 	settings   *settings.Watcher
 	looks      looks // at the settings
 	seen       *readstate.Store
@@ -91,6 +93,9 @@ func (h *Host) open() error {
 		return err
 	}
 	h.where.StateDir = state
+	h.baseline = baseline.Open(state, h.log)
+	h.baseline.Recover(h.where.Roots) // before settings are read: a command may have left some
+	h.where.Withheld = h.baseline.Withheld
 	if h.settings, err = settings.Watch(h.where, nil); err != nil {
 		return err
 	}
@@ -133,7 +138,7 @@ func (h *Host) openToolbox(state string) (err error) {
 	if state != "" {
 		h.private = privatedir.Open(filepath.Join(state, "private"))
 	}
-	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Private: h.private, Search: h.settings.Current().Search, Log: h.log}
+	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Private: h.private, Baseline: h.baseline, Search: h.settings.Current().Search, Log: h.log}
 	if h.cfg.Ahead {
 		cfg.Root = h.cfg.Roots[0]
 	}

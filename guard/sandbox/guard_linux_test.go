@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"toolhost/guard/sandbox/gitconfig"
 )
 
 func TestExpel(t *testing.T) {
@@ -19,11 +17,11 @@ func TestExpel(t *testing.T) {
 	write(t, f.ws+"/plain", "a file")
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure", f.ws+"/plain/rules")
 	s := start1(t, p)
-	if got, err := s.Expel(); got != nil || err != nil {
+	if got, err := Expel(s.guarded); got != nil || err != nil {
 		t.Fatalf("before anything: %v, %v", got, err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; rm plain; mkdir -p plain; echo evil > plain/rules; mkdir -p absent/.claude .toolhost/deep; echo evil > absent/.claude/settings.json; rm .vscode; mkdir .vscode; ln -s "$OUT" .toolhost/out`)
-	got, err := s.Expel()
+	got, err := Expel(s.guarded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +46,13 @@ func TestExpel(t *testing.T) {
 		t.Errorf("the symbolic link says %q", link)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `rm .vscode; echo again > .mcp.json`)
-	if got, err := s.Expel(); len(got) != 1 || err != nil {
+	if got, err := Expel(s.guarded); len(got) != 1 || err != nil {
 		t.Errorf("second time: %v, %v", got, err)
 	}
 	if link, _ := os.Readlink(f.ws + "/.vscode"); link != "src" {
 		t.Errorf("the symbolic link says %q", link)
 	}
-	if got, err := s.Expel(); got != nil || err != nil {
+	if got, err := Expel(s.guarded); got != nil || err != nil {
 		t.Errorf("third time: %v, %v", got, err)
 	}
 }
@@ -69,8 +67,8 @@ func TestExpelStaysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `ln -s "$OUT" sub`)
-	if got, err := s.Expel(); err == nil && len(got) > 0 {
-		t.Errorf("moved %v", got)
+	if got, err := Expel(s.guarded); err != nil || len(got) != 1 || filepath.Dir(got[0].Moved) != f.ws {
+		t.Errorf("moved %v, %v; want the link alone", got, err)
 	}
 	if b, err := os.ReadFile(f.out + "/profile"); err != nil || string(b) != "mine" {
 		t.Errorf("outside: %q, %v", b, err)
@@ -78,31 +76,19 @@ func TestExpelStaysInside(t *testing.T) {
 }
 
 // A command that takes away the right to write keeps nothing in place.
-func TestGuardsMendRights(t *testing.T) {
+func TestExpelMendsRights(t *testing.T) {
 	f := newFixture(t)
 	p := f.policy()
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json")
 	s := start1(t, p)
-	g, err := gitconfig.NewGuard(f.ws)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; for i in $(seq 120); do : > .mcp.json.quarantined-$i; done
-		printf '[core]\n\tfsmonitor = evil\n' > .git/config; chmod 555 . .git`)
-	if got, err := s.Expel(); len(got) != 1 || err != nil {
+	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; for i in $(seq 120); do : > .mcp.json.quarantined-$i; done; chmod 555 .`)
+	if got, err := Expel(s.guarded); len(got) != 1 || err != nil {
 		t.Errorf("Expel: %v, %v", got, err)
 	}
 	if _, err := os.Lstat(f.ws + "/.mcp.json"); err == nil {
 		t.Error("the protected file is still there")
 	}
-	if removed, err := g.Clean(); len(removed) != 1 || err != nil {
-		t.Errorf("Clean: %v, %v", removed, err)
-	}
-	if text, err := os.ReadFile(f.ws + "/.git/config"); err != nil || strings.Contains(string(text), "evil") {
-		t.Errorf("the configuration is %q, %v", text, err)
-	}
 	os.Chmod(f.ws, 0o755)
-	os.Chmod(f.ws+"/.git", 0o755)
 }
 
 // An allowed socket stays reachable.

@@ -1,31 +1,31 @@
 package sandbox
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"syscall"
 
 	"toolhost/guard/sandbox/internal/mend"
 )
 
-// guarded is a protected path that mounts cannot hold: it was absent at the
+// A Guarded path is protected, but mounts cannot hold it: it was absent at the
 // start, or is a symbolic link.
-type guarded struct {
-	path string // as in the policy
-	root string // the writable directory it lies in
-	rel  string // below root
-	link string // what the symbolic link said; "" if the path was absent
+type Guarded struct {
+	Path string // as in the policy
+	Root string // the writable directory it lies in
+	Rel  string // below Root
+	Link string // what the symbolic link said; "" if the path was absent
+	New  string // the topmost part of Rel that was absent; a link that appears there may lead out of Root
 }
 
 // unheld finds the protected paths that mounts cannot hold. A path outside of
 // the writable ones needs no watching.
-func unheld(p Policy) []guarded {
-	var list []guarded
+func unheld(p Policy) []Guarded {
+	var list []Guarded
 	for _, path := range p.ReadOnly {
 		path = filepath.Clean(path)
 		link := ""
@@ -40,12 +40,24 @@ func unheld(p Policy) []guarded {
 		}
 		for _, root := range p.Writable {
 			if rel, err := filepath.Rel(filepath.Clean(root), path); err == nil && filepath.IsLocal(rel) && rel != "." {
-				list = append(list, guarded{path, root, rel, link})
+				list = append(list, Guarded{path, root, rel, link, topmostAbsent(root, rel)})
 				break
 			}
 		}
 	}
 	return list
+}
+
+// topmostAbsent returns the topmost part of a path below root that is absent, or "".
+func topmostAbsent(root, rel string) string {
+	for i, c := range rel + string(filepath.Separator) {
+		if c == filepath.Separator {
+			if _, err := os.Lstat(filepath.Join(root, rel[:i])); missing(err) {
+				return rel[:i]
+			}
+		}
+	}
+	return ""
 }
 
 // missing reports whether an error says that nothing has that name, be it because
@@ -61,27 +73,23 @@ type Intrusion struct {
 	Moved string // where it was moved to, out of effect; "" if that failed
 }
 
-// quarantined and a number are added to the name of what is moved away.
-const quarantined = ".quarantined-"
+// Guarded returns the protected paths that mounts cannot hold.
+func (s *Sandbox) Guarded() []Guarded { return slices.Clone(s.guarded) }
 
-// maxQuarantine bounds the search for a free number.
-const maxQuarantine = 100
-
-// Expel looks for protected paths that did not exist at the start, which no
-// mount can hold, and renames what it finds, with ".quarantined-1" and so on
-// added: nothing is lost, but no program loads it by its name any more. Call it
-// after every command, once Process.Kill has returned. An error means that
-// something is still in effect.
-func (s *Sandbox) Expel() ([]Intrusion, error) {
+// Expel looks for guarded paths that have appeared, and renames what it finds, with
+// ".quarantined-1" and so on added: nothing is lost, but no program loads it by its
+// name any more. A link that was changed is put back. Call it after every command, once
+// Process.Kill has returned. An error means that something is still in effect.
+func Expel(list []Guarded) ([]Intrusion, error) {
 	var found []Intrusion
 	var errs []error
-	for _, g := range s.guarded {
+	for _, g := range list {
 		moved, err := g.expel()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be moved away: %w", g.path, err))
+			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be moved away: %w", g.Path, err))
 		}
 		if err != nil || moved != "" {
-			found = append(found, Intrusion{Path: g.path, Moved: moved})
+			found = append(found, Intrusion{Path: g.Path, Moved: moved})
 		}
 	}
 	return found, errors.Join(errs...)
@@ -89,48 +97,39 @@ func (s *Sandbox) Expel() ([]Intrusion, error) {
 
 // expel moves an intrusion away and returns its new name, or "" if there is
 // none.
-func (g guarded) expel() (moved string, err error) {
-	if _, err := os.Lstat(g.path); missing(err) && g.link == "" {
+func (g Guarded) expel() (moved string, err error) {
+	if _, err := os.Lstat(g.Path); missing(err) && g.Link == "" {
 		return "", nil // wherever links may lead: nobody who uses the name finds anything
 	}
-	root, err := os.OpenRoot(g.root) // no link in the path can lead us out of it
+	root, err := os.OpenRoot(g.Root) // no link in the path can lead us out of it
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	st, err := root.Lstat(g.rel)
-	if errors.Is(err, fs.ErrNotExist) && g.link == "" {
+	st, err := root.Lstat(g.Rel)
+	if errors.Is(err, fs.ErrNotExist) && g.Link == "" {
 		return "", nil
 	}
-	if err == nil && st.Mode()&fs.ModeSymlink != 0 && g.link != "" {
-		if link, err := root.Readlink(g.rel); err == nil && link == g.link {
+	if err == nil && st.Mode()&fs.ModeSymlink != 0 && g.Link != "" {
+		if link, err := root.Readlink(g.Rel); err == nil && link == g.Link {
 			return "", nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", root.Symlink(g.link, g.rel) // removed: put it back
+		return "", root.Symlink(g.Link, g.Rel) // removed: put it back
 	}
+	rel := g.Rel
+	if err != nil { // it is found through a link that leads out of root
+		if rel = g.New; rel == "" {
+			return "", err
+		}
+	}
+	name, err := mend.Aside(root, rel)
 	if err != nil {
 		return "", err
 	}
-	name := freeName(root, g.rel)
-	if err := mend.Writing(root, filepath.Dir(g.rel), func() error { return root.Rename(g.rel, name) }); err != nil {
-		return "", err
+	if g.Link != "" {
+		err = root.Symlink(g.Link, g.Rel)
 	}
-	if g.link != "" {
-		err = root.Symlink(g.link, g.rel)
-	}
-	return filepath.Join(g.root, name), err
-}
-
-// freeName returns a name beside rel that is not taken: the next number, or if
-// somebody has taken so many, one that nobody can have taken.
-func freeName(root *os.Root, rel string) string {
-	for i := 1; i <= maxQuarantine; i++ {
-		name := rel + quarantined + strconv.Itoa(i)
-		if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return name
-		}
-	}
-	return rel + quarantined + rand.Text()
+	return filepath.Join(g.Root, name), err
 }

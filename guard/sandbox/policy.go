@@ -22,7 +22,7 @@ type Policy struct {
 	// ReadOnly lists paths inside the writable ones that stay as they are:
 	// .git/hooks, .claude, settings files. They, and their parents, cannot be
 	// renamed either. One that is absent, or is a symbolic link, cannot be held
-	// fast; Sandbox.Expel moves it away when it appears or changes.
+	// fast; Expel moves it away when it appears or changes.
 	ReadOnly []string
 	// Denied lists files and directories no command can read or write, by any
 	// program and under any of their names inside Writable. Missing ones are

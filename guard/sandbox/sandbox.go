@@ -97,7 +97,7 @@ type socketJudge interface {
 // goroutines.
 type Sandbox struct {
 	report  Report
-	guarded []guarded
+	guarded []Guarded
 	engine  engine
 	proxy   *proxy.Proxy
 	sockets socketJudge // or nil

@@ -55,7 +55,11 @@ func (s *session) stampOf(f *file, now time.Time) (stamp, error) {
 	if f.dir.stillAbsent(s.reading) {
 		return absentStamp(now), fs.ErrNotExist
 	}
-	return takeStamp(f.file, now)
+	seen, err := takeStamp(f.file, now)
+	if err == nil && f.workspace != "" && s.cfg.Withheld != nil && s.cfg.Withheld(f.file) {
+		return absentStamp(now), fs.ErrNotExist
+	}
+	return seen, err
 }
 
 // content reads a file whose stamp, and what was wrong with it, were just taken, and notes the stamp. One that could not

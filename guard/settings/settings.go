@@ -324,6 +324,9 @@ type Config struct {
 	Allow, Deny []string
 	// TrustWorkspace trusts what the roots' files say at the first reading.
 	TrustWorkspace bool
+	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs may
+	// have made it. Nil: none is.
+	Withheld func(file string) bool
 	// Log is told what keeps a running server from looking at the sources but
 	// changes nothing of what is in force. Nil: [slog.Default].
 	Log *slog.Logger

@@ -21,6 +21,7 @@ import (
 	"toolhost/builtin/internal/shell/supervise"
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
+	"toolhost/guard/sandbox/baseline"
 )
 
 // A Cell is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
@@ -37,6 +38,8 @@ type Cell struct {
 	pipes   map[string]*coveredFile // named pipes of the host that are hidden
 	outside []string                // directories outside of where commands write that are watched for pipes
 	piped   time.Time               // when pipes were looked for
+	held    []string                // hooks of repositories, which commands must not write, besides those of paths
+	guarded []sandbox.Guarded       // what no mount holds
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	runner  *shell.Runner
@@ -64,7 +67,8 @@ type Cell struct {
 
 // Cells holds the cell of each principal.
 type Cells struct {
-	log *slog.Logger
+	log      *slog.Logger
+	baseline *baseline.Keeper
 
 	mu      sync.Mutex
 	open    map[string]*Cell
@@ -73,8 +77,10 @@ type Cells struct {
 	ends    sync.WaitGroup // of cells that are ended in the background
 }
 
-// New returns cells that tell log what they could not do.
-func New(log *slog.Logger) *Cells { return &Cells{log: log, open: map[string]*Cell{}} }
+// New returns cells that tell log what they could not do. The keeper takes away what commands must not leave behind.
+func New(log *slog.Logger, keeper *baseline.Keeper) *Cells {
+	return &Cells{log: log, baseline: keeper, open: map[string]*Cell{}}
+}
 
 // lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
 const lookAgain = 10 * time.Second
@@ -110,6 +116,8 @@ func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Poli
 			return nil, err
 		}
 		cs.open[principal] = c
+	} else {
+		cs.baseline.Begin(c.dirs(), c.guarded)
 	}
 	c.used = time.Now()
 	cs.hidePipes(c)
@@ -175,6 +183,7 @@ func (cs *Cells) Leave(c *Cell) {
 	}
 	last := c.retired && c.users == 0
 	cs.mu.Unlock()
+	cs.baseline.End(c.dirs())
 	if last {
 		cs.end(c)
 	}
@@ -245,7 +254,7 @@ func (cs *Cells) Close() error {
 }
 
 // start makes a sandbox for what the rules say now, and shells in it.
-func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error) {
+func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err error) {
 	scratch := policy.Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -259,6 +268,13 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	}
 	c := &Cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
+	cs.baseline.Begin(c.dirs(), nil)
+	defer func() {
+		if err != nil {
+			cs.baseline.End(c.dirs())
+		}
+	}()
+	c.holdHooks(cs.baseline.Hooks())
 	c.fix()
 	c.count(c.paths.Denied) // before their names are looked for
 	private, err := c.private()
@@ -270,6 +286,8 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (*Cell, error)
 	if c.box, err = startBox(ctx, c, private); err != nil {
 		return nil, err
 	}
+	c.guarded = c.box.Guarded()
+	cs.baseline.Guard(c.guarded)
 	if err := c.hideFirst(<-looked); err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
@@ -307,7 +325,7 @@ func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *san
 	policy, paths := c.policy, c.paths
 	rules := policy.Network()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: paths.ReadOnly, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
+		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}

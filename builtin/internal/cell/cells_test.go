@@ -11,7 +11,7 @@ import (
 // use stays.
 func TestIdleCells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := New(nil)
+		cs := New(nil, nil)
 		add := func(name string, users int) {
 			cs.open[name] = &Cell{used: time.Now(), users: users}
 		}

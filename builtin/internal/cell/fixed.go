@@ -12,7 +12,7 @@ import (
 // mounted over in turn.
 func (c *Cell) fix() {
 	c.fixed = map[string]*coveredFile{}
-	for _, path := range c.paths.ReadOnly {
+	for _, path := range slices.Concat(c.paths.ReadOnly, c.held) {
 		if file, err := lookAt(path); err == nil {
 			c.fixed[path] = file
 		} else {

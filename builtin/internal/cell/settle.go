@@ -6,48 +6,34 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"toolhost/guard/sandbox/gitconfig"
 )
 
-// Settler notes what a command must not leave behind, and returns what takes it away again and says so: a
-// protected path that did not exist before, and git settings that execute something.
-func (c *Cell) Settler(roots []string) func() []string {
-	var git []*gitconfig.Guard
-	for _, root := range roots {
-		if g, err := gitconfig.NewGuard(root); err == nil { // where we cannot look, a command without our rights cannot write
-			git = append(git, g)
-		}
-	}
+// Settler returns what takes away what a command must not leave behind, and tells of all that was taken away since now: a
+// protected path that did not exist before, git settings that execute something, and hooks.
+func (cs *Cells) Settler() func() []string {
+	_, from := cs.baseline.Since(math.MaxInt)
 	return func() []string {
-		var notes []string
-		found, err := c.box.Expel()
-		for _, f := range found {
-			notes = append(notes, fmt.Sprintf("%s is protected: what the command put there was moved to %s.", f.Path, f.Moved))
-		}
+		err := cs.baseline.Check()
+		notes, _ := cs.baseline.Since(from)
 		if err != nil {
 			notes = append(notes, err.Error())
-		}
-		for _, g := range git {
-			removed, err := g.Clean()
-			for _, r := range removed {
-				notes = append(notes, removal(r))
-			}
-			if err != nil {
-				notes = append(notes, err.Error())
-			}
 		}
 		return notes
 	}
 }
 
-// removal says what was done about a git setting.
-func removal(r gitconfig.Removed) string {
-	why := strings.TrimSuffix(r.Why, ".")
-	if r.Key == "" {
-		return fmt.Sprintf("The file %s was put back as it was before the command: %s.", r.File, why)
+// dirs are the directories that commands may write and other programs look into.
+func (c *Cell) dirs() []string {
+	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Scratch() })
+}
+
+// holdHooks has directories of hooks kept from commands. Those that were just made are among the paths of the policy from now on.
+func (c *Cell) holdHooks(hooks []string) {
+	made := slices.ContainsFunc(hooks, func(path string) bool { return !slices.Contains(c.paths.ReadOnly, path) })
+	if made {
+		c.paths = c.policy.SandboxPaths()
 	}
-	return fmt.Sprintf("The setting %s was taken out of %s: %s.", r.Key, r.File, why)
+	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
 }
 
 // maxRefusals bounds how many refusals are kept for the commands that run.

@@ -16,6 +16,7 @@ import (
 
 	"toolhost/guard"
 	"toolhost/guard/sandbox"
+	"toolhost/guard/sandbox/baseline"
 	"toolhost/guard/settings"
 )
 
@@ -70,7 +71,8 @@ func cellOf(tb testing.TB, base, home, deny string) (cs *Cells, c *Cell) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cs = New(slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	cs = New(log, baseline.Open("", log))
 	c, err = cs.Enter(tb.Context(), "me", policy)
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		tb.Skip(err)

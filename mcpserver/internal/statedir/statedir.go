@@ -13,7 +13,7 @@ import (
 
 // stateNames begin the names of what is kept there.
 var stateNames = []string{
-	"audit.jsonl", "cache", "console", "history", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json",
+	"audit.jsonl", "baseline", "cache", "console", "history", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json",
 }
 
 // Open makes the state directory ready. The error says why nothing in it can be believed: whoever wrote it could choose what

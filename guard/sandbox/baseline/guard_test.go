@@ -1,6 +1,7 @@
-package gitconfig
+package baseline
 
 import (
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func TestGuard(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, ".git", "config")
 			write(t, path, before)
-			g, err := NewGuard(dir)
+			g, err := guardOf(t, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,9 +57,10 @@ func TestGuard(t *testing.T) {
 				t.Fatal(err)
 			}
 			var keys []string
-			for _, r := range removed {
-				if r.Key != "" {
-					keys = append(keys, r.Key)
+			for _, note := range removed {
+				if rest, ok := strings.CutPrefix(note, "The setting "); ok {
+					key, _, _ := strings.Cut(rest, " was taken out of ")
+					keys = append(keys, key)
 				}
 			}
 			if got := strings.Join(keys, " "); got != c.removed {
@@ -91,7 +93,7 @@ func TestGuardFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "config")
 	write(t, outside, "[core]\n\tfsmonitor = evil\n")
 	write(t, dir+"/.git/config", "[core]\n\tbare = false\n")
-	g, err := NewGuard(dir)
+	g, err := guardOf(t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func TestGuardFiles(t *testing.T) {
 // A file named .git leads git to a repository elsewhere, whose configuration
 // nobody cleans: none may appear, and one that is there may not lead elsewhere.
 func TestGuardGitFile(t *testing.T) {
-	const good, evil = "gitdir: /somewhere/.git/worktrees/w\n", "gitdir: evil\n"
+	const good, evil = "gitdir: /somewhere/.git/worktrees/w\n", "gitdir: /somewhere/evil\n"
 	for _, c := range []struct {
 		name, before string
 		change       func(t *testing.T, dir string)
@@ -152,7 +154,7 @@ func TestGuardGitFile(t *testing.T) {
 			if c.before != "" {
 				write(t, dir+"/.git", c.before)
 			}
-			g, err := NewGuard(dir)
+			g, err := guardOf(t, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +171,7 @@ func TestGuardGitFile(t *testing.T) {
 	t.Run("becomes a directory", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir+"/.git", good)
-		g, err := NewGuard(dir)
+		g, err := guardOf(t, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +201,7 @@ func TestGuardLeads(t *testing.T) {
 			map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../m\n"}},
 		{"work tree of a submodule elsewhere", []string{".git/config"}, map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../../m\n"}, 1,
 			map[string]string{".git/modules/m/config": "[core]\n"}},
-		{"the work tree itself", nil, map[string]string{"HEAD": "ref: refs/heads/x\n", "objects/x": "", "refs/x": "", "config": evil}, 2, map[string]string{"HEAD": "", "config": "[core]\n"}},
+		{"the work tree itself", nil, map[string]string{"HEAD": "ref: refs/heads/x\n", "objects/x": "", "refs/x": "", "config": evil}, 1, map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "[core]\n"}},
 		{"not quite", nil, map[string]string{"HEAD": "mine\n", "config": evil}, 0, map[string]string{"HEAD": "mine\n", "config": evil}},
 		{"one that was there", []string{"HEAD", "objects/x", "refs/x", "config"}, map[string]string{"HEAD": "ref: refs/heads/y\n", "config": evil}, 1,
 			map[string]string{"HEAD": "ref: refs/heads/y\n", "config": "[core]\n"}},
@@ -209,7 +211,7 @@ func TestGuardLeads(t *testing.T) {
 			for _, name := range c.before {
 				write(t, filepath.Join(dir, name), "[x]\n")
 			}
-			g, err := NewGuard(dir)
+			g, err := guardOf(t, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +242,7 @@ func TestGuardOdd(t *testing.T) {
 	if err := os.Symlink("../dotfiles", dir+"/.git/config"); err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGuard(dir)
+	g, err := guardOf(t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,5 +253,63 @@ func TestGuardOdd(t *testing.T) {
 	write(t, dir+"/.git/config", evil)
 	if removed, err := g.Clean(); err != nil || len(removed) != 1 {
 		t.Errorf("now a file: removed %+v, %v", removed, err)
+	}
+}
+
+// A guarded directory is one in which a command runs.
+type guardedDir struct {
+	k    *Keeper
+	told int
+}
+
+// guardOf has a command begin in a directory.
+func guardOf(t *testing.T, dir string) (*guardedDir, error) {
+	t.Helper()
+	k := Open("", slog.New(slog.DiscardHandler))
+	k.Begin([]string{dir}, nil)
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &guardedDir{k: k}, nil
+}
+
+// Clean has the command end, and returns what was taken out.
+func (g *guardedDir) Clean() (notes []string, err error) {
+	err = g.k.Check()
+	notes, g.told = g.k.Since(g.told)
+	return notes, err
+}
+
+// A command that takes away the right to write, or to look, keeps nothing in place.
+func TestGuardMendsRights(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/.git/config", "[core]\n\tbare = false\n")
+	g, err := guardOf(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const evil = "[core]\n\tfsmonitor = evil\n"
+	write(t, dir+"/.git/config", evil)
+	write(t, dir+"/sub/.git/config", evil)
+	write(t, dir+"/sub/.git/hooks/pre-commit", "evil")
+	for _, c := range []struct {
+		name string
+		mode os.FileMode
+	}{{"/sub/.git/hooks/pre-commit", 0o111}, {"/sub/.git/hooks", 0}, {"/sub/.git", 0o100}, {"/sub", 0}, {"/.git", 0o555}, {"/", 0o555}} {
+		_ = os.Chmod(dir+c.name, c.mode) // what is gone already needs none
+	}
+	if removed, err := g.Clean(); err != nil {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	os.Chmod(dir, 0o755)
+	for _, name := range []string{"/.git/config", "/sub/.git/config"} {
+		if text, err := os.ReadFile(dir + name); err != nil || strings.Contains(string(text), "evil") {
+			t.Errorf("%s is %q, %v", name, text, err)
+		}
+	}
+	if _, err := os.Lstat(dir + "/sub/.git/hooks/pre-commit"); err == nil {
+		t.Error("the hook is still there")
 	}
 }

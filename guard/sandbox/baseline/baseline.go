@@ -1,0 +1,338 @@
+// Package baseline keeps commands from leaving behind what programs outside of the sandbox run or obey unasked: settings
+// of git that execute something, hooks, files that lead git to other settings, and settings files of the host that did
+// not exist.
+//
+// A [Keeper] notes what there is in the writable directories when the first command begins, and takes out what is added
+// while commands run: when it appears, after each command, and when a host was killed, at the next start. What changes
+// while no command runs was done by the user, and stays.
+package baseline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/guard/sandbox"
+)
+
+// A Keeper keeps the baselines of the directories that commands of a host may write. Its methods may be called from
+// several goroutines.
+type Keeper struct {
+	state string // where baselines outlive the process; "": they do not
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	trees map[string]*tree
+	watch *watcher // nil where the system has none
+
+	notesMu sync.Mutex
+	notes   []string // of what was taken out
+	dropped int      // how many are no longer kept
+}
+
+// A tree is a writable directory.
+type tree struct {
+	dir    string
+	users  int // commands that run
+	record record
+	stored *store
+	top    *node
+	hooks  map[string]*node // directories of hooks
+	queue  []*node
+	forced bool // commands have run: what they made unreadable is made readable
+}
+
+// maxNotes bounds how many notes are kept for the commands that run.
+const maxNotes = 200
+
+// Open returns a keeper that keeps baselines in a directory below the state directory; "" keeps them in memory.
+func Open(state string, log *slog.Logger) *Keeper {
+	k := &Keeper{log: log, trees: map[string]*tree{}}
+	if state != "" {
+		k.state = filepath.Join(state, "baseline")
+		if err := os.MkdirAll(k.state, 0o700); err != nil {
+			log.Warn("what commands may not leave behind is known until this process ends only", "error", err)
+			k.state = ""
+		}
+	}
+	return k
+}
+
+// Begin notes what there is in some directories before a command runs that may write them. While another one runs there,
+// also of another host, what was noted before that one holds. The guarded paths are those of the sandbox, if it is known
+// by now; see [Keeper.Guard]. Every Begin needs an End.
+func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.watch == nil {
+		k.watch = newWatcher(k.look)
+	}
+	for _, dir := range dirs {
+		t := k.trees[dir]
+		if t == nil {
+			t = &tree{dir: dir, stored: k.storeOf(dir), hooks: map[string]*node{}}
+			k.trees[dir] = t
+		}
+		if t.users++; t.users == 1 {
+			k.renew(t, guarded)
+		}
+	}
+	k.guard(guarded)
+	k.watch.attend(true)
+}
+
+// End says that a command has ended that Begin was called for, and that Check was called since.
+func (k *Keeper) End(dirs []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, dir := range dirs {
+		t := k.trees[dir]
+		if t == nil {
+			continue
+		}
+		if t.users--; t.users == 0 {
+			t.stored.idle()
+		}
+	}
+	k.watch.attend(len(k.busy()) > 0)
+}
+
+// busy returns the trees in which commands run.
+func (k *Keeper) busy() (list []*tree) {
+	for _, t := range k.trees {
+		if t.users > 0 {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *tree) int { return strings.Compare(a.dir, b.dir) })
+	return list
+}
+
+// renew makes the baseline of a tree as it is now, unless commands of another host run there.
+func (k *Keeper) renew(t *tree, guarded []sandbox.Guarded) {
+	alone, killed := t.stored.busy()
+	if !alone || killed {
+		if r, err := t.stored.load(); err == nil {
+			t.record = r
+		} else {
+			killed = false
+		}
+	}
+	if !alone && t.record.Files != nil {
+		return
+	}
+	if killed {
+		k.report(k.check([]*tree{t}))
+	}
+	t.forced = false
+	found, _ := items([]*tree{t}, k.watch)
+	next := record{Dir: t.dir, Files: make(map[string]file, len(found)), Guarded: guardedIn(t.dir, guarded)}
+	changed := len(found) != len(t.record.Files) || !slices.Equal(next.Guarded, t.record.Guarded)
+	for _, it := range found {
+		was, known := t.record.Files[it.path]
+		if !known || was.Stamp != it.stamp || was.To != it.to || was.Racy {
+			was, changed = it.note(), true
+		}
+		next.Files[it.path] = was
+	}
+	t.record, t.forced = next, true
+	if changed || !t.stored.written {
+		k.save(t)
+	}
+	t.stored.share()
+}
+
+// save stores the baseline of a tree.
+func (k *Keeper) save(t *tree) {
+	if err := t.stored.save(t.record); err != nil {
+		k.log.Warn("what commands leave behind cannot be taken out if this host is killed", "error", err)
+	}
+}
+
+// Guard adds protected paths that no mount holds, for the commands that run.
+func (k *Keeper) Guard(list []sandbox.Guarded) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.guard(list)
+}
+
+func (k *Keeper) guard(list []sandbox.Guarded) {
+	for _, t := range k.busy() {
+		next := slices.Clone(t.record.Guarded)
+		for _, g := range guardedIn(t.dir, list) {
+			if !slices.ContainsFunc(next, func(n sandbox.Guarded) bool { return n.Path == g.Path }) {
+				next = append(next, g)
+			}
+		}
+		if len(next) > len(t.record.Guarded) {
+			t.record.Guarded = next
+			k.save(t)
+		}
+	}
+}
+
+// guardedIn returns the guarded paths that lie in a writable directory.
+func guardedIn(dir string, list []sandbox.Guarded) []sandbox.Guarded {
+	return slices.DeleteFunc(slices.Clone(list), func(g sandbox.Guarded) bool { return filepath.Clean(g.Root) != dir })
+}
+
+// Withheld reports whether a settings file is one that did not exist before the commands that run, so that it may be
+// theirs.
+func (k *Keeper) Withheld(path string) bool {
+	path = realAbove(path)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.busy() {
+		for _, g := range t.record.Guarded {
+			if g.Link == "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those of a settings
+// file, links stay.
+func realAbove(path string) string {
+	dir := filepath.Dir(filepath.Dir(path))
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(real, strings.TrimPrefix(path, dir))
+	}
+	return path
+}
+
+// Check takes out what commands have added to the directories in which they run. Notes of it are for [Keeper.Since]; an
+// error means that something is still in effect.
+func (k *Keeper) Check() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.report(k.check(k.busy()))
+}
+
+// check takes out what is not in the baselines of some trees.
+func (k *Keeper) check(trees []*tree) (notes []string, err error) {
+	var errs []error
+	for _, t := range trees {
+		t.forced = true
+		moved, err := sandbox.Expel(t.record.Guarded)
+		for _, m := range moved {
+			notes = append(notes, fmt.Sprintf("%s is protected: what the command put there was moved to %s.", m.Path, m.Moved))
+		}
+		errs = append(errs, err)
+	}
+	found, _ := items(trees, k.watch)
+	if k.watch != nil {
+		k.watch.heard = false
+	}
+	for _, it := range found {
+		did, err := k.judge(it, trees)
+		notes = append(notes, did...)
+		errs = append(errs, err)
+		if err != nil {
+			it.tree.stored.unclean = true
+		}
+	}
+	return notes, errors.Join(errs...)
+}
+
+// report adds notes of what was taken out.
+func (k *Keeper) report(notes []string, err error) error {
+	k.notesMu.Lock()
+	defer k.notesMu.Unlock()
+	k.notes = append(k.notes, notes...)
+	if over := len(k.notes) - maxNotes; over > 0 {
+		k.notes, k.dropped = slices.Delete(k.notes, 0, over), k.dropped+over
+	}
+	return err
+}
+
+// Since returns what was taken out since so many notes, and how many there are by now.
+func (k *Keeper) Since(from int) (notes []string, count int) {
+	k.notesMu.Lock()
+	defer k.notesMu.Unlock()
+	return append([]string(nil), k.notes[min(max(from-k.dropped, 0), len(k.notes)):]...), k.dropped + len(k.notes)
+}
+
+// look checks while commands run, always or if something was heard, and returns how long it took.
+func (k *Keeper) look(always bool) time.Duration {
+	began := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := k.watch
+	if w == nil {
+		return 0 // closed
+	}
+	if w.drain(); always || w.heard {
+		if err := k.report(k.check(k.busy())); err != nil {
+			k.log.Debug("a command leaves something behind", "error", err)
+		}
+	}
+	return time.Since(began)
+}
+
+// Hooks makes the hooks directory of each repository that has none where commands run, and returns those that a sandbox is to hold: git runs
+// what is in them.
+func (k *Keeper) Hooks() (hooks []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	trees := k.busy()
+	_, repos := items(trees, k.watch)
+	for _, repo := range repos {
+		if t := treeOf(trees, repo); t != nil {
+			if path, ok := t.makeHooks(repo); ok {
+				hooks = append(hooks, path)
+			}
+		}
+	}
+	return hooks
+}
+
+// makeHooks returns the hooks directory of a repository called .git, or of a submodule, which is made if there is none.
+func (t *tree) makeHooks(repo string) (string, bool) {
+	if _, err := os.Lstat(filepath.Join(repo, commonName)); err == nil { // git takes those of another directory
+		return "", false
+	}
+	if rel, err := filepath.Rel(t.dir, repo); err != nil || !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), isGitName) {
+		return "", false
+	}
+	path := filepath.Join(repo, hooksName)
+	st, err := statOf(path)
+	if err != nil {
+		if _, err := os.Lstat(filepath.Join(repo, "HEAD")); err != nil {
+			return "", false
+		}
+		err = t.within(path, func(root *os.Root, rel string) error { return root.Mkdir(rel, 0o755) })
+		return path, err == nil // where we may not, commands may not either
+	}
+	return path, st.Mode.IsDir()
+}
+
+func isGitName(name string) bool { return strings.EqualFold(name, gitName) }
+
+// Close ends the watch. No command may run any more.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	busy := k.busy()
+	notes, err := k.check(busy) // nobody may have heard of their end
+	for _, note := range notes {
+		k.log.Warn(note)
+	}
+	for _, t := range busy {
+		t.stored.idle()
+	}
+	w := k.watch
+	k.watch = nil
+	for _, t := range k.trees {
+		t.stored.close()
+	}
+	k.trees = map[string]*tree{}
+	k.mu.Unlock() // the watch may be about to check
+	return errors.Join(err, w.close())
+}

@@ -1,0 +1,276 @@
+package baseline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"crypto/rand"
+
+	"toolhost/guard/internal/gitconf"
+	"toolhost/guard/sandbox/internal/mend"
+)
+
+// maxText is the size from which a file is not read; real ones have a few KiB.
+const maxText = 1 << 20
+
+// errOdd says that a file is none that git writes.
+var errOdd = errors.New("it is no ordinary file")
+
+// A file is what the baseline knows of one.
+type file struct {
+	Stamp stamp
+	Text  []byte `json:",omitempty"` // of a link where it leads
+	Odd   bool   `json:",omitempty"` // it could not be read: it is not ours to judge while that is so
+	To    string `json:",omitempty"` // where a lead leads
+	Racy  bool   `json:",omitempty"`
+}
+
+// note returns what the baseline is to know of an item.
+func (it item) note() file {
+	f := file{Stamp: it.stamp, To: it.to, Racy: it.stamp.racy()}
+	switch it.kind {
+	case hook:
+		return f
+	case lead:
+		f.Text, f.Odd = it.text, it.err != nil
+		return f
+	}
+	text, err := readText(it.path, it.stamp)
+	f.Text, f.Odd = text, err != nil
+	return f
+}
+
+// readText reads a file, or where a link leads that is a lead.
+func readText(path string, st stamp) ([]byte, error) {
+	switch {
+	case st.Mode&fs.ModeSymlink != 0 && strings.EqualFold(filepath.Base(path), gitName):
+		to, err := os.Readlink(path)
+		return []byte(to), err
+	case !st.Mode.IsRegular() || st.Size > maxText:
+		return nil, errOdd
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe meanwhile
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errOdd
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err == nil && len(text) > maxText {
+		err = errOdd
+	}
+	return text, err
+}
+
+// judge takes out what an item has that the baseline has not and that makes git run programs. It returns what it did.
+func (k *Keeper) judge(it item, trees []*tree) (notes []string, err error) {
+	was, known := it.tree.record.Files[it.path]
+	if known && was.Stamp == it.stamp && was.To == it.to && !was.Racy {
+		return nil, nil
+	}
+	switch it.kind {
+	case settings:
+		return k.judgeSettings(it, was)
+	case common:
+		text, err := readText(it.path, it.stamp)
+		if known && !was.Odd && bytes.Equal(text, was.Text) || err == nil && belongs(it.path, text) {
+			return nil, nil
+		}
+		if err == nil && len(bytes.TrimSpace(text)) == 0 {
+			return nil, nil // git refuses it; it may be about to write it
+		}
+		return it.replace(was, "it led git to settings and hooks elsewhere")
+	case lead:
+		switch same := known && it.err == nil && bytes.Equal(it.text, was.Text) && it.to == was.To; {
+		case same, known && was.Odd && it.err != nil:
+			return nil, nil
+		case !known && it.stamp.Mode.IsRegular() && it.err == nil && !bytes.HasPrefix(it.text, []byte(leadPrefix)):
+			return nil, nil // git refuses it; it may be about to write it
+		case it.to != "" && treeOf(trees, it.to) != nil && (!known || treeOf(trees, was.To) != nil):
+			return nil, nil // it is checked as well
+		}
+		return it.replace(was, "it led git to a repository that is not checked")
+	default:
+		if known && was.Stamp == it.stamp { // racy; what commands cannot write is not judged by its content
+			return nil, nil
+		}
+		return it.replace(file{}, "git would run it as a hook")
+	}
+}
+
+// belongs reports whether a commondir says what git itself writes for a further work tree.
+func belongs(path string, text []byte) bool {
+	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName && strings.TrimSpace(string(text)) == filepath.Join("..", "..")
+}
+
+// replace moves what is at the place of an item aside and puts back what was there.
+func (it item) replace(was file, why string) ([]string, error) {
+	moved := ""
+	err := it.tree.within(it.path, func(root *os.Root, rel string) (err error) {
+		if moved, err = mend.Aside(root, rel); err != nil || was.Odd || was.Stamp == (stamp{}) {
+			return err
+		}
+		if was.Stamp.Mode&fs.ModeSymlink != 0 {
+			return root.Symlink(string(was.Text), rel)
+		}
+		return put(root, rel, was.Text, was.Stamp)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %s was created or changed by a command, and %s; it could not be moved away: %w", it.path, why, err)
+	}
+	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why, filepath.Join(it.tree.dir, moved))}, nil
+}
+
+// judgeSettings takes settings that execute something out of a file, unless they were there before. A file that cannot be
+// understood is put back as it was.
+func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
+	text, err := readText(it.path, it.stamp)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil && was.Odd:
+		return nil, nil // as it was
+	case err != nil:
+		return it.replace(was, "it is no ordinary file any more")
+	case bytes.Equal(text, was.Text) && !was.Odd:
+		return nil, nil
+	}
+	if _, gone, err := it.cut(text, was.Text); err != nil {
+		return it.replace(was, err.Error())
+	} else if len(gone) == 0 {
+		return nil, nil
+	}
+	var gone []removed
+	err = it.tree.within(it.path, func(root *os.Root, rel string) error {
+		unlock := lockConfig(root, rel)
+		defer unlock()
+		text, err := readText(it.path, it.stamp) // git may have written it meanwhile
+		if err != nil {
+			return err
+		}
+		kept, cut, err := it.cut(text, was.Text)
+		if gone = cut; err != nil || len(cut) == 0 {
+			return err
+		}
+		return put(root, rel, kept, it.stamp)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: a command has put settings that execute programs into %s, and they could not be taken out: %w", it.path, err)
+	}
+	where := k.keep(it.path, gone)
+	var notes []string
+	for _, r := range gone {
+		notes = append(notes, fmt.Sprintf("The setting %s was taken out of %s: %s.%s", r.key, it.path, r.why, where))
+	}
+	return notes, nil
+}
+
+// removed is a setting that was taken out.
+type removed struct{ key, text, why string }
+
+// cut returns a configuration without the settings that execute something and are not in the one before.
+func (it item) cut(text, before []byte) (kept []byte, gone []removed, err error) {
+	list, err := gitconf.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := map[[2]string]bool{}
+	if earlier, err := gitconf.Parse(before); err == nil { // else git did not read it either
+		for _, s := range earlier {
+			known[[2]string{s.Key, s.Value}] = true
+		}
+	}
+	last := 0
+	for _, s := range list {
+		if known[[2]string{s.Key, s.Value}] {
+			continue
+		}
+		why := executes(s)
+		if s.Key == "core.worktree" && !it.holdsTree(s.Value) {
+			why = "git would write files elsewhere"
+		}
+		if why != "" {
+			gone = append(gone, removed{s.Key, string(text[s.Start:s.End]), why})
+			kept = append(kept, text[last:s.Start]...)
+			last = s.End
+		}
+	}
+	return append(kept, text[last:]...), gone, nil
+}
+
+// holdsTree reports whether the work tree that settings name lies in the writable directory, as that of a submodule
+// does. A repository that is called .git needs no such setting.
+func (it item) holdsTree(name string) bool {
+	dir := filepath.Dir(it.path)
+	if filepath.IsAbs(name) || dir == it.tree.dir || strings.EqualFold(filepath.Base(dir), gitName) {
+		return false
+	}
+	rel, err := filepath.Rel(it.tree.dir, filepath.Join(dir, name))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// within calls f with the directory of the tree opened, which no link leads out of.
+func (t *tree) within(path string, f func(root *os.Root, rel string) error) error {
+	rel, err := filepath.Rel(t.dir, path)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return f(root, rel)
+}
+
+// Limits of waiting for a configuration that git has locked: it holds the lock for less than a millisecond.
+const (
+	lockTries = 20
+	lockPause = time.Millisecond
+)
+
+// lockConfig locks a configuration as git does. A command could keep the lock forever, so it is not waited for long.
+func lockConfig(root *os.Root, rel string) (unlock func()) {
+	for range lockTries {
+		f, err := root.OpenFile(rel+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			f.Close()
+			return func() { _ = root.Remove(rel + ".lock") }
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		time.Sleep(lockPause)
+	}
+	return func() {}
+}
+
+// put replaces a file, whatever is in its place, with one of the same rights.
+func put(root *os.Root, rel string, text []byte, like stamp) error {
+	return mend.Writing(root, filepath.Dir(rel), func() error {
+		next := rel + "." + rand.Text() // a name that a task cannot put a link at
+		f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, like.Mode.Perm())
+		if err != nil {
+			return err
+		}
+		_ = f.Chown(int(like.User), int(like.Group)) // without the right to it, both are ours already
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = root.Rename(next, rel)
+		}
+		if err != nil {
+			return errors.Join(err, root.Remove(next))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,232 @@
+package baseline
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A stamp tells whether a file or directory may have changed.
+type stamp struct {
+	Dev, Ino          uint64
+	Mode              fs.FileMode
+	Size              int64
+	User, Group       uint32
+	Changed, Modified int64 // nanoseconds; commands cannot set the first
+}
+
+// racyWindow is how recent a change may be so that another one can have the same time.
+const racyWindow = 20 * time.Millisecond
+
+// racy reports whether what has this stamp could change without the stamp telling.
+func (s stamp) racy() bool { return time.Now().UnixNano()-s.Changed < int64(racyWindow) }
+
+// maxDirs is how many directories of a writable directory are looked at, those nearest to it. A look at one costs about
+// a microsecond, before and after a command.
+const maxDirs = 50_000
+
+// mayLook are the rights of an owner who may list and enter a directory.
+const mayLook fs.FileMode = 0o500
+
+// A place says what a directory is to git by the names above it.
+type place int
+
+const (
+	ordinary   place = iota
+	dotGit           // .git
+	allModules       // .git/modules
+	module           // in .git/modules
+	allTrees         // .git/worktrees
+	worktree         // in .git/worktrees
+	hooksDir         // a directory of hooks
+)
+
+// A node is a directory as it was when it was listed.
+type node struct {
+	path    string
+	place   place
+	stamp   stamp
+	racy    bool
+	dirty   bool     // an event told of a change
+	lost    uint64   // how often events had been lost when it was listed
+	kids    []*node  // the directories in it that are looked at
+	files   []string // of hooks, in a directory of them
+	lead    bool     // a file or link named .git is in it
+	repo    bool     // git may take it for a repository
+	watched bool
+}
+
+// Names of gitrepository-layout(5).
+const (
+	gitName    = ".git"
+	configName = "config"
+	commonName = "commondir"
+	hooksName  = "hooks"
+	treesName  = "worktrees"
+)
+
+// scan lists the directories that git may take for a repository, and the directories with a file or link named .git.
+// A directory is looked at only if it is not watched or has changed, and listed only if it has changed.
+func (t *tree) scan(watch *watcher) (repos, leads []string) {
+	if st, err := statOf(t.dir); t.top == nil || err == nil && (st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
+		t.top = &node{path: t.dir}
+	}
+	t.queue = append(t.queue[:0], t.top)
+	for i := 0; i < len(t.queue); i++ {
+		n := t.queue[i]
+		if !n.watched || n.dirty || n.lost != watch.lostEvents() {
+			if !t.look(n, watch) {
+				continue
+			}
+		}
+		if n.lead {
+			leads = append(leads, n.path)
+		}
+		if n.repo {
+			repos = append(repos, n.path)
+		}
+		if room := maxDirs - len(t.queue); room > 0 {
+			t.queue = append(t.queue, n.kids[:min(room, len(n.kids))]...)
+		}
+	}
+	return repos, leads
+}
+
+// look looks at a directory, and reports whether there is one.
+func (t *tree) look(n *node, watch *watcher) bool {
+	if !n.watched {
+		n.watched = watch.add(n) // before it is listed: what comes later is told
+	}
+	lost := watch.lostEvents()
+	st, err := statOf(n.path)
+	if errors.Is(err, fs.ErrPermission) {
+		st, err = t.openAbove(n.path)
+	}
+	if err != nil || !st.Mode.IsDir() {
+		n.watched = false
+		return false
+	}
+	if st != n.stamp || n.racy || n.dirty || n.lost != lost {
+		st = t.open(n.path, st)
+		n.stamp, n.racy, n.dirty, n.lost = st, st.racy(), false, lost
+		repo := n.repo
+		if n.list(); n.repo != repo {
+			n.watched = watch.add(n)
+		}
+	}
+	return true
+}
+
+// list reads a directory.
+func (n *node) list() {
+	entries, _ := os.ReadDir(n.path) // what cannot be listed cannot be entered by a command either
+	known := make(map[string]*node, len(n.kids))
+	for _, kid := range n.kids {
+		known[filepath.Base(kid.path)] = kid
+	}
+	has := map[string]bool{}
+	n.kids, n.lead = nil, false
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		switch name {
+		case "head", "objects", "refs", commonName, configName, configName + ".worktree", hooksName:
+			has[name] = true
+		case gitName:
+			n.lead = n.lead || !e.IsDir()
+		}
+	}
+	n.repo = n.isRepo(has)
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		at, ok := n.kidPlace(strings.ToLower(e.Name()))
+		if !ok {
+			continue
+		}
+		kid := known[e.Name()]
+		if kid == nil {
+			kid = &node{path: filepath.Join(n.path, e.Name()), place: at}
+		}
+		n.kids = append(n.kids, kid)
+	}
+}
+
+// forget has a directory in n looked at as a new one: another may have taken its place.
+func (n *node) forget(name string) {
+	n.kids = slices.DeleteFunc(n.kids, func(kid *node) bool { return filepath.Base(kid.path) == name })
+}
+
+// openAbove is [tree.open] for the directories above a path, and returns its stamp.
+func (t *tree) openAbove(path string) (stamp, error) {
+	if !t.forced {
+		return stamp{}, fs.ErrPermission
+	}
+	for i := len(t.dir) + 1; i < len(path); i++ {
+		if path[i] == filepath.Separator {
+			if st, err := statOf(path[:i]); err == nil {
+				t.open(path[:i], st)
+			}
+		}
+	}
+	return statOf(path)
+}
+
+// open gives the owner of a directory the right to look into it where a command has taken that away: another program could
+// give it back, and find a repository there.
+func (t *tree) open(dir string, st stamp) stamp {
+	if !t.forced || !st.Mode.IsDir() || st.Mode&mayLook == mayLook {
+		return st
+	}
+	err := t.within(dir, func(root *os.Root, rel string) error { return root.Chmod(rel, st.Mode.Perm()|mayLook) })
+	if now, again := statOf(dir); err == nil && again == nil {
+		return now
+	}
+	return st
+}
+
+// isRepo reports whether git may take a directory with these entries, in lower case, for a repository.
+func (n *node) isRepo(has map[string]bool) bool {
+	switch n.place {
+	case dotGit, worktree:
+		return true
+	case module:
+		return has["head"] || has[configName] || has[configName+".worktree"] || has[commonName] || has[hooksName]
+	case ordinary:
+		return has["head"] && (has["objects"] && has["refs"] || has[commonName])
+	default:
+		return false
+	}
+}
+
+// kidPlace says what a directory of this name, in lower case, is in n, and whether it is looked at. What git names after
+// commits and branches is not: there may be very much of it.
+func (n *node) kidPlace(name string) (place, bool) {
+	switch n.place {
+	case dotGit, module:
+		switch {
+		case name == "modules":
+			return allModules, true
+		case name == treesName:
+			return allTrees, true
+		case n.place == dotGit, n.repo && (name == "objects" || name == "refs" || name == "logs" || name == hooksName):
+			return 0, false
+		}
+		return module, true
+	case allModules:
+		return module, true
+	case allTrees:
+		return worktree, true
+	case worktree:
+		return allModules, name == "modules"
+	default:
+		if name == gitName {
+			return dotGit, true
+		}
+		return ordinary, true
+	}
+}

@@ -1,0 +1,194 @@
+package baseline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toolhost/guard/ownfile"
+	"toolhost/guard/sandbox"
+)
+
+// A record is the baseline of a directory.
+type record struct {
+	Dir     string
+	Files   map[string]file
+	Guarded []sandbox.Guarded
+}
+
+// A store keeps the baseline of a directory, and whether commands run there, for the next host and for others that run
+// now. A lock tells those apart: a host holds it shared while its commands run.
+type store struct {
+	path    string // without its ending; "" where nothing is kept
+	lock    *os.File
+	written bool // the record is in the file
+	unclean bool // something could not be taken out
+}
+
+// What the lock holds while commands run, and else.
+var marked, unmarked = []byte{'1'}, []byte{'0'}
+
+const (
+	recordSuffix = ".json"
+	lockSuffix   = ".lock"
+)
+
+// storeOf returns the store of a directory.
+func (k *Keeper) storeOf(dir string) *store {
+	if k.state == "" {
+		return &store{}
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return openStore(filepath.Join(k.state, hex.EncodeToString(sum[:8])))
+}
+
+func openStore(path string) *store {
+	lock, err := os.OpenFile(path+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return &store{}
+	}
+	return &store{path: path, lock: lock}
+}
+
+// running reports whether commands run, or ran when their host was killed.
+func (s *store) running() bool {
+	mark := []byte{0}
+	_, _ = s.lock.ReadAt(mark, 0) // a file that was just made is empty
+	return mark[0] == marked[0]
+}
+
+// busy says that commands run. It reports whether no other host's do, and whether a host was killed while its commands ran.
+func (s *store) busy() (alone, killed bool) {
+	if s.lock == nil {
+		return true, false
+	}
+	if alone = tryLock(s.lock); !alone {
+		shareLock(s.lock)
+		return false, false
+	}
+	killed = s.running()
+	_, _ = s.lock.WriteAt(marked, 0)
+	return true, killed
+}
+
+// share lets other hosts run commands as well.
+func (s *store) share() {
+	if s.lock != nil {
+		shareLock(s.lock)
+	}
+}
+
+// idle says that no command runs any more, unless those of another host do.
+func (s *store) idle() {
+	if s.lock == nil {
+		return
+	}
+	if tryLock(s.lock) && !s.unclean {
+		_, _ = s.lock.WriteAt(unmarked, 0)
+	}
+	s.unclean = false
+	unlock(s.lock)
+}
+
+func (s *store) close() {
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}
+
+// load reads the record.
+func (s *store) load() (r record, err error) {
+	text, err := os.ReadFile(s.path + recordSuffix)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
+}
+
+// save writes the record.
+func (s *store) save(r record) error {
+	if s.path == "" {
+		s.written = true
+		return nil
+	}
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = ownfile.ReplaceQuickly(s.path+recordSuffix, text)
+	}
+	s.written = err == nil
+	return err
+}
+
+// Recover takes out what commands have left behind whose host was killed. Call it before settings are read. Those that
+// ran in the roots are looked for once more before the next command: they may have lived for a moment longer.
+func (k *Keeper) Recover(roots []string) {
+	names, _ := filepath.Glob(filepath.Join(k.state, "*"+recordSuffix))
+	for _, name := range names {
+		if k.state == "" {
+			return
+		}
+		s := openStore(strings.TrimSuffix(name, recordSuffix))
+		if s.lock != nil && s.running() {
+			k.recover(s, roots)
+		}
+		s.close()
+	}
+	notes, _ := k.Since(0)
+	for _, note := range notes {
+		k.log.Warn(note)
+	}
+}
+
+func (k *Keeper) recover(s *store, roots []string) {
+	r, err := s.load()
+	if err != nil {
+		k.log.Warn("what commands of a killed host have left behind is not known", "error", err)
+		return
+	}
+	mine := slices.ContainsFunc(roots, func(root string) bool {
+		real, err := filepath.EvalSymlinks(root)
+		t := []*tree{{dir: r.Dir}}
+		return err == nil && (treeOf(t, real) != nil || treeOf([]*tree{{dir: real}}, r.Dir) != nil)
+	})
+	alone := tryLock(s.lock)
+	if !alone && !mine {
+		return // the host of those commands lives
+	}
+	t := &tree{dir: r.Dir, record: r, stored: s, hooks: map[string]*node{}}
+	if err := k.report(k.check([]*tree{t})); err != nil {
+		k.log.Warn("what a command has left behind could not be taken out", "error", err)
+	} else if alone && !mine {
+		_, _ = s.lock.WriteAt(unmarked, 0)
+	}
+}
+
+// Limits of what is kept of removed settings: when a file is full, the one before it goes.
+const maxRemoved = 1 << 20
+
+// keep keeps settings that were taken out, and says where.
+func (k *Keeper) keep(path string, gone []removed) string {
+	if k.state == "" {
+		return ""
+	}
+	name := filepath.Join(k.state, "removed.txt")
+	if info, err := os.Stat(name); err == nil && info.Size() > maxRemoved {
+		_ = os.Rename(name, name+".1")
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for _, r := range gone {
+		if _, err := fmt.Fprintf(f, "# %s %q %q\n%s\n", time.Now().UTC().Format(time.RFC3339), path, r.key, strings.TrimSpace(r.text)); err != nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf(" It is kept in %s.", name)
+}

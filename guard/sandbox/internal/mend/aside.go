@@ -1,0 +1,35 @@
+package mend
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// quarantined and a number are added to the name of what is moved away.
+const quarantined = ".quarantined-"
+
+// maxQuarantine bounds the search for a free number.
+const maxQuarantine = 100
+
+// Aside renames a file of a tree, with ".quarantined-1" and so on added: nothing is lost, but no program
+// loads it by its name any more. It returns the new name.
+func Aside(tree *os.Root, name string) (string, error) {
+	to := freeName(tree, name)
+	return to, Writing(tree, filepath.Dir(name), func() error { return tree.Rename(name, to) })
+}
+
+// freeName returns a name beside name that is not taken: the next number, or where many are taken, one
+// that cannot be foreseen.
+func freeName(tree *os.Root, name string) string {
+	for i := 1; i <= maxQuarantine; i++ {
+		free := name + quarantined + strconv.Itoa(i)
+		if _, err := tree.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			return free
+		}
+	}
+	return name + quarantined + rand.Text()
+}
