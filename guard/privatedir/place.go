@@ -87,16 +87,24 @@ func (p *Place) ensure() error {
 	return nil
 }
 
-// Clear removes everything that the caller has made.
-func (p *Place) Clear() error {
+// Clear empties the place: the next use of it finds nothing that the caller has made. No sandbox may have it mounted. What it
+// held goes with remove, which may take a while.
+func (p *Place) Clear() (remove func() error, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.made {
-		return nil
+		return func() error { return nil }, nil
+	}
+	old, err := os.MkdirTemp(filepath.Dir(p.dir), "cleared-")
+	if err == nil {
+		err = os.Rename(p.dir, filepath.Join(old, "d"))
+	}
+	if err != nil {
+		return nil, err
 	}
 	p.made, p.shown, p.links, p.withheld, p.listed = false, nil, nil, nil, time.Time{}
 	p.version++
-	return removeAll(p.dir)
+	return func() error { return removeAll(old) }, nil
 }
 
 // own reports whether the entry of that name is the caller's, or would be if it were made, and returns the directory that it

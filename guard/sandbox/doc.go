@@ -74,6 +74,7 @@
 //     a git repository that lies deeper than the root ([toolhost/guard/sandbox/gitconfig]).
 //   - Commands of one sandbox can see, signal and trace each other, the shells that
 //     wait for the next command included.
+//   - A named pipe of another program, unless [Policy].Denied names it, where it lies in no [Private] directory.
 //   - Disk space and memory are not limited, nor is what the kernel counts for the
 //     user and not for a namespace, but for a part that is left to the host; with
 //     bubblewrap and Landlock, watches are not. When memory runs out, commands are

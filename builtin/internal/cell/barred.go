@@ -53,7 +53,7 @@ func (b bounds) barred(output, dir string) []string {
 			notes = append(notes, fmt.Sprintf(format, listed(paths)))
 		}
 	}
-	note(outside, "The sandbox refused to write %s: commands write in the workspace and in $TMPDIR only. A person can add a directory in sandbox.filesystem.allowWrite.")
+	note(outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
 	note(kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
 	note(unread, "The sandbox refused to read %s: a rule denies it. Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
 	return notes

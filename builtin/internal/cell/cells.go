@@ -59,6 +59,7 @@ type Cell struct {
 
 	users   int
 	used    time.Time // when the last command began
+	idle    bool      // out of use for good: no command has used it for long
 	retired bool      // closed by whoever leaves last
 
 	once  sync.Once // closes it
@@ -122,6 +123,7 @@ func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Poli
 	c.used = time.Now()
 	cs.hidePipes(c)
 	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
+		cs.open[other].idle = true
 		cs.retire(other)
 	}
 	if c.users++; c.users == 1 && c.publish {
@@ -221,6 +223,9 @@ func (cs *Cells) end(c *Cell) {
 	}()
 	if err := c.close(); err != nil {
 		cs.log.Warn("a sandbox could not be ended cleanly", "error", err)
+	}
+	if c.idle {
+		cs.clear(c)
 	}
 }
 

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,4 +49,27 @@ func (c *Cell) view() privatedir.View {
 		needed = append(needed, home)
 	}
 	return privatedir.View{Needed: needed, Hidden: c.policy.Withheld}
+}
+
+// clear empties the private directories of a caller whose cell has ended for good, unless another one uses them by now.
+func (cs *Cells) clear(c *Cell) {
+	cs.mu.Lock()
+	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) {
+		if other != c && other.policy.Scratch() == c.policy.Scratch() {
+			cs.mu.Unlock()
+			return
+		}
+	}
+	var removes []func() error
+	for _, place := range c.policy.Private() {
+		if remove, err := place.Clear(); err == nil {
+			removes = append(removes, remove)
+		}
+	}
+	cs.mu.Unlock()
+	for _, remove := range removes {
+		if err := remove(); err != nil {
+			cs.log.Warn("files that commands left behind could not be removed", "error", err)
+		}
+	}
 }
