@@ -19,6 +19,9 @@ var errEnd = io.EOF
 type View struct {
 	// Needed are paths that commands work with: the entries that they lie in come first.
 	Needed []string
+	// Guarded are paths that the sandbox hides: the entries that they lie in are shown from the start, so that these are
+	// hidden in them from the start.
+	Guarded []string
 	// Hidden reports what they must not see.
 	Hidden func(path string, dir bool) bool
 }
@@ -47,7 +50,7 @@ func (p *Place) Sync(v View) (fresh []string, changed bool, err error) {
 	p.drop(files, links)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if p.shown[name] == nil {
-			if err := p.place(name, files[name], p.needs(v, name)); err != nil {
+			if err := p.place(name, files[name], p.holds(name, v.Needed)); err != nil {
 				return nil, false, err
 			}
 			if p.shown[name] != nil {
@@ -94,7 +97,7 @@ func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]s
 	if err != nil && !errors.Is(err, errEnd) {
 		return nil, nil, err
 	}
-	for _, path := range v.Needed { // whatever the bound has cut off
+	for _, path := range slices.Concat(v.Needed, v.Guarded) { // whatever the bound has cut off
 		if rest, ok := strings.CutPrefix(path, p.name+"/"); ok {
 			entry, _, _ := strings.Cut(rest, "/")
 			names = append(names, entry)
@@ -106,12 +109,12 @@ func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]s
 		path := filepath.Join(p.name, name)
 		info, err := os.Lstat(path)
 		switch {
-		case err != nil, p.alwaysOwn(name), found[name] != nil, !p.needs(v, name) && v.Hidden(path, info.IsDir()):
+		case err != nil, p.alwaysOwn(name), found[name] != nil, !p.holds(name, v.Needed) && v.Hidden(path, info.IsDir()):
 		case info.Mode()&fs.ModeSymlink != 0:
 			if to, err := os.Readlink(path); err == nil {
 				links[name] = to
 			}
-		case p.needs(v, name) || showable(path, info):
+		case p.holds(name, v.Needed) || showable(path, info):
 			found[name] = info
 		case info.IsDir():
 			p.withheld = put(p.withheld, name, info.ModTime())
@@ -120,10 +123,10 @@ func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]s
 	return p.newest(v, found), links, nil
 }
 
-// needs reports whether commands work with what lies in an entry.
-func (p *Place) needs(v View, entry string) bool {
-	path := filepath.Join(p.name, entry)
-	return slices.ContainsFunc(v.Needed, func(needed string) bool { return within(needed, path) })
+// holds reports whether one of paths lies in an entry.
+func (p *Place) holds(entry string, paths []string) bool {
+	dir := filepath.Join(p.name, entry)
+	return slices.ContainsFunc(paths, func(path string) bool { return within(path, dir) })
 }
 
 // newest leaves out the oldest entries beyond maxShown.
@@ -132,8 +135,9 @@ func (p *Place) newest(v View, found map[string]fs.FileInfo) map[string]fs.FileI
 		return found
 	}
 	names := slices.Collect(maps.Keys(found))
+	first := func(entry string) bool { return p.holds(entry, v.Needed) || p.holds(entry, v.Guarded) }
 	slices.SortFunc(names, func(a, b string) int {
-		if x, y := p.needs(v, a), p.needs(v, b); x != y {
+		if x, y := first(a), first(b); x != y {
 			if x {
 				return -1
 			}

@@ -111,10 +111,22 @@ func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 				p.entries = append(p.entries, t)
 			}
 		}
+		pl.dropUnseen(p)
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b private) int { return strings.Compare(a.name, b.name) })
 	return out, nil
+}
+
+// dropUnseen drops what is hidden in entries of the host's directory that are not seen in the private one: their names are free,
+// and may be those of the caller's own files.
+func (pl *plan) dropUnseen(p private) {
+	seen := make(map[string]bool, len(p.entries))
+	for _, t := range p.entries {
+		seen[t.path] = true
+	}
+	unseen := func(t target) bool { return below(t.path, p.name) && !coveredBy(t.path, seen) }
+	pl.denied, pl.masked = slices.DeleteFunc(pl.denied, unseen), slices.DeleteFunc(pl.masked, unseen)
 }
 
 // entriesOf describes entries of a directory, without those that are gone.
