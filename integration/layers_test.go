@@ -64,7 +64,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard": {
 		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/hardlink", "guard/internal/pathname",
-		"guard/internal/protected", "guard/internal/realpath", "guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/settings",
+		"guard/internal/protected", "guard/internal/realpath", "guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/settings",
 	},
 	"guard/hook":               {"guard/settings"},
 	"guard/internal/command":   {},
@@ -79,6 +79,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
 	"guard/ownfile":            {"guard/internal/realpath"},
+	"guard/privatedir":         {},
 	"guard/sandbox":            {"guard/internal/gitconf", "guard/ownfile"},
 	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }
