@@ -325,7 +325,7 @@ func (j *judge) ofHost(t *target) (Part, bool) {
 		return Part{}, false
 	}
 	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+t.path.given+".",
-		"Write a file of another name: /tmp holds the caller's own files too."), true
+		"Choose a name that no other program has there: such a file is the caller's own."), true
 }
 
 func (j *judge) bypassed(t *target) (Part, bool) {

@@ -35,6 +35,52 @@ func TestAttackPrivate(t *testing.T) {
 	})
 }
 
+// TestAttackLinked reads denied files and keys by names that another program gave them, before the first command and after it.
+func TestAttackLinked(t *testing.T) {
+	if !contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+	t.Run("namespaces", func(t *testing.T) { attackLinked(t, newWorld(t)) })
+	t.Run("no rule", func(t *testing.T) { attackLinked(t, newWorld(t), "--allow", "Bash") })
+	t.Run("bubblewrap", func(t *testing.T) {
+		w := newWorld(t)
+		w.program = withBubblewrapOnly(t)
+		attackLinked(t, w)
+	})
+}
+
+func attackLinked(t *testing.T, w *world, flags ...string) {
+	key := filepath.Join(w.home, ".ssh", "toolhost_key")
+	must(t, os.MkdirAll(filepath.Dir(key), 0o700))
+	must(t, os.WriteFile(key, []byte(canaryHome+"\n"), 0o600))
+	files := []string{key}
+	if flags == nil {
+		flags = []string{"--deny", "Read(.env)", "--deny", "Read(/shut/**)"}
+		must(t, os.MkdirAll(filepath.Join(w.ws, "shut", "deep"), 0o755))
+		must(t, os.WriteFile(filepath.Join(w.ws, "shut", "deep", "f"), []byte(canaryKey+"\n"), 0o644))
+		files = append(files, filepath.Join(w.ws, ".env"), filepath.Join(w.ws, "shut", "deep", "f"))
+	}
+	must(t, os.Link(key, filepath.Join(w.ws, "first")))
+	h := w.host(t, setting{"stdio", client.Modern}, append([]string{"--root", w.ws}, flags...)...)
+	read := func(path string) {
+		t.Helper()
+		if said := h.call(t, "Bash", fmt.Sprintf(`{"command":"f=$(printf %%s '%s'); until cat \"$f\" 2>&1 | grep denied; do sleep 0.1; ((++n > 50)) && break; done; cat \"$f\""}`, path), "linked"); said.ok || w.leaks(said.raw, "") != "" {
+			t.Errorf("%s is shown: %s", path, clip(said.text, 300))
+		}
+	}
+	read(filepath.Join(w.ws, "first"))
+	for i, file := range files {
+		for _, name := range []string{"new/e/w", ".git/objects", "src"} {
+			link := filepath.Join(w.ws, name, fmt.Sprintf("name%d", i))
+			must(t, os.MkdirAll(filepath.Dir(link), 0o755))
+			must(t, os.Link(file, link))
+			read(link)
+		}
+	}
+	w.before = w.snapshot()
+	w.end(t, h)
+}
+
 // A common is what host programs have in a directory that all share.
 type common struct {
 	file, pipe, socket, dir string

@@ -282,6 +282,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err 
 	c.holdHooks(cs.baseline.Hooks())
 	c.fix()
 	c.count(c.paths.Denied) // before their names are looked for
+	c.countMasked()
 	private, err := c.private()
 	if err != nil {
 		return nil, err
@@ -309,9 +310,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err 
 	}
 	c.note(c.paths.Denied)
 	c.watchFixed()
-	if c.box.Report().Backend == sandbox.Namespaces { // the others hide nothing from what runs
-		c.watchDenied()
-	}
+	c.watchDenied()
 	if fresh := c.linked(); len(fresh) > 0 { // while the sandbox was started
 		if err := c.deny(fresh...); err != nil {
 			return nil, errors.Join(err, c.close())

@@ -10,6 +10,9 @@ import (
 // included. Each takes about a microsecond.
 const maxDeniedFiles = 4096
 
+// maxMaskedFiles bounds it for each of the home directory's secrets: keys are few.
+const maxMaskedFiles = 64
+
 // A fileID tells one file from another, whatever its names are. It is zero where the system does not tell.
 type fileID struct{ device, inode uint64 }
 
@@ -22,35 +25,47 @@ type deniedFile struct {
 // count notes the denied files at or below paths, and how many names they have. A file that is noted already keeps its count:
 // a name that it got since is still to be covered.
 func (c *Cell) count(paths []string) {
+	for _, path := range paths {
+		c.countIn(path, maxDeniedFiles-len(c.denied), func(names uint64) uint64 { return names })
+	}
+}
+
+// countMasked notes files in what is masked, such as keys. The sandbox has not looked for other names of theirs yet.
+func (c *Cell) countMasked() {
+	for _, path := range c.paths.Masked {
+		c.countIn(path, min(maxMaskedFiles, maxDeniedFiles-len(c.denied)), func(uint64) uint64 { return 1 })
+	}
+}
+
+// countIn notes at most so many files at or below a path.
+func (c *Cell) countIn(path string, most int, covered func(names uint64) uint64) {
 	if c.denied == nil {
 		c.denied = map[fileID]*deniedFile{}
 	}
-	for _, path := range paths {
-		_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return nil // what cannot be listed has no names that could be linked
-			}
-			info, err := d.Info()
-			if err != nil || !info.Mode().IsRegular() {
-				return nil
-			}
-			id, names := identify(info)
-			if id == (fileID{}) {
-				return nil
-			}
-			if known := c.denied[id]; known != nil {
-				if _, err := os.Lstat(known.path); err != nil {
-					known.path = path
-				}
-				return nil
-			}
-			if len(c.denied) >= maxDeniedFiles {
-				return fs.SkipAll
-			}
-			c.denied[id] = &deniedFile{path, names}
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // what cannot be listed has no names that could be linked
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() {
 			return nil
-		})
-	}
+		}
+		id, names := identify(info)
+		if id == (fileID{}) {
+			return nil
+		}
+		if known := c.denied[id]; known != nil {
+			if _, err := os.Lstat(known.path); err != nil {
+				known.path = path
+			}
+			return nil
+		}
+		if most--; most < 0 {
+			return fs.SkipAll
+		}
+		c.denied[id] = &deniedFile{path, covered(names)}
+		return nil
+	})
 }
 
 // linked returns denied files that have more names than were covered, and counts those from now on. What is gone is forgotten.
