@@ -178,18 +178,8 @@ func (j *journal) loadWith(owed []byte) (index, error) {
 }
 
 // append adds a line to the index and its copy. On an error the index is as it was. Callers hold the lock.
-func (j *journal) append(l []byte, sync bool) error {
-	l = slices.Concat(j.owed, l)
-	if err := j.appendTo(indexName, l, sync); err != nil {
-		return err
-	}
-	j.owed = nil
-	_ = j.appendTo(copyName, l, sync) // the index has it
-	return nil
-}
-
-func (j *journal) appendTo(name string, all []byte, sync bool) (err error) {
-	f, err := os.OpenFile(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
+func (j *journal) append(l []byte, sync bool) (err error) {
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
 	if err != nil {
 		return err
 	}
@@ -203,12 +193,15 @@ func (j *journal) appendTo(name string, all []byte, sync bool) (err error) {
 	if err != nil {
 		return err
 	}
+	all := slices.Concat(j.owed, l)
 	if torn {
 		all = append([]byte("\n"), all...)
 	}
 	if _, err := f.WriteAt(all, size); err != nil {
 		return errors.Join(err, f.Truncate(size))
 	}
+	j.owed = nil
+	j.appendToCopy(all, sync)
 	if !sync {
 		return nil
 	}
@@ -217,6 +210,18 @@ func (j *journal) appendTo(name string, all []byte, sync bool) (err error) {
 		err = errors.Join(err, syncDir(j.dir), syncDir(filepath.Dir(j.dir)))
 	}
 	return err
+}
+
+// appendToCopy adds to the copy what the index has by now. What fails is in the index.
+func (j *journal) appendToCopy(all []byte, sync bool) {
+	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, ownerFile)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if _, err := f.Write(all); err == nil && sync {
+		_ = f.Sync()
+	}
 }
 
 // isTorn reports whether the last line has no end: its writer was killed. It is closed off, and set aside when the journal is tidied.
