@@ -28,7 +28,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 
 // ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
 func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg web.Config) error {
-	s.host.KeepPort(l.Addr())
+	if l != nil { // else there is nothing to serve, which web.Serve says
+		s.host.KeepPort(l.Addr())
+	}
 	return web.Serve(ctx, front{s}, l, cfg)
 }
 
