@@ -54,6 +54,11 @@ func TestAttackBubblewrap(t *testing.T) {
 		w.program = program
 		attackStrayLink(t, w)
 	})
+	t.Run("sockets", func(t *testing.T) {
+		w := newWorld(t)
+		w.program = program
+		attackSocket(t, w)
+	})
 }
 
 // attackLate reads denied files that have appeared, or were replaced, since the last command, and looks for their names.
