@@ -160,6 +160,20 @@ func attackPrivate(t *testing.T, w *world) {
 	refused(call("Write", map[string]any{"file_path": hosts.dir + "/new", "content": "x"}), "Write into a directory of the host")
 	refused(bash("timeout 1 head -c 20 %s/pipe; ls %[2]s && timeout 1 head -c 20 %[2]s", hosts.dir, hosts.pipe), "a pipe")
 	refused(bash("ls %s", hosts.socket), "a socket")
+	late := filepath.Join(w.home, "late-pipe")
+	must(t, syscall.Mkfifo(late, 0o666))
+	must(t, os.Chmod(late, 0o666))
+	fill, err := os.OpenFile(late, os.O_RDWR, 0)
+	must(t, err)
+	defer fill.Close()
+	_, err = fill.WriteString(canaryKey + "\n")
+	must(t, err)
+	for range 100 { // it is hidden a moment after it has appeared
+		if said := bash("[ -r %s ] && echo open", late); !said.ok {
+			break
+		}
+	}
+	refused(bash("timeout 1 head -c 20 %s", late), "a pipe that has appeared")
 	if err := os.Rename(hosts.file, hosts.file+"-late"); err != nil {
 		t.Fatal(err)
 	}

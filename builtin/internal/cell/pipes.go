@@ -18,12 +18,12 @@ const maxPipeLook = 4000
 // maxPipeEntries bounds how many entries of one directory are looked at.
 const maxPipeEntries = 1000
 
-// maxPipeWatches bounds how many directories are watched for new pipes: those that the look comes to first.
-const maxPipeWatches = 256
+// maxPipeWatches bounds how many directories are watched for new pipes, of each part of the look: those that it comes to first.
+const maxPipeWatches = 64
 
 // A pipeLook is a bounded look for named pipes that host programs have outside of where commands write: in the home directory,
-// next to the workspace, below what commands see of the host in their private directories, and elsewhere. The kernel has no means to keep a command
-// from opening pipes but to hide them one by one.
+// next to the workspace, below what commands see of the host in their private directories, and elsewhere. The kernel has no
+// means to keep a command from opening pipes but to hide them one by one.
 type pipeLook struct {
 	pipes map[string]*coveredFile
 	dirs  []string // the first that were looked at
@@ -63,6 +63,7 @@ func (c *Cell) lookForPipes() *pipeLook {
 
 // in looks in directories and those below them, the nearest first, but for those to skip.
 func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
+	watches := len(l.dirs) + maxPipeWatches
 	for ; len(queue) > 0 && left > 0; queue = queue[1:] {
 		dir := queue[0]
 		if skip[dir] {
@@ -71,7 +72,7 @@ func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
 		skip[dir] = true
 		entries := readSome(dir, min(left, maxPipeEntries))
 		left -= len(entries) + 1
-		if len(l.dirs) < maxPipeWatches && len(entries) > 0 {
+		if len(l.dirs) < watches {
 			l.dirs = append(l.dirs, dir)
 		}
 		for _, e := range entries {
