@@ -81,7 +81,6 @@ var guardMayImport = map[string][]string{
 	"guard/ownfile":            {"guard/internal/realpath"},
 	"guard/privatedir":         {},
 	"guard/sandbox":            {"guard/internal/gitconf", "guard/ownfile"},
-	"guard/sandbox":            {"guard/internal/gitconf"},
 	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
 }
 
