@@ -70,8 +70,8 @@
 //     that a command running at that moment exchanges.
 //   - An allowed host is a way out for data.
 //   - What a command writes into the writable paths may be executed later by
-//     somebody outside: a build script, an edited package.json, the settings of
-//     a git repository that lies deeper than the root ([toolhost/guard/sandbox/gitconfig]).
+//     somebody outside: a build script, an edited package.json. What git and the
+//     host obey is taken out by package baseline.
 //   - Commands of one sandbox can see, signal and trace each other, the shells that
 //     wait for the next command included.
 //   - A named pipe of another program, unless [Policy].Denied names it, where it lies in no [Private] directory.

@@ -219,8 +219,18 @@ func (it item) holdsTree(name string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// within calls f with the directory of the tree opened, which no link leads out of.
+// within calls f with the directory of the tree opened, which no link leads out of, and once more where a command has taken
+// away the right to look into the directories above path.
 func (t *tree) within(path string, f func(root *os.Root, rel string) error) error {
+	err := t.inRoot(path, f)
+	if errors.Is(err, fs.ErrPermission) && t.forced {
+		_, _ = t.openAbove(path) // f says what is still wrong
+		err = t.inRoot(path, f)
+	}
+	return err
+}
+
+func (t *tree) inRoot(path string, f func(root *os.Root, rel string) error) error {
 	rel, err := filepath.Rel(t.dir, path)
 	if err != nil {
 		return err

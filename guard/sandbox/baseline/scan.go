@@ -110,6 +110,9 @@ func (t *tree) look(n *node, watch *watcher) bool {
 		n.watched = false
 		return false
 	}
+	if n.stamp.Ino != 0 && n.stamp.Ino != st.Ino {
+		n.watched, n.kids = watch.add(n), nil // another directory
+	}
 	if st != n.stamp || n.racy || n.dirty || n.lost != lost {
 		st = t.open(n.path, st)
 		n.stamp, n.racy, n.dirty, n.lost = st, st.racy(), false, lost
@@ -182,7 +185,7 @@ func (t *tree) open(dir string, st stamp) stamp {
 	if !t.forced || !st.Mode.IsDir() || st.Mode&mayLook == mayLook {
 		return st
 	}
-	err := t.within(dir, func(root *os.Root, rel string) error { return root.Chmod(rel, st.Mode.Perm()|mayLook) })
+	err := t.inRoot(dir, func(root *os.Root, rel string) error { return root.Chmod(rel, st.Mode.Perm()|mayLook) })
 	if now, again := statOf(dir); err == nil && again == nil {
 		return now
 	}
