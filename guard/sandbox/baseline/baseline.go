@@ -29,7 +29,8 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	trees map[string]*tree
-	watch *watcher // nil where the system has none
+	watch *watcher          // nil where the system has none
+	left  []sandbox.Guarded // that commands of a killed host may make: they may live until the first command begins
 
 	notesMu sync.Mutex
 	notes   []string // of what was taken out
@@ -83,6 +84,7 @@ func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 			k.renew(t, guarded)
 		}
 	}
+	k.left = nil
 	k.guard(guarded)
 	k.watch.attend(true)
 }
@@ -183,19 +185,18 @@ func guardedIn(dir string, list []sandbox.Guarded) []sandbox.Guarded {
 }
 
 // Withheld reports whether a settings file is one that did not exist before the commands that run, so that it may be
-// theirs.
+// theirs, or before those of a host that was killed.
 func (k *Keeper) Withheld(path string) bool {
 	path = realAbove(path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	list := slices.Clone(k.left)
 	for _, t := range k.busy() {
-		for _, g := range t.record.Guarded {
-			if g.Link == "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator))) {
-				return true
-			}
-		}
+		list = append(list, t.record.Guarded...)
 	}
-	return false
+	return slices.ContainsFunc(list, func(g sandbox.Guarded) bool {
+		return g.Link == "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator)))
+	})
 }
 
 // realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those of a settings

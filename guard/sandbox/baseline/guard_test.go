@@ -142,6 +142,7 @@ func TestGuardGitFile(t *testing.T) {
 		{"changes", good, func(t *testing.T, dir string) { write(t, dir+"/.git", evil) }, 1, good},
 		{"stays", good, func(*testing.T, string) {}, 0, good},
 		{"goes", good, func(t *testing.T, dir string) { os.Remove(dir + "/.git") }, 0, ""},
+		{"ends early", "", func(t *testing.T, dir string) { write(t, dir+"/.git", "gitdir: x\x00/..\n") }, 1, ""},
 		{"becomes a fifo", good, func(t *testing.T, dir string) {
 			os.Remove(dir + "/.git")
 			if err := exec.Command("mkfifo", dir+"/.git").Run(); err != nil {
@@ -196,6 +197,8 @@ func TestGuardLeads(t *testing.T) {
 		{"common directory", []string{".git/config"}, map[string]string{".git/commondir": "../evil\n", "evil/config": evil}, 1, map[string]string{".git/commondir": ""}},
 		{"common directory of a work tree", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "../..\n"}, 0, map[string]string{".git/worktrees/w/commondir": "../..\n"}},
 		{"another one of a work tree", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "../../../evil\n"}, 1, map[string]string{".git/worktrees/w/commondir": ""}},
+		{"one that begins with an empty line", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "\n../..\n"}, 1, map[string]string{".git/worktrees/w/commondir": ""}},
+		{"one that ends with a space", []string{".git/config"}, map[string]string{".git/worktrees/w/commondir": "../.. \n"}, 1, map[string]string{".git/worktrees/w/commondir": ""}},
 		{"common directory of a submodule", []string{".git/config"}, map[string]string{".git/modules/m/commondir": "../..\n"}, 1, map[string]string{".git/modules/m/commondir": ""}},
 		{"work tree of a submodule", []string{".git/config"}, map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../m\n"}, 0,
 			map[string]string{".git/modules/m/config": "[core]\n\tworktree = ../../../m\n"}},

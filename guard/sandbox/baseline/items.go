@@ -103,7 +103,7 @@ func leadsTo(path string, text []byte, isFile bool) string {
 	target := path
 	if isFile {
 		rest, ok := strings.CutPrefix(string(text), leadPrefix)
-		if !ok {
+		if !ok || strings.ContainsRune(rest, 0) { // where git takes the path to end
 			return ""
 		}
 		target = strings.TrimRight(rest, "\r\n")

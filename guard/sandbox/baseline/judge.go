@@ -110,7 +110,7 @@ func (k *Keeper) judge(it item, trees []*tree) (notes []string, err error) {
 
 // belongs reports whether a commondir says what git itself writes for a further work tree.
 func belongs(path string, text []byte) bool {
-	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName && strings.TrimSpace(string(text)) == filepath.Join("..", "..")
+	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName && strings.TrimRight(string(text), "\r\n") == filepath.Join("..", "..")
 }
 
 // replace moves what is at the place of an item aside and puts back what was there.

@@ -156,6 +156,9 @@ func (k *Keeper) recover(s *store, roots []string) {
 		t := []*tree{{dir: r.Dir}}
 		return err == nil && (treeOf(t, real) != nil || treeOf([]*tree{{dir: real}}, r.Dir) != nil)
 	})
+	if mine {
+		k.left = append(k.left, r.Guarded...)
+	}
 	alone := tryLock(s.lock)
 	if !alone && !mine {
 		return // the host of those commands lives
