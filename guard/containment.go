@@ -47,8 +47,11 @@ func (p *Policy) Private() privatedir.Set {
 }
 
 // DeniesFiles reports whether any rule denies reading or writing files, or the
-// settings of the sandbox deny commands some.
-func (p *Policy) DeniesFiles() bool { return p.core.deny.HasPaths() || p.core.files.any() }
+// settings of the sandbox deny commands some, or files of the host's own lie where
+// commands write.
+func (p *Policy) DeniesFiles() bool {
+	return p.core.deny.HasPaths() || p.core.files.any() || p.core.ownInside
+}
 
 // Withheld reports whether commands must not see the file or directory at real:
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.

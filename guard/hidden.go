@@ -106,7 +106,7 @@ func (p *Policy) hides(path string, dir bool) bool {
 	k := p.core
 	if above := p.above(path); above.denied {
 		return true
-	} else if (above.masked || above.holds && k.masks[k.state.Spelling.Of(path)]) && p.masked(path) {
+	} else if (above.masked || above.holds) && p.masked(path) {
 		return true
 	}
 	return k.blind || k.deny.Read.MatchLeaf(path, dir) != nil
@@ -133,7 +133,7 @@ func (k *core) masksBelow(dir string) bool {
 // allow rule opens.
 func (p *Policy) masked(path string) bool {
 	k := p.core
-	if k.state.Hold(path) {
+	if k.isState(path) {
 		return !p.own.Hold(path)
 	}
 	if k.secrets.Hold(path) {

@@ -76,7 +76,8 @@ type judge struct {
 	in    Intent
 	parts []Part
 
-	prelude string // see [Verdict]
+	prelude string   // see [Verdict]
+	ways    *control // see controlled
 }
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
@@ -223,11 +224,10 @@ func (j *judge) editedBy(t *target) bool {
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
 func (j *judge) guarded(t *target) (Part, bool) {
 	k := j.k
-	if t.access == writing && (k.isSettingsFile(t.given) || k.isSettingsFile(t.real)) {
-		return t.part(Deny, RuleSettingsFile, "Permission settings can never be written by a tool: "+t.path.given+".",
+	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.obeyed(t.path) {
+		return t.part(Deny, RuleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
 			"Tell the user what to change; a person edits this file."), true
-	}
-	if k.state.Hold(t.given) || k.state.Hold(t.real) {
+	} else if state {
 		if t.access == writing || !j.own.Hold(t.real) {
 			return t.part(Deny, RuleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
 		}

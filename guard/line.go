@@ -162,7 +162,7 @@ func (l *line) containable() {
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
 	// What the settings of the sandbox deny, they deny to what runs in it.
-	denies := k.deny.HasPaths() || k.files.any() && !l.excluded
+	denies := k.deny.HasPaths() || k.ownInside || k.files.any() && !l.excluded
 	if k.containment().Denies && !l.excluded || !denies || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
@@ -170,7 +170,11 @@ func (l *line) containable() {
 	if l.excluded {
 		why = "sandbox.excludedCommands takes it out of the sandbox"
 	}
-	part := l.part(Deny, RuleContainment, "Rules deny files, and nothing keeps this command from them"+because(why)+".",
+	what := "Rules deny files"
+	if !k.deny.HasPaths() && !k.files.any() {
+		what = "Files of the host's own, such as the audit log, lie where commands write"
+	}
+	part := l.part(Deny, RuleContainment, what+", and nothing keeps this command from them"+because(why)+".",
 		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
 	part.Firm = true
 	if k.sandbox.OnUnavailable == settings.OnFailureAsk {

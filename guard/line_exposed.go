@@ -71,10 +71,24 @@ func (l *line) made(s command.Simple) {
 
 // ruleFile keeps commands that nothing contains from the guard's own rules.
 func (l *line) ruleFile(t *target) (Part, bool) {
-	if l.k.isSettingsFile(t.given) || l.k.isSettingsFile(t.real) {
+	if l.obeyed(t.path) {
 		return l.guarded(t)
 	}
 	return Part{}, false
+}
+
+// linkedRules is ruleFile for a file that gets another name, by which it could be written. A symbolic link is followed, and a hard one
+// cannot cross the mount by which a sandbox holds the file.
+func (l *line) linkedRules(s command.Simple) func(*target) (Part, bool) {
+	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
+		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
+	})
+	return func(t *target) (Part, bool) {
+		if symbolic || l.contained() {
+			return Part{}, false
+		}
+		return l.ruleFile(t)
+	}
 }
 
 // unknownFile reports whether the line does not say which file a word names.

@@ -28,9 +28,9 @@ func (l *line) words() {
 		for _, t := range l.targets(reads, dirs, reading) {
 			l.through(t, l.denied, l.guarded, l.asked)
 		}
-		leaving := l.leavingBy(s)
+		leaving, rerouting := l.leavingBy(s), l.rerouting(s)
 		for _, t := range l.targets(writes, dirs, writing) {
-			l.through(t, l.denied, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, leaving)
+			l.through(t, l.denied, rerouting, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, leaving)
 			if t.path.dir || l.makesDir(t) {
 				l.copied(s, reads, t, dirs)
 			}
@@ -42,12 +42,17 @@ func (l *line) words() {
 		l.patches(s, dirs)
 		if s.Name == "ln" { // what is written through the link
 			for _, t := range l.targets(reads, dirs, writing) {
-				l.through(t, l.exposed)
+				l.through(t, l.linkedRules(s), l.exposed)
 			}
 		}
 		l.likely(reads, dirs, reading)
 		l.programs(s, dirs)
 		l.likely(writes, dirs, writing)
+		for _, w := range writes {
+			for _, t := range l.guesses(w, dirs, writing) {
+				l.through(t, rerouting)
+			}
+		}
 		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, l.unknownFile)
 		if !s.ReadOnly() && !s.Precise() {
 			l.mayWrite(s, reads, dirs)

@@ -2,12 +2,14 @@ package guard
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // emptied matches a removal that is one of "/" or all of its children when the
@@ -65,6 +67,43 @@ func (l *line) removesCritical(w command.Word, dirs []Path) bool {
 		}
 	}
 	return false
+}
+
+// rerouting refuses to rename, remove or replace a link or a directory by which the host comes to a file that it obeys or writes.
+// Where commands are contained the sandbox keeps it in its place.
+func (l *line) rerouting(s command.Simple) func(*target) (Part, bool) {
+	return func(t *target) (Part, bool) {
+		if l.contained() || !replaces(s, t) {
+			return Part{}, false
+		}
+		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
+		name := filepath.Join(dir, filepath.Base(t.path.given))
+		if err != nil || l.k.critical(pathname.Slashed(name)) || !l.controlled().leads(name) {
+			return Part{}, false // what is critical is asked for
+		}
+		return t.part(Deny, RuleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
+			"Tell the user what to change; a person does this."), true
+	}
+}
+
+// replaces reports whether a command renames or removes what it names as written, or puts something in its place: not where that
+// is a directory into which files are moved or linked.
+func replaces(s command.Simple, t *target) bool {
+	switch s.Name {
+	case "rm", "rmdir", "unlink", "shred":
+		return true
+	case "mv", "ln":
+	default:
+		return false
+	}
+	named := s.Args[len(s.Args)-1].Text
+	into, itself := t.path.dir && strings.TrimRight(filepath.Base(named), "/") == filepath.Base(t.path.given), false
+	for _, w := range s.Args[1:] {
+		long, short := strings.HasPrefix(w.Text, "--"), isOption(w.Text) && !strings.HasPrefix(w.Text, "--")
+		itself = itself || short && strings.ContainsAny(w.Text, "nT") || long && (strings.HasPrefix(w.Text, "--no-") || strings.HasPrefix(w.Text, "--t"))
+		into = into && !(short && strings.Contains(w.Text, "t"))
+	}
+	return !into || itself
 }
 
 // cutGlob splits a pattern of which all that its directory holds may be meant

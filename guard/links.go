@@ -18,7 +18,7 @@ var secretRule = &rulebook.Rule{Text: RuleSecret, Source: builtIn}
 // linkRules are the rules that keep a file from being read and written by one of its names.
 func (k *core) linkRules(name string) (read, edit *rulebook.Rule) {
 	read, edit = k.deny.Read.Match(name, false), k.deny.Edit.Match(name, false)
-	if read == nil && k.secrets.Hold(name) {
+	if read == nil && (k.secrets.Hold(name) || k.isState(name)) {
 		read = secretRule
 	}
 	return read, edit

@@ -24,10 +24,14 @@ func (k *core) isProtected(path string) bool {
 	return protected.In(rest)
 }
 
-// isSettingsFile reports whether path is one the guard takes its rules from, or
-// would on another start: they are never written by a tool.
-func (k *core) isSettingsFile(path string) bool {
-	return k.ruleFiles.Hold(path) || protected.IsSettings(path)
+// isState reports whether a slashed path is in the host's state, or one of its own files, also one that was
+// rotated: audit.jsonl.1.
+func (k *core) isState(path string) bool {
+	if k.state.Hold(path) {
+		return true
+	}
+	whole := strings.TrimRight(path, "0123456789")
+	return len(whole) < len(path) && strings.HasSuffix(whole, ".") && k.state.Hold(whole[:len(whole)-1])
 }
 
 // critical reports whether removing path would remove a root directory, one of

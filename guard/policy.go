@@ -41,9 +41,13 @@ type Config struct {
 	// Private are directories that contained commands of the caller have of their own in
 	// the place of the host's: what lies there belongs to the boundary. Nil: there are none.
 	Private privatedir.Set
-	// RuleFiles are further files and directories that settings come from, such
-	// as the user's configuration directory. No tool can write them.
+	// RuleFiles are further files and directories that the host obeys, such as settings
+	// and certificates. No tool can write them.
 	RuleFiles []string
+	// OwnFiles are files that the host writes itself wherever they lie, such as the audit
+	// log. No tool can read or write them, or one of the same name with a number added
+	// (audit.jsonl.1).
+	OwnFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
 	// Contain says what holds Bash commands. It is asked once, when the first command
@@ -79,10 +83,12 @@ type core struct {
 	vital     pathname.Places // bounds and the home directory
 	state     pathname.Places
 	secrets   pathname.Places
-	masks     map[string]bool // state and secrets
-	ruleFiles pathname.Places
+	ownInside bool            // files of the state lie where commands write
 	hooked    pathname.Places // files that hooks run
-	blind     bool            // every Read is denied
+	// controlNames are those of the files that the host obeys or writes: see [control].
+	controlNames []string
+	stateDir     string
+	blind        bool // every Read is denied
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -114,7 +120,7 @@ func New(cfg Config) (*Policy, error) {
 	if set == nil {
 		set = &settings.Settings{}
 	}
-	for _, path := range append([]string{cfg.StateDir, cfg.Home, cfg.Scratch}, cfg.RuleFiles...) {
+	for _, path := range slices.Concat([]string{cfg.StateDir, cfg.Home, cfg.Scratch}, cfg.RuleFiles, cfg.OwnFiles) {
 		if path != "" && !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
 		}
@@ -268,13 +274,13 @@ func (k *core) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
 		}
 		return out
 	}
-	k.state = pathname.PlacesOf(s, all([]string{cfg.StateDir})...)
+	own := all(cfg.OwnFiles)
+	k.state = pathname.PlacesOf(s, append(all([]string{cfg.StateDir}), own...)...)
 	k.secrets = pathname.PlacesOf(s, all(protected.HomeSecrets(cfg.Home))...)
-	k.ruleFiles = pathname.PlacesOf(pathname.Folded, all(append(settings.ManagedDirs(), cfg.RuleFiles...))...)
-	k.masks = map[string]bool{}
-	for _, key := range append(slices.Clone(k.state.Keys), k.secrets.Keys...) {
-		k.masks[key] = true
-	}
+	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
+	k.ownInside = slices.ContainsFunc(own, func(p pathname.Place) bool {
+		return k.inside.Hold(pathname.Slashed(p.Real)) || withinAny(p.Real, k.files.writable)
+	})
 }
 
 // For returns the policy for one caller. It costs next to nothing.

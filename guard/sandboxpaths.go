@@ -21,9 +21,12 @@ type SandboxPaths struct {
 	// Writable are the directories of the boundary, and what sandbox.filesystem.allowWrite names.
 	Writable []string
 	// ReadOnly are files and directories in them that stay as they are: what
-	// Edit rules and sandbox.filesystem.denyWrite deny, protected paths, settings files. Settings files are listed
-	// even if absent.
+	// Edit rules and sandbox.filesystem.denyWrite deny, protected paths, and what
+	// [Policy.ControlPaths] returns, which is listed even if absent.
 	ReadOnly []string
+	// Control are the control files, which are in ReadOnly or Masked too, and the links and directories that lead to
+	// them: these must not be renamed, removed or replaced.
+	Control ControlPaths
 	// Denied are the files and directories that Read rules and
 	// sandbox.filesystem.denyRead deny. Those that are
 	// named without a wildcard are listed even if absent.
@@ -51,7 +54,6 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		if c.walk(k, dir, frozen); frozen {
 			c.ReadOnly = append(c.ReadOnly, dir)
 		}
-		c.ReadOnly = append(c.ReadOnly, filepath.Join(dir, ".claude", "settings.json"), filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".toolhost"))
 	}
 	for _, name := range k.deny.Read.Wherever() {
 		if c.aroundScratch(name, k.scratch) && !c.HidesNot(name) {
@@ -61,16 +63,22 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 	}
 	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Wherever()...)
-	for _, f := range append(slices.Clone(k.ruleFiles.Names), k.hooked.Names...) {
+	for _, f := range k.hooked.Names {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
-	for _, m := range append(slices.Clone(k.state.Names), k.secrets.Names...) {
-		if name := pathname.Native(m); realpath.Exists(name) && (k.state.Hold(m) || k.allow.Read.Match(m, true) == nil) {
+	c.Control = p.ControlPaths()
+	for _, end := range c.Control.Ends {
+		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // what is masked is more than held
+			c.ReadOnly = append(c.ReadOnly, end)
+		}
+	}
+	for _, m := range slices.Concat(k.state.Names, k.rotated(), k.secrets.Names) {
+		if name := pathname.Native(m); realpath.Exists(name) && (k.isState(m) || k.allow.Read.Match(m, true) == nil) {
 			c.Masked = append(c.Masked, name)
 		}
 	}
 	for name := range k.allow.Read.Files() {
-		if k.secrets.Hold(name) && !k.state.Hold(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
+		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
 			c.Shown = append(c.Shown, pathname.Native(name))
 		}
 	}
@@ -87,6 +95,20 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 // is not there yet.
 func (k *core) frozen(dir string) bool {
 	return k.deny.Every != nil || k.deny.Edit.All(pathname.Slashed(dir))
+}
+
+// rotated returns the names of earlier files of the host's own: audit.jsonl.1.
+func (k *core) rotated() (names []string) {
+	for _, name := range k.state.Names {
+		entries, _ := os.ReadDir(filepath.Dir(pathname.Native(name))) // what cannot be listed has none
+		for _, e := range entries {
+			path := pathname.Slashed(filepath.Join(filepath.Dir(pathname.Native(name)), e.Name()))
+			if strings.HasPrefix(path, name+".") && k.isState(path) {
+				names = append(names, path)
+			}
+		}
+	}
+	return names
 }
 
 // others returns the scratch directories of other callers.

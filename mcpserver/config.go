@@ -40,6 +40,9 @@ type Config struct {
 	// how many earlier files are kept. See [audit.Config].
 	AuditMaxSize int64
 	AuditKeep    int
+	// OwnFiles are further files that the host writes, and Obeyed are those that it obeys or keeps secret: certificates, keys, tokens.
+	// No tool or command writes either, wherever they lie, and none reads the former.
+	OwnFiles, Obeyed []string
 	// Ahead says that calls will come: the first root, if it has been searched before, is prepared for a search
 	// while the host is opened.
 	Ahead bool
@@ -121,7 +124,7 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("--tools: there is no tool %q", name)
 		}
 	}
-	c.Settings = slices.Clone(c.Settings)
+	c.Settings, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.OwnFiles), slices.Clone(c.Obeyed)
 	if c.StateDir == "" {
 		dir, err := DefaultStateDir()
 		if err != nil {
@@ -129,7 +132,7 @@ func (c Config) complete() (Config, error) {
 		}
 		c.StateDir = dir
 	}
-	for _, path := range append([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings)...) {
+	for _, path := range slices.Concat([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings), pointers(c.OwnFiles), pointers(c.Obeyed)) {
 		if *path == "" {
 			continue
 		}

@@ -99,7 +99,22 @@ func (h *Host) open() error {
 	if h.settings, err = settings.Watch(h.where, nil); err != nil {
 		return err
 	}
-	if err := h.openAudit(state); err != nil {
+	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
+	h.scratch = scratchDir(h.cfg.Roots)
+	if state != "" {
+		h.private = privatedir.Open(filepath.Join(state, "private"))
+	}
+	now := h.settings.Current()
+	rules, err := h.compile(now, LocalPrincipal)
+	if err != nil {
+		return err
+	}
+	for _, file := range h.ownFiles() {
+		if err := rules.PlantedLink(file); err != nil {
+			return err
+		}
+	}
+	if err := h.openAudit(state, rules); err != nil {
 		return err
 	}
 	if err := h.openToolbox(state); err != nil {
@@ -120,12 +135,6 @@ func (h *Host) open() error {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
-	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
-	now := h.settings.Current()
-	rules, err := h.compile(now, LocalPrincipal)
-	if err != nil {
-		return err
-	}
 	h.bound.Store(LocalPrincipal, bound{settings: now, policy: rules})
 	h.bounds++
 	h.nothing = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
@@ -134,10 +143,6 @@ func (h *Host) open() error {
 
 // openToolbox opens what the tools work with.
 func (h *Host) openToolbox(state string) (err error) {
-	h.scratch = scratchDir(h.cfg.Roots)
-	if state != "" {
-		h.private = privatedir.Open(filepath.Join(state, "private"))
-	}
 	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Private: h.private, Baseline: h.baseline, Search: h.settings.Current().Search, Log: h.log}
 	if h.cfg.Ahead {
 		cfg.Root = h.cfg.Roots[0]
@@ -208,7 +213,7 @@ func (h *Host) gateOptions() gate.Options {
 }
 
 // openAudit opens the log that was asked for, or else the one in the state directory as far as that goes.
-func (h *Host) openAudit(state string) error {
+func (h *Host) openAudit(state string, rules *guard.Policy) error {
 	path := h.cfg.AuditLog
 	if path == "" && state == "" {
 		return nil
@@ -217,7 +222,7 @@ func (h *Host) openAudit(state string) error {
 		path = filepath.Join(state, "audit.jsonl")
 	}
 	log, err := audit.Open(audit.Config{
-		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep, Optional: h.cfg.AuditLog == "",
+		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep, Optional: h.cfg.AuditLog == "", Exposed: h.cfg.AuditLog != "" && rules.Exposed(path),
 		Warn: func(err error) { h.log.Warn("the audit log is not rotated", "error", err) },
 	})
 	if err != nil && h.cfg.AuditLog == "" {
@@ -226,6 +231,15 @@ func (h *Host) openAudit(state string) error {
 	}
 	h.audit = log
 	return err
+}
+
+// ownFiles are the files, outside of the state directory, that the host opens by a name it was given.
+func (h *Host) ownFiles() []string {
+	own := slices.Concat(h.cfg.OwnFiles, h.cfg.Obeyed)
+	if h.cfg.AuditLog != "" {
+		own = append(own, h.cfg.AuditLog)
+	}
+	return own
 }
 
 // served are the tools that were asked for by name, or all, and those of the extension; ordered by name.

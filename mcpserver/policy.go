@@ -134,12 +134,16 @@ func (h *Host) containment(s *settings.Settings) guard.Containment {
 // guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
 func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
 	cfg := h.where
-	files := slices.Clone(cfg.Files)
+	files := slices.Concat(cfg.Names(), h.cfg.Obeyed)
 	if cfg.UserConfigDir != "" {
 		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
 	}
+	own := h.cfg.OwnFiles
+	if h.cfg.AuditLog != "" {
+		own = append(slices.Clip(own), h.cfg.AuditLog)
+	}
 	return guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
-		RuleFiles: files, Settings: s, Contain: contain, Scratch: h.scratch,
+		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: h.scratch,
 	}
 }

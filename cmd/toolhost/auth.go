@@ -81,7 +81,11 @@ func shield(cfg *mcpserver.Config, files ...string) error {
 		if err != nil {
 			return err
 		}
+		cfg.Obeyed = append(cfg.Obeyed, abs)
 		cfg.Deny = append(cfg.Deny, "Read(/"+literally(filepath.ToSlash(abs))+")")
+		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+			cfg.Deny = append(cfg.Deny, "Read(/"+literally(filepath.ToSlash(real))+")")
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"toolhost/mcpserver"
 	"toolhost/mcpserver/listen"
 	"toolhost/mcpserver/observe"
+	"toolhost/mcpserver/telemetry"
 	"toolhost/mcpserver/traits"
 )
 
@@ -75,7 +76,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	f.console.apply(&cfg)
-	if err := shield(&cfg, f.observe.metrics.TokenFile); err != nil {
+	certificates, keys := telemetry.Files()
+	cfg.Obeyed = certificates
+	if err := shield(&cfg, append(keys, f.observe.metrics.TokenFile)...); err != nil {
 		return mcpserver.Config{}, err
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag

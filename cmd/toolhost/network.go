@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"toolhost/mcpserver"
 	"toolhost/mcpserver/listen"
 	"toolhost/mcpserver/web"
 )
@@ -27,6 +28,16 @@ func (f *networkFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "tls-key", "", "the `FILE` with the key of the certificate")
 	flags.BoolVar(&f.plain, "insecure-plain-http", false, "listen without TLS where others can reach the server: tokens and files cross the network in the clear")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `NAME` under which clients address the server; repeatable")
+}
+
+// own adds to a host's configuration what it obeys and makes to listen.
+func (f *networkFlags) own(cfg *mcpserver.Config) {
+	if f.cert != "" {
+		cfg.Obeyed = append(cfg.Obeyed, f.cert)
+	}
+	if path := listen.SocketPath(f.address); path != "" {
+		cfg.OwnFiles = append(cfg.OwnFiles, path, path+".lock")
+	}
 }
 
 // isHost reports whether a name is one that a client can send. A pattern such as *.example.com would fit none.

@@ -57,6 +57,10 @@ func httpCommand() *cobra.Command {
 			if err := shield(&cfg, callers.tokenFile, callers.tokens, network.key); err != nil {
 				return err
 			}
+			network.own(&cfg)
+			if callers.tokens != "" {
+				cfg.OwnFiles = append(cfg.OwnFiles, callers.tokens+".lock") // of who adds one
+			}
 			l, notifier, err := network.open(cfg.Log)
 			if err != nil {
 				return err

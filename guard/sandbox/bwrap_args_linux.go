@@ -115,7 +115,7 @@ type place struct {
 
 // mountsOf lists what is mounted, parents first and masks of denied paths last.
 // Pins are binds here: unlike those of process 1 they are visible as borders
-// across which a file is moved by copying.
+// across which a file is moved by copying, and a link cannot be pinned.
 func mountsOf(pl *plan) []place {
 	var list []place
 	add := func(option string, targets []target) {
@@ -129,7 +129,9 @@ func mountsOf(pl *plan) []place {
 	}
 	add("--bind", pl.writable)
 	for _, dir := range pl.pins {
-		list = append(list, place{target: target{path: dir, dir: true}, option: "--bind"})
+		if t, err := identify(dir); err == nil && t.dir {
+			list = append(list, place{target: t, option: "--bind"})
+		}
 	}
 	add("--ro-bind", pl.readOnly)
 	add("--ro-bind", pl.shown)

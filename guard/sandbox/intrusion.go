@@ -18,29 +18,31 @@ type Guarded struct {
 	Path string // as in the policy
 	Root string // the writable directory it lies in
 	Rel  string // below Root
-	Link string // what the symbolic link said; "" if the path was absent
+	Link string // what the symbolic link said; "" if the path was none
 	New  string // the topmost part of Rel that was absent; a link that appears there may lead out of Root
+	Way  bool   // of Policy.Pinned: only a link is an intrusion, since it leads elsewhere
 }
 
-// unheld finds the protected paths that mounts cannot hold. A path outside of
-// the writable ones needs no watching.
+// unheld finds the protected paths that mounts cannot hold, and those on the way to them, which come first. A path outside
+// of the writable ones needs no watching.
 func unheld(p Policy) []Guarded {
 	var list []Guarded
-	for _, path := range p.ReadOnly {
+	for i, path := range slices.Concat(p.Pinned, p.ReadOnly) {
 		path = filepath.Clean(path)
-		link := ""
+		link, way := "", i < len(p.Pinned)
 		st, err := os.Lstat(path)
 		switch {
 		case err == nil && st.Mode()&fs.ModeSymlink != 0:
 			if link, err = os.Readlink(path); err != nil {
 				continue
 			}
+		case way:
 		case err == nil || !missing(err):
 			continue
 		}
 		for _, root := range p.Writable {
 			if rel, err := filepath.Rel(filepath.Clean(root), path); err == nil && filepath.IsLocal(rel) && rel != "." {
-				list = append(list, Guarded{path, root, rel, link, topmostAbsent(root, rel)})
+				list = append(list, Guarded{path, root, rel, link, topmostAbsent(root, rel), way})
 				break
 			}
 		}
@@ -115,8 +117,11 @@ func (g Guarded) expel() (moved string, err error) {
 			return "", nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if g.Link != "" && missing(err) {
 		return "", root.Symlink(g.Link, g.Rel) // removed: put it back
+	}
+	if g.Way && g.Link == "" && (missing(err) || err == nil && st.Mode()&fs.ModeSymlink == 0) {
+		return "", nil
 	}
 	rel := g.Rel
 	if err != nil { // it is found through a link that leads out of root

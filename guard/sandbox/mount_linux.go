@@ -276,7 +276,7 @@ func (v *view) bury() error {
 	return nil
 }
 
-// pin makes dir, inside a writable path, a mount point under that path.
+// pin makes dir, a directory or a link inside a writable path, a mount point under that path.
 func (v *view) pin(dir string) error {
 	for root, fd := range v.buried {
 		if !below(dir, root) {
@@ -287,7 +287,7 @@ func (v *view) pin(dir string) error {
 			return err
 		}
 		at, err := unix.Openat2(fd, rel, &unix.OpenHow{
-			Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY,
+			Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 		})
 		if err != nil {

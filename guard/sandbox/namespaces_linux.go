@@ -426,7 +426,7 @@ func (n *namespaces) cover(k kind, pl *plan) error {
 		return nil
 	}
 	pl.pins = nil
-	pl.pin(nil)
+	pl.pin(nil, nil)
 	denied := slices.Clone(pl.denied)
 	pl.normalize()
 	_, err := n.request(k, func(e *encoder) {

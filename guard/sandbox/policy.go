@@ -24,6 +24,12 @@ type Policy struct {
 	// renamed either. One that is absent, or is a symbolic link, cannot be held
 	// fast; Expel moves it away when it appears or changes.
 	ReadOnly []string
+	// Pinned lists directories and symbolic links inside the writable ones by which
+	// others come to something read-only: they cannot be renamed, removed or replaced,
+	// while what is in the directories can be written. One that is absent, and a link
+	// where the backend cannot hold it (only Namespaces can), is put right by
+	// Sandbox.Expel.
+	Pinned []string
 	// Denied lists files and directories no command can read or write, by any
 	// program and under any of their names inside Writable. Missing ones are
 	// allowed: call Sandbox.Deny when they appear.
@@ -97,7 +103,7 @@ func (p Policy) validate() error {
 		name  string
 		paths []string
 	}{
-		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"denied", p.Denied},
+		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"pinned", p.Pinned}, {"denied", p.Denied},
 		{"masked", p.Masked}, {"shown", p.Shown}, {"socket", p.Sockets},
 	}
 	for _, d := range p.Private {

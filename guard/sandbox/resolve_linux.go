@@ -21,7 +21,8 @@ type inode struct{ dev, ino uint64 }
 type target struct {
 	path string
 	inode
-	dir bool
+	dir  bool
+	link bool // symbolic; of what is found by locate, never
 }
 
 // plan is a Policy resolved against the file system: what to do with which
@@ -29,7 +30,7 @@ type target struct {
 type plan struct {
 	writable, readOnly, denied, masked, shown []target
 	private                                   []private
-	pins                                      []string // directories whose names must not change
+	pins                                      []string // directories and links whose names must not change
 	sockets                                   []string // sockets of the host that stay reachable
 	network                                   bool     // the host's network is shared
 	judged                                    bool     // the host makes the connections of commands, see connector
@@ -82,7 +83,7 @@ func resolve(p Policy) (*plan, error) {
 	if pl.private, err = pl.resolvePrivate(p.Private); err != nil {
 		return nil, err
 	}
-	pl.pin(p.ReadOnly)
+	pl.pin(p.ReadOnly, p.Pinned)
 	pl.normalize()
 	return pl, nil
 }
@@ -205,6 +206,7 @@ func identify(path string) (target, error) {
 		path:  path,
 		inode: inode{dev: st.Dev, ino: st.Ino},
 		dir:   st.Mode&unix.S_IFMT == unix.S_IFDIR,
+		link:  st.Mode&unix.S_IFMT == unix.S_IFLNK,
 	}, nil
 }
 
@@ -278,9 +280,17 @@ func walkLinked(t target, f func(path string, id inode) error) error {
 
 // pin collects the directories between the writable paths and what is guarded
 // inside them: renamed, they would carry it to a name no rule knows. protected
-// paths are pinned even where they do not exist yet.
-func (pl *plan) pin(protected []string) {
-	paths := slices.Clone(protected)
+// paths are pinned even where they do not exist yet, and so are links among them
+// and the ways to them.
+func (pl *plan) pin(protected, ways []string) {
+	paths := slices.Concat(protected, ways)
+	for _, path := range paths {
+		t, err := identify(filepath.Clean(path))
+		pinned := err == nil && (t.link || t.dir && slices.Contains(ways, path))
+		if pinned && slices.ContainsFunc(pl.writable, func(w target) bool { return below(t.path, w.path) }) {
+			pl.pins = append(pl.pins, t.path)
+		}
+	}
 	for _, list := range [][]target{pl.denied, pl.readOnly, pl.masked} {
 		for _, t := range list {
 			paths = append(paths, t.path)

@@ -61,11 +61,14 @@ func seatbeltLayers(p Policy) []seatbeltLayer {
 }
 
 // seatbeltPins lists the directories between the writable paths and what is
-// guarded inside them.
+// guarded inside them, and what is pinned there.
 func seatbeltPins(p Policy) []string {
 	var list []string
-	for _, path := range slices.Concat(p.ReadOnly, p.Denied, p.Masked) {
+	for i, path := range slices.Concat(p.Pinned, p.ReadOnly, p.Denied, p.Masked) {
 		for _, w := range p.Writable {
+			if i < len(p.Pinned) && below(path, w) {
+				list = append(list, path)
+			}
 			for dir := filepath.Dir(path); below(dir, w); dir = filepath.Dir(dir) {
 				list = append(list, dir)
 			}

@@ -7,7 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"time"
+
+	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
 )
 
 // look reads one file if it may have changed, and reports whether what is in
@@ -46,8 +50,34 @@ func (s *session) look(f *file, now time.Time) bool {
 		next.warnings = append(next.warnings, Warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
 	}
 	f.text = text
+	s.expose(f)
 	s.accept(f, next)
 	return true
+}
+
+// expose finds out whether links lead to a file of the user or an administrator through a root, as to those that are kept in a
+// repository. No tool or command writes it, but not every sandbox keeps a link in its place while a command runs, so what is in
+// force of the file stays, and of what has come since counts what tightens.
+func (s *session) expose(f *file) {
+	inRoot := func(path string) bool {
+		return slices.ContainsFunc(s.cfg.Roots, func(root string) bool {
+			return pathname.Within(pathname.Slashed(path), pathname.Slashed(canonical(root)))
+		})
+	}
+	if f.frozen() || inRoot(f.file) {
+		return
+	}
+	_, _ = realpath.Trace(f.file, func(path string) (fs.FileInfo, error) { // what cannot be followed was not read
+		f.exposed = f.exposed || inRoot(path)
+		return os.Lstat(path)
+	})
+	if !f.exposed || !s.begun {
+		return
+	}
+	if f.layer == nil {
+		f.layer = newLayer(f.source)
+	}
+	f.approved, f.fresh = itemsOf(f.layer.loosening(s.words)), false
 }
 
 // stampOf takes a file's stamp.

@@ -58,9 +58,11 @@ type file struct {
 	// fresh means that layer is from the first reading that succeeded.
 	fresh    bool
 	approved items
-	err      error    // it could not be read, and never could
-	stale    *Warning // it could not be read; layer is the last good content
-	gone     time.Time
+	// exposed means that the file is reached through a root although its name is not in one.
+	exposed bool
+	err     error    // it could not be read, and never could
+	stale   *Warning // it could not be read; layer is the last good content
+	gone    time.Time
 }
 
 func newSession(cfg Config) *session {
@@ -197,7 +199,7 @@ func (s *session) dueBy(t time.Time) {
 }
 
 // frozen reports whether a running server takes only tightening from the file.
-func (f *file) frozen() bool { return f.kind != Managed && f.kind != User }
+func (f *file) frozen() bool { return f.exposed || f.kind != Managed && f.kind != User }
 
 // view returns what is in force of the file.
 func (f *file) view() view { return view{layer: f.layer, free: !f.frozen(), approved: f.approved} }
@@ -268,6 +270,9 @@ func (s *session) merged() *Settings {
 			continue
 		}
 		notes = append(notes, f.layer.warnings...)
+		if f.exposed {
+			notes = append(notes, Warning{File: f.file, Text: "a link leads through a root, where commands write: what the file allows, and its hooks, are taken over at the next start only"})
+		}
 		if f.stale != nil {
 			notes = append(notes, *f.stale)
 		}

@@ -104,3 +104,77 @@ func TestDropInsUnlistable(t *testing.T) {
 	}
 	chmod(0o755)
 }
+
+// TestRunningTakesTighteningThroughRoots: a file of the user that is reached through a root tightens while the server runs, and
+// loosens at the next start.
+func TestRunningTakesTighteningThroughRoots(t *testing.T) {
+	before, after := rules("a", "x"), rules("a,b", "y")
+	for name, tt := range map[string]struct {
+		set, change func(p *place)
+		allow, deny string
+	}{
+		"the file is a link": {
+			func(p *place) { p.write("work/dot/s.json", before); p.link("work/dot/s.json", userFile) },
+			func(p *place) { p.write("work/dot/s.json", after) }, "a", "y,x",
+		},
+		"the directory is a link": {
+			func(p *place) { p.write("work/dot/settings.json", before); p.link("work/dot", "home/.claude") },
+			func(p *place) { p.write("work/dot/settings.json", after) }, "a", "y,x",
+		},
+		"a link in the root leads out of it": {
+			func(p *place) {
+				p.write("else/s.json", before)
+				p.link("else", "work/dot")
+				p.link("work/dot/s.json", userFile)
+			},
+			func(p *place) { p.write("else/s.json", after) }, "a", "y,x",
+		},
+		"a link in the root is replaced": {
+			func(p *place) {
+				p.write("work/a/settings.json", before)
+				p.link("work/a", "work/dot")
+				p.link("work/dot", "home/.claude")
+			},
+			func(p *place) {
+				p.write("work/b/settings.json", after)
+				p.remove("work/dot")
+				p.link("work/b", "work/dot")
+			}, "a", "y,x",
+		},
+		"the link comes with other content": {
+			func(p *place) { p.write(userFile, before) },
+			func(p *place) {
+				p.write("work/dot/s.json", after)
+				p.remove(userFile)
+				p.link("work/dot/s.json", userFile)
+			}, "a", "y,x",
+		},
+		"the link comes first": {
+			func(*place) {},
+			func(p *place) { p.write("work/dot/settings.json", after); p.link("work/dot", "home/.claude") }, "", "y",
+		},
+		"a drop-in of the administrator": {
+			func(p *place) { p.write("work/dot/s.json", before); p.link("work/dot/s.json", dropInA) },
+			func(p *place) { p.write("work/dot/s.json", after) }, "a", "y,x",
+		},
+		"a link that stays outside": {
+			func(p *place) { p.write("else/s.json", before); p.link("else/s.json", userFile) },
+			func(p *place) { p.write("else/s.json", after) }, "a,b", "y",
+		},
+	} {
+		p := newPlace(t)
+		tt.set(p)
+		r := p.start()
+		tt.change(p)
+		s := r.next()
+		if texts(s.Allow) != tt.allow || texts(s.Deny) != tt.deny || len(s.Broken) != 0 {
+			t.Errorf("%s: allow %q, deny %q, broken %v", name, texts(s.Allow), texts(s.Deny), s.Broken)
+		}
+		if again := r.read(); again != nil {
+			t.Errorf("%s: read again without a change", name)
+		}
+		if s := Load(p.cfg); !strings.HasPrefix(texts(s.Allow), "a,b") || !strings.HasPrefix(texts(s.Deny), "y") {
+			t.Errorf("%s, at the next start: allow %q, deny %q", name, texts(s.Allow), texts(s.Deny))
+		}
+	}
+}

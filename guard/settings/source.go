@@ -144,6 +144,15 @@ func canonical(root string) string {
 	return filepath.Clean(root)
 }
 
+// Names returns the files that settings come from, present or not.
+func (cfg Config) Names() []string {
+	var names []string
+	for _, src := range cfg.sources() {
+		names = append(names, src.file)
+	}
+	return names
+}
+
 // ManagedDirs returns the directories that administrators put settings in.
 func ManagedDirs() []string {
 	return []string{filepath.Join(managedBase(), claudeManagedName), filepath.Join(managedBase(), "toolhost")}

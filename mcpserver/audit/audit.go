@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"toolhost/guard/ownfile"
 )
 
 // A Record is one call.
@@ -79,6 +81,9 @@ type Config struct {
 	// Optional says that calls go on without a record if it cannot be written: then only a record itself looks whether the file is
 	// still there.
 	Optional bool
+	// Exposed says that tools or commands can write where the file lies, so that something else may be put in its place: it is
+	// then opened by [ownfile.Append].
+	Exposed bool
 	// Warn is told when a rotation fails; the log then grows on. Nil: nobody is told.
 	Warn func(error)
 }
@@ -118,7 +123,12 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.MaxSize > 0 {
 		cfg.MaxSize, cfg.Keep = max(cfg.MaxSize, MinSize), max(cfg.Keep, 1)
 	}
-	if whole, err := filepath.EvalSymlinks(cfg.Path); err == nil {
+	if err := os.MkdirAll(filepath.Dir(cfg.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(cfg.Path)); err == nil && cfg.Exposed {
+		cfg.Path = filepath.Join(dir, filepath.Base(cfg.Path))
+	} else if whole, err := filepath.EvalSymlinks(cfg.Path); err == nil && !cfg.Exposed {
 		cfg.Path = whole // a rotation must move the file, not a link to it
 	}
 	l := &Log{cfg: cfg}
@@ -153,7 +163,13 @@ func (l *Log) open() error {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	// The opening of a pipe must not wait for who reads it, which no signal would end.
-	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	open := func(path string) (*os.File, error) {
+		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	}
+	if l.cfg.Exposed {
+		open = ownfile.Append
+	}
+	f, err := open(l.cfg.Path)
 	if errors.Is(err, syscall.ENXIO) {
 		return fmt.Errorf("audit log: %s is a pipe that nobody reads: start its reader first", l.cfg.Path)
 	}
@@ -214,11 +230,19 @@ func (l *Log) readyAsItIs() bool {
 	if !usable || l.cfg.Optional {
 		return usable
 	}
-	named, err := os.Stat(l.cfg.Path)
+	named, err := l.stat()
 	if err != nil || !os.SameFile(opened, named) || named.Size() < size {
 		return false
 	}
 	return l.cfg.MaxSize == 0 || named.Size() == 0 || named.Size()+enough <= l.cfg.MaxSize
+}
+
+// stat looks at what the path names.
+func (l *Log) stat() (os.FileInfo, error) {
+	if l.cfg.Exposed {
+		return os.Lstat(l.cfg.Path)
+	}
+	return os.Stat(l.cfg.Path)
 }
 
 func (l *Log) ready() error {
@@ -310,7 +334,7 @@ func (l *Log) enter(room int64) error {
 // one that has shrunk was truncated by a program outside, which gave the reserved room back.
 func (l *Log) moved() bool {
 	now := time.Now()
-	named, err := os.Stat(l.cfg.Path)
+	named, err := l.stat()
 	if err != nil || !os.SameFile(l.opened, named) {
 		return true
 	}

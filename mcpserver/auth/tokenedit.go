@@ -84,7 +84,7 @@ func ListTokens(file string) ([]Token, error) {
 
 // readTokens reads a tokens file that only its owner can have written.
 func readTokens(file string) ([]Token, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(file, os.O_RDONLY|ownfile.NoWait, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the tokens file: %w", err)
 	}
@@ -119,7 +119,7 @@ func private(file string, info fs.FileInfo) error {
 		return nil
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
-	case !ours(info):
+	case !ownfile.Ours(info):
 		return fmt.Errorf("the tokens file %s belongs to another user and is not believed", file)
 	}
 	return nil
@@ -149,7 +149,7 @@ func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("the directory of the tokens file: %w", err)
 	}
-	lock := flock.New(file+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags))
+	lock := flock.New(file+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|ownfile.NoWait|ownfile.NoFollow))
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	const retry = 10 * time.Millisecond

@@ -21,6 +21,15 @@ const DefaultAddress = "127.0.0.1:8377"
 // unixPrefix marks an address that is the path of a Unix socket.
 const unixPrefix = "unix:"
 
+// SocketPath returns the path of the Unix socket that an address names, "" if it names none.
+func SocketPath(address string) string {
+	path, _ := strings.CutPrefix(address, unixPrefix)
+	if path == address {
+		return ""
+	}
+	return path
+}
+
 // A Config says what to listen on. The zero value listens on [DefaultAddress], or on the socket that systemd
 // has opened for this process.
 type Config struct {

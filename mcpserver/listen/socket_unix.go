@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/ownfile"
 )
 
 // socketMode lets nobody but the owner connect.
@@ -43,7 +45,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if err := ownDirectory(filepath.Dir(path)); err != nil {
 		return fail(err)
 	}
-	lock := flock.New(path+".lock", flock.SetPermissions(socketMode))
+	lock := flock.New(path+".lock", flock.SetPermissions(socketMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|ownfile.NoWait|ownfile.NoFollow))
 	// A process that a server was just starting when it was killed holds its lock, and its socket, for a moment longer.
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()

@@ -99,6 +99,18 @@ func HideSecrets() {
 	}
 }
 
+// Files returns the files with certificates and those with keys that the environment names.
+func Files() (certificates, keys []string) {
+	for _, signal := range []string{"", "TRACES_", "METRICS_"} {
+		for name, list := range map[string]*[]string{"CERTIFICATE": &certificates, "CLIENT_CERTIFICATE": &certificates, "CLIENT_KEY": &keys} {
+			if file := os.Getenv("OTEL_EXPORTER_OTLP_" + signal + name); file != "" {
+				*list = append(*list, file)
+			}
+		}
+	}
+	return certificates, keys
+}
+
 // Start begins to trace and measure as the environment asks for. It returns nil when that asks for nothing. Of
 // an error in one variable the host need not die: what can be done is done, and the error says what is not.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {

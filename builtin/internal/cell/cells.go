@@ -329,7 +329,8 @@ func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *san
 	policy, paths := c.policy, c.paths
 	rules := policy.Network()
 	what := sandbox.Policy{
-		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown, Private: private,
+		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
+		Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
@@ -363,7 +364,7 @@ func (c *Cell) current(policy *guard.Policy) bool {
 			return false // somebody outside has made it; from now on a mount holds it
 		}
 	}
-	if !c.unmoved() || c.show() != nil {
+	if !c.unmoved() || !c.sameControl() || c.show() != nil {
 		return false
 	}
 	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {

@@ -92,10 +92,42 @@ func (cs *Cells) replaced(c *Cell, path string) {
 	}
 }
 
-// watchFixed watches for others in the place of what is protected or masked.
+// sameControl reports whether the names of control files lead where they led when the sandbox started. If not, it takes a new
+// one; what they lead to now is held in this one too as far as it exists.
+func (c *Cell) sameControl() bool {
+	now, was := c.policy.ControlPaths(), c.paths.Control
+	if now.Equal(was) {
+		return true
+	}
+	for _, end := range now.Ends {
+		if _, held := slices.BinarySearch(was.Ends, end); !held && !slices.Contains(c.paths.Masked, end) {
+			_ = c.hold(end) // the new sandbox does not start without
+		}
+	}
+	return false
+}
+
+// rerouted has control files held when a link or directory on the way to one has appeared or changed.
+func (cs *Cells) rerouted(c *Cell) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.life.Err() == nil && !c.torn && !c.sameControl() {
+		c.torn = true
+	}
+}
+
+// watchFixed watches for others in the place of what is protected or masked, and of what leads to control files.
 func (c *Cell) watchFixed() {
 	for path := range c.fixed {
 		c.watchAbove(path)
+	}
+	for _, path := range c.paths.Control.Ends {
+		c.watchFor(filepath.Dir(path))
+	}
+	for _, path := range c.paths.Control.Steps {
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			c.watchFor(filepath.Dir(path))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -103,6 +104,10 @@ func (cs *Cells) appeared(c *Cell, path string, deep bool) {
 		return
 	}
 	cs.replaced(c, path)
+	_, end := slices.BinarySearch(c.paths.Control.Ends, path)
+	if _, step := slices.BinarySearch(c.paths.Control.Steps, path); step || end {
+		cs.rerouted(c)
+	}
 	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
 		cs.cover(c, path, true)
 	} else if !within(path, c.paths.Writable) {

@@ -40,19 +40,26 @@ func FollowFrom(at, name string) (string, Found, error) {
 			return whole, there, nil
 		}
 	}
-	return walk(at, name, asNamed)
+	return walk(at, name, asNamed, os.Lstat)
+}
+
+// Trace is Follow that looks at every link, directory and file on the way by lstat. The directories of the paths
+// that lstat is given hold no links.
+func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, error) {
+	end, _, err := walk("/", name, asNamed, lstat)
+	return end, err
 }
 
 // FollowThrough is Follow for a caller to whom some names mean other files: on disk a name is
 // what located returns for it.
 func FollowThrough(name string, located func(name string) string) (string, Found, error) {
-	return walk("/", name, located)
+	return walk("/", name, located, os.Lstat)
 }
 
 func asNamed(name string) string { return name }
 
 // walk is FollowFrom, element by element.
-func walk(at, name string, located func(string) string) (string, Found, error) {
+func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string, Found, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo
@@ -68,7 +75,7 @@ func walk(at, name string, located func(string) string) (string, Found, error) {
 		}
 		next := at + "/" + element
 		var err error
-		info, err = os.Lstat(located(next))
+		info, err = lstat(located(next))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			at, info = next, nil

@@ -82,3 +82,12 @@ func FollowFrom(at, name string) (string, Found, error) {
 func FollowThrough(name string, _ func(name string) string) (string, Found, error) {
 	return Follow(name)
 }
+
+// Trace is Follow that looks at the end of the way by lstat, and not at what leads there.
+func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, error) {
+	end, _, err := Follow(name)
+	if err == nil {
+		_, _ = lstat(end) // the caller keeps what it finds
+	}
+	return end, err
+}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"toolhost/guard/ownfile"
 )
 
 // stateNames begin the names of what is kept there.
@@ -44,7 +46,7 @@ func checkState(path string) error {
 		if err != nil {
 			return err
 		}
-		if !belongsHere(info) {
+		if !ownfile.Ours(info) {
 			return fmt.Errorf("%s belongs to another user, who could decide there what this host does: give --state-dir a directory of your own, or remove it", path)
 		}
 		if t := info.Mode().Type(); t&^(fs.ModeDir|fs.ModeSymlink) != 0 {

@@ -1,0 +1,168 @@
+package guard
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
+	"toolhost/guard/internal/realpath"
+	"toolhost/guard/settings"
+)
+
+// A control is the set of files that the host obeys or writes itself, such as settings, as their names lead to them
+// at one moment. No tool and no command may write one by any of its names, or change where a name of one leads. The
+// judge and the sandbox both take their lists from here.
+type control struct {
+	// ends are the files and directories that the names lead to, existing or not.
+	ends pathname.Places
+	// steps are the links and directories on the way to them, each by a path whose directory holds no links.
+	steps map[string]fs.FileInfo // nil: nothing has that name
+	// files are the regular files among the ends: a hard link or a mount gives them other names.
+	files map[realpath.ID]bool
+	names uint64 // how many names these have
+}
+
+// controlNames returns the names by which the host knows the files that it obeys or writes.
+func controlNames(cfg Config, bounds []pathname.Place) []string {
+	names := slices.Concat(settings.ManagedDirs(), cfg.RuleFiles, cfg.OwnFiles)
+	for _, b := range bounds {
+		if b.Given == cfg.Scratch {
+			continue // all of it is the caller's own
+		}
+		for _, name := range []string{"settings.json", "settings.local.json"} {
+			names = append(names, filepath.Join(b.Given, ".claude", name), filepath.Join(b.Given, ".toolhost", "toolhost"+name[len("settings"):]))
+		}
+		names = append(names, filepath.Join(b.Given, ".toolhost"))
+	}
+	return names
+}
+
+// control follows the names. It takes some 50 µs, since directories are looked at once.
+func (k *core) control() *control {
+	c := &control{steps: map[string]fs.FileInfo{}, files: map[realpath.ID]bool{}}
+	lstat := func(path string) (fs.FileInfo, error) {
+		info, seen := c.steps[path]
+		if seen && info == nil {
+			return nil, fs.ErrNotExist
+		}
+		if seen {
+			return info, nil
+		}
+		info, err := os.Lstat(path)
+		c.steps[path] = info
+		return info, err
+	}
+	var ends []pathname.Place
+	for _, name := range k.controlNames {
+		end, err := realpath.Trace(name, lstat)
+		if err != nil {
+			continue // a circle, or closed to us and so to commands: what is on the way is held
+		}
+		ends = append(ends, pathname.Place{Given: end})
+		if info := c.steps[end]; info != nil && info.Mode().IsRegular() {
+			id, names := realpath.Identify(info)
+			c.files[id] = true
+			c.names += names
+		}
+	}
+	if k.stateDir != "" { // which is masked, and known by its name
+		if end, err := realpath.Trace(k.stateDir, lstat); err == nil {
+			delete(c.steps, end)
+		}
+	}
+	for _, end := range ends {
+		delete(c.steps, end.Given)
+	}
+	delete(c.files, realpath.ID{}) // the system does not tell it
+	c.ends = pathname.PlacesOf(pathname.Folded, ends...)
+	return c
+}
+
+// holds reports whether a path names one of the files, or lies in one of the directories.
+func (c *control) holds(p Path) bool {
+	return c.ends.Hold(pathname.Slashed(p.real)) || c.ends.Hold(pathname.Slashed(p.given)) || c.files[p.file]
+}
+
+// leads reports whether renaming or removing what has this name would change where the name of a control file leads. The
+// name is that of the link or directory itself.
+func (c *control) leads(name string) bool { return c.steps[name] != nil }
+
+// ControlPaths are what commands must leave as it is because the host obeys or writes it, existing or not, by paths without
+// links before the last element, sorted. They may change whenever a link does.
+type ControlPaths struct {
+	Ends  []string // the files and directories themselves
+	Steps []string // links and directories whose names lead there
+	Names uint64   // how many names the files have
+}
+
+// ControlPaths follows the names of control files.
+func (p *Policy) ControlPaths() ControlPaths {
+	c := p.core.control()
+	out := ControlPaths{Names: c.names}
+	for _, name := range c.ends.Names {
+		out.Ends = append(out.Ends, pathname.Native(name))
+	}
+	for name := range c.steps {
+		out.Steps = append(out.Steps, name)
+	}
+	slices.Sort(out.Ends)
+	slices.Sort(out.Steps)
+	out.Ends = slices.Compact(out.Ends)
+	return out
+}
+
+// Equal reports whether nothing has changed.
+func (c ControlPaths) Equal(other ControlPaths) bool {
+	return slices.Equal(c.Ends, other.Ends) && slices.Equal(c.Steps, other.Steps) && c.Names == other.Names
+}
+
+// PlantedLink returns an error if a link that commands could make, or have made, is on the way to a file that the host
+// opens by name: what it wrote would go elsewhere.
+func (p *Policy) PlantedLink(name string) error {
+	var found string
+	_, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {
+		info, err := os.Lstat(path)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 && p.writable(path) {
+			found = path
+		}
+		return info, err
+	})
+	if found != "" {
+		return fmt.Errorf("%s: %s is a symbolic link in a directory that tools may write, so it could lead anywhere: name the file that is meant, or remove the link", name, found)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be followed: %w", name, err)
+	}
+	return nil
+}
+
+// Exposed reports whether the name of a file leads to where tools or commands may write.
+func (p *Policy) Exposed(name string) bool {
+	end, _, err := realpath.Follow(name)
+	return err != nil || p.writable(end)
+}
+
+// writable reports whether a path without links lies where tools or commands may write.
+func (p *Policy) writable(path string) bool {
+	return withinAny(path, p.core.outermost()) || withinAny(path, p.core.files.writable)
+}
+
+// obeyed reports whether the path is one that the host takes its rules from, or would on another start.
+func (j *judge) obeyed(p Path) bool {
+	if protected.IsSettings(pathname.Slashed(p.given)) || protected.IsSettings(pathname.Slashed(p.real)) {
+		return true
+	}
+	return j.controlled().holds(p)
+}
+
+// controlled is the control of one judgement, found out when it is first needed.
+func (j *judge) controlled() *control {
+	if j.ways == nil {
+		j.ways = j.k.control()
+	}
+	return j.ways
+}

@@ -1,0 +1,57 @@
+package ownfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"toolhost/guard/internal/realpath"
+)
+
+// Append opens a file for appending where others could have put something else in its place, and makes it if it is not there. No
+// directory above it may be a symbolic link. What stands there must be a regular file of the user's own, or of root, with no other
+// name: what is appended to anything else could reach a file that somebody has chosen.
+func Append(file string) (*os.File, error) {
+	dir, err := realpath.OpenDir(filepath.Dir(file))
+	if err != nil {
+		return nil, fmt.Errorf("%s: its directory cannot be opened: %w", file, err)
+	}
+	defer dir.Close()
+	base := filepath.Base(file)
+	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_APPEND|NoWait|NoFollow, 0o600)
+	named, lookErr := dir.Lstat(base)
+	switch {
+	case lookErr == nil && !named.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file but %v, and tools can write in its directory: remove it", file, named.Mode().Type())
+	case err == nil:
+		err = lookErr
+	}
+	if err == nil {
+		err = own(f, named)
+	}
+	if err != nil && f != nil {
+		f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// own finds out whether an open file is the one that was named, and nobody else's.
+func own(f *os.File, named os.FileInfo) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	_, names := realpath.Identify(opened)
+	switch {
+	case !os.SameFile(opened, named):
+		return fmt.Errorf("%s was replaced while it was opened", f.Name())
+	case !Ours(opened):
+		return fmt.Errorf("%s belongs to another user: remove it", f.Name())
+	case names > 1:
+		return fmt.Errorf("%s has %d names (hard links), and what is written would be in all of them: remove it", f.Name(), names)
+	}
+	return nil
+}
