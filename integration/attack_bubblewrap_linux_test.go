@@ -38,6 +38,14 @@ func TestAttackBubblewrap(t *testing.T) {
 			w.end(t, h)
 		})
 	}
+	user := 0
+	if os.Geteuid() == 0 {
+		user = ordinaryUser
+	}
+	wrapped := controlBackend{name: "control", program: program, user: user}
+	wrapped.attack(t)
+	t.Run("control late", func(t *testing.T) { attackControlLate(t, wrapped) })
+	t.Run("audit log", func(t *testing.T) { attackAuditLog(t, wrapped) })
 	t.Run("renewed", func(t *testing.T) {
 		w := newWorld(t)
 		w.program = program

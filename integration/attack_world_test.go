@@ -30,8 +30,9 @@ const (
 // A world is a workspace with what surrounds it, and with what must not be seen or changed.
 type world struct {
 	root, ws, home, state string
-	user                  int    // whose it all is, and who runs the host; 0: who runs the test
-	program               string // the host, where it is another binary
+	user                  int             // whose it all is, and who runs the host; 0: who runs the test
+	program               string          // the host, where it is another binary
+	through               func(*exec.Cmd) // how the host is started, where that is by another program
 
 	forms  map[string]string // what must not be shown, and what it is
 	before map[string]string // what must not change
@@ -190,6 +191,9 @@ func (w *world) as(cmd *exec.Cmd) {
 	if w.user != 0 {
 		id := uint32(w.user)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
+	}
+	if w.through != nil {
+		w.through(cmd)
 	}
 }
 

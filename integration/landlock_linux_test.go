@@ -55,6 +55,7 @@ func TestLandlock(t *testing.T) {
 	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "landlock: writes stay in the workspace") {
 		t.Skipf("Landlock does not hold commands here:\n%s", out)
 	}
+	controlBackend{name: "control", plain: true, through: as}.attack(t)
 	for _, tt := range []struct {
 		transport string
 		flags     []string
