@@ -1,82 +1,119 @@
 package guard
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
-	"strings"
+	"slices"
 
-	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
 )
 
-// projectDir is the variable by which hooks find the project.
-const projectDir = "CLAUDE_PROJECT_DIR"
+// A HookRun says how a hook's command runs. The zero HookRun is contained.
+type HookRun struct {
+	// Outside says that the command runs with the rights of the host, because nothing that a tool or a command can
+	// write decides what it does. Otherwise it runs in a sandbox.
+	Outside bool
+	// Why says why it does not run outside.
+	Why string
+	// Chosen says that the settings alone decided: what it answers can be relied on.
+	Chosen bool
+	// Held are the files of the workspace that it runs. Tools ask before they write them, and commands cannot.
+	Held []string
+}
 
-// hookFiles returns the files of the boundary that hooks run: with a hook, who writes them
-// would run something outside of any sandbox, and there would be no hook any more. What
-// these run in turn is not among them.
-func (k *core) hookFiles(hooks map[string][]settings.HookMatcher, s pathname.Spelling) pathname.Places {
-	if len(hooks) == 0 {
-		return pathname.Places{}
+// hookPlan is what the policy knows of all hooks.
+type hookPlan struct {
+	runs   map[string]HookRun
+	files  pathname.Places
+	looked []lookedAt // the files that the plan depends on
+	search string     // PATH for hooks that run outside
+}
+
+// lookedAt is a file as it was when the plan was made.
+type lookedAt struct {
+	path string
+	info fs.FileInfo // nil: it was absent
+}
+
+// same reports whether the file is as it was.
+func (l lookedAt) same() bool {
+	info, err := os.Stat(l.path)
+	if err != nil || l.info == nil {
+		return err != nil && l.info == nil
 	}
-	var found []pathname.Place
-	for _, groups := range hooks {
+	return os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())
+}
+
+// hookKey identifies a hook by what it runs.
+func hookKey(h settings.Hook) string {
+	return fmt.Sprintf("%q %q %t %q", h.Command, h.Args, h.Args == nil, h.Shell)
+}
+
+// planHooks finds out how each hook runs and which files it runs.
+func (k *core) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
+	plan := hookPlan{runs: map[string]HookRun{}}
+	if len(set.Hooks) == 0 {
+		return plan
+	}
+	search, dropped := k.searchPath(os.Getenv("PATH"))
+	plan.search = search
+	var held []pathname.Place
+	for _, groups := range set.Hooks {
 		for _, group := range groups {
 			for _, h := range group.Hooks {
-				found = append(found, k.loadedBy(h)...)
-			}
-		}
-	}
-	return pathname.PlacesOf(s, found...)
-}
-
-// loadedBy returns what one hook runs of the boundary. A program that is not there yet
-// counts too: it would run as soon as it is.
-func (k *core) loadedBy(h settings.Hook) (found []pathname.Place) {
-	project := pathOf(k.roots[0])
-	project.dir = true
-	text := h.Command
-	if h.Args != nil {
-		text = command.Quote(strings.ReplaceAll(h.Command, "${"+projectDir+"}", project.given))
-		for _, arg := range h.Args {
-			text += " " + command.Quote(strings.ReplaceAll(arg, "${"+projectDir+"}", project.given))
-		}
-	}
-	if plain(project.given) { // what is known as text is followed further: cd "$CLAUDE_PROJECT_DIR"/tools
-		text = strings.NewReplacer("${"+projectDir+"}", project.given, "$"+projectDir, project.given).Replace(text)
-	}
-	l := &line{judge: &judge{k: k}, dirs: []Path{project}, analysis: command.Analyze(projectDir + "=" + command.Quote(project.given) + "\n" + text)}
-	for _, s := range l.analysis.Commands {
-		for i, word := range s.Loads() {
-			for _, t := range l.loadable(word, l.standsIn(s.Places)) {
-				info, err := os.Lstat(t.path.real)
-				program := i == 0 && word.Text == s.Args[0].Text
-				if program && err != nil || err == nil && !info.IsDir() {
-					found = append(found, pathname.Place{Given: t.path.given, Real: t.path.real})
+				if h.Type != "command" || plan.runs[hookKey(h)].Why != "" || plan.runs[hookKey(h)].Outside {
+					continue
 				}
+				p := &hookPlanner{k: k, search: search, dropped: dropped}
+				p.hook(h)
+				held = append(held, p.held...)
+				plan.looked = append(plan.looked, p.looked...)
+				plan.runs[hookKey(h)] = p.run(set.HooksContained)
 			}
 		}
 	}
-	return found
+	plan.files = pathname.PlacesOf(s, held...)
+	return plan
 }
 
-// plain reports whether a path means the same to a shell in quotation marks and without.
-func plain(path string) bool {
-	return !strings.ContainsFunc(path, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("/._-+@:,", r)
-	})
+// run returns what was found out, as the settings want it.
+func (p *hookPlanner) run(contained string) HookRun {
+	run := HookRun{Outside: p.why == "", Why: p.why}
+	for _, place := range p.held {
+		run.Held = append(run.Held, place.Real)
+	}
+	slices.Sort(run.Held)
+	run.Held = slices.Compact(run.Held)
+	switch contained {
+	case settings.ContainedAlways:
+		run.Chosen = run.Outside
+		run.Outside, run.Why = false, `"hooks.contained" is "always"`
+	case settings.ContainedNever:
+		run.Outside, run.Why, run.Chosen = true, "", true
+	}
+	return run
 }
 
-// loadable returns the files of the boundary that a word may name.
-func (l *line) loadable(word command.Word, dirs []Path) (found []*target) {
-	words := []command.Word{word}
-	for _, text := range word.Guesses() {
-		words = append(words, command.Word{Text: text, Static: true})
+// HookRun returns how the command of a hook is to run, as far as the settings and files decide it.
+func (p *Policy) HookRun(h settings.Hook) HookRun { return p.core.hooks.runs[hookKey(h)] }
+
+// HookPath returns the PATH for hooks that run outside: without the directories that commands can write.
+func (p *Policy) HookPath() string { return p.core.hooks.search }
+
+// Current reports whether the files that hooks run are as they were when the policy was made. Otherwise the host makes a
+// new one: a person may have changed what a script of a hook runs.
+func (p *Policy) Current() bool {
+	return !slices.ContainsFunc(p.core.hooks.looked, func(l lookedAt) bool { return !l.same() })
+}
+
+// look remembers a file that the plan depends on.
+func (p *hookPlanner) look(path string) (fs.FileInfo, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
 	}
-	for _, t := range l.targets(words, dirs, reading) {
-		if l.inside(t) || l.k.inside.Hold(t.given) {
-			found = append(found, t)
-		}
-	}
-	return found
+	p.looked = append(p.looked, lookedAt{path, info})
+	return info, info != nil
 }

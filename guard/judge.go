@@ -294,7 +294,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 		return Part{}, false
 	}
 	why := "Other programs run or obey this file"
-	if j.k.hooked.Hold(t.given) || j.k.hooked.Hold(t.real) {
+	if j.k.hooks.files.Hold(t.given) || j.k.hooks.files.Hold(t.real) {
 		why = "A hook runs this file, outside of any sandbox"
 	}
 	part := t.part(Ask, RuleProtected, why+", so writing it is never approved in advance: "+t.path.given+".",

@@ -43,7 +43,7 @@ func (l *line) mayWrite(s command.Simple, words []command.Word, dirs []Path) {
 // given as text.
 func (l *line) mayName(words iter.Seq[command.Word], dirs []Path) {
 	for w := range words {
-		if !protected.In(pathname.Slashed(w.Text)) && len(l.k.hooked.Names) == 0 {
+		if !protected.In(pathname.Slashed(w.Text)) && len(l.k.hooks.files.Names) == 0 {
 			continue
 		}
 		for _, t := range l.targets([]command.Word{w}, dirs, writing) {

@@ -199,7 +199,7 @@ func (k *core) pinned(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
 	}
-	if k.hooked.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
+	if k.hooks.files.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
 		return true
 	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {

@@ -10,9 +10,11 @@ import (
 // isProtected reports whether one of the elements of path below the directory of the
 // boundary that holds it is a protected name, or a hook runs the file.
 func (k *core) isProtected(path string) bool {
-	if k.hooked.Hold(path) {
-		return true
-	}
+	return k.hooks.files.Hold(path) || protected.In(k.below(path))
+}
+
+// below returns the part of a path below the directory of the boundary that holds it.
+func (k *core) below(path string) string {
 	rest := path
 	for _, b := range k.bounds {
 		for _, dir := range b.Names() {
@@ -21,7 +23,7 @@ func (k *core) isProtected(path string) bool {
 			}
 		}
 	}
-	return protected.In(rest)
+	return rest
 }
 
 // isState reports whether a slashed path is in the host's state, or one of its own files, also one that was

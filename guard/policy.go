@@ -84,7 +84,7 @@ type core struct {
 	state     pathname.Places
 	secrets   pathname.Places
 	ownInside bool            // files of the state lie where commands write
-	hooked    pathname.Places // files that hooks run
+	hooks     hookPlan
 	// controlNames are those of the files that the host obeys or writes: see [control].
 	controlNames []string
 	stateDir     string
@@ -161,7 +161,7 @@ func New(cfg Config) (*Policy, error) {
 		k.portRecords = filepath.Join(cfg.StateDir, "ports")
 	}
 	k.mask(c, cfg, tight)
-	k.hooked = k.hookFiles(set.Hooks, tight)
+	k.hooks = k.planHooks(set, tight)
 	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.blind = k.deny.Blind()
 	for _, w := range set.Warnings {

@@ -63,7 +63,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 	}
 	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Wherever()...)
-	for _, f := range k.hooked.Names {
+	for _, f := range k.hooks.files.Names {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
 	c.Control = p.ControlPaths()

@@ -26,7 +26,44 @@ type hookedCall struct {
 
 // newHookRunner runs the commands of hooks in the first root.
 func (h *Host) newHookRunner() *hook.Runner {
-	return hook.New(hook.Config{Start: builtin.StartHook, Dir: h.cfg.Roots[0], Match: h.concerns, Log: h.log})
+	return hook.New(hook.Config{Start: h.startHook, Way: h.hookWay, Dir: h.cfg.Roots[0], Match: h.concerns, Log: h.log})
+}
+
+// startHook starts the process of a hook.
+func (h *Host) startHook(s hook.Spec) (hook.Process, error) {
+	if !s.Contained {
+		return builtin.StartHook(s)
+	}
+	return h.box.StartContained(h.policyOf(h.settings.Current(), builtin.HookPrincipal), s)
+}
+
+// hookWay decides how a hook runs. Where no sandbox works, one that should be contained runs outside, which is said once:
+// commands have the rights of the user there too.
+func (h *Host) hookWay(k settings.Hook) hook.Way {
+	set := h.settings.Current()
+	policy := h.policyOf(set, LocalPrincipal) // what is known of hooks is the same for all
+	run := policy.HookRun(k)
+	outside := hook.Way{Outside: true, Loosens: true, Path: policy.HookPath()}
+	if run.Outside && run.Chosen {
+		outside.Path = ""
+		return outside
+	}
+	if run.Outside && len(run.Held) == 0 {
+		return outside
+	}
+	switch held := policy.Containment(); {
+	case run.Outside && held.Denies:
+		return outside
+	case held.Writes:
+		return hook.Way{Loosens: run.Chosen}
+	case set.HooksContained == settings.ContainedAlways || set.Sandbox.FailIfUnavailable:
+		return hook.Way{Refused: fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)}
+	default:
+		h.hooksLoose.Do(func() {
+			h.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
+		})
+		return hook.Way{Outside: true, Loosens: true}
+	}
 }
 
 // concerns reports whether a permission rule, as it stands in the "if" of a hook, speaks of a call. When that

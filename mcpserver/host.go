@@ -54,6 +54,7 @@ type Host struct {
 	counts     counts
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
+	hooksLoose  sync.Once // says that hooks run uncontained that should not
 
 	bound   sync.Map      // principal → bound
 	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything

@@ -36,7 +36,7 @@ func (h *Host) policyFor(a *Arrival) *guard.Policy {
 }
 
 func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy {
-	if was := h.boundTo(principal); was.settings == now && was.whole {
+	if was := h.boundTo(principal); was.settings == now && was.whole && was.policy.Current() {
 		return was.policy
 	}
 	h.mu.Lock() // two policies of the same settings would count as different rules
@@ -44,7 +44,7 @@ func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy 
 	now = h.settings.Current() // which are newer if others were faster
 	was := h.boundTo(principal)
 	rules := was.policy
-	if was.settings != now {
+	if was.settings != now || !was.policy.Current() {
 		compiled, err := h.compile(now, principal)
 		if err != nil {
 			h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)

@@ -42,10 +42,21 @@ func absolute(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
+// withPath returns an environment with another PATH, unless that is "".
+func withPath(env []string, path string) []string {
+	at := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	if path == "" || at < 0 {
+		return env
+	}
+	env = slices.Clone(env)
+	env[at] = "PATH=" + path
+	return env
+}
+
 // argv returns what to start for a command hook.
-func (r *Runner) argv(h settings.Hook) ([]string, error) {
+func (r *Runner) argv(h settings.Hook, env []string) ([]string, error) {
 	if h.Args != nil {
-		return r.program(h.Command, h.Args)
+		return r.program(h.Command, h.Args, env)
 	}
 	switch h.Shell {
 	case "", "bash":
@@ -53,7 +64,7 @@ func (r *Runner) argv(h settings.Hook) ([]string, error) {
 		return []string{shell, "-c", h.Command}, err
 	case "powershell":
 		for _, name := range []string{"pwsh", "powershell"} {
-			if path, err := lookPath(name, r.env); err == nil {
+			if path, err := lookPath(name, env); err == nil {
 				return []string{path, "-NoProfile", "-NonInteractive", "-Command", h.Command}, nil
 			}
 		}
@@ -64,7 +75,7 @@ func (r *Runner) argv(h settings.Hook) ([]string, error) {
 
 // program returns a command with its arguments, in which a reference to the
 // project's directory is replaced: no shell will.
-func (r *Runner) program(command string, args []string) ([]string, error) {
+func (r *Runner) program(command string, args, env []string) ([]string, error) {
 	replace := strings.NewReplacer("${"+projectDir+"}", r.dir).Replace
 	name := replace(command)
 	argv := []string{name}
@@ -78,7 +89,7 @@ func (r *Runner) program(command string, args []string) ([]string, error) {
 		return argv, nil
 	}
 	var err error
-	argv[0], err = lookPath(name, r.env)
+	argv[0], err = lookPath(name, env)
 	return argv, err
 }
 

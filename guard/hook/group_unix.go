@@ -25,6 +25,9 @@ type group struct {
 
 // startGroup is what a [Config] without Start uses.
 func startGroup(spec Spec) (Process, error) {
+	if spec.Contained {
+		return nil, errors.New("hook: nothing contains a process here")
+	}
 	if len(spec.Files) != 3 {
 		return nil, errors.New("hook: a process gets three files")
 	}

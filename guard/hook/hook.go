@@ -22,6 +22,9 @@ type Config struct {
 	// supervised starter.
 	Start func(Spec) (Process, error)
 
+	// Way says how the command of a hook is started. Nil: all run outside of any sandbox.
+	Way func(settings.Hook) Way
+
 	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
 	// follows no redirects. A Timeout in it counts beside the hook's own.
 	Client *http.Client
@@ -46,6 +49,18 @@ type Config struct {
 
 	// Log receives failures and the messages of hooks; nil for none.
 	Log *slog.Logger
+}
+
+// A Way is how the command of a hook is started. The zero Way is contained, and what the hook answers cannot loosen anything.
+type Way struct {
+	// Outside starts it with the rights of the host.
+	Outside bool
+	// Loosens says that the answer of the hook can allow a call: nothing that tools or commands write decides it.
+	Loosens bool
+	// Path is its PATH, "" for that of the environment.
+	Path string
+	// Refused is why it must not be started at all.
+	Refused error
 }
 
 // Call is the call that the hooks are asked about.
@@ -116,6 +131,7 @@ type After struct {
 // A Runner runs hooks. It may be used by several goroutines at once.
 type Runner struct {
 	start  func(Spec) (Process, error)
+	way    func(settings.Hook) Way
 	client *http.Client
 	env    []string
 	dir    string
@@ -133,7 +149,10 @@ type Runner struct {
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
 // when a hook is run, as its failure.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, answer: answerTime}
+	r := &Runner{start: cfg.Start, way: cfg.Way, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, answer: answerTime}
+	if r.way == nil {
+		r.way = func(settings.Hook) Way { return Way{Outside: true, Loosens: true} }
+	}
 	if r.start == nil {
 		r.start = startGroup
 	}

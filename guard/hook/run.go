@@ -36,6 +36,8 @@ type Spec struct {
 	Dir   string     // absolute working directory
 	Env   []string   // the whole environment, "NAME=value"
 	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
+
+	Contained bool // in a sandbox
 }
 
 // A Process is a started process and what descends from it.
@@ -92,11 +94,16 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	if h.Command == "" {
 		return answer{}, errors.New("it names no command")
 	}
-	argv, err := r.argv(h.Hook)
+	way := r.way(h.Hook)
+	if way.Refused != nil {
+		return answer{}, way.Refused
+	}
+	env := withPath(r.env, way.Path)
+	argv, err := r.argv(h.Hook, env)
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := r.launch(Spec{Argv: argv, Dir: r.dir, Env: r.env})
+	p, err := r.launch(Spec{Argv: argv, Dir: r.dir, Env: env, Contained: !way.Outside})
 	if err != nil {
 		return answer{}, fmt.Errorf("it could not be started: %w", err)
 	}
@@ -118,7 +125,12 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	case p.stdout.over:
 		return answer{}, errTooLong
 	}
-	return parse(event, p.stdout.text)
+	a, err := parse(event, p.stdout.text)
+	if a.action == Allow && !way.Loosens {
+		r.log.Warn("a hook allows a call, which does not count: tools or commands can change what it runs", "event", event, "hook", h.label())
+		a.action, a.reason = None, ""
+	}
+	return a, err
 }
 
 // errTooLong is the failure of a hook whose answer is not known as a whole.

@@ -47,7 +47,7 @@ func (p *parser) hookEvents(v hujson.Value) {
 			p.member("hooks", "hooks."+name, m)
 		case other[name] || isNull(m.Value):
 		case !known[name]:
-			p.warn(m.Name, "unknown hook event %q%s", name, suggest(name, append(hookEvents(), "onFailure")))
+			p.warn(m.Name, "unknown hook event %q%s", name, suggest(name, append(hookEvents(), "onFailure", "contained")))
 		default:
 			p.hookGroups(name, m.Value)
 		}

@@ -154,6 +154,10 @@ func permissionKeys() []key {
 			unknown: OnFailureDeny,
 			doc:     "What becomes of a call whose PreToolUse hook fails: it cannot start, times out, or ends with another code than 0 and 2.",
 			set:     choice(func(s *Settings) *string { return &s.HooksOnFailure })},
+		{name: "hooks.contained", form: formChoice, from: notWorkspace, order: []string{ContainedAlways, ContainedAuto, ContainedNever}, def: ContainedAuto,
+			unknown: ContainedAuto,
+			doc:     "Which hooks run in the sandbox: those that tools or commands could make run something else, all, or none.",
+			set:     choice(func(s *Settings) *string { return &s.HooksContained })},
 	}
 }
 

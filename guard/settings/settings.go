@@ -83,6 +83,13 @@ const (
 	OnFailureAllow = "allow"
 )
 
+// Which hooks run contained.
+const (
+	ContainedAlways = "always" // all
+	ContainedAuto   = "auto"   // those that tools or commands could make run something else
+	ContainedNever  = "never"  // none
+)
+
 // Settings is what all sources together say at one moment. It is never changed
 // after it was made: one call sees one Settings. Callers must not write to it.
 type Settings struct {
@@ -106,6 +113,9 @@ type Settings struct {
 	// start or times out: OnFailureDeny, or OnFailureAllow from sources outside
 	// the workspace.
 	HooksOnFailure string
+	// HooksContained is which hooks run in a sandbox: ContainedAuto, also when empty, ContainedAlways, or ContainedNever
+	// from sources outside the workspace.
+	HooksContained string
 
 	Sandbox Sandbox
 	// Env is added to the environment of commands.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +43,8 @@ type Cell struct {
 	guarded []sandbox.Guarded       // what no mount holds
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
-	runner  *shell.Runner
+	scratch []string      // the variables that point into the directory for temporary files
+	runner  *shell.Runner // nil in a bare cell
 
 	refusals refusals
 
@@ -101,6 +103,15 @@ const (
 // Enter returns the principal's cell, started or renewed as the rules and files now demand. The caller
 // leaves it when its command has ended.
 func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Policy) (*Cell, error) {
+	return cs.enter(ctx, principal, policy, cs.warm)
+}
+
+// EnterBare is Enter for a cell without warm shells, whose ports are not published: [Cell.Spawn] starts what runs in it.
+func (cs *Cells) EnterBare(ctx context.Context, principal string, policy *guard.Policy) (*Cell, error) {
+	return cs.enter(ctx, principal, policy, func(*Cell) error { return nil })
+}
+
+func (cs *Cells) enter(ctx context.Context, principal string, policy *guard.Policy, furnish func(*Cell) error) (*Cell, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
@@ -113,7 +124,7 @@ func (cs *Cells) Enter(ctx context.Context, principal string, policy *guard.Poli
 	}
 	if c == nil {
 		var err error
-		if c, err = cs.start(ctx, policy); err != nil {
+		if c, err = cs.start(ctx, policy, furnish); err != nil {
 			return nil, err
 		}
 		cs.open[principal] = c
@@ -233,7 +244,10 @@ func (cs *Cells) end(c *Cell) {
 func (c *Cell) close() error {
 	c.once.Do(func() {
 		c.end()
-		c.ended = errors.Join(c.runner.Close(), c.box.Close())
+		if c.runner != nil {
+			c.ended = c.runner.Close()
+		}
+		c.ended = errors.Join(c.ended, c.box.Close())
 		if c.watch != nil {
 			c.ended = errors.Join(c.ended, c.watch.Close())
 			<-c.followed
@@ -258,8 +272,18 @@ func (cs *Cells) Close() error {
 	return errors.Join(errs...)
 }
 
-// start makes a sandbox for what the rules say now, and shells in it.
-func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err error) {
+// warm starts shells in a cell, and has its ports published.
+func (cs *Cells) warm(c *Cell) (err error) {
+	c.publish = c.policy.Network().Publish
+	c.runner, err = shell.New(shell.Config{
+		Start: c.spawn, Env: append(environ.Inherited(c.policy.PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Environment(), c.box.Env()),
+		Unset: c.policy.SecretVariables(),
+	})
+	return err
+}
+
+// start makes a sandbox for what the rules say now, and furnishes it.
+func (cs *Cells) start(ctx context.Context, policy *guard.Policy, furnish func(*Cell) error) (_ *Cell, err error) {
 	scratch := policy.Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -271,7 +295,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err 
 	for _, other := range cs.open { // before anything is in it
 		other.coverNew(scratch)
 	}
-	c := &Cell{policy: policy, publish: policy.Network().Publish, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
+	c := &Cell{policy: policy, scratch: env, paths: policy.SandboxPaths(), looked: time.Now(), covered: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	cs.baseline.Begin(c.dirs(), nil)
 	defer func() {
@@ -297,11 +321,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy) (_ *Cell, err 
 	if err := c.hideFirst(<-looked); err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
-	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: append(environ.Inherited(policy.PassedVariables()), env...), Set: slices.Concat(policy.Environment(), c.box.Env()),
-		Unset: policy.SecretVariables(),
-	})
-	if err != nil {
+	if err = furnish(c); err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -451,6 +471,17 @@ func (c *Cell) spawn(spec supervise.Spec) (supervise.Process, error) {
 		return nil, err
 	}
 	return contained{p}, nil
+}
+
+// Spawn starts a process in the cell, with the variables of env and those of the cell. It is settled by what [Cell.Settler]
+// returns.
+func (c *Cell) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
+	secret := c.policy.SecretVariables()
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(secret, name)
+	})
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files})
 }
 
 // A contained process is one of the sandbox as the runner of shells knows it.

@@ -1,0 +1,67 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"toolhost/builtin/internal/cell"
+	"toolhost/guard"
+	"toolhost/guard/hook"
+	"toolhost/guard/sandbox"
+)
+
+// HookPrincipal is whose sandbox contained hooks run in: none of a caller, whose commands could reach into them.
+const HookPrincipal = "\x00hooks"
+
+// hookStart bounds the start of the sandbox of hooks, which takes some 20 ms.
+const hookStart = 10 * time.Second
+
+// StartContained starts a hook's process in the sandbox of hooks, under the rules of [HookPrincipal].
+func (b *Toolbox) StartContained(policy *guard.Policy, s hook.Spec) (hook.Process, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), hookStart)
+	defer cancel()
+	c, err := b.cells.EnterBare(ctx, HookPrincipal, policy)
+	if err != nil {
+		return nil, fmt.Errorf("its sandbox could not be started: %w", err)
+	}
+	settle := c.Settler(policy.Roots())
+	p, err := c.Spawn(s.Argv, s.Dir, s.Env, s.Files)
+	if err != nil {
+		if errors.Is(err, sandbox.ErrClosed) {
+			b.cells.Drop(HookPrincipal, c)
+		}
+		b.cells.Leave(c)
+		return nil, err
+	}
+	return &containedHook{Process: p, box: b, cell: c, settle: settle}, nil
+}
+
+// A containedHook is a process of a hook in a sandbox.
+type containedHook struct {
+	sandbox.Process
+	box    *Toolbox
+	cell   *cell.Cell
+	settle func() []string
+	once   sync.Once
+}
+
+// Wait tells how the process ended.
+func (p *containedHook) Wait() (exitCode int, err error) {
+	s, err := p.Process.Wait()
+	return s.ExitCode, err
+}
+
+// Kill ends the process and everything it started, and takes away what it must not leave behind.
+func (p *containedHook) Kill() error {
+	_, err := p.Process.Kill()
+	p.once.Do(func() {
+		for _, note := range p.settle() {
+			p.box.log.Warn(note)
+		}
+		p.box.cells.Leave(p.cell)
+	})
+	return err
+}

@@ -1,0 +1,317 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/realpath"
+	"toolhost/guard/settings"
+)
+
+// A hookPlanner finds out whether the command of a hook can run outside of the sandbox: each program is known and lies where no command writes, or is a file of the
+// workspace that is held. The text of a hook is the user's own, so it is read for what it says, not for tricks; what
+// is not understood is contained.
+type hookPlanner struct {
+	k       *core
+	search  string // PATH without what commands can write
+	dropped string // the rest of PATH
+
+	why    string // why it cannot run outside, "" so far
+	held   []pathname.Place
+	looked []lookedAt
+	read   map[string]bool // scripts that were looked into
+}
+
+// contain notes the first reason why the hook cannot run outside.
+func (p *hookPlanner) contain(why string) {
+	if p.why == "" {
+		p.why = why
+	}
+}
+
+// projectDir is the variable by which hooks find the project.
+const projectDir = "CLAUDE_PROJECT_DIR"
+
+// These stand in an analyzed text for the project's directory, for that of the script it is from, and for the home directory. They
+// are plain words, whatever the directories are called.
+const (
+	inProject = "/.hook-project"
+	inScript  = "/.hook-script"
+	inHome    = "/.hook-home"
+)
+
+// regular returns an expression that is compiled when it is first used.
+func regular(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// hook looks at one hook.
+func (p *hookPlanner) hook(h settings.Hook) {
+	if h.Shell != "" && h.Shell != "bash" {
+		p.contain("the text of " + h.Shell + " is not looked into")
+		return
+	}
+	p.environment()
+	text := h.Command
+	if h.Args != nil {
+		text = command.Quote(h.Command)
+		for _, arg := range h.Args {
+			text += " " + command.Quote(arg)
+		}
+	}
+	project := pathOf(p.k.roots[0])
+	p.text(text, []Path{project}, project)
+}
+
+// loaders are variables that make programs load files. A user may have set them to directories of the workspace.
+var loaders = []string{"PYTHONPATH", "PYTHONHOME", "NODE_PATH", "NODE_OPTIONS", "PERL5LIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "LD_PRELOAD", "LD_LIBRARY_PATH", "AWKPATH", "JQ_LIBRARY_PATH"}
+
+// environment looks at the variables of the host that steer every hook.
+func (p *hookPlanner) environment() {
+	dirs := []Path{pathOf(p.k.roots[0])}
+	for _, name := range loaders {
+		for piece := range pieces(os.Getenv(name)) {
+			if path, ok := p.named(piece, dirs); ok && p.writable(path) {
+				p.contain(name + " names a file or directory of the workspace")
+			}
+		}
+	}
+}
+
+var (
+	// projectRef matches the project's directory in a text, pwdRef the working directory, which it is where no cd comes before.
+	projectRef = regular(`\$` + projectDir + `\b|\$\{` + projectDir + `(:?[-?][^}$` + "`" + `"]*)?\}`)
+	pwdRef     = regular("\\$PWD\\b|\\$\\{PWD\\}|\\$\\(pwd\\)|`pwd`")
+	movesDir   = regular(`\b(cd|pushd|popd|chdir)\b`)
+	// scriptRef matches how scripts find their own directory.
+	scriptRef = regular(`\$\(cd (-- )?"?\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)"? (>/dev/null 2>&1 )?&& pwd( -P)?\)|` +
+		`\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)|\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}`)
+	// homeRef matches a variable that is given a file of the home directory.
+	homeRef     = regular(`\b([A-Za-z_]\w*=)("?)(\$HOME\b|\$\{HOME\}|~)(/[^\s"]|")`)
+	setsProject = regular(`\b` + projectDir + `=`)
+)
+
+// text looks at what a shell would run in one of the directories; script is the directory of the file that it is from.
+func (p *hookPlanner) text(text string, dirs []Path, script Path) {
+	if setsProject().MatchString(text) {
+		p.contain("it sets " + projectDir)
+	}
+	text = projectRef().ReplaceAllLiteralString(text, inProject)
+	text = scriptRef().ReplaceAllLiteralString(text, inScript)
+	text = homeRef().ReplaceAllStringFunc(text, func(found string) string {
+		if m := homeRef().FindStringSubmatch(found); m[1] != "PATH=" && (m[2] == "" || m[3] != "~") {
+			return m[1] + m[2] + inHome + m[4]
+		}
+		return found
+	})
+	if !movesDir().MatchString(text) && len(dirs) == 1 && dirs[0].given == p.k.roots[0].Given {
+		text = pwdRef().ReplaceAllLiteralString(text, inProject)
+	}
+	t := &hookText{hookPlanner: p, a: command.Analyze(text), source: text, dirs: dirs, from: script}
+	t.doubts()
+	t.path()
+	t.assignments()
+	for i, s := range t.a.Commands {
+		t.command(i, s)
+	}
+	for _, w := range t.a.Reads {
+		t.redirected(w)
+	}
+	for _, w := range t.a.Writes {
+		t.written(w, "it writes a file of the workspace, which a command may have replaced by a link")
+	}
+}
+
+// A hookText is one text that is looked at.
+type hookText struct {
+	*hookPlanner
+	a      *command.Analysis
+	source string
+	dirs   []Path
+	from   Path // the directory of the file that it is from
+	obeys  bool // a program of which nothing is known is among the commands
+}
+
+// doubts contains a text of which it is not known what it runs.
+func (t *hookText) doubts() {
+	var accepted []string
+	for _, s := range t.a.Commands {
+		accepted = append(accepted, s.Accepted()...)
+	}
+	for _, reason := range t.a.Undecidable {
+		if t.a.Partial || !slices.Contains(accepted, reason) {
+			t.contain(reason)
+		}
+	}
+}
+
+var pathSet = regular(`\bPATH\+?=("[^"]*"|'[^']*'|[^\s;&|]*)`)
+
+// path contains a text that has programs looked for in the workspace.
+func (t *hookText) path() {
+	for _, m := range pathSet().FindAllStringSubmatch(t.source, -1) {
+		for entry := range strings.SplitSeq(strings.Trim(m[1], `"'`), ":") {
+			if entry == "$PATH" || entry == "${PATH}" {
+				continue
+			}
+			if rest, ok := strings.CutPrefix(entry, "$HOME"); ok {
+				entry = "~" + rest
+			}
+			path, err := t.resolve(entry, t.dirs[0], true)
+			if err != nil || strings.ContainsAny(entry, "$`") || !filepath.IsAbs(entry) && !isHome(entry) || t.writable(path) {
+				t.contain("it has programs looked for in " + entry)
+			}
+		}
+	}
+}
+
+// assignments contains a text that gives a program a variable which names a file of the workspace.
+func (t *hookText) assignments() {
+	var given []string
+	for _, s := range t.a.Commands {
+		given = append(given, s.Assigns...)
+		if s.Name == "export" || s.Name == "declare" || s.Name == "typeset" {
+			for _, w := range s.Args[1:] {
+				name, _, _ := strings.Cut(w.Text, "=")
+				given = append(given, name)
+			}
+		}
+	}
+	for _, name := range t.a.Variables() {
+		if _, set := os.LookupEnv(name); !set && !slices.Contains(given, name) {
+			continue
+		}
+		for _, value := range t.a.Assigned(name) {
+			for piece := range pieces(value) {
+				if path, ok := t.named(piece, t.dirs); ok && t.inWorkspace(path) {
+					t.contain(name + " names " + path.given + ", which commands can write")
+				}
+			}
+		}
+	}
+}
+
+// written contains a text that writes a file where commands write, or one that is not known.
+func (t *hookText) written(w command.Word, why string) {
+	dirs, ok := t.places(w.Places())
+	for _, text := range t.texts(w) {
+		for _, dir := range dirs {
+			path, err := t.resolve(text, dir, w.Home || !w.Static)
+			if err != nil || t.writable(path) {
+				t.contain(why + ": " + w.Text)
+			}
+		}
+	}
+	if !t.a.Names(w) || !ok && !filepath.IsAbs(w.Text) && !w.Home {
+		t.contain("it writes a file whose name is not known: " + w.Text)
+	}
+}
+
+// redirected holds a file of the workspace that a program may be given as its input.
+func (t *hookText) redirected(w command.Word) {
+	dirs, _ := t.places(w.Places())
+	for _, text := range t.texts(w) {
+		if path, ok := t.named(text, dirs); ok && t.obeys && t.inWorkspace(path) {
+			t.obeyed(path)
+		}
+	}
+}
+
+// texts returns what a word stands for, as far as the text says it.
+func (t *hookText) texts(w command.Word) []string {
+	if w.Static || w.Home {
+		return []string{w.Text}
+	}
+	return w.Guesses()
+}
+
+// places returns the directories that a command may run in. False: they are not known.
+func (t *hookText) places(places []command.Place) ([]Path, bool) {
+	if places == nil {
+		return t.dirs, false
+	}
+	var all []Path
+	for _, place := range places {
+		for _, dir := range t.dirs {
+			for _, step := range place {
+				next, err := t.resolve(step.Text, dir, step.Home)
+				if err != nil {
+					return t.dirs, false
+				}
+				dir = next
+			}
+			all = append(all, dir)
+		}
+	}
+	return all, true
+}
+
+// resolve returns the file that a text names in a directory; home says that "~" is the home directory.
+func (t *hookText) resolve(text string, dir Path, home bool) (Path, error) {
+	for token, at := range map[string]Path{inProject: pathOf(t.k.roots[0]), inScript: t.from, inHome: pathOf(t.k.home)} {
+		if rest, ok := strings.CutPrefix(text, token); ok && (rest == "" || rest[0] == '/') {
+			dir, text = at, "./"+rest
+		}
+	}
+	if !home && isHome(text) {
+		text = "./" + text
+	}
+	if err := realpath.Check(dir.real, text); err != nil {
+		return Path{}, err
+	}
+	return t.k.resolve(dir, text)
+}
+
+// named returns the existing file that a piece of a word names in one of the directories, if there is one.
+func (p *hookPlanner) named(piece string, dirs []Path) (Path, bool) {
+	t := &hookText{hookPlanner: p, from: dirs[0]}
+	for _, dir := range dirs {
+		if path, err := t.resolve(piece, dir, true); err == nil && realpath.Exists(path.real) {
+			return path, true
+		}
+	}
+	return Path{}, false
+}
+
+// writable reports whether tools or commands can write a file, by any of its names.
+func (p *hookPlanner) writable(path Path) bool {
+	return p.k.inside.Hold(pathname.Slashed(path.given)) || p.k.inside.Hold(pathname.Slashed(path.real)) ||
+		withinAny(path.real, p.k.files.writable) || withinAny(path.given, p.k.files.writable)
+}
+
+// inWorkspace reports whether a path is below a directory that commands can write, and not this itself: a hook knows the
+// project's directory anyway.
+func (p *hookPlanner) inWorkspace(path Path) bool {
+	return p.writable(path) && !slices.ContainsFunc(p.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
+}
+
+// searchPath divides a PATH into the directories that commands cannot write, and the others.
+func (k *core) searchPath(path string) (search, dropped string) {
+	p := &hookPlanner{k: k}
+	var keep, drop []string
+	for _, dir := range filepath.SplitList(path) {
+		if at, err := k.resolve(pathOf(k.roots[0]), dir); !filepath.IsAbs(dir) || err != nil || p.writable(at) {
+			drop = append(drop, dir)
+		} else {
+			keep = append(keep, dir)
+		}
+	}
+	list := string(filepath.ListSeparator)
+	return strings.Join(keep, list), strings.Join(drop, list)
+}
+
+// find returns where a PATH has a program, "" for nowhere.
+func find(name, path string) string {
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
+}
