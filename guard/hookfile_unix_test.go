@@ -134,125 +134,12 @@ func TestHookContained(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeHookWorkspace(t, root)
-	for line := range strings.Lines(hookSpellings) {
-		if _, run := hookPolicy(t, root, settings.Hook{Type: "command", Command: strings.TrimSpace(line)}); run.Outside {
+	for _, line := range hookLines(t, "contained.txt") {
+		if _, run := hookPolicy(t, root, settings.Hook{Type: "command", Command: line}); run.Outside {
 			t.Errorf("runs outside, holding %q: %s", run.Held, line)
 		}
 	}
 }
-
-// hookSpellings run something of the workspace that is not held.
-const hookSpellings = `sh < tools/guard
-python3 < tools/guard.py
-cat tools/guard | sh
-cat tools/guard | bash -s -- x
-bash <(cat tools/guard)
-. <(cat tools/guard)
-. /dev/stdin < tools/guard
-sh /dev/stdin < tools/guard
-bash /proc/self/fd/0 < tools/guard
-eval "$(cat tools/guard)"
-sh -c "$(cat tools/guard)"
-"$(cat tools/guard)"
-env -C tools ./guard
-env --chdir=tools ./guard
-pushd tools; ./guard
-find tools -name 'gua*' -exec sh {} \;
-find tools -name 'gua*' | xargs sh
-find tools -execdir ./guard \;
-find tools -exec {} \;
-ls tools/guard | xargs -I{} sh -c {}
-xargs -a tools/guard sh -c
-for f in ./tools/gua*; do $f; done
-for f in ./tools/gua*; do sh "$f"; done
-./tools/gua*
-sh tools/gua*
-d=tools; "$d"/guard
-run-parts tools
-script -qc ./tools/guard
-script -qc ./tools/guard /dev/null
-BASH_ENV=tools/guard bash -c true
-export BASH_ENV=tools/guard; bash -c true
-ENV=tools/guard sh -i
-env BASH_ENV=tools/guard bash -c true
-sed -n -f tools/guard data.json
-sed -nf tools/guard data.json
-sed --file=tools/guard data.json
-awk -f tools/guard data.json
-awk "$(cat tools/guard)" data.json
-python3 -m tools.guard
-python3 -c 'import json'
-python3 - <<<'import json'
-cd tools && python3 -m guard
-PYTHONPATH=tools python3 -I x.py
-PYTHONPATH=tools /usr/bin/python3 ~/guard.py
-env PYTHONPATH=tools python3 ~/guard.py
-PATH=$PWD/tools:$PATH guard
-PATH=tools:$PATH guard
-PATH="$CLAUDE_PROJECT_DIR/tools:$PATH" guard
-export PATH=$PATH:tools; guard
-PATH+=:tools; guard
-npm run lint
-npx prettier --write .
-yarn lint
-make check
-just check
-jq -r .tool_input.file_path | xargs prettier --write
-jq -r .tool_input.file_path | xargs -r gofmt -w
-node -e 'require("x")'
-node tools/guard.js
-perl -I. tools/guard
-perl tools/guard
-ruby tools/guard
-.venv/bin/black .
-.venv/bin/python -c 1
-git diff --quiet
-git -c core.pager=tools/guard log
-LD_PRELOAD=./tools/guard jq .
-FOO=tools/guard some-program
-env FOO=./tools/guard some-program
-some-program --dir tools
-some-program tools/*
-cp tools/guard /tmp/g; /tmp/g
-cat tools/guard > ~/g; sh ~/g
-cat tools/guard > ~/g; ~/g
-ln -sf "$CLAUDE_PROJECT_DIR/tools/guard" ~/g; ~/g
-tee ~/g < tools/guard; . ~/g
-ssh localhost sh < tools/guard
-parallel ::: tools/guard
-watch -n1 -x $f
-tmux run-shell "$(cat tools/guard)"
-tmux new -d "#(tools/guard)"
-at now -f tools/guard
-docker run --rm -v "$PWD:/w" alpine /w/tools/guard
-tar cf /dev/null --to-command=tools/guard data.json
-rsync -e tools/guard data.json x:
-while read -r l; do $l; done < tools/guard
-mapfile -t l < tools/guard; "${l[0]}"
-source "$CLAUDE_PROJECT_DIR"/tools/*.sh
-CLAUDE_PROJECT_DIR=tools; "$CLAUDE_PROJECT_DIR/guard"
-uv run tools/guard.py
-uv run --script .claude/hooks/guard.py
-deno run tools/guard.js
-java -jar tools/guard
-java Guard
-busybox sh < tools/guard
-zsh tools/guard
-fish tools/guard
-gdb -x tools/guard
-vim -S tools/guard
-m4 tools/guard | sh
-curl -s "file://$PWD/tools/guard" | sh
-alias g=tools/guard; g
-enable -f ./tools/guard x
-hash -p tools/guard ls; ls
-echo x > tools/out
-jq -c . >> "$CLAUDE_PROJECT_DIR/logs/tools.log"
-jq -c . | tee -a logs/tools.log
-touch "$CLAUDE_PROJECT_DIR/.stamp"
-sed -i s/a/b/ data.json
-cd "$(jq -r .cwd)" && ./tools/guard
-`
 
 // TestHookHonest runs outside what commands cannot change: hooks as people publish them.
 func TestHookHonest(t *testing.T) {
@@ -261,8 +148,8 @@ func TestHookHonest(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeHookWorkspace(t, root)
-	for line := range strings.Lines(honestHooks) {
-		if _, run := hookPolicy(t, root, settings.Hook{Type: "command", Command: strings.TrimSpace(line)}); !run.Outside {
+	for _, line := range hookLines(t, "outside.txt") {
+		if _, run := hookPolicy(t, root, settings.Hook{Type: "command", Command: line}); !run.Outside {
 			t.Errorf("is contained, since %s: %s", run.Why, line)
 		} else if strings.Contains(strings.Join(run.Held, " "), "data.json") {
 			t.Errorf("holds %q: %s", run.Held, line)
@@ -270,47 +157,17 @@ func TestHookHonest(t *testing.T) {
 	}
 }
 
-// honestHooks need what is outside: the network, the desktop, files of the home directory.
-const honestHooks = `jq -r '"\(.tool_input.command) - \(.tool_input.description // "No description")"' >> ~/.claude/bash-command-log.txt
-jq -r '.tool_input.command' >> "$HOME/.claude/log"
-jq -c . >> "${HOME}/.claude/log"
-cat >> /tmp/claude-hooks.jsonl
-notify-send 'Claude Code' 'Awaiting your input'
-notify-send "Claude Code" "$(jq -r .tool_name)"
-osascript -e 'display notification "done" with title "Claude"'
-afplay /System/Library/Sounds/Glass.aiff
-paplay "$CLAUDE_PROJECT_DIR/.claude/done.wav" &
-curl -fsS -m 5 -d "$(jq -r .tool_name)" https://ntfy.sh/topic >/dev/null
-curl -s -X POST -H 'Content-Type: application/json' --data-binary @- https://hooks.example.com/x
-input=$(cat); f=$(echo "$input" | jq -r '.tool_input.file_path // empty'); case "$f" in *.env|*/secrets/*) echo "no" >&2; exit 2;; esac
-f=$(jq -r '.tool_input.file_path'); if [[ "$f" == *.lock ]]; then echo 'lock files are generated' >&2; exit 2; fi
-if jq -e '.tool_input.command | test("rm -rf")' >/dev/null; then echo blocked >&2; exit 2; fi
-jq -r .tool_input.command | grep -qE '^(sudo|rm -rf)' && { echo 'not allowed' >&2; exit 2; } || exit 0
-if grep -q 'git push'; then echo "push by hand" >&2; exit 2; fi
-echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'
-"$CLAUDE_PROJECT_DIR"/.claude/hooks/log.sh
-$CLAUDE_PROJECT_DIR/.claude/hooks/log.sh --strict
-bash "$CLAUDE_PROJECT_DIR/.claude/hooks/log.sh"
-cd "$CLAUDE_PROJECT_DIR" && ./.claude/hooks/log.sh
-python3 "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.py"
-python3 ~/.claude/hooks/guard.py
-node ~/.claude/hooks/guard.js
-~/.claude/hooks/check.sh "$(jq -r .tool_input.file_path)"
-timeout 5 ~/.claude/hooks/check.sh
-/usr/local/bin/company-guard --policy /etc/company/policy.yml
-logger -t claude "$(jq -c .)"
-tmux display-message 'Claude is done'
-printf '\a'
-exit 0
-true
-[ -f package.json ] && echo ok
-test -f data.json && echo found
-command -v notify-send >/dev/null 2>&1 && notify-send Claude done || true
-LOG=~/.claude/hooks.log; echo "$(date) $(jq -r .tool_name)" >> $LOG
-LOG_DIR="$HOME/.claude/logs"; mkdir -p "$LOG_DIR"; jq -c . >> "$LOG_DIR/pre.jsonl"
-LC_ALL=C date +%s >> ~/.claude/times
-export PATH="$HOME/.local/bin:/opt/homebrew/bin:$PATH"; jq .
-sleep 1; echo "{}"
-awk -F: '{print $1}' /etc/passwd | head -1 >/dev/null
-sed -n 's/x/y/p' | wc -l
-`
+// hookLines returns the hooks of a table, one a line.
+func hookLines(t *testing.T, name string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "integration", "testdata", "hooks", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -32,7 +35,7 @@ func rulesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
-		Long: `List the rules in force, with where they stand and what is wrong with them. The exit status is 2 when a
+		Long: `List the rules in force, with where they stand and what is wrong with them, and how each hook runs. The exit status is 2 when a
 settings file cannot be parsed, which refuses every call until it is mended.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, set, err := flags.loadRules(args)
@@ -44,6 +47,7 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 				return err
 			}
 			list := rulesOf(set, policy.Warnings())
+			list.Hooks = hooksOf(set, policy)
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), list)
 			} else {
@@ -82,10 +86,50 @@ type listedRule struct {
 	Where  string `json:"where"`
 }
 
+// A listedHook is one hook with a command as it is listed, and how that runs.
+type listedHook struct {
+	Event     string   `json:"event"`
+	Command   string   `json:"command"`
+	Where     string   `json:"where"`
+	Contained bool     `json:"contained"`
+	Why       string   `json:"why,omitempty"`
+	Held      []string `json:"held,omitempty"`
+}
+
+// hooksOf lists the hooks that run a command, in the order of their events.
+func hooksOf(set *settings.Settings, policy *guard.Policy) (list []listedHook) {
+	for _, event := range slices.Sorted(maps.Keys(set.Hooks)) {
+		for _, group := range set.Hooks[event] {
+			for _, h := range group.Hooks {
+				if h.Type != "command" {
+					continue
+				}
+				run := policy.HookRun(h)
+				text := strings.Join(append([]string{h.Command}, h.Args...), " ")
+				list = append(list, listedHook{event, text, group.Source.Where(), !run.Outside, run.Why, run.Held})
+			}
+		}
+	}
+	return list
+}
+
+// how says in words how the hook runs.
+func (h listedHook) how() string {
+	text := "outside the sandbox"
+	if h.Contained {
+		text = "contained: " + h.Why
+	}
+	if len(h.Held) > 0 {
+		text += "; holds " + strings.Join(h.Held, ", ")
+	}
+	return text
+}
+
 // A ruleList is what `toolhost rules --json` prints.
 type ruleList struct {
 	Mode     string       `json:"mode"`
 	Rules    []listedRule `json:"rules"`
+	Hooks    []listedHook `json:"hooks,omitempty"`
 	LeftOut  []listedRule `json:"left_out_until_trusted,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
 	Broken   []string     `json:"broken,omitempty"`
@@ -116,6 +160,9 @@ func printRules(w io.Writer, list ruleList) error {
 	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
 	for _, r := range list.Rules {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Action, shown(r.Rule), r.Source, shown(r.Where))
+	}
+	for _, h := range list.Hooks {
+		fmt.Fprintf(table, "hook %s\t%s\t%s\t%s\n", h.Event, shown(h.Command), shown(h.how()), shown(h.Where))
 	}
 	for _, r := range list.LeftOut {
 		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", shown(r.Rule), r.Source, shown(r.Where))
