@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/settings"
@@ -44,6 +45,29 @@ func (l lookedAt) same() bool {
 		return err != nil && l.info == nil
 	}
 	return os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())
+}
+
+// AbsentFiles remembers the programs of hooks that did not exist when a policy was made. A command can make one while it runs,
+// until it is moved away; so one that appears later is not trusted before the next start. All policies of a host share it.
+type AbsentFiles struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// late reports whether a file did not exist before; absent says that it does not now.
+func (a *AbsentFiles) late(name string, absent bool) bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if absent {
+		if a.names == nil {
+			a.names = map[string]bool{}
+		}
+		a.names[name] = true
+	}
+	return a.names[name]
 }
 
 // hookKey identifies a hook by what it runs.

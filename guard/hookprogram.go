@@ -12,6 +12,7 @@ import (
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/protected"
+	"toolhost/guard/internal/realpath"
 )
 
 // command looks at one command of the text: its program, and the words that it may run or obey.
@@ -53,6 +54,7 @@ func (t *hookText) command(index int, s command.Simple) {
 			t.script(w, dirs, shellScript)
 		}
 	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it notifies
+		t.words(s, dirs, func(path Path) { t.contain("osascript is given " + path.given + ", which commands can write") })
 	case s.TakesProgram():
 		t.interpreter(s, dirs)
 	case t.wraps(index):
@@ -285,8 +287,8 @@ const (
 	maxHookScript = 64 << 10 // bytes of a script that is looked into
 )
 
-// shebang matches the program in the first line of a script.
-var shebang = regular(`^#![ \t]*(?:/usr/bin/env[ \t]+)?(?:/[\w./+-]*/)?([\w.+-]+)([ \t][^\n]*)?\n`)
+// shebang matches the program in the first line of a script, where it is one of the system or found in PATH.
+var shebang = regular(`^#![ \t]*(?:(?:/usr)?/bin/env[ \t]+|(?:/usr(?:/local)?|/opt/homebrew)?/bin/)([\w.+-]+)([ \t][^\n]*)?\n`)
 
 // follow looks into a file that the hook runs, in a directory.
 func (t *hookText) follow(path Path, language string, dir Path) {
@@ -298,8 +300,11 @@ func (t *hookText) follow(path Path, language string, dir Path) {
 	}
 	t.read[path.real] = true
 	f, err := path.Open()
+	if t.k.absent.late(path.real, err != nil && !realpath.Exists(path.real)) {
+		t.contain(path.given + " did not exist when the host started")
+	}
 	if err != nil {
-		t.contain(path.given + " does not exist yet, or cannot be read")
+		t.contain(path.given + " cannot be read: it may not exist yet")
 		return
 	}
 	defer f.Close()

@@ -50,6 +50,8 @@ type Config struct {
 	OwnFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
+	// Absent remembers which programs of hooks did not exist. Nil: it is not remembered.
+	Absent *AbsentFiles
 	// Contain says what holds Bash commands. It is asked once, when the first command
 	// is judged: finding out takes a moment that files need not wait for. Nil: nothing
 	// holds them.
@@ -83,8 +85,9 @@ type core struct {
 	vital     pathname.Places // bounds and the home directory
 	state     pathname.Places
 	secrets   pathname.Places
-	ownInside bool            // files of the state lie where commands write
+	ownInside bool // files of the state lie where commands write
 	hooks     hookPlan
+	absent    *AbsentFiles
 	// controlNames are those of the files that the host obeys or writes: see [control].
 	controlNames []string
 	stateDir     string
@@ -146,7 +149,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)

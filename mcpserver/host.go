@@ -56,7 +56,8 @@ type Host struct {
 	uncontained atomic.Bool
 	hooksLoose  sync.Once // says that hooks run uncontained that should not
 
-	bound   sync.Map      // principal → bound
+	bound   sync.Map // principal → bound
+	absent  guard.AbsentFiles
 	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
 
 	mu     sync.Mutex

@@ -144,6 +144,6 @@ func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containmen
 	}
 	return guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
-		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: h.scratch,
+		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: h.scratch, Absent: &h.absent,
 	}
 }

@@ -45,7 +45,8 @@ func (c Simple) Writes() bool {
 // command is understood is for the caller to find out from its words.
 func (c Simple) Accepted() []string {
 	accepted := []string{sourcesFile, growsPath, c.Name + " " + interprets}
-	if c.Name == "tmux" && !slices.ContainsFunc(c.Args, func(w Word) bool { return !w.Static || strings.Contains(w.Text, "#(") }) {
+	if c.Name == "tmux" && len(c.Args) > 1 && oneOf(c.Args[1].Text, "display-message display") &&
+		!slices.ContainsFunc(c.Args, func(w Word) bool { return !w.Static || strings.Contains(w.Text, "#(") }) {
 		accepted = append(accepted, c.Name+" "+startsOthers)
 	}
 	for _, reason := range c.Undecidable {
@@ -81,5 +82,7 @@ func ObeysWorkspace(name string) bool {
 		"rubocop standardrb rspec reek php-cs-fixer phpcs phpcbf phpstan psalm phpunit pint rector black blue isort ruff autopep yapf mypy pyright pylint flake bandit djlint "+
 		"rustfmt clang-format clang-tidy shfmt shellcheck swiftformat swiftlint ktlint ktfmt detekt google-java-format scalafmt dprint treefmt taplo buf sqlfluff markdownlint "+
 		"markdownlint-cli textlint vale hadolint actionlint yamllint tflint checkov semgrep snyk trivy direnv mise asdf nix nix-build nix-shell bazel buck pants please scons waf conan vcpkg "+
+		"gcc g++ cc c++ clang clang++ ctags ack cdk pulumi serverless sls sam vercel netlify wrangler firebase expo eas ng vue next nuxt astro gatsby storybook ionic nest prisma "+
+		"drizzle-kit knex sequelize typeorm alembic django-admin flask uvicorn gunicorn celery scrapy streamlit jupyter rails rackup puma sidekiq cap artisan symfony drush wp tig lazygit "+
 		"code cursor subl idea protoc sphinx-build mkdocs hugo jekyll latexmk pdflatex")
 }
