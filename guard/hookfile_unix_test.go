@@ -75,6 +75,8 @@ func testHookFiles(t *testing.T, root string) {
 		{"tools/guard --config=data.json", nil, true, "data.json tools/guard"},
 		{"tools/guard <data.json", nil, true, "data.json tools/guard"},
 		{"f=tools/guard; $f", nil, true, "tools/guard"},
+		{"d=tools; \"$d\"/guard", nil, true, "tools/guard"},
+		{"d=tools; \"$d\"/guard; d=scripts", nil, false, "scripts/guard tools/guard"},
 		{"tools/nested", nil, true, "tools/lib.sh tools/nested"},
 		{"$CLAUDE_PROJECT_DIR/.claude/hooks/log.sh", nil, true, ".claude/hooks/log.sh"},
 		{"python3 $CLAUDE_PROJECT_DIR/.claude/hooks/guard.py", nil, true, ".claude/hooks/guard.py"},

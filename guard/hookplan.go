@@ -143,6 +143,9 @@ func (t *hookText) doubts() {
 	var accepted []string
 	for _, s := range t.a.Commands {
 		accepted = append(accepted, s.Accepted()...)
+		if len(s.Args) > 0 && t.known(s.Args[0]) {
+			accepted = append(accepted, command.UnknownProgram+s.Args[0].Text)
+		}
 	}
 	for _, reason := range t.a.Undecidable {
 		if t.a.Partial || !slices.Contains(accepted, reason) {
@@ -230,6 +233,9 @@ func (t *hookText) texts(w command.Word) []string {
 	}
 	return w.Guesses()
 }
+
+// known reports whether the text says which single file a word names.
+func (t *hookText) known(w command.Word) bool { return !w.Glob && !w.Wild && t.a.Names(w) }
 
 // places returns the directories that a command may run in. False: they are not known.
 func (t *hookText) places(places []command.Place) ([]Path, bool) {

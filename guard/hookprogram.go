@@ -21,8 +21,17 @@ func (t *hookText) command(index int, s command.Simple) {
 		return
 	}
 	program := s.Args[0]
-	if s.Name == "" || !program.Static && !program.Home {
-		t.contain("the program is not known before it runs: " + program.Text)
+	if !program.Static && !program.Home {
+		if !t.known(program) {
+			t.contain("the program is not known before it runs: " + program.Text)
+		}
+		for _, text := range t.texts(program) {
+			if command.Known(text) {
+				t.contain("the program is not known before it runs: " + program.Text)
+			}
+			s.Name, s.Args = filepath.Base(text), append([]command.Word{{Text: text, Static: true}}, s.Args[1:]...)
+			t.command(index, s)
+		}
 		return
 	}
 	dirs, known := t.places(s.Places)
@@ -199,20 +208,26 @@ var managed = []string{"node_modules", ".venv", "venv", "vendor", "target", "__p
 
 // script looks at a program or script that a word names. An empty language is that of its first line.
 func (t *hookText) script(w command.Word, dirs []Path, language string) {
-	if !w.Static && !w.Home {
+	if !t.known(w) {
 		t.contain("it runs a file whose name is not known: " + w.Text)
-		return
 	}
+	for _, text := range t.texts(w) {
+		t.file(text, w.Home, dirs, language)
+	}
+}
+
+// file looks at a program or script by its name.
+func (t *hookText) file(name string, home bool, dirs []Path, language string) {
 	for _, dir := range dirs {
-		path, err := t.resolve(w.Text, dir, w.Home)
+		path, err := t.resolve(name, dir, home)
 		if err != nil {
-			t.contain("it runs a file that cannot be found: " + w.Text)
+			t.contain("it runs a file that cannot be found: " + name)
 			continue
 		}
 		switch {
 		case !t.writable(path):
 			if withinAny(path.real, []string{"/dev", "/proc"}) || t.writes(path) {
-				t.contain("it runs what it reads or writes itself: " + w.Text)
+				t.contain("it runs what it reads or writes itself: " + name)
 			}
 		case t.hold(path):
 			t.look(path.real)

@@ -51,7 +51,7 @@ func hookTable(t *testing.T, name string) (lines []string) {
 
 // heldHooks run files that are held, outside of the sandbox.
 var heldHooks = []string{
-	"tools/guard", "sh tools/guard", ". tools/guard", "cd tools && ./guard", "sh -c 'exec tools/guard'", "f=tools/guard; $f", `"$CLAUDE_PROJECT_DIR"/tools/guard`,
+	"tools/guard", "sh tools/guard", ". tools/guard", "cd tools && ./guard", "sh -c 'exec tools/guard'", "f=tools/guard; $f", `d=tools; "$d"/guard`, `"$CLAUDE_PROJECT_DIR"/tools/guard`,
 	"timeout 5 tools/guard", "python3 -I tools/guard.py", "tools/main", "[ ! -x tools/late ] || tools/late", "[ ! -e tools/late.sh ] || . tools/late.sh",
 }
 

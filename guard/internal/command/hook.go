@@ -19,6 +19,9 @@ func (c Simple) TakesProgram() bool { return isInterpreter(c.Name) }
 // Calls reports whether the command calls a function whose body is in the text.
 func (c Simple) Calls() bool { return c.local }
 
+// Known reports whether a program's name means something to this package, so that its words have to be looked at.
+func Known(name string) bool { return known(name) }
+
 // Talks reports whether the words of the command name no file whose content matters: the program prints them, compares
 // them, or shows them to a person.
 func (c Simple) Talks() bool {
@@ -39,6 +42,9 @@ func (c Simple) Writes() bool {
 	}
 	return len(written) > 0 || oneOf(c.Name, "dd tar gtar bsdtar zip unzip")
 }
+
+// UnknownProgram begins the reason why a command is undecidable whose program is a word that is not static.
+const UnknownProgram = "the name of the program is not known before it runs: "
 
 // Accepted returns the reasons why the command is undecidable that say no more than what it is: a shell or an
 // interpreter that is given a file, or one that keeps a list of directories for programs. Whether such a
