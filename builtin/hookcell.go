@@ -27,7 +27,7 @@ func (b *Toolbox) StartContained(policy *guard.Policy, s hook.Spec) (hook.Proces
 	if err != nil {
 		return nil, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
-	settle := c.Settler(policy.Roots())
+	settle := b.cells.Settler()
 	p, err := c.Spawn(s.Argv, s.Dir, s.Env, s.Files)
 	if err != nil {
 		if errors.Is(err, sandbox.ErrClosed) {

@@ -110,7 +110,7 @@ func attackHookSpellings(t *testing.T, w *world, user int) {
 // lies outside of the workspace, and in the directory ran.
 const putScript = `put() {
 	file=$2/${3%%:*}
-	mkdir -p "$(dirname "$file")"
+	[ -d "${file%%/*}" ] || mkdir -p "${file%%/*}"
 	do="touch %s/$1; touch %s/$1"
 	case $3 in
 	*:sh) printf '#!/bin/sh\n%%s\n' "$do" >"$file" ;;
@@ -119,6 +119,6 @@ const putScript = `put() {
 	*:json) printf '{"name":"x","scripts":{"lint":"%%s"}}\n' "$do" >"$file" ;;
 	*:make) printf 'check:\n\t%%s\n' "$do" >"$file" ;;
 	esac
-	chmod +x "$file"
+	[ -x "$file" ] || chmod +x "$file"
 }
 `

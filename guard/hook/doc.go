@@ -25,9 +25,8 @@
 //
 // A command is run by bash (where there is none by sh) in Config.Dir, without the
 // server's own variables, with CLAUDE_PROJECT_DIR; one with arguments (args) is
-// started as it is, after ${CLAUDE_PROJECT_DIR} was replaced in both. It runs outside any sandbox
-// with the rights of the server: hooks are the user's own programs. What a hook
-// executes from the workspace, an agent may have written.
+// started as it is, after ${CLAUDE_PROJECT_DIR} was replaced in both. Config.Way says whether it runs with
+// the rights of the server or in a sandbox, and whether its answer can allow anything.
 //
 // In the headers of an HTTP hook $TOKEN and ${TOKEN} stand for a variable of the
 // server if allowedEnvVars names it, and for nothing otherwise. Redirects are not
