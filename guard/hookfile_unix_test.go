@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,8 @@ var hookWorkspace = map[string]string{
 	"tools/guard.py":            "import json, sys\njson.load(sys.stdin)\n",
 	"tools/guard.js":            "require('./lib')\n",
 	"data.json":                 "{}\n",
+	".git/guard.py":             "\n",
+	"tools/venv":                "#!ROOT/.venv/bin/python\n",
 	"main.go":                   "package main\n",
 	".claude/hooks/guard.py":    "import json, sys\n\nif __name__ == \"__main__\":\n    print('ok \u2705', file=sys.stderr)\n",
 	".claude/hooks/starts.py":   "import subprocess\nsubprocess.run(['npm', 'test'])\n",
@@ -39,9 +42,13 @@ func makeHookWorkspace(t *testing.T, root string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "ROOT", root)), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := errors.Join(os.Symlink("tools", filepath.Join(root, "linked")), os.WriteFile(filepath.Join(root, "tools/twice"), nil, 0o755),
+		os.Link(filepath.Join(root, "tools/twice"), filepath.Join(root, "twice"))); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -80,6 +87,14 @@ func testHookFiles(t *testing.T, root string) {
 		{"tools/nested", nil, true, "tools/lib.sh tools/nested"},
 		{"$CLAUDE_PROJECT_DIR/.claude/hooks/log.sh", nil, true, ".claude/hooks/log.sh"},
 		{"python3 $CLAUDE_PROJECT_DIR/.claude/hooks/guard.py", nil, true, ".claude/hooks/guard.py"},
+		{`jq -c . >> "$CLAUDE_PROJECT_DIR/.claude/log"`, nil, true, ""},
+		{"tools/guard .claude/hooks", nil, true, "tools/guard"},
+		{"tmp=$(mktemp); cat > \"$tmp\"; ~/check \"$tmp\"", nil, true, ""},
+		{"tmp=$(mktemp); cat > \"$tmp\"; sh \"$tmp\"", nil, false, ""},
+		{"python3 .git/guard.py", nil, false, ".git/guard.py"},
+		{"tools/venv", nil, false, "tools/venv"},
+		{"linked/guard", nil, false, "linked/guard tools/guard"},
+		{"tools/twice", nil, false, "tools/twice"},
 		{"python3 tools/guard.py", nil, false, "tools/guard.py"},
 		{"python3 .claude/hooks/starts.py", nil, false, ".claude/hooks/starts.py"},
 		{".claude/hooks/uv.py", nil, false, ".claude/hooks/uv.py"},

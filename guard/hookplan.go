@@ -10,6 +10,7 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
+	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/settings"
 )
@@ -22,6 +23,7 @@ type hookPlanner struct {
 	search  string // PATH without what commands can write
 	dropped string // the rest of PATH
 
+	loaded string // why a program that loads modules cannot run outside, "" if it can
 	why    string // why it cannot run outside, "" so far
 	held   []pathname.Place
 	looked []lookedAt
@@ -38,12 +40,13 @@ func (p *hookPlanner) contain(why string) {
 // projectDir is the variable by which hooks find the project.
 const projectDir = "CLAUDE_PROJECT_DIR"
 
-// These stand in an analyzed text for the project's directory, for that of the script it is from, and for the home directory. They
+// These stand in an analyzed text for the project's directory, for that of the script it is from, for the home directory, and for a new temporary file. They
 // are plain words, whatever the directories are called.
 const (
 	inProject = "/.hook-project"
 	inScript  = "/.hook-script"
 	inHome    = "/.hook-home"
+	inTemp    = "/.hook-temp"
 )
 
 // regular returns an expression that is compiled when it is first used.
@@ -70,15 +73,19 @@ func (p *hookPlanner) hook(h settings.Hook) {
 }
 
 // loaders are variables that make programs load files. A user may have set them to directories of the workspace.
-var loaders = []string{"PYTHONPATH", "PYTHONHOME", "NODE_PATH", "NODE_OPTIONS", "PERL5LIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "LD_PRELOAD", "LD_LIBRARY_PATH", "AWKPATH", "JQ_LIBRARY_PATH"}
+var loaders = []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NODE_PATH", "NODE_OPTIONS", "PERL5LIB", "PERL5OPT", "RUBYLIB", "RUBYOPT"}
 
-// environment looks at the variables of the host that steer every hook.
+// environment looks at the variables of the host that steer every hook, or those whose programs load modules.
 func (p *hookPlanner) environment() {
 	dirs := []Path{pathOf(p.k.roots[0])}
 	for _, name := range loaders {
 		for piece := range pieces(os.Getenv(name)) {
-			if path, ok := p.named(piece, dirs); ok && p.writable(path) {
+			switch path, ok := p.named(piece, dirs); {
+			case !ok || !p.writable(path):
+			case strings.HasPrefix(name, "LD_"):
 				p.contain(name + " names a file or directory of the workspace")
+			default:
+				p.loaded = name + " names a file or directory of the workspace"
 			}
 		}
 	}
@@ -92,6 +99,8 @@ var (
 	// scriptRef matches how scripts find their own directory.
 	scriptRef = regular(`\$\(cd (-- )?"?\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)"? (>/dev/null 2>&1 )?&& pwd( -P)?\)|` +
 		`\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)|\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}`)
+	// tempRef matches a name that only mktemp knows.
+	tempRef = regular(`\$\(mktemp( -d)?( -t [\w.-]+)?\)`)
 	// homeRef matches a variable that is given a file of the home directory.
 	homeRef     = regular(`\b([A-Za-z_]\w*=)("?)(\$HOME\b|\$\{HOME\}|~)(/[^\s"]|")`)
 	setsProject = regular(`\b` + projectDir + `=`)
@@ -104,6 +113,7 @@ func (p *hookPlanner) text(text string, dirs []Path, script Path) {
 	}
 	text = projectRef().ReplaceAllLiteralString(text, inProject)
 	text = scriptRef().ReplaceAllLiteralString(text, inScript)
+	text = tempRef().ReplaceAllLiteralString(text, inTemp)
 	text = homeRef().ReplaceAllStringFunc(text, func(found string) string {
 		if m := homeRef().FindStringSubmatch(found); m[1] != "PATH=" && (m[2] == "" || m[3] != "~") {
 			return m[1] + m[2] + inHome + m[4]
@@ -206,7 +216,7 @@ func (t *hookText) written(w command.Word, why string) {
 	for _, text := range t.texts(w) {
 		for _, dir := range dirs {
 			path, err := t.resolve(text, dir, w.Home || !w.Static)
-			if err != nil || t.writable(path) {
+			if err != nil || t.writable(path) && !t.kept(path) {
 				t.contain(why + ": " + w.Text)
 			}
 		}
@@ -297,6 +307,25 @@ func (p *hookPlanner) inWorkspace(path Path) bool {
 	return p.writable(path) && !slices.ContainsFunc(p.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
 }
 
+// kept reports whether a path lies in a protected directory, which commands cannot write: another hold is not needed.
+func (p *hookPlanner) kept(path Path) bool {
+	if !p.k.inside.Hold(pathname.Slashed(path.real)) || withinAny(path.real, p.k.files.writable) {
+		return false
+	}
+	rest := p.k.below(pathname.Slashed(path.real))
+	base := strings.TrimSuffix(pathname.Slashed(path.real), rest)
+	for element := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
+		base += "/" + element
+		if folded := pathname.Folded.Of(element); folded == ".git" {
+			return false // git must work
+		}
+		if info, err := os.Lstat(pathname.Native(base)); protected.Is(element) && err == nil && info.IsDir() {
+			return !p.linked(path.given)
+		}
+	}
+	return false
+}
+
 // searchPath divides a PATH into the directories that commands cannot write, and the others.
 func (k *core) searchPath(path string) (search, dropped string) {
 	p := &hookPlanner{k: k}
@@ -307,6 +336,9 @@ func (k *core) searchPath(path string) (search, dropped string) {
 		} else {
 			keep = append(keep, dir)
 		}
+	}
+	if len(keep) == 0 {
+		keep = []string{"/usr/bin", "/bin"}
 	}
 	list := string(filepath.ListSeparator)
 	return strings.Join(keep, list), strings.Join(drop, list)

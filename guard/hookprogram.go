@@ -11,7 +11,6 @@ import (
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
 	"toolhost/guard/internal/realpath"
 )
 
@@ -75,7 +74,9 @@ func (t *hookText) command(index int, s command.Simple) {
 		}
 		t.words(s, dirs, func(path Path) { t.contain(s.Name + " is given " + path.given + ", which commands can write") })
 	case !s.Talks() && !s.OnlyReads():
-		t.obeys = true
+		if t.obeys = true; t.loaded != "" {
+			t.contain(t.loaded)
+		}
 		t.words(s, dirs, t.obeyed)
 	}
 }
@@ -98,6 +99,9 @@ func (t *hookText) lead(s command.Simple, dirs []Path) {
 
 // obeyed holds a file that a program may run or obey.
 func (t *hookText) obeyed(path Path) {
+	if t.kept(path) {
+		return
+	}
 	if path.dir {
 		t.contain("a program is given the directory " + path.given + ", in which commands can write")
 		return
@@ -174,6 +178,9 @@ const (
 // looked into; what others load is not known.
 func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 	language, isolated := s.Name, false
+	if t.loaded != "" {
+		t.contain(t.loaded)
+	}
 	if strings.HasPrefix(s.Name, "python") {
 		language = pythonScript
 	}
@@ -282,7 +289,7 @@ func (p *hookPlanner) linked(name string) bool {
 		if at == "" {
 			return false
 		}
-		if p.writable(Path{given: at, real: at}) {
+		if dir := filepath.Dir(at); p.writable(Path{given: dir, real: dir}) {
 			return true
 		}
 		to, err := os.Readlink(at)
@@ -379,7 +386,7 @@ func (t *hookText) python(path Path, text string, isolated bool) {
 	switch found := pythonStarts().FindString(text); {
 	case found != "":
 		t.contain(path.given + " may start other programs: " + strings.TrimSpace(found))
-	case !isolated && !protected.In(t.k.below(dir)):
+	case !isolated && !t.kept(path):
 		t.contain(path.given + " loads modules from its directory, in which commands can write")
 	case !isolated && siblings(dir, text):
 		t.contain(path.given + " loads modules that are not looked into")

@@ -55,7 +55,10 @@ func (h *Host) hookWay(k settings.Hook) hook.Way {
 	case run.Outside && held.Denies:
 		return outside
 	case held.Writes:
-		return hook.Way{Loosens: run.Chosen}
+		if run.Outside {
+			run.Why = "the sandbox here cannot keep commands from the files that it runs"
+		}
+		return hook.Way{Loosens: run.Chosen, Why: run.Why}
 	case set.HooksContained == settings.ContainedAlways || set.Sandbox.FailIfUnavailable:
 		return hook.Way{Refused: fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)}
 	default:

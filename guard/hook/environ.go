@@ -44,7 +44,7 @@ func absolute(path string) string {
 
 // withPath returns an environment with another PATH, unless that is "".
 func withPath(env []string, path string) []string {
-	at := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	at := slices.IndexFunc(env, func(entry string) bool { return len(entry) > 4 && strings.EqualFold(entry[:5], "PATH=") })
 	if path == "" || at < 0 {
 		return env
 	}

@@ -57,6 +57,8 @@ type Way struct {
 	Outside bool
 	// Loosens says that the answer of the hook can allow a call: nothing that tools or commands write decides it.
 	Loosens bool
+	// Why says why it is contained, for a person.
+	Why string
 	// Path is its PATH, "" for that of the environment.
 	Path string
 	// Refused is why it must not be started at all.

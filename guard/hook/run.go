@@ -118,10 +118,8 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	switch {
 	case code == exitBlock:
 		return answer{action: Deny, reason: said}, nil
-	case code != 0 && said == "":
-		return answer{}, fmt.Errorf("exit code %d, and nothing on standard error", code)
 	case code != 0:
-		return answer{}, fmt.Errorf("exit code %d: %s", code, said)
+		return answer{}, failure(code, said, way)
 	case p.stdout.over:
 		return answer{}, errTooLong
 	}
@@ -131,6 +129,17 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 		a.action, a.reason = None, ""
 	}
 	return a, err
+}
+
+// failure says how a command failed, and that it ran in a sandbox if it did: that may be why.
+func failure(code int, said string, way Way) error {
+	if said = ": " + said; said == ": " {
+		said = ", and nothing on standard error"
+	}
+	if !way.Outside {
+		said += fmt.Sprintf("\n(It ran in the sandbox, because %s. \"hooks\": {\"contained\": \"never\"} in the user settings runs it outside.)", way.Why)
+	}
+	return fmt.Errorf("exit code %d%s", code, said)
 }
 
 // errTooLong is the failure of a hook whose answer is not known as a whole.
