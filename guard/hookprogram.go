@@ -77,6 +77,9 @@ func (t *hookText) command(index int, s command.Simple) {
 		if t.obeys = true; t.loaded != "" {
 			t.contain(t.loaded)
 		}
+		if name, ok := s.Starts(); ok {
+			t.contain(s.Name + " may start " + name)
+		}
 		t.words(s, dirs, t.obeyed)
 	}
 }
@@ -180,6 +183,9 @@ func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 	language, isolated := s.Name, false
 	if t.loaded != "" {
 		t.contain(t.loaded)
+	}
+	if !s.RunsAlone() {
+		t.contain(s.Name + " loads what lies in the directory it works in, or is not looked into")
 	}
 	if strings.HasPrefix(s.Name, "python") {
 		language = pythonScript

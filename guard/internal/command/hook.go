@@ -43,6 +43,22 @@ func (c Simple) Writes() bool {
 	return len(written) > 0 || oneOf(c.Name, "dd tar gtar bsdtar zip unzip")
 }
 
+// Starts reports whether a word of the command is the name of a program that runs what it is given or what the workspace says, so
+// that the command may start it.
+func (c Simple) Starts() (name string, ok bool) {
+	for _, w := range c.Args[1:] {
+		if w.Static && (ObeysWorkspace(w.Text) || isInterpreter(w.Text) || oneOf(w.Text, "bash sh dash ash zsh ksh fish env xargs find")) {
+			return w.Text, true
+		}
+	}
+	return "", false
+}
+
+// RunsAlone reports whether an interpreter that is given a script loads nothing from the directory it works in.
+func (c Simple) RunsAlone() bool {
+	return oneOf(strings.TrimRight(c.Name, "0123456789."), "python node nodejs perl ruby php lua luajit")
+}
+
 // UnknownProgram begins the reason why a command is undecidable whose program is a word that is not static.
 const UnknownProgram = "the name of the program is not known before it runs: "
 
@@ -88,7 +104,8 @@ func ObeysWorkspace(name string) bool {
 		"rubocop standardrb rspec reek php-cs-fixer phpcs phpcbf phpstan psalm phpunit pint rector black blue isort ruff autopep yapf mypy pyright pylint flake bandit djlint "+
 		"rustfmt clang-format clang-tidy shfmt shellcheck swiftformat swiftlint ktlint ktfmt detekt google-java-format scalafmt dprint treefmt taplo buf sqlfluff markdownlint "+
 		"markdownlint-cli textlint vale hadolint actionlint yamllint tflint checkov semgrep snyk trivy direnv mise asdf nix nix-build nix-shell bazel buck pants please scons waf conan vcpkg "+
-		"gcc g++ cc c++ clang clang++ ctags ack cdk pulumi serverless sls sam vercel netlify wrangler firebase expo eas ng vue next nuxt astro gatsby storybook ionic nest prisma "+
+		"gulp grunt trunk moon inv fab doit earthly act dagger run-s run-p npm-run-all devbox devenv overmind hivemind jake tusk mask knip tsup xo standard commitlint semantic-release "+
+		"changeset htmlhint remark cspell nyc jasmine karma tap tape bats shellspec nvm fnm volta conda mamba micromamba dotenv dotenvx gcc g++ cc c++ clang clang++ ctags ack cdk pulumi serverless sls sam vercel netlify wrangler firebase expo eas ng vue next nuxt astro gatsby storybook ionic nest prisma "+
 		"drizzle-kit knex sequelize typeorm alembic django-admin flask uvicorn gunicorn celery scrapy streamlit jupyter rails rackup puma sidekiq cap artisan symfony drush wp tig lazygit "+
 		"code cursor subl idea protoc sphinx-build mkdocs hugo jekyll latexmk pdflatex")
 }
