@@ -27,7 +27,7 @@ type hookPlanner struct {
 	why    string // why it cannot run outside, "" so far
 	held   []pathname.Place
 	looked []lookedAt
-	read   map[string]bool // scripts that were looked into
+	read   map[string]bool // scripts that were looked into, with the directory they run in
 }
 
 // contain notes the first reason why the hook cannot run outside.

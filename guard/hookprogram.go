@@ -1,17 +1,12 @@
 package guard
 
 import (
-	"bytes"
-	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
 )
 
 // command looks at one command of the text: its program, and the words that it may run or obey.
@@ -37,9 +32,13 @@ func (t *hookText) command(index int, s command.Simple) {
 	if !known && !s.Talks() {
 		t.contain("the directory that " + s.Name + " runs in is not known")
 	}
-	if strings.Contains(s.Via, "find") || strings.Contains(s.Via, "fd") {
-		known = false // -execdir
-	}
+	t.program(s, dirs, known && !strings.Contains(s.Via, "find") && !strings.Contains(s.Via, "fd")) // -execdir
+	t.operands(index, s, dirs)
+}
+
+// program looks at where the program of a command lies; known says that the directories it runs in are.
+func (t *hookText) program(s command.Simple, dirs []Path, known bool) {
+	program := s.Args[0]
 	if strings.Contains(program.Text, "/") {
 		if !known && !filepath.IsAbs(program.Text) && !program.Home {
 			t.contain("the directory that " + program.Text + " is started in is not known")
@@ -52,6 +51,10 @@ func (t *hookText) command(index int, s command.Simple) {
 	} else if found := find(s.Name, t.dropped); found != "" {
 		t.contain(found + " lies where commands can write")
 	}
+}
+
+// operands looks at what a command is given, by what is known of its program.
+func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	switch {
 	case s.Calls():
 	case command.ObeysWorkspace(s.Name):
@@ -170,248 +173,3 @@ func pieces(text string) iter.Seq[string] {
 
 // maxPiece bounds a piece of a word that is looked up as a file.
 const maxPiece = 4096
-
-// The languages of scripts that are looked into.
-const (
-	shellScript  = "sh"
-	pythonScript = "python"
-)
-
-// interpreter looks at a program that runs the text or file it is given. Only scripts of the shell and of Python are
-// looked into; what others load is not known.
-func (t *hookText) interpreter(s command.Simple, dirs []Path) {
-	language, isolated := s.Name, false
-	if t.loaded != "" {
-		t.contain(t.loaded)
-	}
-	if !s.RunsAlone() {
-		t.contain(s.Name + " loads what lies in the directory it works in, or is not looked into")
-	}
-	if strings.HasPrefix(s.Name, "python") {
-		language = pythonScript
-	}
-	for i := 1; i < len(s.Args); i++ {
-		w := s.Args[i]
-		switch {
-		case !w.Static && !w.Home:
-			t.contain(s.Name + " runs a file whose name is not known")
-			return
-		case len(w.Text) > 1 && w.Text[0] == '-' && language == pythonScript && strings.Trim(w.Text[1:], "bBdEiIOPqRsSuv") == "":
-			isolated = isolated || strings.ContainsAny(w.Text, "IP")
-		case w.Text == "" || w.Text[0] == '-':
-			t.contain(s.Name + " " + w.Text + " may load modules from the workspace")
-			return
-		default:
-			if language == pythonScript && isolated {
-				language = isolatedPython
-			}
-			t.script(w, dirs, language)
-			t.words(command.Simple{Args: s.Args[i:]}, dirs, t.obeyed)
-			return
-		}
-	}
-	t.contain(s.Name + " runs what it reads from its standard input")
-}
-
-// isolatedPython does not look for modules next to the script.
-const isolatedPython = "python -I"
-
-// managed are directories that package managers write: what lies in them is not held.
-var managed = []string{"node_modules", ".venv", "venv", "vendor", "target", "__pypackages__", ".tox", ".nox"}
-
-// script looks at a program or script that a word names. An empty language is that of its first line.
-func (t *hookText) script(w command.Word, dirs []Path, language string) {
-	if !t.known(w) {
-		t.contain("it runs a file whose name is not known: " + w.Text)
-	}
-	for _, text := range t.texts(w) {
-		t.file(text, w.Home, dirs, language)
-	}
-}
-
-// file looks at a program or script by its name.
-func (t *hookText) file(name string, home bool, dirs []Path, language string) {
-	for _, dir := range dirs {
-		path, err := t.resolve(name, dir, home)
-		if err != nil {
-			t.contain("it runs a file that cannot be found: " + name)
-			continue
-		}
-		switch {
-		case !t.writable(path):
-			if withinAny(path.real, []string{"/dev", "/proc"}) || t.writes(path) {
-				t.contain("it runs what it reads or writes itself: " + name)
-			}
-		case t.hold(path):
-			t.look(path.real)
-			t.follow(path, language, dir)
-		}
-	}
-}
-
-// writes reports whether the text writes a file.
-func (t *hookText) writes(path Path) bool {
-	return slices.ContainsFunc(t.a.Writes, func(w command.Word) bool {
-		return slices.ContainsFunc(t.texts(w), func(text string) bool {
-			to, err := t.resolve(text, t.dirs[0], true)
-			return err == nil && to.real == path.real
-		})
-	})
-}
-
-// hold holds a file. It reports false, and contains the hook, for one that commands can replace all the same.
-func (p *hookPlanner) hold(path Path) bool {
-	for element := range strings.SplitSeq(p.k.below(pathname.Slashed(path.real)), "/") {
-		if slices.Contains(managed, element) {
-			p.contain(path.given + " lies where package managers write")
-			return false
-		}
-	}
-	place := pathname.Place{Given: path.given, Real: path.real}
-	if !slices.Contains(p.held, place) {
-		p.held = append(p.held, place)
-	}
-	switch {
-	case path.dir:
-		p.contain(path.given + " is a directory")
-		return false
-	case path.links > 1:
-		p.contain(path.given + " has other names, by which it can be written")
-	case p.linked(path.given):
-		p.contain(path.given + " is reached by a link that commands can replace")
-	}
-	return true
-}
-
-// linked reports whether a link on the way to a file lies where commands write.
-func (p *hookPlanner) linked(name string) bool {
-	for range maxLinks {
-		at, rest := "", ""
-		for dir := name; dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // the outermost link
-			if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
-				at, rest = dir, strings.TrimPrefix(name, dir)
-			}
-		}
-		if at == "" {
-			return false
-		}
-		if dir := filepath.Dir(at); p.writable(Path{given: dir, real: dir}) {
-			return true
-		}
-		to, err := os.Readlink(at)
-		if err != nil {
-			return true
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(at), to)
-		}
-		name = filepath.Clean(to + rest)
-	}
-	return true
-}
-
-const (
-	maxLinks      = 40       // as the kernel counts them
-	maxHookScript = 64 << 10 // bytes of a script that is looked into
-)
-
-// shebang matches the program in the first line of a script, where it is one of the system or found in PATH.
-var shebang = regular(`^#![ \t]*(?:(?:/usr)?/bin/env[ \t]+|(?:/usr(?:/local)?|/opt/homebrew)?/bin/)([\w.+-]+)([ \t][^\n]*)?\n`)
-
-// follow looks into a file that the hook runs, in a directory.
-func (t *hookText) follow(path Path, language string, dir Path) {
-	if t.read[path.real] {
-		return
-	}
-	if t.hookPlanner.read == nil {
-		t.hookPlanner.read = map[string]bool{}
-	}
-	t.read[path.real] = true
-	f, err := path.Open()
-	if t.k.absent.late(path.real, err != nil && !realpath.Exists(path.real)) {
-		t.contain(path.given + " did not exist when the host started")
-	}
-	if err != nil {
-		t.contain(path.given + " cannot be read: it may not exist yet")
-		return
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxHookScript+1))
-	if err != nil {
-		t.contain(path.given + " cannot be read")
-		return
-	}
-	if language == "" {
-		if language = languageOf(text); language == "" {
-			return // a program of its own
-		}
-	}
-	if len(text) > maxHookScript {
-		t.contain(path.given + " is too long to be looked into")
-		return
-	}
-	switch language {
-	case shellScript:
-		t.text(string(text), []Path{dir}, pathOf(pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}))
-	case pythonScript, isolatedPython:
-		t.python(path, string(text), language == isolatedPython)
-	default:
-		t.contain("what " + path.given + " loads is not known: " + language)
-	}
-}
-
-// languageOf returns the language of a file that is executed, "" if it is no script.
-func languageOf(text []byte) string {
-	if m := shebang().FindSubmatch(text); m != nil {
-		name, rest := string(m[1]), strings.TrimSpace(string(m[2]))
-		plain := rest == "" || rest[0] == '-' && !strings.Contains(rest, " ")
-		switch {
-		case plain && slices.Contains([]string{"sh", "bash", "dash", "ash"}, name):
-			return shellScript
-		case plain && strings.HasPrefix(name, "python"):
-			return pythonScript
-		}
-		return name
-	}
-	if bytes.HasPrefix(text, []byte("#!")) {
-		return "a program that its first line names"
-	}
-	if bytes.IndexByte(text[:min(len(text), 512)], 0) >= 0 {
-		return ""
-	}
-	return shellScript
-}
-
-// pythonStarts matches what starts other programs, or loads modules from elsewhere, in a script as people write them.
-var pythonStarts = regular(`\bsubprocess\b|\bos\s*\.\s*(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile|chdir)\b|\bpopen\b|\bpty\b|\brunpy\b|\bimportlib\b|__import__|` +
-	`(^|[^.\w])(exec|eval|compile)\s*\(|\bsys\s*\.\s*path\b|\bsite\b|\b(pexpect|plumbum|invoke|fabric|sarge|delegator|ctypes|cffi)\b|\bimport\s+sh\b|\bcreate_subprocess`)
-
-// python looks at a script in Python. It looks for modules in the directory of the script first.
-func (t *hookText) python(path Path, text string, isolated bool) {
-	dir := filepath.Dir(path.real)
-	switch found := pythonStarts().FindString(text); {
-	case found != "":
-		t.contain(path.given + " may start other programs: " + strings.TrimSpace(found))
-	case !isolated && !t.kept(path):
-		t.contain(path.given + " loads modules from its directory, in which commands can write")
-	case !isolated && siblings(dir, text):
-		t.contain(path.given + " loads modules that are not looked into")
-	}
-}
-
-var pythonImport = regular(`(?m)^\s*(?:from\s+\.*(\w+)|import\s+([\w., \t]+))`)
-
-// siblings reports whether a script imports modules of its own directory.
-func siblings(dir, text string) bool {
-	for _, m := range pythonImport().FindAllStringSubmatch(text, -1) {
-		for name := range strings.FieldsFuncSeq(m[1]+m[2], func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
-			name, _, _ = strings.Cut(name, ".")
-			for _, file := range []string{name, name + ".py"} {
-				if _, err := os.Lstat(filepath.Join(dir, file)); err == nil {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
