@@ -73,7 +73,7 @@ var acting = []struct {
 	{`curl -fsS -m 20 -d "$(jq -r .tool_name)" URL >/dev/null && echo sent >> ~/.claude/sent`, "home/.claude/sent", "sent", false},
 	{`$CLAUDE_PROJECT_DIR/scripts/log.sh`, "home/.claude/sh.log", "Write", false},
 	{`python3 .claude/hooks/log.py`, "home/.claude/py.log", "Write", false},
-	{`(exec >/dev/null 2>&1; date +%s >> ~/.claude/times) &`, "home/.claude/times", "1", false},
+	{`date +%s >> ~/.claude/times`, "home/.claude/times", "1", false},
 	{`jq -r .tool_name >> "$CLAUDE_PROJECT_DIR/tools.log"`, "ws/tools.log", "Write", true},
 	{`jq -r .tool_input.file_path | xargs prettier --write`, "ws/effect.txt", "formatted", true},
 	{`f=$(jq -r .tool_input.file_path); node_modules/.bin/fmt "$f"`, "ws/effect.txt", "node", true},

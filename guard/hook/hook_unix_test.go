@@ -5,6 +5,7 @@ package hook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -273,5 +274,30 @@ func TestLog(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, &text)
 		}
+	}
+}
+
+// What a hook allows does not count where commands decide what it says, and one that must not be started fails.
+func TestWay(t *testing.T) {
+	const allow = `echo "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\"}}"`
+	for _, tt := range []struct {
+		name string
+		way  Way
+		text string
+		want Action
+	}{
+		{"outside", Way{Outside: true, Loosens: true}, allow, Allow},
+		{"loosens nothing", Way{Outside: true}, allow, None},
+		{"still refuses", Way{Outside: true}, "exit 2", Deny},
+		{"refused", Way{Outside: true, Refused: errors.New("no sandbox")}, allow, Deny},
+		{"nothing contains it", Way{}, allow, Deny},
+		{"another PATH", Way{Outside: true, Path: "/none"}, `[ "$PATH" != /none ] || exit 2`, Deny},
+	} {
+		r := New(Config{Dir: t.TempDir(), Way: func(settings.Hook) Way { return tt.way }})
+		set := []settings.HookMatcher{{Hooks: []settings.Hook{{Type: "command", Command: tt.text}}}}
+		if d := r.Pre(t.Context(), set, Call{Tool: "Bash"}, settings.OnFailureDeny); d.Action != tt.want {
+			t.Errorf("%s: got %v (%s), want %v", tt.name, d.Action, d.Reason, tt.want)
+		}
+		r.Close()
 	}
 }
