@@ -60,8 +60,7 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	case command.ObeysWorkspace(s.Name):
 		t.contain(s.Name + " runs or obeys files of the workspace, or writes them")
 	case s.IsShell():
-		files, _ := s.Runs()
-		for _, w := range files {
+		for _, w := range s.Scripts() {
 			t.script(w, dirs, shellScript)
 		}
 	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it notifies
@@ -73,10 +72,12 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	case s.Writes():
 		_, files := s.Paths()
 		for _, w := range files {
-			t.written(w, s.Name+" changes a file of the workspace")
+			if w.Text != "-" { // standard output
+				t.written(w, s.Name+" changes a file of the workspace")
+			}
 		}
 		t.words(s, dirs, func(path Path) { t.contain(s.Name + " is given " + path.given + ", which commands can write") })
-	case !s.Talks() && !s.OnlyReads():
+	case !s.Talks() && !s.ReadOnly():
 		if t.obeys = true; t.loaded != "" {
 			t.contain(t.loaded)
 		}

@@ -13,6 +13,19 @@ func (c Simple) IsShell() bool {
 	return oneOf(c.Name, "bash sh dash ash rbash source .")
 }
 
+// Scripts returns the files that such a command reads its commands from.
+func (c Simple) Scripts() (files []Word) {
+	if oneOf(c.Name, "source .") {
+		return c.Args[1:min(len(c.Args), 2)]
+	}
+	for _, reason := range c.Undecidable {
+		if file, ok := strings.CutPrefix(reason, c.Name+" "+runsFile); ok {
+			files = append(files, c.argument(file))
+		}
+	}
+	return files
+}
+
 // TakesProgram reports whether the command is an interpreter of a language that this package does not read.
 func (c Simple) TakesProgram() bool { return isInterpreter(c.Name) }
 
@@ -29,9 +42,6 @@ func (c Simple) Talks() bool {
 		"umask trap cd date basename dirname pwd tr seq sleep expr command type which hash uname whoami id hostname kill ls stat mkdir realpath readlink "+
 		"notify-send osascript terminal-notifier growlnotify logger say espeak spd-say afplay paplay aplay pw-play canberra-gtk-play tput tmux")
 }
-
-// OnlyReads reports whether the program shows the files it is given, and neither runs nor obeys them.
-func (c Simple) OnlyReads() bool { return programs[c.Name].readOnly }
 
 // Writes reports whether the program changes the files that it is given, or follows them as links.
 func (c Simple) Writes() bool {
