@@ -133,11 +133,10 @@ func (p *Policy) Current() bool {
 }
 
 // look remembers a file that the plan depends on.
-func (p *hookPlanner) look(path string) (fs.FileInfo, bool) {
+func (p *hookPlanner) look(path string) {
 	info, err := os.Stat(path)
 	if err != nil {
-		info = nil
+		info = nil // absent, or as good as that
 	}
 	p.looked = append(p.looked, lookedAt{path, info})
-	return info, info != nil
 }
