@@ -473,13 +473,14 @@ func (c *Cell) spawn(spec supervise.Spec) (supervise.Process, error) {
 	return contained{p}, nil
 }
 
-// Spawn starts a process in the cell, with the variables of env and those of the cell. It is settled by what [Cell.Settler]
+// Spawn starts a process in the cell, with the variables of env and those of the cell. It is settled by what [Cells.Settler]
 // returns.
 func (c *Cell) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
-	secret := c.policy.SecretVariables()
+	secret, passed := c.policy.SecretVariables(), environ.Inherited(c.policy.PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(secret, name)
+		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"
+		return slices.Contains(secret, name) || !ours && !slices.Contains(passed, entry)
 	})
 	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files})
 }
