@@ -74,14 +74,16 @@ var guardMayImport = map[string][]string{
 	"guard/internal/hardlink":  {"guard/internal/pathname", "guard/internal/realpath", "guard/internal/rulebook"},
 	"guard/internal/pathname":  {},
 	"guard/internal/protected": {"guard/internal/pathname"},
-	"guard/internal/realpath":  {},
+	"guard/internal/realpath":  {"guard/lease"},
 	"guard/internal/recipe":    {},
-	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
+	"guard/internal/rulebook":  {"guard/internal/command", "guard/internal/lookalike", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
-	"guard/ownfile":            {"guard/internal/realpath"},
+	"guard/ownfile":            {"guard/internal/realpath", "guard/lease"},
+	"guard/internal/lookalike": {},
+	"guard/lease":              {},
 	"guard/privatedir":         {},
 	"guard/sandbox":            {"guard/internal/gitconf", "guard/ownfile"},
-	"guard/settings":           {"guard/internal/ctime", "guard/internal/realpath", "guard/ownfile"},
+	"guard/settings":           {"guard/internal/ctime", "guard/internal/lookalike", "guard/internal/pathname", "guard/internal/realpath", "guard/lease", "guard/ownfile"},
 }
 
 func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
