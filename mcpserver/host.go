@@ -101,11 +101,14 @@ func (h *Host) open() error {
 	if h.settings, err = settings.Watch(h.where, nil); err != nil {
 		return err
 	}
-	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
 	h.scratch = scratchDir(h.cfg.Roots)
 	if state != "" {
 		h.private = privatedir.Open(filepath.Join(state, "private"))
 	}
+	if err := h.openToolbox(state); err != nil {
+		return err
+	}
+	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
 	now := h.settings.Current()
 	rules, err := h.compile(now, LocalPrincipal)
 	if err != nil {
@@ -117,9 +120,6 @@ func (h *Host) open() error {
 		}
 	}
 	if err := h.openAudit(state, rules); err != nil {
-		return err
-	}
-	if err := h.openToolbox(state); err != nil {
 		return err
 	}
 	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate"), Logger: h.log}); err != nil {
