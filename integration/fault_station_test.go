@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +50,9 @@ func TestFaultStations(t *testing.T) {
 						done++
 					}
 				}
-				if done != p.undoable {
+				// Where a disk was full, the history gave room: its older entries went.
+				room := slices.ContainsFunc(all, func(e syscall.Errno) bool { return e == unix.ENOSPC || e == unix.EDQUOT })
+				if done > p.undoable || done < p.undoable && (!room || done == 0) {
 					t.Errorf("%d changes are in the history; %d were acknowledged as such that can be undone", done, p.undoable)
 				}
 				g.tidy()

@@ -2,6 +2,7 @@ package privatedir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,6 +64,11 @@ func (p *Place) Shown() []string {
 // ensure makes the directory. The caller holds the lock.
 func (p *Place) ensure() error {
 	if p.made {
+		if _, err := os.Lstat(p.dir); err != nil { // the state directory was emptied or replaced
+			p.made, p.shown, p.links, p.withheld, p.listed = false, nil, nil, nil, time.Time{}
+			p.version++
+			return fmt.Errorf("it is gone: %w", err)
+		}
 		return nil
 	}
 	if err := p.make(); err != nil {

@@ -93,7 +93,11 @@ func (s *Store) begin() (string, error) {
 	case s.over:
 		return "", errors.New("the host is closing")
 	case s.dir != "":
-		return s.dir, nil
+		if _, err := os.Lstat(s.dir); err == nil {
+			return s.dir, nil
+		}
+		s.lock.Close() // of a directory that is gone
+		s.dir = ""
 	}
 	if err := os.MkdirAll(s.parent, 0o700); err != nil {
 		return "", err

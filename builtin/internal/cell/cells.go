@@ -39,6 +39,7 @@ type Cell struct {
 	piped   time.Time               // when pipes were looked for
 	held    []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded []sandbox.Guarded       // what no mount holds
+	shared  bool                    // it has no private directories
 	torn    bool                    // a denied file could not be covered again
 	box     *sandbox.Sandbox
 	scratch []string      // the variables that point into the directory for temporary files

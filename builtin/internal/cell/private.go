@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,20 +10,30 @@ import (
 	"toolhost/guard/sandbox"
 )
 
-// private brings the caller's private directories up to date, for a sandbox that is about to start.
-func (c *Cell) private() ([]sandbox.Private, error) {
+// private brings the caller's private directories up to date, for a sandbox that is about to start. Where they cannot be made, because
+// the state directory cannot be used, commands have none: the directories of the host are read-only to them.
+func (cs *Cells) private(c *Cell) []sandbox.Private {
 	var list []sandbox.Private
 	for _, place := range c.policy.Private() {
-		if _, _, err := place.Sync(c.view()); err != nil {
-			return nil, fmt.Errorf("the private %s: %w", place.Name(), err)
+		_, _, err := place.Sync(c.view())
+		if err != nil { // it may have been removed: then the next try makes it anew
+			_, _, err = place.Sync(c.view())
+		}
+		if err != nil {
+			cs.log.Warn("commands get no private directories, and cannot write in /tmp", "directory", place.Name(), "error", err)
+			c.shared = true
+			return nil
 		}
 		list = append(list, mounted(place))
 	}
-	return list, nil
+	return list
 }
 
 // show lets commands see what has appeared in the directories of the host that they have their own of.
 func (c *Cell) show() error {
+	if c.shared {
+		return nil
+	}
 	for _, place := range c.policy.Private() {
 		fresh, changed, err := place.Sync(c.view())
 		if err == nil && changed {

@@ -52,10 +52,7 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy, furnish func(*
 	c.fix()
 	c.count(c.paths.Denied) // before their names are looked for
 	c.countMasked()
-	private, err := c.private()
-	if err != nil {
-		return nil, err
-	}
+	private := cs.private(c)
 	looked := make(chan *pipeLook, 1)
 	go func() { looked <- c.lookForPipes() }()
 	if c.box, err = startBox(ctx, c, private); err != nil {

@@ -49,7 +49,7 @@ func (k *Keeper) storeOf(dir string) *store {
 }
 
 func openStore(path string) *store {
-	lock, err := os.OpenFile(path+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := openOwn(path+lockSuffix, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return &store{}
 	}
@@ -183,7 +183,7 @@ func (k *Keeper) keep(path string, gone []removed) string {
 	if info, err := os.Stat(name); err == nil && info.Size() > maxRemoved {
 		_ = os.Rename(name, name+".1")
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := openOwn(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return ""
 	}
