@@ -15,6 +15,14 @@ type person struct{ home, project string }
 func newPerson(t *testing.T) person {
 	t.Helper()
 	p := person{home: tempDir(t)}
+	t.Cleanup(func() { // the host of a client that has ended may still write its state
+		eventually(t, func() string {
+			if err := os.RemoveAll(p.home); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	})
 	p.project = filepath.Join(p.home, `my "best" projöct`)
 	if err := os.Mkdir(p.project, 0o755); err != nil {
 		t.Fatal(err)
