@@ -50,8 +50,9 @@ func TestFaultSaved(t *testing.T) {
 				theirs := v.content(fmt.Sprint(i + 1))
 				must(t, os.WriteFile(path+".save", []byte(theirs), 0o644))
 				var both sync.WaitGroup
+				wait := time.Duration(rand.Int64N(int64(took)))
 				both.Go(func() {
-					for moment := time.Now().Add(time.Duration(rand.Int64N(int64(took)))); time.Now().Before(moment); {
+					for moment := time.Now().Add(wait); time.Now().Before(moment); {
 						_ = moment
 					}
 					if err := os.Rename(path+".save", path); err != nil {
