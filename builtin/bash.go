@@ -158,14 +158,11 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 // command there if the rules allow that without a question. The rules have judged it for the other directory.
 func runInRoot(ctx context.Context, env *Env, in BashInput, barred *shell.DirError) (Result, error) {
 	root := env.Policy.Roots()[0]
-	if barred.Dir == root || env.Dir.Get() == root {
-		return Result{}, fmt.Errorf("the command was not run: %w", barred)
+	dir, err := env.Policy.Resolve(root)
+	if err != nil || dir.Real() == barred.Dir {
+		return Result{}, fmt.Errorf("the command was not run: %w", errors.Join(barred, err))
 	}
 	env.Dir.Set(root)
-	dir, err := env.Policy.Resolve(root)
-	if err != nil {
-		return Result{}, fmt.Errorf("the command was not run: %w", err)
-	}
 	note := fmt.Sprintf("The working directory was set back to %s: %v.", root, barred)
 	intent := guard.Intent{Tool: env.Tool, Command: &guard.Command{Text: in.Command, Dir: dir}, Unsandboxed: in.Unsandboxed}
 	if env.Policy.Judge(intent).Action != guard.Allow {
