@@ -195,7 +195,7 @@ func (k *Keeper) Withheld(path string) bool {
 		list = append(list, t.record.Guarded...)
 	}
 	return slices.ContainsFunc(list, func(g sandbox.Guarded) bool {
-		return g.Link == "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator)))
+		return g.New != "" && (path == g.Path || strings.HasPrefix(path, g.Path+string(filepath.Separator)))
 	})
 }
 

@@ -172,3 +172,25 @@ func TestHooks(t *testing.T) {
 		t.Errorf("made are %q", made)
 	}
 }
+
+// While commands run, only settings files that did not exist before them are withheld: those that did keep their effect.
+func TestWithheld(t *testing.T) {
+	dir := t.TempDir()
+	was, added := filepath.Join(dir, ".claude/settings.json"), filepath.Join(dir, ".claude/settings.local.json")
+	write(t, was, "{}")
+	k := hostIn(t, "")
+	k.Begin([]string{dir}, []sandbox.Guarded{
+		{Path: filepath.Dir(was), Root: dir, Rel: ".claude", Way: true},
+		{Path: added, Root: dir, Rel: ".claude/settings.local.json", New: ".claude/settings.local.json"},
+		{Path: filepath.Join(dir, ".toolhost"), Root: dir, Rel: ".toolhost", New: ".toolhost", Way: true},
+	})
+	for path, want := range map[string]bool{was: false, added: true, filepath.Join(dir, ".toolhost/toolhost.json"): true} {
+		if got := k.Withheld(path); got != want {
+			t.Errorf("Withheld(%s) = %t, want %t", path, got, want)
+		}
+	}
+	k.End([]string{dir})
+	if k.Withheld(added) {
+		t.Error("a file is withheld after the last command")
+	}
+}
