@@ -182,7 +182,7 @@ func (t *tree) openAbove(path string) (stamp, error) {
 // open gives the owner of a directory the right to look into it where a command has taken that away: another program could
 // give it back, and find a repository there.
 func (t *tree) open(dir string, st stamp) stamp {
-	if !t.forced || !st.Mode.IsDir() || st.Mode&mayLook == mayLook {
+	if !t.forced || !st.Mode.IsDir() || st.Mode&mayLook == mayLook || canLook(dir) {
 		return st
 	}
 	err := t.inRoot(dir, func(root *os.Root, rel string) error { return root.Chmod(rel, st.Mode.Perm()|mayLook) })
@@ -190,6 +190,16 @@ func (t *tree) open(dir string, st stamp) stamp {
 		return now
 	}
 	return st
+}
+
+// canLook reports whether this process may list and enter a directory, as root may whatever its mode.
+func canLook(dir string) bool {
+	f, err := os.Open(dir + string(filepath.Separator) + ".")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
 }
 
 // isRepo reports whether git may take a directory with these entries, in lower case, for a repository.
