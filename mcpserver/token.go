@@ -11,7 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/wire"
 )
@@ -40,7 +40,7 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	token, err = auth.ReadToken(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh := rand.Text()
-		err = ownfile.Create(file, []byte(fresh+"\n"))
+		err = privatefile.Create(file, []byte(fresh+"\n"))
 		if err == nil {
 			return fresh, file, true, nil
 		}

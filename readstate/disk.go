@@ -1,7 +1,6 @@
 package readstate
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,12 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
-	"github.com/gofrs/flock"
+	"toolhost/guard/privatefile"
 )
 
 const (
@@ -34,12 +31,6 @@ const (
 	maxScopeAge   = 30 * 24 * time.Hour
 	// sweepEvery is how often a running process looks for files beyond these bounds.
 	sweepEvery = time.Hour
-	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
-	lockPatience = 2 * time.Second
-	lockRetry    = 5 * time.Millisecond
-
-	// lockFlags are flock's own, without waiting for the other end should somebody have put a pipe there.
-	lockFlags = os.O_CREATE | os.O_RDONLY | syscall.O_NONBLOCK
 )
 
 // names are those that a sweep may remove, whatever directory was configured; the group is set for temporary files.
@@ -55,7 +46,7 @@ type disk struct {
 }
 
 func openDisk(dir string, logger *slog.Logger) (*disk, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := privatefile.MakeDir(dir); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -63,9 +54,6 @@ func openDisk(dir string, logger *slog.Logger) (*disk, error) {
 		return nil, err
 	}
 	d := &disk{dir: dir, root: root, logger: logger}
-	if err := d.makePrivate(); err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
 	if err := d.locked(d.sweep); err != nil {
 		logger.Warn("read state directory not tidied", "error", err)
 	}
@@ -74,26 +62,9 @@ func openDisk(dir string, logger *slog.Logger) (*disk, error) {
 
 func (d *disk) close() error { return d.root.Close() }
 
-// makePrivate takes the directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
-func (d *disk) makePrivate() error {
-	info, err := d.root.Stat(".")
-	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return d.root.Chmod(".", 0o700)
-}
-
 // locked runs do while no other process, and no other Store of this one, changes the directory.
 func (d *disk) locked(do func() error) error {
-	lock := flock.New(filepath.Join(d.dir, lockName), flock.SetFlag(lockFlags))
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("another process has held %s for %v", lock.Path(), lockPatience)
-	} else if err != nil {
-		return err
-	}
-	return errors.Join(do(), lock.Unlock())
+	return privatefile.Locked(filepath.Join(d.dir, lockName), do)
 }
 
 // fileName returns the name of a scope's file: keys hold names that may be long, secret, or no file names at all.

@@ -8,7 +8,6 @@
 package resultstore
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -19,12 +18,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/privatefile"
 )
 
 // Defaults of Config.
@@ -41,13 +40,6 @@ const (
 	tidiedName = "tidied" // was made when what is over its age was last looked for everywhere
 	lockMark   = ".lock"
 	keyLength  = 32 // bytes, that of an HMAC-SHA256 key
-
-	// lockPatience bounds the wait for another process, which holds the lock for milliseconds unless it is stopped.
-	lockPatience = 2 * time.Second
-	lockRetry    = 5 * time.Millisecond
-
-	// lockFlags are flock's own, without waiting for the other end should somebody have put a pipe there.
-	lockFlags = os.O_CREATE | os.O_RDONLY | syscall.O_NONBLOCK
 )
 
 // Reasons why a whole result, or the rest of it, is not in a file.
@@ -193,7 +185,7 @@ type home struct {
 
 // openHome makes a directory ready. key is used when it holds none; nil stands for a new one.
 func openHome(cfg Config, key []byte) (*home, error) {
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := privatefile.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.EvalSymlinks(cfg.Dir) // paths shown are judged later by what they resolve to
@@ -231,16 +223,13 @@ func (h *home) named(err error) error {
 	return err
 }
 
-// settle makes the directory private, tidies it and registers this process as an owner. Callers hold the lock, without which another
+// settle tidies the directory and registers this process as an owner. Callers hold the lock, without which another
 // process could take the fresh owner, whose lock is not held yet, for a dead one.
 func (h *home) settle(cfg Config) error {
-	if err := h.makePrivate(); err != nil {
-		return err
-	}
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
 	}
-	h.alive = flock.New(filepath.Join(h.dir, openName, h.owner+lockMark))
+	h.alive = privatefile.NewLock(filepath.Join(h.dir, openName, h.owner+lockMark))
 	if _, err := h.alive.TryLock(); err != nil { // nobody else knows the name, so it is free
 		return err
 	}
@@ -254,15 +243,6 @@ func (h *home) settle(cfg Config) error {
 	return nil
 }
 
-// makePrivate takes the directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
-func (h *home) makePrivate() error {
-	info, err := h.root.Stat(".")
-	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return h.root.Chmod(".", 0o700)
-}
-
 // shelfName returns the name of a principal's directory, which nobody without the key can guess.
 func (h *home) shelfName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
@@ -274,15 +254,7 @@ func (h *home) shelfName(principal string) string {
 func (h *home) locked(do func() error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
-	lock := flock.New(filepath.Join(h.dir, lockName), flock.SetFlag(lockFlags))
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("another process has held %s for %v", lock.Path(), lockPatience)
-	} else if err != nil {
-		return err
-	}
-	return errors.Join(do(), lock.Unlock())
+	return privatefile.Locked(filepath.Join(h.dir, lockName), do)
 }
 
 // close takes this process from the owners. Marks that could not be removed stay, and with them the lock, for others to recover.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
+	"toolhost/guard/privatefile"
 )
 
 // youngest is the age below which no result is removed: somebody was just told its path.
@@ -71,7 +71,7 @@ func (h *home) recover() {
 		if !isLock || owner == h.owner {
 			continue
 		}
-		lock := flock.New(filepath.Join(h.dir, openName, e.Name()), flock.SetFlag(lockFlags))
+		lock := privatefile.NewLock(filepath.Join(h.dir, openName, e.Name()))
 		if free, err := lock.TryLock(); err != nil || !free {
 			continue
 		}

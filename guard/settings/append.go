@@ -9,7 +9,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // AppendAllow remembers an "always allow" answer: it adds rule to
@@ -39,7 +39,7 @@ func AppendAllow(cfg Config, root, rule string) error {
 		if err != nil || changed == nil {
 			return err
 		}
-		return ownfile.Replace(file, changed)
+		return privatefile.Replace(file, changed)
 	})
 }
 

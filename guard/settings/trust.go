@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,18 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // trustFile is the trust store, in the state directory. It is replaced by
 // rename, so that readers need no lock.
 const trustFile = "trust.json"
-
-// lockPatience is how long a writer waits for another process. A write takes
-// milliseconds; longer means a process that hangs with the lock.
-const lockPatience = 5 * time.Second
 
 // Trusted is a workspace whose loosening content its user has accepted.
 type Trusted struct {
@@ -176,7 +169,7 @@ func editTrust(cfg Config, edit func(*trustStore) error) error {
 		if err != nil {
 			return fmt.Errorf("trust store: %w", err)
 		}
-		return ownfile.Replace(file, append(text, '\n'))
+		return privatefile.Replace(file, append(text, '\n'))
 	})
 }
 
@@ -186,12 +179,5 @@ func underLock(file string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("make directory for %s: %w", file, err)
 	}
-	lock := flock.New(strings.TrimSuffix(file, ".json")+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openNonblock)) // a pipe is not waited for
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	const retry = 10 * time.Millisecond
-	if _, err := lock.TryLockContext(ctx, retry); err != nil {
-		return fmt.Errorf("another process holds %s: %w", lock.Path(), err)
-	}
-	return errors.Join(f(), lock.Unlock())
+	return privatefile.Locked(strings.TrimSuffix(file, ".json")+".lock", f)
 }

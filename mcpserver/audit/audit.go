@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // A Record is one call.
@@ -82,7 +82,7 @@ type Config struct {
 	// still there.
 	Optional bool
 	// Exposed says that tools or commands can write where the file lies, so that something else may be put in its place: it is
-	// then opened by [ownfile.Append].
+	// then opened by [privatefile.Append].
 	Exposed bool
 	// Warn is told when a rotation fails; the log then grows on. Nil: nobody is told.
 	Warn func(error)
@@ -167,7 +167,7 @@ func (l *Log) open() error {
 		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 	}
 	if l.cfg.Exposed {
-		open = ownfile.Append
+		open = privatefile.Append
 	}
 	f, err := open(l.cfg.Path)
 	if errors.Is(err, syscall.ENXIO) {

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,16 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 const (
 	// maxTokenFile bounds a tokens file, in bytes: [MaxTokens] of some 250 bytes each.
 	maxTokenFile = 1 << 20
-	// lockPatience is how long a change waits for another process's, which takes milliseconds.
-	lockPatience = 5 * time.Second
 )
 
 // AddToken makes a token, notes it in the file, and returns it: it cannot be had again. A lifetime of zero has no
@@ -84,7 +79,7 @@ func ListTokens(file string) ([]Token, error) {
 
 // readTokens reads a tokens file that only its owner can have written.
 func readTokens(file string) ([]Token, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|ownfile.NoWait, 0)
+	f, err := os.OpenFile(file, os.O_RDONLY|privatefile.NoWait, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the tokens file: %w", err)
 	}
@@ -119,7 +114,7 @@ func private(file string, info fs.FileInfo) error {
 		return nil
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
-	case !ownfile.Ours(info):
+	case !privatefile.Ours(info):
 		return fmt.Errorf("the tokens file %s belongs to another user and is not believed", file)
 	}
 	return nil
@@ -149,24 +144,18 @@ func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("the directory of the tokens file: %w", err)
 	}
-	lock := flock.New(file+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|ownfile.NoWait|ownfile.NoFollow))
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	const retry = 10 * time.Millisecond
-	if _, err := lock.TryLockContext(ctx, retry); err != nil {
-		return fmt.Errorf("another process changes the tokens, or %s cannot be made: %w", lock.Path(), err)
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	all, err := readTokens(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if all, err = edit(all); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(tokenList{Tokens: all}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("the tokens file: %w", err)
-	}
-	return ownfile.Replace(file, append(text, '\n'))
+	return privatefile.Locked(file+".lock", func() error {
+		all, err := readTokens(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if all, err = edit(all); err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(tokenList{Tokens: all}, "", "  ")
+		if err != nil {
+			return fmt.Errorf("the tokens file: %w", err)
+		}
+		return privatefile.Replace(file, append(text, '\n'))
+	})
 }

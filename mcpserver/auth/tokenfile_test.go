@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // A notebook is a log that can be read while it is written.
@@ -160,7 +160,7 @@ func write(t *testing.T, file string, content any) {
 		}
 		text = string(raw)
 	}
-	if err := ownfile.Replace(file, []byte(text)); err != nil {
+	if err := privatefile.Replace(file, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // Folder is the directory below the state directory that says which consoles can be opened.
@@ -69,7 +68,7 @@ func openRecord(state string, i Instance) (*record, error) {
 
 // newLock returns the lock of an instance. A pipe in its place is not waited for.
 func newLock(i Instance) *flock.Flock {
-	return flock.New(i.path(".lock"), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK))
+	return privatefile.NewLock(i.path(".lock"))
 }
 
 // write replaces the file, so that nobody reads half of it. Only the owner can read it.
@@ -78,7 +77,7 @@ func (r *record) write() error {
 	if err != nil {
 		return err
 	}
-	return ownfile.ReplaceQuickly(r.file.path(".json"), append(raw, '\n'))
+	return privatefile.ReplaceQuickly(r.file.path(".json"), append(raw, '\n'))
 }
 
 // remove gives the place up.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // socketMode lets nobody but the owner connect.
@@ -45,7 +45,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if err := ownDirectory(filepath.Dir(path)); err != nil {
 		return fail(err)
 	}
-	lock := flock.New(path+".lock", flock.SetPermissions(socketMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|ownfile.NoWait|ownfile.NoFollow))
+	lock := flock.New(path+".lock", flock.SetPermissions(socketMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow))
 	// A process that a server was just starting when it was killed holds its lock, and its socket, for a moment longer.
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()

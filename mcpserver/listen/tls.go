@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // recheck is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
@@ -65,7 +65,7 @@ const maxPEM = 1 << 20
 func (k *keeper) read() (pair tls.Certificate, err error) {
 	var pem [2][]byte
 	for i, name := range []string{k.certFile, k.keyFile} {
-		if pem[i], err = ownfile.Read(name, maxPEM); err != nil {
+		if pem[i], err = privatefile.Read(name, maxPEM); err != nil {
 			return pair, err
 		}
 	}

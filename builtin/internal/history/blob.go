@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
+
+	"toolhost/guard/privatefile"
 )
 
 // A Blob stands for a content. The zero Blob stands for no file. Blobs are equal if the contents are.
@@ -90,7 +93,7 @@ func Look(path string) (Blob, error) {
 // openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if there is nothing.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || isNotDir(err) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
 	if err != nil {
@@ -99,7 +102,7 @@ func openRegular(path string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errOther
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func openRegular(path string) (*os.File, error) {
 
 // readRegular reads a file of the journal's own, which others may replace meanwhile; nothing if there is none.
 func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil

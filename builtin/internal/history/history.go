@@ -27,13 +27,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
 	"toolhost/builtin/alarm"
+	"toolhost/guard/privatefile"
 )
 
 // Defaults of [Config].
@@ -169,10 +168,10 @@ func (c Config) withDefaults() Config {
 }
 
 func (s *Store) openDir() error {
-	if err := os.MkdirAll(filepath.Join(s.cfg.Dir, ownersName), ownerDir); err != nil {
+	if err := privatefile.MakeDir(s.cfg.Dir); err != nil {
 		return err
 	}
-	if err := makePrivate(s.cfg.Dir); err != nil {
+	if err := privatefile.MakeDir(filepath.Join(s.cfg.Dir, ownersName)); err != nil {
 		return err
 	}
 	var err error
@@ -184,15 +183,6 @@ func (s *Store) openDir() error {
 	s.flushes.Add(1)
 	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.flushes.Done(); s.tidyDue() })
 	return nil
-}
-
-// makePrivate takes a directory away from everybody but its owner. On Windows it inherits the profile's access list instead.
-func makePrivate(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return os.Chmod(dir, ownerDir)
 }
 
 // Close ends the use of the journal. Changes that have not ended by then are settled by the next process that opens it.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"toolhost/guard/privatefile"
 )
 
 const (
@@ -179,7 +181,7 @@ func (j *journal) loadWith(owed []byte) (index, error) {
 
 // append adds a line to the index and its copy. On an error the index is as it was. Callers hold the lock.
 func (j *journal) append(l []byte, sync bool) (err error) {
-	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|openFlags, ownerFile)
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return err
 	}
@@ -207,14 +209,14 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	}
 	err = f.Sync()
 	if size == 0 { // the names are new
-		err = errors.Join(err, syncDir(j.dir), syncDir(filepath.Dir(j.dir)))
+		err = errors.Join(err, privatefile.SyncDir(j.dir), privatefile.SyncDir(filepath.Dir(j.dir)))
 	}
 	return err
 }
 
 // appendToCopy adds to the copy what the index has by now. What fails is in the index.
 func (j *journal) appendToCopy(all []byte, sync bool) {
-	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, ownerFile)
+	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return
 	}
@@ -260,7 +262,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 	if err := j.replace(indexName, all.Bytes(), sync); err != nil || !sync {
 		return err
 	}
-	return syncDir(j.dir)
+	return privatefile.SyncDir(j.dir)
 }
 
 // replace puts a file in the place of whatever has the name. On an error nothing is left of it.

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -10,9 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/privatefile"
 )
 
 const (
@@ -21,10 +21,6 @@ const (
 
 	ownerDir  fs.FileMode = 0o700
 	ownerFile fs.FileMode = 0o600
-
-	// lockPatience bounds the wait for another process, which holds a lock for milliseconds unless it is stopped.
-	lockPatience = 2 * time.Second
-	lockRetry    = time.Millisecond
 )
 
 // An owner is a process, or rather one Store of it, that may leave changes open. It lives as long as its lock is held.
@@ -40,20 +36,7 @@ func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 func locked(mu *sync.Mutex, path string, do func() error) error {
 	mu.Lock()
 	defer mu.Unlock()
-	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|noWatch))
-	free, err := lock.TryLock()
-	if err == nil && !free { // only then: a clock that is set wakes a thread
-		ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-		defer cancel()
-		_, err = lock.TryLockContext(ctx, lockRetry)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("another process has held %s for %v", path, lockPatience)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(), lock.Unlock())
+	return privatefile.Locked(path, do)
 }
 
 func (s *Store) locked(do func() error) error {
@@ -65,7 +48,7 @@ func (s *Store) ownerPath(name string) string { return filepath.Join(s.cfg.Dir, 
 // register makes this Store an owner. Without the lock, another process could take a fresh owner, whose lock is not held yet, for dead.
 func (s *Store) register() (*owner, error) {
 	o := &owner{name: shortID()}
-	o.lock = flock.New(s.ownerPath(o.name))
+	o.lock = privatefile.NewLock(s.ownerPath(o.name))
 	return o, s.locked(func() error {
 		free, err := o.lock.TryLock()
 		if err == nil && !free {

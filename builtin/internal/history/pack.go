@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"toolhost/guard/privatefile"
 )
 
 const (
@@ -109,7 +111,7 @@ func (p *packer) next(sync bool) error {
 	}
 	info, err := f.Stat()
 	if err == nil && sync { // the names are new
-		err = errors.Join(syncDir(p.dir), syncDir(filepath.Dir(p.dir)))
+		err = errors.Join(privatefile.SyncDir(p.dir), privatefile.SyncDir(filepath.Dir(p.dir)))
 	}
 	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 	"toolhost/guard/sandbox"
 )
 
@@ -119,7 +119,7 @@ func (s *store) save(r record) error {
 	}
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = ownfile.ReplaceQuickly(s.path+recordSuffix, text)
+		err = privatefile.ReplaceQuickly(s.path+recordSuffix, text)
 	}
 	s.written = err == nil
 	return err

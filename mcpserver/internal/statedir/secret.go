@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // SecretSize is the length of a secret of ours, in bytes.
@@ -26,11 +26,11 @@ func Secret(dir, name string) ([]byte, error) {
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
 	}
-	_ = ownfile.Sweep(dir, time.Now()) // what cannot be removed is found at the next start
+	_ = privatefile.Sweep(dir, time.Now()) // what cannot be removed is found at the next start
 	path := filepath.Join(dir, name)
 	kept, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = ownfile.Create(path, fresh); err == nil {
+		if err = privatefile.Create(path, fresh); err == nil {
 			return fresh, nil
 		}
 		if errors.Is(err, fs.ErrExist) {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/ownfile"
+	"toolhost/guard/privatefile"
 )
 
 // stateNames begin the names of what is kept there.
@@ -46,7 +46,7 @@ func checkState(path string) error {
 		if err != nil {
 			return err
 		}
-		if !ownfile.Ours(info) {
+		if !privatefile.Ours(info) {
 			return fmt.Errorf("%s belongs to another user, who could decide there what this host does: give --state-dir a directory of your own, or remove it", path)
 		}
 		if t := info.Mode().Type(); t&^(fs.ModeDir|fs.ModeSymlink) != 0 {

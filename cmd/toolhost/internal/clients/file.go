@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"toolhost/guard/privatefile"
 )
 
 const (
@@ -124,7 +126,7 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 	if err := os.Rename(temp.Name(), t.path); err != nil {
 		return fmt.Errorf("%w (if the client holds the file open, close it and try again)", err)
 	}
-	return syncDir(dir)
+	return privatefile.SyncDir(dir)
 }
 
 func writeAll(f *os.File, content []byte, mode fs.FileMode) error {
@@ -167,7 +169,7 @@ func (t target) remove() error {
 	if err := os.Remove(t.path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(t.path))
+	return privatefile.SyncDir(filepath.Dir(t.path))
 }
 
 // locked runs do while no other toolhost edits the file. The lock is a file beside it that goes afterwards. What a repository has put in
@@ -180,7 +182,7 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s, the lock for edits of %s, is no file: remove it", name, path)
 		}
-		lock := flock.New(name, flock.SetPermissions(newFileMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|lockFlags))
+		lock := privatefile.NewLock(name)
 		switch ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); {
 		case !ok && ctx.Err() != nil:
 			return fmt.Errorf("another toolhost seems to edit %s (%s is locked): %w", path, name, err)

@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// lockFlags keep the opening of a lock from following a link, and from waiting for the other end of a pipe.
-const lockFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
-
 // links is the number of names that a file has.
 func links(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -33,14 +30,4 @@ func keepOwner(f *os.File, of fs.FileInfo) error {
 		return nil
 	}
 	return f.Chown(int(want.Uid), int(want.Gid))
-}
-
-// syncDir makes a change of names in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

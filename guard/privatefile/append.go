@@ -1,4 +1,4 @@
-package ownfile
+package privatefile
 
 import (
 	"fmt"

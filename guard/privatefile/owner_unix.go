@@ -1,6 +1,6 @@
 //go:build unix
 
-package ownfile
+package privatefile
 
 import (
 	"io/fs"

@@ -1,10 +1,10 @@
-// Package ownfile writes the host's own small files (rules people answered with,
+// Package privatefile writes the small files of the host itself (rules people answered with,
 // trust, secrets, records): readable by their owner only, whole or not at all.
 //
-// A file is written beside its place and put there by one step. A writer that is
-// killed in between leaves its draft behind; the next writer in that directory
-// takes it away, as [Sweep] does.
-package ownfile
+// A file is written under another name and put in its place by one rename. A writer that is
+// killed in between leaves its draft; the next writer in that directory
+// removes it, as [Sweep] does. Stores of many files lock and make their directories with it.
+package privatefile
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func Replace(file string, text []byte) error {
 	if err := write(file, text, true, rename); err != nil {
 		return err
 	}
-	syncDir(filepath.Dir(file)) // the content is in place either way
+	_ = SyncDir(filepath.Dir(file)) // the content is in place either way, and not every file system can
 	return nil
 }
 
@@ -60,12 +60,6 @@ func rename(from, to string) (err error) {
 		time.Sleep(pause)
 	}
 	return err
-}
-
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = errors.Join(d.Sync(), d.Close()) // not every file system can
-	}
 }
 
 // write makes a draft and puts it in its place; durable waits for the disk.
