@@ -54,8 +54,9 @@ func (h *Host) Examine(ctx context.Context) []doctor.Finding {
 		tools = append(tools, d.Name)
 	}
 	_, noShell := h.lookUp(builtin.Bash.Name)
+	policy := h.policy(LocalPrincipal)
 	return doctor.Examine(ctx, &doctor.Subject{
-		Roots: h.cfg.Roots, Settings: h.settings, Policy: h.policy(LocalPrincipal), Principal: LocalPrincipal, Box: h.box,
+		Roots: h.cfg.Roots, Settings: h.settings, Policy: policy, Missing: h.sharedDenies(policy), Principal: LocalPrincipal, Box: h.box,
 		Warm: func() { h.Warm(LocalPrincipal) }, Tools: tools, Commands: noShell == nil, StateDir: h.cfg.StateDir, Unkept: h.unkept,
 		Audit: h.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	})

@@ -105,8 +105,22 @@ func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, e
 		for _, w := range rules.Warnings() {
 			h.log.Warn(w)
 		}
+		for _, d := range h.sharedDenies(rules) {
+			h.log.Warn(d.String(), "remedy", d.Remedy())
+		}
 	}
 	return rules, nil
+}
+
+// sharedDenies are the denies meant for Claude Code, perhaps, that take a tool of this host away.
+func (h *Host) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
+	var names []string
+	for _, d := range h.tools {
+		if d.Enabled(h.box) {
+			names = append(names, d.Name)
+		}
+	}
+	return rules.SharedDenies(h.where, names)
 }
 
 // SettingsConfig says where the settings of a host with this configuration are.

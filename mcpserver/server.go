@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/builtin"
+	"toolhost/guard"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/transport"
 	"toolhost/mcpserver/internal/wire"
@@ -37,10 +38,15 @@ func NewServer(h *Host) (*Server, error) {
 	s := &Server{host: h, tools: map[string]bool{}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.leaveOutDenied)
+	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
+		r.Instructions = s.instructions(ctx)
+	})
+	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
+		r.Instructions = s.instructions(ctx)
+	})
 	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
-		server.WithInstructions(instructions(h.cfg.Roots, slices.DeleteFunc(slices.Clone(h.tools), func(d *builtin.Def) bool { return !d.Enabled(h.box) }))),
 		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
 		server.WithRecovery(),
 		server.WithHooks(hooks),
@@ -61,9 +67,15 @@ func NewServer(h *Host) (*Server, error) {
 	return s, nil
 }
 
-// instructions tell the model which tools there are and where it works. Clients cut them at 2,048 characters. The first sentence has the
+// instructions are those for the caller of a request, by the rules and rights of now.
+func (s *Server) instructions(ctx context.Context) string {
+	who := callerOf(ctx)
+	return instructions(s.host.cfg.Roots, s.host.Tools(who), s.host.sharedDenies(s.host.policy(who.Principal)))
+}
+
+// instructions tell the model which tools there are, where it works, and which tools a rule may have taken away by mistake. Clients cut them at 2,048 characters. The first sentence has the
 // words that models search for: Codex (0.169.0) shows the instructions and not the tools.
-func instructions(roots []string, tools []*builtin.Def) string {
+func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDeny) string {
 	const longest = 1200
 	var briefs []string
 	for _, d := range tools {
@@ -75,12 +87,16 @@ func instructions(roots []string, tools []*builtin.Def) string {
 	if len(briefs) > 0 {
 		served = "File and shell tools: " + strings.Join(briefs, ", ") + ". "
 	}
+	notice := ""
+	for _, d := range missing {
+		notice += " " + d.String() + "; " + d.Remedy() + "."
+	}
 	list := strings.Join(roots, ", ")
-	if len(list) > longest {
+	if len(list)+len(notice) > longest {
 		list = fmt.Sprintf("%s and %d more", roots[0], len(roots)-1)
 	}
 	return served + "These tools work on the files below " + list + ". Relative paths start at the first of them. " +
-		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next."
+		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next." + notice
 }
 
 // A client is the other end of a request, as the transport knows it. It travels in the context, because
@@ -101,6 +117,14 @@ func withClient(ctx context.Context, c *client) context.Context {
 func clientOf(ctx context.Context) (*client, bool) {
 	c, ok := ctx.Value(clientKey{}).(*client)
 	return c, ok
+}
+
+// callerOf is the caller of a request. Without one it has no rights.
+func callerOf(ctx context.Context) (who auth.Identity) {
+	if c, ok := clientOf(ctx); ok {
+		who = c.Who
+	}
+	return who
 }
 
 // maxQuestions bounds how often a person is asked about one call: a call whose plan changes with every
@@ -192,11 +216,7 @@ func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListe
 
 // leaveOutDenied takes tools off the list that a rule denies by name, or that the caller has no right to.
 func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	var who auth.Identity // nobody sees nothing
-	if c, ok := clientOf(ctx); ok {
-		who = c.Who
-	}
-	seen := s.host.Tools(who)
+	seen := s.host.Tools(callerOf(ctx))
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
 		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
 	})

@@ -73,12 +73,7 @@ func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, m
 }
 
 // Caller implements web.Server.
-func (f front) Caller(ctx context.Context) (who auth.Identity) {
-	if c, ok := clientOf(ctx); ok {
-		who = c.Who
-	}
-	return who
-}
+func (f front) Caller(ctx context.Context) auth.Identity { return callerOf(ctx) }
 
 // NameSession implements web.Server.
 func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.nameSession(m, message) }

@@ -90,12 +90,25 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	return cfg, err
 }
 
+// allTools are the names of the tools of this program.
+func allTools() (names []string) {
+	for _, d := range builtin.All() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// served are the names of the tools that the flags ask for.
+func (f *hostFlags) served() []string {
+	if len(f.tools) > 0 {
+		return f.tools
+	}
+	return allTools()
+}
+
 // checkTools finds a name in --tools that no tool has.
 func (f *hostFlags) checkTools() error {
-	var known []string
-	for _, d := range builtin.All() {
-		known = append(known, d.Name)
-	}
+	known := allTools()
 	for _, name := range f.tools {
 		if !slices.Contains(known, name) {
 			return usageError{fmt.Errorf("--tools: there is no tool %q; known are %s", name, strings.Join(known, ", "))}

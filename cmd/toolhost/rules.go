@@ -46,7 +46,11 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 			if err != nil {
 				return err
 			}
-			list := rulesOf(set, policy.Warnings())
+			warnings := policy.Warnings()
+			for _, d := range policy.SharedDenies(where, flags.served()) {
+				warnings = append(warnings, d.String()+"; "+d.Remedy())
+			}
+			list := rulesOf(set, warnings)
 			list.Hooks = hooksOf(set, policy)
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), list)
@@ -147,6 +151,8 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	add(&list.Rules, "deny", set.Deny)
 	add(&list.Rules, "ask", set.Ask)
 	add(&list.Rules, "allow", set.Allow)
+	add(&list.Rules, "native deny", set.NativeDeny)
+	add(&list.Rules, "native tool", set.Native)
 	add(&list.Rules, "directory", set.AdditionalDirectories)
 	add(&list.LeftOut, "untrusted", set.Untrusted)
 	for _, err := range set.Broken {

@@ -133,6 +133,9 @@ func permissionKeys() []key {
 			list: func(s *Settings) *[]Entry { return &s.Ask }},
 		{name: keyDeny, form: formList, tightens: true, doc: "Rules that refuse a call. They win over all others.",
 			list: func(s *Settings) *[]Entry { return &s.Deny }},
+		{name: keyNative, form: formList, from: notWorkspace,
+			doc:  "Tools of Claude Code, such as Bash. A deny of the bare name in its settings files then concerns its tool, and not the one of toolhost. Only managed settings do this for managed denies.",
+			list: func(s *Settings) *[]Entry { return &s.Native }},
 		{name: "permissions.additionalDirectories", form: formList, doc: "Directories beyond the roots that tools may use.",
 			list: func(s *Settings) *[]Entry { return &s.AdditionalDirectories }},
 		// Before the mode, which depends on it.

@@ -299,6 +299,7 @@ func (m *merger) env() {
 
 // finish settles what depends on more than one key.
 func (m *merger) finish() {
+	m.native()
 	s := m.out
 	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
 		s.Bash.DefaultTimeout = s.Bash.MaxTimeout

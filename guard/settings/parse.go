@@ -175,7 +175,7 @@ func (p *parser) warn(v hujson.Value, format string, args ...any) {
 
 func (p *parser) entry(v hujson.Value, text string) Entry {
 	line, _ := p.position(v.StartOffset)
-	return Entry{Text: text, Kind: p.source.kind, File: p.source.file, Line: line, Root: p.source.root}
+	return Entry{Text: text, Kind: p.source.kind, File: p.source.file, Line: line, Root: p.source.root, Client: p.source.client}
 }
 
 // object reads the members of the object at prefix ("" is the file itself).

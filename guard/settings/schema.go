@@ -124,6 +124,8 @@ func listExample(name string) string {
 		return "Bash(reboot:*)"
 	case keyDeny:
 		return "Read(.env) Bash(curl:*)"
+	case keyNative:
+		return "Bash Read Edit Write"
 	case "permissions.additionalDirectories":
 		return "../shared"
 	case "sandbox.excludedCommands":

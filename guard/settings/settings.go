@@ -56,6 +56,8 @@ type Entry struct {
 	// the file for user files and --settings. It is empty for managed files and
 	// for flags, whose "/p" patterns hold in each workspace root.
 	Root string
+	// Client says that the file is one of Claude Code, which obeys it too.
+	Client bool
 }
 
 // Where says where the entry was written: "file:line", or the flag.
@@ -95,6 +97,8 @@ const (
 type Settings struct {
 	// Allow, Ask and Deny hold the permission rules, unparsed, highest source first.
 	Allow, Ask, Deny []Entry
+	// Native are the names of client tools whose bare denies do not concern us, NativeDeny the denies left out of Deny for it.
+	Native, NativeDeny []Entry
 	// AdditionalDirectories widen the boundary beyond the roots. A relative one
 	// is relative to its Entry's Root.
 	AdditionalDirectories []Entry

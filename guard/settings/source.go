@@ -18,6 +18,7 @@ type source struct {
 	workspace string
 	// required means that somebody named the file, so that its absence is an error.
 	required bool
+	client   bool // Entry.Client
 }
 
 // sources returns the files to read, highest precedence first.
@@ -35,9 +36,10 @@ func (cfg Config) sources() []source {
 		code string
 	}{{Local, "toolhost.local.json", "settings.local.json"}, {Project, "toolhost.json", "settings.json"}} {
 		for _, root := range cfg.Roots {
-			for _, file := range []string{filepath.Join(root, ".toolhost", level.own), filepath.Join(root, ".claude", level.code)} {
-				list = append(list, source{kind: level.kind, file: file, root: root, workspace: root})
-			}
+			own := source{kind: level.kind, file: filepath.Join(root, ".toolhost", level.own), root: root, workspace: root}
+			code := own
+			code.file, code.client = filepath.Join(root, ".claude", level.code), true
+			list = append(list, own, code)
 		}
 	}
 	return dropTwins(append(list, cfg.userSources()...))
@@ -50,12 +52,12 @@ func (cfg Config) userSources() []source {
 		for _, root := range cfg.Roots {
 			add(cfg.answersFile(root), root)
 		}
-		dir := filepath.Join(cfg.UserConfigDir, "toolhost")
-		add(filepath.Join(dir, "toolhost.json"), dir)
+		add(cfg.UserFile(), filepath.Dir(cfg.UserFile()))
 	}
 	if cfg.Home != "" {
 		dir := filepath.Join(cfg.Home, ".claude")
 		add(filepath.Join(dir, "settings.json"), dir)
+		list[len(list)-1].client = true
 	}
 	return list
 }
@@ -99,7 +101,8 @@ func (cfg Config) managedDirs() [][2]string {
 // returns the names of those in a directory, sorted.
 func (cfg Config) managedSources(dropIns func(dir string) ([]string, error)) []source {
 	var list []source
-	for _, dir := range cfg.managedDirs() {
+	for i, dir := range cfg.managedDirs() {
+		client := i > 0
 		names, err := dropIns(dir[1])
 		if err != nil && !absent(err) {
 			// The directory itself takes the place of a file: reading it fails,
@@ -107,9 +110,9 @@ func (cfg Config) managedSources(dropIns func(dir string) ([]string, error)) []s
 			list = append(list, source{kind: Managed, file: dir[1], required: true})
 		}
 		for _, name := range slices.Backward(names) {
-			list = append(list, source{kind: Managed, file: filepath.Join(dir[1], name)})
+			list = append(list, source{kind: Managed, file: filepath.Join(dir[1], name), client: client})
 		}
-		list = append(list, source{kind: Managed, file: dir[0]})
+		list = append(list, source{kind: Managed, file: dir[0], client: client})
 	}
 	return list
 }

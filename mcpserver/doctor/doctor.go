@@ -38,7 +38,9 @@ type Subject struct {
 	// Policy is what the rules are for Principal, who commands are tried as.
 	Policy    *guard.Policy
 	Principal string
-	Box       *builtin.Toolbox
+	// Missing are the denies, perhaps meant for Claude Code alone, that take tools away.
+	Missing []guard.SharedDeny
+	Box     *builtin.Toolbox
 	// Warm starts what commands run in, and has the roots listed.
 	Warm func()
 	// Tools are the names of those that are served, as the principal sees them.
@@ -90,6 +92,9 @@ func (s *Subject) rules() []Finding {
 	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode, len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
 	for _, w := range s.Policy.Warnings() {
 		all = append(all, Finding{LevelWarn, "rules", w, "mend the entry"})
+	}
+	for _, d := range s.Missing {
+		all = append(all, Finding{LevelWarn, "rules", d.String(), d.Remedy()})
 	}
 	if len(set.Untrusted) > 0 {
 		all = append(all, Finding{LevelWarn, "trust", fmt.Sprintf("%d entries of the workspace's settings are left out, because they would loosen the rules", len(set.Untrusted)), "look at them with toolhost rules, and run toolhost trust"})

@@ -24,6 +24,8 @@ type Rule struct {
 	tool   string // "Bash", "mcp__github__*", "*"
 	file   string // where carve-outs reach
 	root   string // what "/p" is relative to; empty for each root
+	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
+	Shared, Managed bool
 }
 
 // meant returns the rule as it should have been written.
@@ -39,7 +41,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
 // Tool mean every call. On an error the rule holds what could be made out.
 func parseRule(e settings.Entry) (Rule, error) {
-	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where()}
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed}
 	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
 	var disguised error
 	if r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text); !toolName.MatchString(r.tool) {

@@ -1,0 +1,55 @@
+package settings
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// keyNative is read before permissions.deny takes effect.
+const keyNative = "rules.native"
+
+// nativeName is a tool as a client names its own: no wildcard, and not one of an MCP server.
+var nativeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+
+// native moves the denies that speak of a client's own tools alone from Deny to NativeDeny.
+func (m *merger) native() {
+	s := m.out
+	s.Native = slices.DeleteFunc(s.Native, func(e Entry) bool {
+		if nativeName.MatchString(e.Text) {
+			return false
+		}
+		m.warn(e, "%s: %q is not the name of a client's own tool, such as Bash. It is left out", keyNative, e.Text)
+		return true
+	})
+	var ours []Entry
+	for _, e := range s.Deny {
+		if s.speaksOfClient(e) {
+			s.NativeDeny = append(s.NativeDeny, e)
+		} else {
+			ours = append(ours, e)
+		}
+	}
+	s.Deny = ours
+}
+
+// speaksOfClient reports whether a deny concerns the tool of the client whose file it stands in, and not ours: it is a bare name that
+// rules.native holds. What the administrator denies, only the administrator's rules.native lifts.
+func (s *Settings) speaksOfClient(deny Entry) bool {
+	return deny.Client && slices.ContainsFunc(s.Native, func(n Entry) bool {
+		return n.Text == strings.TrimSpace(deny.Text) && (n.Kind == Managed || deny.Kind != Managed)
+	})
+}
+
+// Shared reports whether a deny in a settings file of Claude Code takes a whole tool from that client and from us: it is a bare name
+// that rules.native could hold.
+func (e Entry) Shared() bool { return e.Client && nativeName.MatchString(strings.TrimSpace(e.Text)) }
+
+// UserFile returns our settings file of the user, ManagedFile that of the administrator.
+func (cfg Config) UserFile() string {
+	return filepath.Join(cfg.UserConfigDir, "toolhost", "toolhost.json")
+}
+
+// ManagedFile returns our settings file of the administrator.
+func (cfg Config) ManagedFile() string { return cfg.managedDirs()[0][0] }
