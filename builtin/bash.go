@@ -139,7 +139,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	}
 	seeCat(env, in.Command, dir, r)
 	quiet := explain(in.Command, r)
-	remarks := notes(note, clamped, moveOn(env, r, dir.Real()), quiet, terminalHint(r), where.admits())
+	remarks := notes(note, clamped, moreTime(r, timeout, env.Shell), moveOn(env, r, dir.Real()), quiet, terminalHint(r), where.admits())
 	remarks = append(remarks, where.remarks(r, dir.Real())...)
 	failed := r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == ""
 	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r)))
@@ -295,6 +295,17 @@ func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 		out.WriteString("\n[" + strings.Join(remarks, " ") + "]\n")
 	}
 	return out.String()
+}
+
+// moreTime says how a command that was ended for its timeout can run for longer.
+func moreTime(r *shell.Result, timeout time.Duration, limits ShellLimits) string {
+	switch {
+	case !r.TimedOut:
+		return ""
+	case timeout >= limits.MaxTimeout:
+		return "Start it with run_in_background to let it run for longer."
+	}
+	return fmt.Sprintf("Allow more time with timeout (milliseconds, at most %d), or start it with run_in_background.", limits.MaxTimeout.Milliseconds())
 }
 
 // inMillis reminds of what timeout counts in where somebody has probably meant seconds.

@@ -85,7 +85,7 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		}
 		field := in.Field(b.fields[name])
 		if err := decode(value, prop, field); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %v", name, err))
+			problems = append(problems, fmt.Sprintf("%s: %v%s", name, err, asText(name, value, prop)))
 			continue
 		}
 		if v := reflect.Indirect(field); v.Kind() != reflect.Slice && v.Kind() != reflect.Struct {
@@ -319,6 +319,17 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		return nil, fmt.Errorf("%s came, %s is expected", show(raw), article(want.Type))
 	}
 	return value, nil
+}
+
+// asText says how to give an object or a list to a field that is text.
+func asText(name string, value []byte, want *jsonschema.Schema) string {
+	switch {
+	case want.Type != "string" || value[0] != '{' && value[0] != '[':
+		return ""
+	case name == "command":
+		return ": pass the whole command line as one string"
+	}
+	return ": pass the JSON as a string"
 }
 
 // within holds a decoded value against the ranges and the enumeration of its schema. An empty choice is none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toolhost/builtin/internal/document"
 	"toolhost/builtin/internal/text"
 	"toolhost/guard"
 	"toolhost/readstate"
@@ -73,7 +74,10 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	if t.missing {
 		return Result{}, missing(ctx, env, path)
 	}
-	standing, err := t.standing(env)
+	standing, err := t.standing(env, true)
+	if standing.State == readstate.Unread {
+		err = t.showPlace(env, in, err)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,7 +92,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
-	diff, complete := match.Diff(path.String(), before, contextLines, diffLines)
+	diff, _ := match.Diff(path.String(), before, contextLines, diffLines)
 	note, err := t.replace(env, content...)
 	if err != nil {
 		return Result{}, err
@@ -96,9 +100,43 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	n := len(match.Spans)
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
-			notes(match.How.Note(), note), diff, complete),
+			notes(match.How.Note(), note), diff),
 		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
 	}, nil
+}
+
+// showPlace answers an Edit of a file that was not read, which unread says, with the lines around the only place that it names. They
+// count as read, so that the same call succeeds when it is repeated.
+func (t *target) showPlace(env *Env, in EditInput, unread error) error {
+	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Reads: []guard.Path{t.path}}).Action != guard.Allow {
+		return unread
+	}
+	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind != document.TextFile {
+		return unread
+	}
+	content := t.text(readstate.Standing{})
+	if content == nil {
+		return unread
+	}
+	match, err := text.Find(content, in.OldString, in.NewString, false)
+	if err != nil || len(match.Spans) != 1 {
+		return unread
+	}
+	place, ok := content.Excerpt(match.Spans[0])
+	if !ok {
+		return unread
+	}
+	v := readstate.VersionOf(t.info)
+	if content.Charset() != "utf-8" {
+		v.Charset = content.Charset()
+	}
+	if len(t.content) <= wholeFile {
+		v.Hash, v.Hashed = readstate.HashOf(t.content), true
+	}
+	part := readstate.Part{FirstLine: place.First, Lines: place.Last - place.First + 1, Start: place.Start}
+	env.Seen.SawExcerpt(t.path.Real(), v, part, place.Raw)
+	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of old_string:\n%s"+
+		"These lines now count as read: repeat the call if it is still right.", t.path, place.Shown)
 }
 
 // find returns the content as text, and what an edit replaces in it.

@@ -106,7 +106,7 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: GlobLimit, Timeout: SearchTimeout,
 	})
 	if err != nil {
-		return Result{}, wildPath(err, in.Path, path, func(dir, rest string) string {
+		return Result{}, noScope(ctx, env, err, in.Path, path, func(dir, rest string) string {
 			return fmt.Sprintf("path %q and pattern %q", dir, rest+"/"+in.Pattern)
 		})
 	}
@@ -141,13 +141,17 @@ func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))
 }
 
-// wildPath says of a path with wildcards that does not exist what to pass instead: the directory before them, and the rest.
-func wildPath(err error, given string, path guard.Path, instead func(dir, rest string) string) error {
-	if !errors.Is(err, search.ErrScope) || !strings.ContainsAny(given, "*?[{") {
+// noScope says what to pass in the place of a path that does not exist: a name like it, or of one with wildcards the directory before
+// them, and the rest.
+func noScope(ctx context.Context, env *Env, err error, given string, path guard.Path, instead func(dir, rest string) string) error {
+	if !errors.Is(err, search.ErrScope) {
 		return err
 	}
-	if _, missing := os.Lstat(path.Location()); !errors.Is(missing, fs.ErrNotExist) {
+	if _, statErr := os.Stat(path.Location()); !errors.Is(statErr, fs.ErrNotExist) {
 		return err
+	}
+	if !strings.ContainsAny(given, "*?[{") {
+		return missing(ctx, env, path)
 	}
 	dir, rest := doublestar.SplitPattern(filepath.ToSlash(given))
 	return fmt.Errorf("%w. path takes no wildcards: pass %s", err, instead(dir, rest))

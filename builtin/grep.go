@@ -110,7 +110,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
 	})
 	if err != nil {
-		return Result{}, wildPath(err, in.Path, path, func(dir, rest string) string {
+		return Result{}, noScope(ctx, env, err, in.Path, path, func(dir, rest string) string {
 			return fmt.Sprintf("path %q and glob %q", dir, rest)
 		})
 	}

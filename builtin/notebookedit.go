@@ -72,7 +72,7 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	if t.missing {
 		return Result{}, missing(ctx, env, path)
 	}
-	standing, err := t.standing(env)
+	standing, err := t.standing(env, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -102,10 +102,10 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 		cleared = "the outputs of the cell were removed, because they belonged to its old source"
 	}
 	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted", document.DeleteCell: "Deleted"}[mode]
-	diff, complete := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
+	diff, _ := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
-		Text:       changeText(head, notes(cleared, note), diff, complete),
+		Text:       changeText(head, notes(cleared, note), diff),
 		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
 	}, nil
 }

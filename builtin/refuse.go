@@ -103,12 +103,50 @@ const (
 	nameEdits   = 3 // the most letters by which a name may differ, and no more than a third of them
 )
 
+// Suggest adds to the refusal of a path outside of the roots the file inside that it probably means: one with the same end of its path
+// that exists, and that the caller may read.
+func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
+	paths := slices.Concat(in.Reads, in.Searches, in.Writes)
+	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
+		return v
+	}
+	if name := sameTail(e, paths[0]); name != "" {
+		v.Remedy = fmt.Sprintf("Did you mean %s?", name)
+	}
+	return v
+}
+
+// sameTail is the file below a root whose path ends like one outside of the roots, with as much of it as possible; "" if there is none.
+func sameTail(env *Env, path guard.Path) string {
+	_, tail, ok := strings.Cut(filepath.ToSlash(path.String()), "/")
+	for ok && tail != "" {
+		for _, root := range env.Policy.Roots() {
+			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
+			if err != nil || isBelow(path.String(), root) {
+				continue
+			}
+			info, err := inside.Stat()
+			if err == nil && !env.Policy.Hidden(inside.Real(), info.IsDir()) &&
+				env.Policy.Judge(guard.Intent{Tool: "Read", Reads: []guard.Path{inside}}).Action == guard.Allow {
+				return inside.String()
+			}
+		}
+		_, tail, ok = strings.Cut(tail, "/")
+	}
+	return ""
+}
+
 // missing answers a name that does not exist with the names that are like it.
 func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if info, err := os.Lstat(path.String()); err == nil && !path.Own() && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
 	}
-	names := nearest(env, path)
+	names := notes(sameTail(env, path))
+	for _, name := range nearest(env, path) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	for _, name := range elsewhere(ctx, env, path) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -181,8 +219,25 @@ func nearest(env *Env, path guard.Path) []string {
 	return names
 }
 
-// elsewhere lists files of the same name in other directories of the root that the path lies in.
+// elsewhere lists files of the same name in other directories of the root that the path lies in, or directories if there are none.
 func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
+	base := filepath.Base(path.Real())
+	if names := inRoot(ctx, env, path, "**/"+escapeGlob(base), shownNames); len(names) > 0 {
+		return names
+	}
+	var dirs []string
+	within := string(filepath.Separator) + base + string(filepath.Separator)
+	for _, name := range inRoot(ctx, env, path, "**/"+escapeGlob(base)+"/**", GlobLimit) {
+		before, _, ok := strings.Cut(name, within)
+		if dir := filepath.Join(before, base); ok && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// inRoot lists the files that match a pattern in the root that the path lies in.
+func inRoot(ctx context.Context, env *Env, path guard.Path, pattern string, limit int) []string {
 	for _, root := range env.Policy.Roots() {
 		if !isBelow(path.Real(), root) {
 			continue
@@ -190,7 +245,7 @@ func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 		hidden, tag := env.Policy.Hiding()
 		found, err := env.Box.search.Glob(ctx, search.GlobQuery{
 			Scope:   search.Scope{Base: root, Path: root, Hidden: hidden, HiddenTag: tag},
-			Pattern: "**/" + escapeGlob(filepath.Base(path.Real())), Limit: shownNames, Timeout: nameTimeout,
+			Pattern: pattern, Limit: limit, Timeout: nameTimeout,
 		})
 		if err != nil {
 			return nil

@@ -132,18 +132,18 @@ func (t *target) close() {
 const driftLines = 400
 
 // standing refuses a file that this scope has not read, or that has changed since. A change that can be
-// shown whole counts as read.
-func (t *target) standing(env *Env) (readstate.Standing, error) {
+// shown whole counts as read. A file of which an Edit has shown an excerpt counts as read if excerpts says so.
+func (t *target) standing(env *Env, excerpts bool) (readstate.Standing, error) {
 	standing := env.Seen.Check(t.path.Real(), t.info, t.content)
 	t.elsewhere = standing.Elsewhere
-	switch standing.State {
-	case readstate.Current:
+	switch {
+	case standing.State == readstate.Unread || standing.Excerpt && !excerpts:
+		return standing, t.unread()
+	case standing.State == readstate.Current:
 		if standing.Hashed {
 			t.known = history.BlobOfHash(standing.Hash, int64(len(t.content)))
 		}
 		return standing, nil
-	case readstate.Unread:
-		return standing, t.unread()
 	}
 	return standing, t.drift(env, standing.Old)
 }
@@ -357,7 +357,7 @@ func (t *target) fill(env *Env, content string) (Result, error) {
 	}
 	head := fmt.Sprintf("%s %s (%s, %s)", verb, t.path, count(lineCount(content), "line"), count(len(raw), "byte"))
 	return Result{
-		Text:       changeText(head, notes(note), "", true),
+		Text:       changeText(head, notes(note), ""),
 		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
 	}, nil
 }
@@ -365,12 +365,12 @@ func (t *target) fill(env *Env, content string) (Result, error) {
 const (
 	// contextLines is how many unchanged lines a diff shows around a change.
 	contextLines = 3
-	// diffLines bounds the diff of a change that was made.
-	diffLines = 300
+	// diffLines is how many lines of the diff of a change that was made are shown. The caller knows what it wrote.
+	diffLines = 40
 )
 
-// changeText is the answer to a change: what happened, what was kept or normalised, and the diff.
-func changeText(head string, notes []string, diff string, complete bool) string {
+// changeText is the answer to a change: what happened, what was kept or normalised, and the diff, which says itself what it leaves out.
+func changeText(head string, notes []string, diff string) string {
 	var out strings.Builder
 	out.WriteString(head)
 	for _, note := range notes {
@@ -378,9 +378,6 @@ func changeText(head string, notes []string, diff string, complete bool) string 
 	}
 	if diff != "" {
 		out.WriteString("\n\n" + diff)
-	}
-	if !complete {
-		out.WriteString("(the diff goes on; the change was made whole)\n")
 	}
 	return out.String()
 }

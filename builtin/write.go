@@ -57,7 +57,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	if t.missing {
 		return t.fill(env, content)
 	}
-	standing, err := t.standing(env)
+	standing, err := t.standing(env, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -91,6 +91,6 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		after = like.With(raw).String()
 	}
 	head := fmt.Sprintf("Updated %s (%s, %s)", path, count(lineCount(content), "line"), count(len(raw), "byte"))
-	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
-	return Result{Text: changeText(head, append(kept, notes(note)...), diff, complete), Structured: out}, nil
+	diff, _ := text.Diff(path.String(), before, after, contextLines, diffLines)
+	return Result{Text: changeText(head, append(kept, notes(note)...), diff), Structured: out}, nil
 }

@@ -112,8 +112,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(err))
 	}
 	h.observers.Planned(ctx, info, rec)
-	verdict := hooks.judged(ctx, policy.Judge(plan.Intent)) // judge
-	verdict, question := h.ask(a, req, verdict)             // ask if need be
+	verdict := env.Suggest(plan.Intent, hooks.judged(ctx, policy.Judge(plan.Intent))) // judge
+	verdict, question := h.ask(a, req, verdict)                                       // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
 	if question != nil {
 		question.about(call, plan)

@@ -34,6 +34,7 @@ type savedFile struct {
 	ChangeSec  int64 `json:"csec,omitempty"` // the change time, if it is known
 	ChangeNsec int64 `json:"cnsec,omitempty"`
 	Elsewhere  bool  `json:"elsewhere,omitempty"`
+	Excerpt    bool  `json:"excerpt,omitempty"`
 }
 
 type savedPart struct {
@@ -53,7 +54,7 @@ func encode(files map[string]record) ([]byte, error) {
 			continue
 		}
 		v := r.version
-		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone, Elsewhere: r.elsewhere}
+		f := savedFile{Path: path, Size: v.Size, Dev: v.Dev, Inode: v.Inode, Charset: v.Charset, Whole: r.whole, Seen: r.seen, Gone: r.gone, Elsewhere: r.elsewhere, Excerpt: r.excerpt}
 		f.ModSec, f.ModNsec = v.ModTime.Unix(), int64(v.ModTime.Nanosecond())
 		if !v.ChangeTime.IsZero() {
 			f.ChangeSec, f.ChangeNsec = v.ChangeTime.Unix(), int64(v.ChangeTime.Nanosecond())
@@ -102,7 +103,7 @@ func (f savedFile) record() (record, bool) {
 		v.ChangeTime = time.Unix(f.ChangeSec, f.ChangeNsec)
 	}
 	v.Hashed = copy(v.Hash[:], f.Hash) == len(v.Hash)
-	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone, elsewhere: f.Elsewhere}
+	r := record{version: v, whole: f.Whole, seen: f.Seen, gone: f.Gone, elsewhere: f.Elsewhere, excerpt: f.Excerpt}
 	if f.Whole && !v.Hashed {
 		return record{}, false
 	}

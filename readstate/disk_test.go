@@ -400,6 +400,7 @@ func genRecords() *rapid.Generator[map[string]record] {
 			r.version.Hash, r.version.Hashed = hash.Draw(t, "whole hash"), true
 			return r
 		}
+		r.excerpt = rapid.Bool().Draw(t, "excerpt")
 		r.parts = rapid.SliceOfN(part, 1, 5).Draw(t, "parts")
 		return r
 	})

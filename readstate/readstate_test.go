@@ -283,6 +283,25 @@ func TestHashedPages(t *testing.T) {
 	}
 }
 
+func TestExcerpt(t *testing.T) {
+	sc := open(t, Config{}).Scope("k", false)
+	excerpt := func() { sc.SawExcerpt("/f", Version{}, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n")) }
+	page := func() { sc.SawPart("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("one\n")) }
+	for _, step := range []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{"an excerpt", excerpt, true}, {"another", excerpt, true}, {"a page", page, false}, {"an excerpt after it", excerpt, false},
+		{"all of it", func() { sawWhole(sc, "/f", Version{}) }, false}, {"an excerpt after that", excerpt, false},
+	} {
+		step.do()
+		if st := sc.Check("/f", nil, []byte(fiveLines)); st.State != Current || !st.Covers(2, 2) || st.Excerpt != step.want {
+			t.Errorf("%s: %+v, want Excerpt %v", step.name, st, step.want)
+		}
+	}
+}
+
 func TestScopesAreApart(t *testing.T) {
 	s := open(t, Config{})
 	s.Scope("a", false).SawWhole("/f", Version{}, []byte("x"))

@@ -40,6 +40,7 @@ type record struct {
 	seen    time.Time // orders the records of several processes
 	// elsewhere is set when the file has changed outside the pages that were shown.
 	elsewhere bool
+	excerpt   bool // parts are excerpts, none is a page that was asked for
 	gone      bool // forgotten; stands in for a record that another process may still have on disk
 }
 
@@ -71,6 +72,15 @@ func (sc *Scope) Changed(path string, v Version, elsewhere bool, content ...[]by
 // them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
 // another version puts an end to the earlier pages; those that Check still found in place may be told again.
 func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
+	sc.sawPart(path, v, p, shown, false)
+}
+
+// SawExcerpt is SawPart of lines that an error showed. As long as nothing else of the file was shown, [Standing.Excerpt] says so.
+func (sc *Scope) SawExcerpt(path string, v Version, p Part, shown []byte) {
+	sc.sawPart(path, v, p, shown, true)
+}
+
+func (sc *Scope) sawPart(path string, v Version, p Part, shown []byte, excerpt bool) {
 	if p.Start < 0 {
 		return
 	}
@@ -82,7 +92,7 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 			old = sc.store.kept.settle(old)
 		}
 		if old.gone || !old.version.same(v) {
-			return record{version: v, parts: []Part{p}}
+			return record{version: v, parts: []Part{p}, excerpt: excerpt}
 		}
 		if old.version.Hashed {
 			v.Hash, v.Hashed = old.version.Hash, true
@@ -91,7 +101,7 @@ func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
 		if old.whole {
 			return record{version: v, content: old.content, whole: true}
 		}
-		return record{version: v, parts: withPart(old.parts, p)}
+		return record{version: v, parts: withPart(old.parts, p), excerpt: old.excerpt && excerpt}
 	})
 }
 
@@ -156,7 +166,7 @@ func (sc *Scope) compare(r record, content []byte) Standing {
 		}
 		return st
 	}
-	st := Standing{State: Current}
+	st := Standing{State: Current, Excerpt: r.excerpt}
 	for _, p := range r.parts {
 		if p.inPlace(content) {
 			st.Parts = append(st.Parts, p)

@@ -107,6 +107,8 @@ type Standing struct {
 	Whole bool
 	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was shown.
 	Elsewhere bool
+	// Excerpt reports that no page was shown, only excerpts: see [Scope.SawExcerpt].
+	Excerpt bool
 	// Hash is [HashOf] what stands there, if Hashed: when it was seen whole by one read and has not changed.
 	Hash   [32]byte
 	Hashed bool

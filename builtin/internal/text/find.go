@@ -236,13 +236,14 @@ const maxLineList = 20
 // AmbiguousError reports that a text to be replaced once occurs several times,
 // or that a text to be replaced everywhere occurs more than maxMatches times.
 type AmbiguousError struct {
-	Lines []int // the lines with a match, from 1; the first maxLineList and one more
-	Count int   // how many matches there are; counting stops after maxMatches
-	How   How   // what had to be disregarded to find them
+	Lines  []int  // the lines with a match, from 1; the first maxLineList and one more
+	Count  int    // how many matches there are; counting stops after maxMatches
+	How    How    // what had to be disregarded to find them
+	Places string // the first MaxPlaces of them with the lines around, numbered
 }
 
 func newAmbiguous(s string, spans []Span, how How) *AmbiguousError {
-	e := &AmbiguousError{Count: len(spans), How: how}
+	e := &AmbiguousError{Count: len(spans), How: how, Places: showPlaces(s, spans[:min(len(spans), MaxPlaces)])}
 	line, at := 1, 0
 	for _, sp := range spans {
 		line += strings.Count(s[at:sp.Start], "\n")
@@ -290,6 +291,9 @@ func (e *AmbiguousError) Error() string {
 		b.WriteString(" (LF and CRLF taken as equal, which Read shows alike). Add lines around it until it is the only one, or set replace_all to change every one, each with its own line endings")
 	default:
 		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")
+	}
+	if e.Places != "" {
+		b.WriteString(":\n" + e.Places)
 	}
 	return b.String()
 }

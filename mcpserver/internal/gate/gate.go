@@ -50,7 +50,7 @@ func New(o Options) *Gate {
 type RefusedError struct{ Cause string }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("Cancelled: parallel tool call %s errored", e.Cause)
+	return fmt.Sprintf("Cancelled: parallel tool call %s errored. This call did not run; call it again if it is still needed", e.Cause)
 }
 
 // A Ticket is one call's place. Every ticket must be left, whatever became of its call.
