@@ -113,7 +113,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
 	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
-	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Running: env.Shell.Tasks, Ended: where.leave,
+	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave,
 		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused,
 		Barred: func() { env.Dir.Set(env.Policy.Roots()[0]) }}
 	if in.Background {

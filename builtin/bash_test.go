@@ -58,7 +58,7 @@ func TestBashText(t *testing.T) {
 }
 
 func TestTaskStarted(t *testing.T) {
-	const head = "It runs as " + `T. Its output: TaskOutput {"task_id":"T","offset":4}; end it with TaskStop.` + "\n"
+	const head = "It runs as " + `T. Its output: TaskOutput {"task_id":"T"}; end it with TaskStop.` + "\n"
 	for _, test := range []struct {
 		soFar   string
 		remarks []string

@@ -2,7 +2,9 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,26 +16,30 @@ import (
 
 // Limits of a wait for a task.
 const (
-	// TaskWait is how long TaskOutput waits for output when the call does not say.
+	// TaskWait is how long TaskOutput waits for the end of a task when the call does not say.
 	TaskWait = 30 * time.Second
 	// MaxTaskWait is the longest wait that a call can ask for.
 	MaxTaskWait = 600 * time.Second
+	// maxUntil is the longest pattern of a TaskOutput, in bytes.
+	maxUntil = 1000
 	// stopLimit is the longest result of TaskStop, in characters.
 	stopLimit = 10_000
 )
 
 // TaskOutputInput is the input of [TaskOutput].
 type TaskOutputInput struct {
-	TaskID  string `json:"task_id" jsonschema:"the id that Bash gave"`
-	Block   *bool  `json:"block,omitempty" jsonschema:"wait for output or the end of the task (default: true)"`
-	Timeout int    `json:"timeout,omitempty" jsonschema:"milliseconds to wait at most (default 30000, at most 600000)"`
-	Offset  int    `json:"offset,omitempty" jsonschema:"read on from here: the offset that the last answer gave"`
+	TaskID  string  `json:"task_id" jsonschema:"the id that Bash gave"`
+	Block   *bool   `json:"block,omitempty" jsonschema:"wait for the end of the task (default: true)"`
+	Timeout int     `json:"timeout,omitempty" jsonschema:"milliseconds to wait at most (default 30000, at most 600000)"`
+	Until   *string `json:"until,omitempty" jsonschema:"regular expression (RE2): wait for the first line that it matches instead"`
+	Offset  *int64  `json:"offset,omitempty" jsonschema:"read from here (default: where the last answer ended)"`
 }
 
 // TaskOutputOutput is what programs learn from a [TaskOutput].
 type TaskOutputOutput struct {
 	Status     string `json:"status"` // running or ended
 	ExitCode   *int   `json:"exit_code,omitempty"`
+	Matched    bool   `json:"matched,omitempty"` // a line matched until
 	NextOffset int64  `json:"next_offset"`
 }
 
@@ -48,32 +54,59 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 	Limit:   bashLimit,
 	Ungated: true,
 	Refine: func(s *jsonschema.Schema) {
-		s.Properties["block"].Type, s.Properties["block"].Types = "boolean", nil
+		for name, kind := range map[string]string{"block": "boolean", "until": "string", "offset": "integer"} {
+			s.Properties[name].Type, s.Properties[name].Types = kind, nil
+		}
 		for _, name := range []string{"timeout", "offset"} {
 			s.Properties[name].Minimum = jsonschema.Ptr(0.0)
 		}
 	},
 	Plan: func(_ context.Context, env *Env, in TaskOutputInput) (Plan, error) {
+		reading, err := in.reading(env.Scope)
+		if err != nil {
+			return Plan{}, err
+		}
 		return Plan{
 			Intent: guard.Intent{ReadsTask: true},
-			Run:    func(ctx context.Context) (Result, error) { return taskOutput(ctx, env, in) },
+			Run:    func(ctx context.Context) (Result, error) { return taskOutput(ctx, env, in, reading) },
 		}, nil
 	},
 })
 
-func taskOutput(ctx context.Context, env *Env, in TaskOutputInput) (Result, error) {
-	wait := TaskWait
+// reading is what a call asks for on behalf of a scope.
+func (in TaskOutputInput) reading(scope string) (shell.Reading, error) {
+	r := shell.Reading{Scope: scope, Offset: in.Offset, Wait: TaskWait}
+	blocks := in.Block == nil || *in.Block
 	switch {
-	case in.Block != nil && !*in.Block:
-		wait = 0
+	case !blocks:
+		r.Wait = 0
 	case in.Timeout > 0:
-		wait = min(time.Duration(in.Timeout)*time.Millisecond, MaxTaskWait)
+		r.Wait = min(time.Duration(in.Timeout)*time.Millisecond, MaxTaskWait)
 	}
-	chunk, err := env.Box.tasks.Output(ctx, env.Principal, in.TaskID, int64(in.Offset), wait)
+	if in.Until == nil {
+		return r, nil
+	}
+	switch n := len(*in.Until); {
+	case !blocks:
+		return r, errors.New("until: it waits for a line, but block is false: leave one of the two out")
+	case n == 0:
+		return r, errors.New("until: expected a regular expression, got an empty one: leave it out to wait for the end of the task")
+	case n > maxUntil:
+		return r, fmt.Errorf("until: expected at most %d bytes, got %d: match a shorter part of the line", maxUntil, n)
+	}
+	var err error
+	if r.Until, err = regexp.Compile(*in.Until); err != nil {
+		return r, fmt.Errorf("until: expected a regular expression in the syntax of RE2, got %q: %w", *in.Until, err)
+	}
+	return r, nil
+}
+
+func taskOutput(ctx context.Context, env *Env, in TaskOutputInput, r shell.Reading) (Result, error) {
+	chunk, err := env.Box.tasks.Read(ctx, env.Principal, in.TaskID, r)
 	if err != nil {
 		return Result{}, err
 	}
-	out := TaskOutputOutput{Status: "running", NextOffset: chunk.Next}
+	out := TaskOutputOutput{Status: "running", Matched: chunk.Matched, NextOffset: chunk.Next}
 	var b strings.Builder
 	if chunk.Done {
 		out.Status, out.ExitCode = "ended", &chunk.Result.ExitCode
@@ -81,27 +114,55 @@ func taskOutput(ctx context.Context, env *Env, in TaskOutputInput) (Result, erro
 	} else {
 		b.WriteString("The task is running.\n")
 	}
-	if chunk.Offset > int64(in.Offset) {
-		fmt.Fprintf(&b, "[%s of output before this are no longer kept.]\n", count(int(chunk.Offset)-in.Offset, "byte"))
+	switch {
+	case chunk.Matched:
+		b.WriteString("[until matches the last line below.]\n")
+	case r.Until != nil:
+		b.WriteString("[until matches no line.]\n")
 	}
-	b.WriteString(chunk.Text)
-	if chunk.Line != "" {
-		fmt.Fprintf(&b, "%s\n[The last line is not finished; it comes again.]\n", chunk.Line)
+	if in.Offset != nil && chunk.Offset < *in.Offset {
+		fmt.Fprintf(&b, "[The output ended at offset %d, before %d.]\n", chunk.Offset, *in.Offset)
 	}
-	if chunk.Text == "" && chunk.Line == "" {
-		b.WriteString("(no new output)\n")
-	}
+	b.WriteString(chunkText(chunk))
+	var remarks []string
 	if !chunk.Done {
-		remarks := append(env.Box.tasks.News(env.Principal, in.TaskID), fmt.Sprintf("Read on with offset=%d.", chunk.Next))
+		remarks = env.Box.tasks.News(env.Principal, in.TaskID)
+	}
+	if !chunk.Done || chunk.More {
+		remarks = append(remarks, fmt.Sprintf("The next call reads on from here (offset=%d).", chunk.Next))
+	}
+	if len(remarks) > 0 {
 		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
 	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out}, nil
+}
+
+// chunkText is the output in a chunk, and what there is to tell of it.
+func chunkText(c shell.Chunk) string {
+	var b strings.Builder
+	if c.Skipped > 0 {
+		where := "no longer kept"
+		if c.Done && c.Result.Spilled != "" {
+			where = "in " + c.Result.Spilled
+		}
+		fmt.Fprintf(&b, "[%s of output before this %s %s.]\n", count(int(c.Skipped), "byte"), plural(int(c.Skipped), "is", "are"), where)
+	}
+	b.WriteString(c.Text)
+	if c.Line != "" {
+		fmt.Fprintf(&b, "%s\n[The last line is not finished; it comes again.]\n", c.Line)
+	}
+	if c.Text == "" && c.Line == "" {
+		b.WriteString("(no new output)\n")
+	}
+	return b.String()
 }
 
 // taskEnd says how a task ended.
 func taskEnd(c shell.Chunk) string {
 	r := c.Result
 	switch {
+	case c.Err != nil:
+		return c.Err.Error()
 	case c.Cause != "":
 		return c.Cause
 	case r.TimedOut:
@@ -123,7 +184,7 @@ func withRemarks(text string, r *shell.Result) string {
 // taskStarted is the answer to a command that became a task. The next one starts where it did.
 func taskStarted(s shell.Started, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q,\"offset\":%d}; end it with TaskStop.\n", head, s.ID, s.ID, s.Offset)
+	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, s.ID, s.ID)
 	if s.Text != "" {
 		fmt.Fprintf(&b, "So far:\n%s\n", strings.TrimSuffix(s.Text, "\n"))
 	}
@@ -151,7 +212,7 @@ var TaskStop = declare(Tool[TaskStopInput]{
 		return Plan{
 			Intent: guard.Intent{StopsTask: true},
 			Run: func(context.Context) (Result, error) {
-				r, err := env.Box.tasks.Stop(env.Principal, in.TaskID)
+				r, err := env.Box.tasks.Stop(env.Principal, env.Scope, in.TaskID)
 				if err != nil {
 					return Result{}, err
 				}
@@ -177,9 +238,15 @@ func (b *Toolbox) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait
 	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)
 }
 
+// TasksEnded calls tell for each task of a scope that has ended since the scope was last told, with how it ended, until tell returns
+// false. A task that tell returned true for is not told of again.
+func (b *Toolbox) TasksEnded(principal, scope string, tell func(t TaskInfo, how string) bool) {
+	b.tasks.Ended(principal, scope, func(t TaskInfo, c TaskChunk) bool { return tell(t, taskEnd(c)) })
+}
+
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
 func (b *Toolbox) StopTask(t TaskInfo) error {
-	_, err := b.tasks.Stop(t.Principal, t.ID)
+	_, err := b.tasks.Stop(t.Principal, "", t.ID)
 	return err
 }
 

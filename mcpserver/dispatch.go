@@ -72,6 +72,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
 	defer h.survive(req.Tool, &reply)
+	defer h.tellEnded(ctx, a, req, &reply)
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"toolhost/builtin"
 	"toolhost/guard"
@@ -141,6 +142,27 @@ func (h *Host) fit(shelf *resultstore.Shelf, tool *builtin.Def, r builtin.Result
 	}
 	r.Text, r.Kept = fitted.Text, fitted.Path
 	return r
+}
+
+// endedTold is how many tasks one result tells the end of. Further ones are told with the next result.
+const endedTold = 5
+
+// tellEnded adds to the text of a result which background tasks of the scope have ended since it was last told, a line each. What does
+// not fit the client is told with the next result, and so it is when a call has no result to show: it panicked, asks, or was cancelled.
+func (h *Host) tellEnded(ctx context.Context, a *Arrival, req Request, reply *Reply) {
+	if a.scope == nil || reply.Text == "" || reply.Question != nil || ctx.Err() != nil || h.extra(req.Tool) != nil {
+		return
+	}
+	most, told, gap := req.Passes.Of(reply.IsError), 0, "\n\n"
+	h.box.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
+		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, headline(builtin.Bash.Name, t.Text), how)
+		if told == endedTold || most > 0 && utf8.RuneCountInString(text) > most {
+			return false
+		}
+		reply.Text, gap = text, "\n"
+		told++
+		return true
+	})
 }
 
 // answeredBy is who put the question of a call to a person, "" if it has no answer.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +64,8 @@ type Tasks struct {
 type Place struct {
 	Runner    *Runner
 	Principal string
+	// Scope is the conversation of the principal that is told of the end of its tasks.
+	Scope string
 	// Running is how many tasks of the principal may run at the same time; 0:
 	// what the limits say.
 	Running int
@@ -82,14 +83,16 @@ type Place struct {
 
 // A task is a command that runs, or ran, in the background.
 type task struct {
-	id, principal, text string
+	id, principal, scope, text string
 
 	run    *running
 	news   func() []string // nil: there is none
 	cancel context.CancelCauseFunc
 
-	newsMu sync.Mutex
-	told   []string // of the news
+	mu      sync.Mutex
+	told    []string         // of the news
+	read    map[string]int64 // where the last answer to each scope ended
+	endTold bool             // to the scope that started it
 
 	done chan struct{} // closed when the fields below are set
 
@@ -185,10 +188,11 @@ func (p Place) free() {
 func (s *Tasks) adopt(id string, run *running, where Place, text string) Started {
 	life, cancel := context.WithCancelCause(context.Background())
 	t := &task{
-		id: id, principal: where.Principal, text: text,
+		id: id, principal: where.Principal, scope: where.Scope, text: text,
 		run: run, news: where.News, cancel: cancel, done: make(chan struct{}),
 	}
 	soFar, offset := run.out.Follow(s.limits.Log) // before the task can be found
+	t.read = map[string]int64{t.scope: offset}
 	s.mu.Lock()
 	s.tasks[id] = t
 	delete(s.reserved, id)
@@ -292,77 +296,17 @@ func (s *Tasks) find(principal, id string) (*task, error) {
 	return t, nil
 }
 
-// A Chunk is a part of a task's output, and how the task is.
-type Chunk struct {
-	Text   string // complete lines, unless the task has ended
-	Offset int64  // where Text begins; beyond the asked offset if what lies between is no longer kept
-	Next   int64  // where to read on from
-	Line   string // the line that is not finished yet; it comes again when it is
-	Done   bool
-	Result *Result // of a task that is done
-	Cause  string  // why a task that is done was ended ("" if it ended by itself or by its timeout)
-}
-
-// Output returns what a task has written from an offset on. If there is nothing
-// yet, it waits for output or for the task's end, at most for wait.
-func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, wait time.Duration) (Chunk, error) {
-	t, err := s.find(principal, id)
-	if err != nil {
-		return Chunk{}, err
-	}
-	if offset < 0 {
-		return Chunk{}, fmt.Errorf("the offset %d is negative: begin with the one that the task's start gave, or 0", offset)
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		done := t.over() // before the read: what follows is complete then
-		text, from, line, more := t.run.out.After(offset)
-		chunk := Chunk{Text: text, Offset: from, Next: from + int64(len(text)), Line: line}
-		if done {
-			chunk.Done, chunk.Result = true, t.result
-			if t.cause != nil {
-				chunk.Cause = t.cause.Error()
-			}
-			return chunk, t.err
-		}
-		if text != "" || wait <= 0 {
-			return chunk, nil
-		}
-		select {
-		case <-more:
-		case <-t.done:
-		case <-timer.C:
-			wait = 0
-		case <-ctx.Done():
-			return chunk, ctx.Err()
-		}
-	}
-}
-
-// News returns what there is to tell of a task that runs, beside its output, and was not yet told. All of it is told again with its
-// end. Of a task that is not known, or has ended, there is none.
-func (s *Tasks) News(principal, id string) []string {
-	t, err := s.find(principal, id)
-	if err != nil || t.news == nil || t.over() {
-		return nil
-	}
-	t.newsMu.Lock()
-	defer t.newsMu.Unlock()
-	fresh := slices.DeleteFunc(t.news(), func(note string) bool { return slices.Contains(t.told, note) })
-	t.told = append(t.told, fresh...)
-	return fresh
-}
-
 // Stop ends a task and everything it started, and waits for that. Stopping a task
-// that has ended is no error.
-func (s *Tasks) Stop(principal, id string) (*Result, error) {
+// that has ended is no error. The scope on whose behalf it is stopped, which may be
+// "", is not told of the end again.
+func (s *Tasks) Stop(principal, scope, id string) (*Result, error) {
 	t, err := s.find(principal, id)
 	if err != nil {
 		return nil, err
 	}
 	t.cancel(errStopped)
 	<-t.done
+	t.tellEnd(scope)
 	return t.result, t.err
 }
 
@@ -374,6 +318,14 @@ type TaskInfo struct {
 	Begun     time.Time
 	Done      bool
 	Ended     time.Time // of a task that is done
+}
+
+func (t *task) info() TaskInfo {
+	info := TaskInfo{ID: t.id, Principal: t.principal, Text: t.text, Begun: t.run.begun}
+	if info.Done = t.over(); info.Done {
+		info.Ended = t.ended
+	}
+	return info
 }
 
 // List returns the tasks of a principal, oldest first.
@@ -388,11 +340,7 @@ func (s *Tasks) All() []TaskInfo {
 	s.forget()
 	var list []TaskInfo
 	for _, t := range s.tasks {
-		info := TaskInfo{ID: t.id, Principal: t.principal, Text: t.text, Begun: t.run.begun}
-		if info.Done = t.over(); info.Done {
-			info.Ended = t.ended
-		}
-		list = append(list, info)
+		list = append(list, t.info())
 	}
 	slices.SortFunc(list, func(a, b TaskInfo) int {
 		return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID))

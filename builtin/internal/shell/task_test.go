@@ -124,7 +124,7 @@ func TestTaskBelongsToItsPrincipal(t *testing.T) {
 		if _, err := s.Output(t.Context(), other, id, 0, 0); !errors.Is(err, ErrNoTask) {
 			t.Errorf("Output(%q): %v", id, err)
 		}
-		if _, err := s.Stop(other, id); !errors.Is(err, ErrNoTask) {
+		if _, err := s.Stop(other, "", id); !errors.Is(err, ErrNoTask) {
 			t.Errorf("Stop(%q): %v", id, err)
 		}
 	}
@@ -144,12 +144,12 @@ func TestTaskStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	readTo(t, s, task.ID, 0, "ready\n")
-	res, err := s.Stop(me, task.ID)
+	res, err := s.Stop(me, "", task.ID)
 	if err != nil || !res.Cancelled || res.TimedOut {
 		t.Errorf("got %+v, %v", res, err)
 	}
 	checkGone(t, tag)
-	if again, err := s.Stop(me, task.ID); err != nil || again != res {
+	if again, err := s.Stop(me, "", task.ID); err != nil || again != res {
 		t.Errorf("stopped again: %+v, %v", again, err)
 	}
 	if c, err := s.Output(t.Context(), me, task.ID, 0, time.Minute); err != nil || !c.Done || c.Cause != errStopped.Error() || c.Text != "ready\n" {
@@ -210,7 +210,7 @@ func TestTaskTellsSoFar(t *testing.T) {
 		if told = task.Text; told != "" && task.Offset != 4 {
 			t.Errorf("to be read on from %d", task.Offset)
 		}
-		if _, err := s.Stop(me, task.ID); err != nil {
+		if _, err := s.Stop(me, "", task.ID); err != nil {
 			t.Error(err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestTaskForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids = append(ids, task.ID)
-		if _, err := s.Stop(me, task.ID); err != nil {
+		if _, err := s.Stop(me, "", task.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -323,7 +323,7 @@ func TestTaskNews(t *testing.T) {
 			t.Errorf("of %q: %q, want %q", step.all, got, step.want)
 		}
 	}
-	if _, err := s.Stop(me, started.ID); err != nil {
+	if _, err := s.Stop(me, "", started.ID); err != nil {
 		t.Fatal(err)
 	}
 	news = append(news, "c")
