@@ -99,7 +99,8 @@ func TestReadUntil(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	path, release := fifo(t)
 	task := s.start(t, "mkfifo "+path+"; exec 3<>"+path+`; echo one; echo two
-read x <&3; printf 'spl'; printf 'it'; echo; printf ' 5%%\r50%%\r100%%\n'
+read x <&3; printf 'spl'; printf 'it'; echo
+read x <&3; printf ' 5%%\r50%%\r100%%\n'
 read x <&3; echo more; printf 'end'`)
 	for i, step := range []struct {
 		release, until, text string
@@ -107,7 +108,7 @@ read x <&3; echo more; printf 'end'`)
 	}{
 		{"", "^two$", "one\ntwo\n", true, false},
 		{"go", "^split$", "split\n", true, false}, // written in parts
-		{"", "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
+		{"draw", "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
 		{"end", "two|end$", "more\nend", true, true},
 		{"", "end", "", false, true}, // each line once
 	} {
