@@ -40,9 +40,12 @@ func TestResultsFitTheClient(t *testing.T) {
 		{"@cline/core", "Bash", `{"command":"seq 50000"}`, 5_800, 6_500, `The whole output .* is in (\S+\.txt)`},
 		{"@cline/core", "Read", read(2000), 5_500, 6_500, `Go on with offset=(\d+)`},
 		{copilot, "Read", `{"file_path":"cells.ipynb"}`, 17_000, 19_500, `Go on with offset=(\d+)`},
-		{"a program", "Read", `{"file_path":"cells.ipynb"}`, 80_000, 90_000, `Go on with offset=(\d+)`},
+		{"a program", "Read", `{"file_path":"cells.ipynb"}`, 45_000, 48_000, `Go on with offset=(\d+)`},
 		{"a program", "Bash", `{"command":"seq 5000; exit 1"}`, 23_000, 24_000, ""},
-		{"a program", "Read", read(2000), 80_000, 87_500, `Go on with offset=(\d+)`},
+		{"a program", "Read", read(2000), 45_000, 48_000, `Go on with offset=(\d+)`},
+		{"a program", "Grep", `{"pattern":"x","output_mode":"content","head_limit":0}`, 29_000, 30_000, `The whole is kept in (\S+\.txt)`},
+		{"kilo", "Read", read(2000), 47_500, 50_000, `Go on with offset=(\d+)`},
+		{"kimi-code", "Read", read(2000), 47_000, 49_500, `Go on with offset=(\d+)`},
 	} {
 		t.Run(test.client+" "+test.tool+" "+test.arguments, func(t *testing.T) {
 			c := startPipe(t, map[string]string{"lines.txt": strings.Repeat(strings.Repeat("x", 39)+"\n", 2000), "cells.ipynb": notebook})

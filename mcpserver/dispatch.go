@@ -48,8 +48,9 @@ type Request struct {
 	Answer *Answer
 	// Origin is told to observers.
 	Origin observe.Origin
-	// Passes is how much of the result the client passes on. What is longer is cut here, where the text can say where the rest is.
-	Passes builtin.Passes
+	// Passes is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
+	// where the text can say where the rest is. Nil: all is passed on.
+	Passes func(other int) builtin.Passes
 }
 
 // A Reply is the answer to a [Request].
@@ -136,7 +137,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
 	}
-	result = h.fit(env.Shelf, tool, result, req.Passes) // fit
+	result = h.fit(env.Shelf, tool, result, env.Passes) // fit
 	result = hooks.after(ctx, result)                   // post-hooks
 	return reply.with(result)                           // format and audit, on the way out
 }

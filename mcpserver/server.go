@@ -149,7 +149,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	call := Request{
 		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c, req), Passes: program.Passes(),
+		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {

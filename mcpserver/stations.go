@@ -119,11 +119,15 @@ func (h *Host) ready() error {
 // env is what the call may use.
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.settings.Current()
+	var passes builtin.Passes
+	if req.Passes != nil {
+		passes = req.Passes(set.Clients.MaxResult)
+	}
 	return &builtin.Env{
 		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
 		Seen: a.scope.Seen, Dir: a.scope.Dir, Shelf: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
-		Durable: set.Write.Fsync, Progress: req.Progress, Passes: req.Passes,
+		Durable: set.Write.Fsync, Progress: req.Progress, Passes: passes,
 	}
 }
 

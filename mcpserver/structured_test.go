@@ -23,6 +23,8 @@ func TestStructuredTo(t *testing.T) {
 		"Visual Studio Code - Insiders": false,
 		"cursor-vscode":                 false,
 		"opencode":                      false,
+		"kilo":                          false,
+		"kimi-code":                     false,
 		"@librechat/api-client":         false,
 		"gemini-cli-mcp-client":         false,
 		"Zed":                           false,

@@ -37,6 +37,8 @@ type key struct {
 	from reach
 	// tightens is for lists: their entries forbid.
 	tightens bool
+	// least is for numbers: the smallest, at least 1.
+	least int
 	// member is for lists of objects: the member that holds the entry.
 	member string
 	// order is for choices and switches: the values from tightest to loosest.
@@ -234,6 +236,9 @@ func networkKeys() []key {
 
 func ownKeys() []key {
 	return []key{
+		{name: "clients.maxResult", form: formNumber, least: 1000, def: "48000",
+			doc: "How many characters of a result clients get whose own bound is not known. The whole is kept in a file that the result names.",
+			set: func(s *Settings, e Entry) { s.Clients.MaxResult, _ = strconv.Atoi(e.Text) }},
 		{name: "write.fsync", form: formSwitch, order: strict(true), def: "false",
 			doc: "Make each written file durable against power loss, for about 4 ms each.",
 			set: flag(func(s *Settings) *bool { return &s.Write.Fsync })},

@@ -106,8 +106,9 @@ func (k *key) read(v hujson.Value) (text, want string) {
 			return "", oneOf(k.order)
 		}
 	case formNumber:
-		if n, err := strconv.Atoi(text); err != nil || n < 1 || isString(v) {
-			return "", "a whole number above 0"
+		least := max(1, k.least)
+		if n, err := strconv.Atoi(text); err != nil || n < least || isString(v) {
+			return "", fmt.Sprintf("a whole number above %d", least-1)
 		}
 	case formDuration:
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 || !isString(v) {

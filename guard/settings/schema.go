@@ -74,7 +74,7 @@ func (k *key) schema() *jsonschema.Schema {
 		}
 		value = strconv.Quote(k.def)
 	case formNumber:
-		s.Type, s.Minimum = "integer", jsonschema.Ptr(1.0)
+		s.Type, s.Minimum = "integer", jsonschema.Ptr(float64(max(1, k.least)))
 	case formDuration:
 		s.Type, s.Pattern = "string", `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`
 		value = strconv.Quote(k.def)

@@ -125,10 +125,11 @@ type Settings struct {
 	// Env is added to the environment of commands.
 	Env map[string]string
 
-	Write  Write
-	Gate   Gate
-	Bash   Bash
-	Search Search
+	Clients Clients
+	Write   Write
+	Gate    Gate
+	Bash    Bash
+	Search  Search
 
 	// Warnings are what a person should mend but what does not stop anything.
 	Warnings []Warning
@@ -233,6 +234,12 @@ type SandboxNetwork struct {
 	AllowUnixSockets []Entry
 	// AllowAllUnixSockets opens all of them. Default false.
 	AllowAllUnixSockets bool
+}
+
+// Clients is what is sent to clients (clients.*).
+type Clients struct {
+	// MaxResult is how many characters of a result a client gets whose own bound is not known. Default 48,000.
+	MaxResult int
 }
 
 // Write is how files are written (write.*).

@@ -38,7 +38,7 @@ func ParseStructured(text string) (Structured, error) {
 // "claude-code", "claude-ai", "codex-mcp-client", "Visual Studio Code - Insiders", "cursor-vscode", "opencode".
 var modelClients = []string{
 	"amp", "antigravity", "augment", "chatgpt", "claude", "cline", "codex", "copilot", "crush", "cursor", "devin", "droid",
-	"gemini", "goose", "jetbrains", "junie", "kilo", "kiro", "langchain", "librechat", "mastra", "openai", "opencode", "qwen",
+	"gemini", "goose", "jetbrains", "junie", "kilo", "kimi", "kiro", "langchain", "librechat", "mastra", "openai", "opencode", "qwen",
 	"roo", "trae", "visual", "vscode", "warp", "windsurf", "zed",
 	// Programs that a model runs, and those behind which any client may stand: "mcp-proxy", "mcp-hub".
 	"gateway", "hub", "mcporter", "proxy", "supergateway",

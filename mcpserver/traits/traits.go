@@ -39,7 +39,7 @@ func Of(ctx context.Context, req mcp.CallToolRequest) (c Client) {
 // passing is how much of a result clients pass on to a model, by how their names begin. Of what is longer they leave out the middle for
 // good (Claude Code's errors, Codex, Cline), or write it into files of their own and show a part: Copilot 500 characters of 20,000.
 // Claude Code takes its bound for other results from the description of a tool. Seen with Claude Code 2.0.0, 2.1.200 and 2.1.330, Codex 0.169.0,
-// Copilot CLI 1.0.102, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4 and Cline CLI 3.0.65.
+// Copilot CLI 1.0.102, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4, Cline CLI 3.0.65, Kilo and Kimi Code 2.1.0.
 var passing = []struct {
 	name string
 	builtin.Passes
@@ -49,16 +49,18 @@ var passing = []struct {
 	{"copilot", builtin.Passes{Result: 19_500}},
 	{"gemini", builtin.Passes{Result: 39_500}},
 	{"opencode", builtin.Passes{Result: 50_000}},
+	{"kilo", builtin.Passes{Result: 50_000}}, // 50 KiB
+	{"kimi", builtin.Passes{Result: 49_500}},
 	{"qwen", builtin.Passes{Result: 24_500}},
 	{"@cline", builtin.Passes{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
 }
 
-// Passes is how much of a result the client passes on to a model.
-func (c Client) Passes() builtin.Passes {
+// Passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
+func (c Client) Passes(other int) builtin.Passes {
 	for i := range passing {
 		if strings.HasPrefix(c.Name, passing[i].name) {
 			return passing[i].Passes
 		}
 	}
-	return builtin.Passes{}
+	return builtin.Passes{Result: other}
 }
