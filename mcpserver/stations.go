@@ -116,18 +116,22 @@ func (h *Host) ready() error {
 	return fmt.Errorf("refused: every call must be recorded, and the record cannot be written. %w", err)
 }
 
+// passes is how much of the result of a call its client passes on to a model.
+func (h *Host) passes(req Request) builtin.Passes {
+	if req.Passes == nil {
+		return builtin.Passes{}
+	}
+	return req.Passes(h.settings.Current().Clients.MaxResult)
+}
+
 // env is what the call may use.
 func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.settings.Current()
-	var passes builtin.Passes
-	if req.Passes != nil {
-		passes = req.Passes(set.Clients.MaxResult)
-	}
 	return &builtin.Env{
 		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
 		Seen: a.scope.Seen, Dir: a.scope.Dir, Shelf: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
-		Durable: set.Write.Fsync, Progress: req.Progress, Passes: passes,
+		Durable: set.Write.Fsync, Progress: req.Progress, Passes: h.passes(req),
 	}
 }
 
@@ -157,7 +161,7 @@ func (h *Host) tellEnded(ctx context.Context, a *Arrival, req Request, reply *Re
 	if a.scope == nil || reply.Text == "" || reply.Question != nil || ctx.Err() != nil || h.extra(req.Tool) != nil {
 		return
 	}
-	most, told, gap := req.Passes.Of(reply.IsError), 0, "\n\n"
+	most, told, gap := h.passes(req).Of(reply.IsError), 0, "\n\n"
 	h.box.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
 		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, headline(builtin.Bash.Name, t.Text), how)
 		if told == endedTold || most > 0 && utf8.RuneCountInString(text) > most {

@@ -77,7 +77,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 		quiet("a question", reply)
 	}
 	crowded := read
-	crowded.Passes = builtin.Passes{Result: 60}
+	crowded.Passes = func(int) builtin.Passes { return builtin.Passes{Result: 60} }
 	quiet("a result without room", inThread(h, Local(), "a", crowded))
 
 	told := map[string]bool{}
