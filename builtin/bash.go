@@ -48,15 +48,11 @@ func runsCommands(*Toolbox) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.
 var Bash = declare(Tool[BashInput]{
-	Name:  "Bash",
-	Title: "Run a command",
-	Brief: "run a shell command",
-	Core:  true,
-	Limit: bashLimit,
-	Slips: map[string]Slip{
-		"timeout_ms":          {Field: "timeout"},
-		"command_description": {Field: "description"},
-	},
+	Name:    "Bash",
+	Title:   "Run a command",
+	Brief:   "run a shell command",
+	Core:    true,
+	Limit:   bashLimit,
 	Enabled: runsCommands,
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["timeout"].Default = []byte("120000")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toolhost/builtin/jsontext"
+	"toolhost/guard/alias"
 )
 
 // A binder turns raw arguments into one tool's typed input. The schema that clients see is the one that
@@ -25,12 +25,10 @@ type binder struct {
 	tool   string
 	schema *jsonschema.Schema
 	fields map[string]int // JSON name → index of the struct field
-	slips  map[string]Slip
-	wrong  []string // the names of slips, sorted
 }
 
-func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type, slips map[string]Slip) *binder {
-	b := &binder{tool: tool, schema: schema, fields: map[string]int{}, slips: slips, wrong: slices.Sorted(maps.Keys(slips))}
+func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type) *binder {
+	b := &binder{tool: tool, schema: schema, fields: map[string]int{}}
 	for i := range in.NumField() {
 		name, _, _ := strings.Cut(in.Field(i).Tag.Get("json"), ",")
 		b.fields[name] = i
@@ -61,8 +59,7 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	if err != nil {
 		return nil, &BindError{Tool: b.tool, Problems: []string{err.Error()}}
 	}
-	b.mend(given)
-	var problems []string
+	problems := b.applyAliases(given)
 	if twice != "" {
 		problems = append(problems, quoted(twice)+" is there twice, and what judges calls on the way could have read the other one: give it once")
 	}
@@ -124,37 +121,54 @@ func decode(value json.RawMessage, prop *jsonschema.Schema, field reflect.Value)
 	return within(reflect.Indirect(field), prop)
 }
 
-// A Slip is what is meant by a field that a tool does not have. The zero Slip means nothing.
-type Slip struct {
-	// Field is the field of the tool that is meant, by the same value if For is empty.
-	Field string
-	// For is the value of Field that is meant by true.
-	For string
-}
-
-// mend corrects slips, as far as nothing is given for the field that is meant.
-func (b *binder) mend(given map[string]json.RawMessage) {
-	for _, name := range b.wrong {
-		slip := b.slips[name]
-		value, is := given[name]
-		if _, both := given[slip.Field]; !is || both {
-			continue
-		}
-		if slip.For != "" {
-			switch string(value) {
-			case "true":
-				value = json.RawMessage(strconv.Quote(slip.For))
-			case "false":
-				slip.Field = ""
-			default:
-				continue
-			}
-		}
-		delete(given, name)
-		if slip.Field != "" {
-			given[slip.Field] = value
+// applyAliases puts what is given under another name where it is meant. Names that mean nothing here stay. A problem is an alias that
+// comes with another value than what it stands for.
+func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []string) {
+	var others []string
+	for name := range given {
+		if b.schema.Properties[name] == nil {
+			others = append(others, name)
 		}
 	}
+	slices.Sort(others)
+	for _, name := range others {
+		a, ok := alias.Field(b.tool, name, b.schema.PropertyOrder)
+		value, means := meantBy(a, given[name])
+		if !ok || !means {
+			continue
+		}
+		delete(given, name)
+		if value == nil {
+			continue
+		}
+		if now, both := given[a.Field]; both && !isNull(now) && !sameJSON(now, value) {
+			problems = append(problems, fmt.Sprintf("%s and %s differ and mean the same: give %[2]s alone", quoted(name), a.Field))
+			continue
+		}
+		given[a.Field] = value
+	}
+	return problems
+}
+
+// meantBy is the value for the field that an alias stands for, nil if it gives none. It is not ok if the value has no meaning for it.
+func meantBy(a alias.Argument, value json.RawMessage) (meant json.RawMessage, ok bool) {
+	switch {
+	case a.Field == "" && a.Instead == "" || isNull(value):
+		return nil, true
+	case a.Field == "":
+		return nil, false
+	case a.For == "":
+		return value, true
+	case string(value) == "true":
+		return json.RawMessage(strconv.Quote(a.For)), true
+	}
+	return nil, string(value) == "false"
+}
+
+// sameJSON reports whether two values are the same but for how they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	var v, w any
+	return bytes.Equal(a, b) || json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
 }
 
 // order lists the given names as the schema orders them, unknown ones last and sorted.
@@ -198,6 +212,9 @@ func (b *binder) unknown(name string) string {
 		if d < distance {
 			best, distance = known, d
 		}
+	}
+	if a, ok := alias.Field(b.tool, name, nil); ok && a.Instead != "" {
+		return fmt.Sprintf("%s is no field of %s: %s", quoted(name), b.tool, a.Instead)
 	}
 	if best != "" && distance <= min(farthest, len(name)-1) {
 		return fmt.Sprintf("%s is no field of %s: did you mean %s?", quoted(name), b.tool, best)

@@ -33,7 +33,7 @@ func boundBinder(t *testing.T) func(string) (boundInput, map[string]any, error) 
 		schema.Properties[name].Type, schema.Properties[name].Types = kind, nil
 	}
 	return func(raw string) (in boundInput, args map[string]any, err error) {
-		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput](), nil).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
+		args, err = newBinder("Tool", schema, reflect.TypeFor[boundInput]()).bind(json.RawMessage(raw), reflect.ValueOf(&in).Elem())
 		return in, args, err
 	}
 }
@@ -148,8 +148,8 @@ func TestSchemasArePortable(t *testing.T) {
 	}
 }
 
-// TestSlips: what models give a tool of another host is taken for what they mean, and for hooks and rules it is that.
-func TestSlips(t *testing.T) {
+// TestAliases: what models give a tool of another host is taken for what they mean, and for hooks and rules it is that.
+func TestAliases(t *testing.T) {
 	for _, test := range []struct{ tool, raw, want string }{
 		{"Read", `{"path":"a","length":"5","description":"x"}`, `{"file_path":"a","limit":5}`},
 		{"Read", `{"path":"a","file_path":"b"}`, ""},
@@ -164,6 +164,23 @@ func TestSlips(t *testing.T) {
 		{"Grep", `{"pattern":"a","-l":true,"output_mode":"content"}`, ""},
 		{"Grep", `{"pattern":"a","-l":true,"-c":true}`, ""},
 		{"Grep", `{"pattern":"a","-c":"many"}`, ""},
+		{"Grep", `{"query":"a","include":"*.go","-r":true,"max_results":"5"}`, `{"pattern":"a","glob":"*.go","head_limit":5}`},
+		{"Grep", `{"pattern":"a","query":"a"}`, `{"pattern":"a"}`},
+		{"Grep", `{"pattern":"a","query":"b"}`, ""},
+		{"Grep", `{"pattern":"a","-C":1,"-c":true}`, `{"pattern":"a","output_mode":"count","-C":1}`},
+		{"Bash", `{"cmd":"a","cwd":null,"runInBackground":"true"}`, `{"command":"a","run_in_background":true}`},
+		{"Bash", `{"cmd":"a","cwd":"b"}`, ""},
+		{"Bash", `{"cmd":"a","script":"b"}`, ""},
+		{"Bash", `{"command":"a","timeout_seconds":5}`, ""},
+		{"Write", `{"filePath":"a","text":"b"}`, `{"file_path":"a","content":"b"}`},
+		{"Write", `{"file_path":"a","content":"b","text":"b","path":null}`, `{"file_path":"a","content":"b"}`},
+		{"Edit", `{"filePath":"a","oldString":"b","newString":"c","replaceAll":true}`, `{"file_path":"a","old_string":"b","new_string":"c","replace_all":true}`},
+		{"Edit", `{"file_path":"a","edits":[]}`, ""},
+		{"TaskOutput", `{"bash_id":"a"}`, `{"task_id":"a"}`},
+		{"TaskStop", `{"shell_id":"a"}`, `{"task_id":"a"}`},
+		{"NotebookEdit", `{"notebook_path":"a","cell_number":1,"new_source":"b"}`, ""},
+		{"Read", `{"absolutePath":"a","start_line":2}`, `{"file_path":"a","offset":2}`},
+		{"Read", `{"file_path":"a","view_range":[1,2]}`, ""},
 	} {
 		i := slices.IndexFunc(All(), func(d *Def) bool { return d.Name == test.tool })
 		var got json.RawMessage

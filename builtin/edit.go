@@ -33,18 +33,12 @@ const changeLimit = 30_000
 
 // Edit replaces text in a file.
 var Edit = declare(Tool[EditInput]{
-	Name:  "Edit",
-	Title: "Edit a file",
-	Brief: "edit a file",
-	Core:  true,
-	Hints: Hints{Closed: true},
-	Right: ToWrite,
-	Slips: map[string]Slip{
-		"path":        {Field: "file_path"},
-		"old_str":     {Field: "old_string"},
-		"new_str":     {Field: "new_string"},
-		"description": {},
-	},
+	Name:     "Edit",
+	Title:    "Edit a file",
+	Brief:    "edit a file",
+	Core:     true,
+	Hints:    Hints{Closed: true},
+	Right:    ToWrite,
 	Limit:    changeLimit,
 	Finishes: true,
 	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {

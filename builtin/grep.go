@@ -52,18 +52,12 @@ var grepModes = map[string]search.Mode{
 
 // Grep searches the contents of files.
 var Grep = declare(Tool[GrepInput]{
-	Name:  "Grep",
-	Title: "Search contents",
-	Brief: "search file contents",
-	Core:  true,
-	Hints: Hints{ReadOnly: true, Closed: true},
-	Right: ToRead,
-	Slips: map[string]Slip{
-		"file_path": {Field: "path"},
-		"-r":        {},
-		"-l":        {Field: "output_mode", For: "files_with_matches"},
-		"-c":        {Field: "output_mode", For: "count"},
-	},
+	Name:   "Grep",
+	Title:  "Search contents",
+	Brief:  "search file contents",
+	Core:   true,
+	Hints:  Hints{ReadOnly: true, Closed: true},
+	Right:  ToRead,
 	Limit:  searchLimit,
 	Beside: always[GrepInput],
 	Refine: func(s *jsonschema.Schema) {

@@ -62,11 +62,6 @@ var Read = declare(Tool[ReadInput]{
 	Hints:   Hints{ReadOnly: true, Closed: true},
 	Right:   ToRead,
 	Longest: longestRead,
-	Slips: map[string]Slip{
-		"path":        {Field: "file_path"},
-		"length":      {Field: "limit"},
-		"description": {},
-	},
 	Refine: func(s *jsonschema.Schema) {
 		// Many models give every field a value, and 0 to those they do not mean.
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)

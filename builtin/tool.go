@@ -20,6 +20,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toolhost/guard"
+	"toolhost/guard/alias"
 )
 
 //go:embed doc/*.md
@@ -64,9 +65,6 @@ type Tool[In any] struct {
 	Enabled func(*Toolbox) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
-	// Slips are fields of the tools that models were trained on, which they give this one now and then. Claude Code
-	// (2.1.329) corrects the same.
-	Slips map[string]Slip
 	// Beside reports whether a call with this input may run while other such calls run. It sees the bound
 	// input alone, so that the gate can decide before anything is touched. Nil: never.
 	Beside func(In) bool
@@ -157,16 +155,16 @@ func define[In any](t Tool[In]) (*Def, error) {
 	if t.Refine != nil {
 		t.Refine(schema)
 	}
-	for name, slip := range t.Slips {
-		if schema.Properties[name] != nil || slip.Field != "" && schema.Properties[slip.Field] == nil {
-			return nil, fmt.Errorf("the slip %s is no slip, or for no field", name)
+	for name, a := range alias.Arguments(t.Name) {
+		if schema.Properties[name] != nil || a.Field != "" && schema.Properties[a.Field] == nil {
+			return nil, fmt.Errorf("the alias %s is a field itself, or stands for none", name)
 		}
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Right: t.Right,
 		Limit: t.Limit, Longest: t.Longest, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
-	b := newBinder(t.Name, schema, reflect.TypeFor[In](), t.Slips)
+	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		var in In
 		args, err := b.bind(raw, reflect.ValueOf(&in).Elem())

@@ -19,18 +19,12 @@ type WriteInput struct {
 
 // Write creates a file or replaces its content.
 var Write = declare(Tool[WriteInput]{
-	Name:  "Write",
-	Title: "Write a file",
-	Brief: "write a file",
-	Core:  true,
-	Hints: Hints{Idempotent: true, Closed: true},
-	Right: ToWrite,
-	Slips: map[string]Slip{
-		"path":         {Field: "file_path"},
-		"file_text":    {Field: "content"},
-		"file_content": {Field: "content"},
-		"description":  {},
-	},
+	Name:     "Write",
+	Title:    "Write a file",
+	Brief:    "write a file",
+	Core:     true,
+	Hints:    Hints{Idempotent: true, Closed: true},
+	Right:    ToWrite,
 	Limit:    changeLimit,
 	Finishes: true,
 	Plan: func(_ context.Context, env *Env, in WriteInput) (Plan, error) {

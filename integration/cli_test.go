@@ -117,7 +117,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"token", "lst"}, "did you mean list?"},
 		{[]string{"help", "cal"}, "did you mean call?"},
 		{[]string{"call", "Read"}, `call takes TOOL JSON|-, such as: toolhost call Read '{"file_path"`},
-		{[]string{"call", "read", "{}"}, "did you mean Read?"},
+		{[]string{"call", "read", "{}"}, "file_path is missing"},
 		{[]string{"rules", "--deny", "Bash("}, "no closing parenthesis"},
 		{[]string{"rules", "--deny", "Read([)"}, "guards the literal path"},
 	} {

@@ -69,6 +69,10 @@ var ErrNoTool = errors.New("no such tool")
 // Call takes one call through every station, in order. It is the only road to a tool.
 func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
 	defer a.Leave()
+	tool, err := h.lookUp(req.Tool) // look up
+	if err == nil {
+		req.Tool = tool.Name // which it was called by another name than
+	}
 	ctx, info := h.observers.Began(ctx, h.info(a, req))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
@@ -79,7 +83,6 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	reply.Session = a.session
 
-	tool, err := h.lookUp(req.Tool) // look up
 	if err != nil {
 		return reply.with(refused(err))
 	}

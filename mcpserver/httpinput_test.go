@@ -88,7 +88,7 @@ func TestBadInput(t *testing.T) {
 		{"an unknown tool", modern(strings.Replace(call.body, `"Read"`, `"Nothing"`, 1)), 400, mcp.INVALID_PARAMS, "Nothing"},
 		{"an unknown tool under another name", call.with("Mcp-Name", "Nothing"), 400, mcp.HEADER_MISMATCH, "Mcp-Name"},
 		{"another method, and an unknown tool", body(strings.Replace(call.body, `"Read"`, `"Nothing"`, 1)).with("Mcp-Method", "tools/list"), 400, mcp.HEADER_MISMATCH, "Mcp-"},
-		{"a tool in another case", modern(strings.Replace(call.body, `"Read"`, `"read"`, 1)), 400, mcp.INVALID_PARAMS, "did you mean Read?"},
+		{"an alias under the name of its tool", body(strings.Replace(call.body, `"Read"`, `"read_file"`, 1)), 400, mcp.HEADER_MISMATCH, "Mcp-Name"},
 		{"a name in two spellings", body(strings.Replace(call.body, `"name":"Read"`, `"Name":"Write","name":"Read"`, 1)), 400, mcp.INVALID_REQUEST, "params.Name"},
 		{"other arguments", body(strings.Replace(call.body, `"arguments":`, `"arguments":{"file_path":"b.txt"},"arguments":`, 1)), 400, mcp.INVALID_REQUEST, "params.arguments"},
 		{"no JSON-RPC", body(strings.Replace(call.body, `"2.0"`, `2.0`, 1)), 400, mcp.INVALID_REQUEST, "jsonrpc"},

@@ -102,7 +102,7 @@ func (f front) unknownResource(m wire.Envelope) *wire.Fault {
 
 func (f front) wrongCall(who auth.Identity, m wire.Envelope) error {
 	name := m.Params.Name
-	if _, known := f.tools[name]; !known && f.mcp.GetTool(name) == nil {
+	if _, err := f.host.lookUp(name); errors.Is(err, ErrNoTool) && f.mcp.GetTool(name) == nil {
 		return f.host.callNoTool(who, name)
 	}
 	if m.Plain || m.Arguments != nil {

@@ -11,7 +11,7 @@ import (
 
 // answersPlain reports whether a call needs nothing of the library: its tool is one of ours, and no extension takes part.
 func (f front) answersPlain(m wire.Envelope) bool {
-	return m.Plain && f.tools[m.Params.Name] && f.host.cfg.Extension.Options == nil
+	return m.Plain && f.tools[f.host.handlerOf(m.Params.Name)] && f.host.cfg.Extension.Options == nil
 }
 
 // callPlain answers a plain call as the library would.

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,6 +44,9 @@ func NewServer(h *Host) (*Server, error) {
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(ctx)
+	})
+	hooks.AddBeforeCallTool(func(_ context.Context, _ any, req *mcp.CallToolRequest) {
+		req.Params.Name = h.handlerOf(req.Params.Name)
 	})
 	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
 	options := []server.ServerOption{
@@ -104,6 +108,7 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 type client struct {
 	transport.Peer
 	arrival *Arrival // nil for what is no call of a tool
+	tool    string   // the name that was called, if it may be an alias
 	// arguments are those of a call that the library was not shown; nil if it was.
 	arguments json.RawMessage
 }
@@ -147,7 +152,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	repeats := asks && server.IsModernRequest(ctx)
 	program := traits.Of(ctx, req)
 	call := Request{
-		Tool: req.Params.Name, Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
+		Tool: cmp.Or(c.tool, req.Params.Name), Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}

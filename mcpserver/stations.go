@@ -10,6 +10,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/guard/alias"
 	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/observe"
@@ -27,25 +28,45 @@ func (h *Host) info(a *Arrival, req Request) observe.Call {
 	return c
 }
 
-// lookUp finds a tool that is served and that no rule takes away.
+// lookUp finds the tool that is served under a name, or that the name stands for. The error names what to call instead, if it can.
 func (h *Host) lookUp(name string) (*builtin.Def, error) {
-	for _, d := range h.tools {
-		if d.Name == name && d.Enabled(h.box) {
-			return d, nil
-		}
+	if d := h.served(name); d != nil {
+		return d, nil
+	}
+	if d := h.served(alias.Tool(name)); d != nil {
+		return d, nil
+	}
+	if s, ok := alias.Instead(name); ok && h.served(s.Tool) != nil {
+		return nil, fmt.Errorf("%s is not served here: %s", name, s.How)
 	}
 	return nil, h.noTool(name)
+}
+
+// handlerOf is the tool by whose handler a call of that name is answered: itself, the one it stands for, or the one to call instead.
+func (h *Host) handlerOf(name string) string {
+	if d, err := h.lookUp(name); err == nil {
+		return d.Name
+	}
+	if s, ok := alias.Instead(name); ok && h.served(s.Tool) != nil {
+		return s.Tool
+	}
+	return name
+}
+
+// served is the tool of that name, nil if it is not served.
+func (h *Host) served(name string) *builtin.Def {
+	for _, d := range h.tools {
+		if d.Name == name && d.Enabled(h.box) {
+			return d
+		}
+	}
+	return nil
 }
 
 // noTool is the error for a name that no tool has.
 func (h *Host) noTool(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the call names none", ErrNoTool)
-	}
-	for _, d := range h.tools {
-		if strings.EqualFold(d.Name, name) {
-			return fmt.Errorf("%w: %s; did you mean %s?", ErrNoTool, name, d.Name)
-		}
 	}
 	return fmt.Errorf("%w: %s", ErrNoTool, name)
 }

@@ -51,7 +51,7 @@ func (f front) Log() *slog.Logger { return f.host.log }
 
 // Take implements stdio.Server. The library decodes each message five times, so it is not shown more of a call than it needs.
 func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, message []byte) func() mcp.JSONRPCMessage {
-	c := &client{Peer: from}
+	c := &client{Peer: from, tool: m.Params.Name}
 	if m.Method != wire.MethodCall {
 		return func() mcp.JSONRPCMessage { return f.mcp.HandleMessage(withClient(ctx, c), message) }
 	}
@@ -80,7 +80,7 @@ func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.nameSessio
 
 // Enter implements web.Server.
 func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, session string) (context.Context, func(), error) {
-	c := &client{Peer: from}
+	c := &client{Peer: from, tool: m.Params.Name}
 	ctx = withClient(ctx, c)
 	if m.Method != wire.MethodCall {
 		return ctx, func() {}, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolhost/guard/alias"
 	"toolhost/guard/internal/pathname"
 	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/wildcard"
@@ -76,14 +77,17 @@ func (c *Compiler) add(l *List, r *Rule) error {
 		if !l.strict() {
 			return doubt
 		}
-		if r.Spec != "" || strings.EqualFold(tool, name) || former(tool) != "" { // a whole tool is not taken away for a likeness
+		if r.Spec != "" || strings.EqualFold(tool, name) || alias.Ruled(tool) != "" { // a whole tool is not taken away for a likeness
 			tool = name
 		}
 	}
 	switch server, _, _ := cutServer(tool); {
 	case l.strict():
-		if tool = ownTool(tool); former(tool) != "" {
-			tool = former(tool)
+		if tool = ownTool(tool); alias.Ruled(tool) != "" {
+			tool = alias.Ruled(tool)
+		}
+		if tool != r.tool && r.Spec == "" {
+			setFirst(l.tools, r.tool, r) // of an extension, by that very name
 		}
 	case tool == "*":
 		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.Text)
@@ -96,12 +100,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	l.families = append(l.families, r)
 	var failed error
 	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
-		if l.strict() && wildcard.Text(tool, own) {
-			failed = c.index(l, own, r)
-		}
-	}
-	for was, own := range formerTools {
-		if l.strict() && wildcard.Text(tool, was) {
+		if l.strict() && slices.ContainsFunc(alias.Names(own), func(name string) bool { return wildcard.Text(tool, name) }) {
 			failed = errors.Join(failed, c.index(l, own, r))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"toolhost/guard/alias"
 	"toolhost/guard/internal/lookalike"
 	"toolhost/guard/settings"
 )
@@ -152,31 +153,18 @@ func accessOf(tool string) Access {
 // ownTools are the tools of this host.
 var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop"}
 
-// formerTools are tools of earlier versions of Claude Code, and of programs like it, with what they are called today.
-var formerTools = map[string]string{
-	"View": "Read", "MultiEdit": "Edit", "Replace": "Write", "GlobTool": "Glob", "GrepTool": "Grep",
-	"BashOutput": "TaskOutput", "KillShell": "TaskStop", "KillBash": "TaskStop",
-}
-
-// former returns what the tool of a former name is called today, "" for any other.
-func former(name string) string {
-	for was, tool := range formerTools {
-		if strings.EqualFold(name, was) {
-			return tool
-		}
-	}
-	return ""
-}
-
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
-// in one letter, is the former one, or has two of them in the other order (Raed). In a deny of files or
+// in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or
 // commands it is taken for that tool: silence would leave a hole.
 func misspelt(name string) string {
-	if strings.ContainsAny(name, "*_") || slices.Contains(ownTools, name) || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
+	if slices.Contains(ownTools, name) {
 		return ""
 	}
-	if tool := former(name); tool != "" {
+	if tool := alias.Ruled(name); tool != "" {
 		return tool
+	}
+	if strings.ContainsAny(name, "*_") || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
+		return ""
 	}
 	for _, tool := range ownTools {
 		if strings.EqualFold(name, tool) || nearly(strings.ToLower(name), strings.ToLower(tool)) {

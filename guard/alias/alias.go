@@ -1,0 +1,100 @@
+// Package alias holds the names by which models call the tools of this host, and give arguments to them, because they were trained on
+// others. A name whose meaning is exactly that of a tool or an argument stands for it; the others name what to call instead.
+//
+// The tables are in tables.go. The package is not a stable interface for other programs.
+package alias
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Argument is what an argument that a tool does not have means. The zero Argument means nothing and is left out.
+type Argument struct {
+	// Field is the argument of the tool that is meant, by the same value if For is empty.
+	Field string
+	// For is the value of Field that is meant by true. By false nothing is meant.
+	For string
+	// Instead says what to do where no argument means the same.
+	Instead string
+}
+
+// A Substitute is what to call in place of a tool that is not served.
+type Substitute struct {
+	// Tool is the served tool that comes nearest.
+	Tool string
+	// How says how to call it, for the model.
+	How string
+}
+
+// fold is the form in which names are compared: readFile and ReadFile are read_file.
+func fold(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+var (
+	byName      = map[string]string{} // folded name or alias → tool
+	byFormer    = map[string]string{}
+	substitutes = map[string]Substitute{}
+)
+
+func init() {
+	for tool, names := range tools {
+		byName[fold(tool)] = tool
+		for _, name := range names {
+			byName[fold(name)] = tool
+		}
+		for _, name := range former[tool] {
+			byFormer[fold(name)] = tool
+		}
+	}
+	for _, s := range instead {
+		for _, name := range s.names {
+			substitutes[fold(name)] = s.Substitute
+		}
+	}
+}
+
+// Tool returns the tool that a name stands for, "" if it stands for none. The name of a tool stands for itself.
+func Tool(name string) string { return byName[fold(name)] }
+
+// Instead returns what to call in place of a tool of that name.
+func Instead(name string) (s Substitute, ok bool) {
+	s, ok = substitutes[fold(name)]
+	return s, ok
+}
+
+// Ruled returns the tool that a rule on a name holds for: one that it stands for, or that it was a name of; "" if there is none.
+func Ruled(name string) string {
+	if tool := byFormer[fold(name)]; tool != "" {
+		return tool
+	}
+	return Tool(name)
+}
+
+// Names are the names that rules take for that of a tool, which comes first.
+func Names(tool string) []string { return slices.Concat([]string{tool}, tools[tool], former[tool]) }
+
+// Arguments are the aliases of a tool's arguments, by name. They must not be changed.
+func Arguments(tool string) map[string]Argument { return arguments[tool] }
+
+// Field returns what an argument means that a tool with these fields does not have: by its name, or by that of a field or an alias which is
+// written in another way. A tool that is not in the table has no aliases.
+func Field(tool, name string, fields []string) (a Argument, ok bool) {
+	if a, ok = arguments[tool][name]; ok {
+		return a, true
+	}
+	folded := fold(name)
+	if arguments[tool] == nil || len(folded) < 2 { // -A and -a of Grep
+		return a, false
+	}
+	if i := slices.IndexFunc(fields, func(field string) bool { return fold(field) == folded }); i >= 0 {
+		return Argument{Field: fields[i]}, true
+	}
+	for other, a := range arguments[tool] {
+		if fold(other) == folded {
+			return a, true
+		}
+	}
+	return a, false
+}
