@@ -39,11 +39,7 @@ type dfa struct {
 	key   []byte
 	slow  int
 
-	lanes   [lanes]lane     // see scan
-	scanned int             // bytes
-	paired  bool            // pairUp was called
-	pairs   *[1 << 16]uint8 // classes of pairs of bytes, nil: not known
-	twin    []uint32        // trans by pairs
+	lanes [lanes]lane // see scan
 }
 
 // state is a set of instructions to go on from, and what stood before.
@@ -105,7 +101,6 @@ func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
 
 func (d *dfa) reset() {
 	d.trans = append(d.trans[:0], make([]uint32, 256)...) // of idle
-	d.twin = d.twin[:0]
 	d.wide = d.wide[:0]
 	d.states = append(d.states[:0], state{})
 	d.ids = map[string]uint32{}
@@ -142,7 +137,6 @@ func (d *dfa) intern(pcs []uint32, prev kind) uint32 {
 	n := len(d.trans)
 	d.trans = slices.Grow(d.trans, 256)[:n+256]
 	fill(d.trans[n:])
-	d.growTwin()
 	d.ids[string(k)] = id
 	return id
 }

@@ -22,9 +22,6 @@ type lane struct {
 	hits    []Span
 }
 
-// left is how many bytes are left to look at, at most 0 at the end.
-func (l *lane) left() int { return l.end - l.at }
-
 // scan appends the lines of b[from:to] with a match to hits; both bounds are
 // the starts of lines, or the ends of the text. The text is cut into four parts
 // at newlines that are run in lockstep: a state's successor depends on a load
@@ -49,14 +46,7 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 		}
 		cut = end
 	}
-	if d.scanned += to - from; d.scanned > pairsFrom && !d.paired {
-		d.pairUp()
-	}
-	if d.pairs != nil {
-		d.pairwise(b, ls)
-	} else {
-		d.lockstep(b, ls)
-	}
+	d.lockstep(b, ls)
 	for k := range ls {
 		d.run(b, &ls[k])
 		hits = append(hits, ls[k].hits...)
@@ -72,11 +62,23 @@ const idle = 0
 // with another.
 func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 	for {
-		live, n := leader(ls, 1)
+		live, n := -1, 0 // a stream that has bytes left, and how many all of these have
+		for k := range ls {
+			if left := ls[k].end - ls[k].at; left > 0 && (live < 0 || left < n) {
+				live, n = k, left
+			}
+		}
 		if live < 0 {
 			return
 		}
-		at, s := along(ls, live, 1)
+		var at [lanes]int
+		var s [lanes]uint32
+		for k := range ls {
+			at[k], s[k] = ls[live].at, idle
+			if ls[k].at < ls[k].end {
+				at[k], s[k] = ls[k].at, ls[k].state
+			}
+		}
 		b0, b1, b2, b3 := b[at[0]:][:n], b[at[1]:][:n], b[at[2]:][:n], b[at[3]:][:n]
 		s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
 		var t0, t1, t2, t3 uint32
@@ -94,8 +96,11 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 			if l := &ls[k]; s != idle {
 				l.at += i
 				l.state = s
-				if i < n {
-					d.step1(b, l)
+				if i == n {
+					continue
+				}
+				if t := d.trans[s|uint32(b[l.at])]; int32(t) < 0 {
+					d.special(b, l, t)
 				}
 			}
 		}
@@ -103,41 +108,6 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 			d.compact(&ls[0].state, &ls[1].state, &ls[2].state, &ls[3].state)
 		}
 	}
-}
-
-// leader returns the number of a lane that has so many bytes left, -1 if none has, and
-// how many all of these have.
-func leader(ls *[lanes]lane, least int) (live, n int) {
-	live = -1
-	for k := range ls {
-		if left := ls[k].left(); left >= least && (live < 0 || left < n) {
-			live, n = k, left
-		}
-	}
-	return live, n
-}
-
-// along returns where the lanes are, and their states; those that have less than so
-// many bytes left go along with another.
-func along(ls *[lanes]lane, live, least int) (at [lanes]int, states [lanes]uint32) {
-	for k := range ls {
-		at[k], states[k] = ls[live].at, idle
-		if ls[k].left() >= least {
-			at[k], states[k] = ls[k].at, ls[k].state
-		}
-	}
-	return at, states
-}
-
-// step1 goes over one rune.
-func (d *dfa) step1(b []byte, l *lane) {
-	t := d.trans[l.state|uint32(b[l.at])]
-	if int32(t) >= 0 {
-		l.state = t
-		l.at++
-		return
-	}
-	d.special(b, l, t)
 }
 
 // run runs one lane to its end.

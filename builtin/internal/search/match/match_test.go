@@ -69,10 +69,6 @@ func TestRoadsAgree(t *testing.T) {
 		if got := all(m, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("%q by scanning:\n%v\nsimulation\n%v\n%.300q", src.String(), got, want, text.String())
 		}
-		m.automaton().pairUp()
-		if got := all(m, text.String()); !slices.Equal(got, want) {
-			t.Fatalf("%q by pairs:\n%v\nsimulation\n%v\n%.300q", src.String(), got, want, text.String())
-		}
 	}
 }
 
@@ -133,8 +129,8 @@ func TestFullAutomaton(t *testing.T) {
 	if got := all(m, string(b)); len(got) != 1 || got[0].Start > 200_000 || got[0].End < 200_000 {
 		t.Errorf("got %v", got)
 	}
-	if n := len(m.dfa.states); n > maxStates+100 || m.dfa.pairs == nil {
-		t.Errorf("%d states, by pairs: %t", n, m.dfa.pairs != nil)
+	if n := len(m.dfa.states); n > maxStates+100 {
+		t.Errorf("%d states", n)
 	}
 }
 
