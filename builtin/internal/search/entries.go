@@ -49,7 +49,7 @@ func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed
 		buf.Recall = func(to []walk.Entry) ([]walk.Entry, bool) { return f.recall(to, buf.Look) }
 		buf.Listed = func(dir *walk.Root, listed []walk.Entry) {
 			if f != nil {
-				f.compare(dir, listed, buf)
+				f.compare(dir, listed)
 				was = f
 			}
 		}

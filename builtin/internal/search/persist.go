@@ -266,7 +266,7 @@ func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
 
 // compare looks which of the files in a directory are what they were, and notes
 // what was known of them in same, nil for the others.
-func (f *folder) compare(dir *walk.Root, listed []walk.Entry, buf *walk.Buffer) {
+func (f *folder) compare(dir *walk.Root, listed []walk.Entry) {
 	f.same, f.sames = slices.Grow(f.same[:0], len(listed))[:len(listed)], 0
 	clear(f.same)
 	for i, e := range listed {
@@ -281,7 +281,7 @@ func (f *folder) compare(dir *walk.Root, listed []walk.Entry, buf *walk.Buffer) 
 		if r.racy() {
 			continue
 		}
-		if info, err := buf.Stat(dir, e.Name); err == nil && info.Kind == walk.File && info.Stamp == r.stamp {
+		if info, err := dir.Stat(e.Name); err == nil && info.Kind == walk.File && info.Stamp == r.stamp {
 			f.same[i] = r
 			f.sames++
 		}

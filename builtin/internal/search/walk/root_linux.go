@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,11 +57,11 @@ func (r *Root) inspect() {
 
 // Sub opens the directory rel as a root of its own.
 func (r *Root) Sub(rel string) (*Root, error) {
-	fd, now, err := r.open(rel, unix.O_DIRECTORY)
+	fd, err := r.open(rel, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	return &Root{fd: fd, local: now, steps: r.steps}, nil
+	return &Root{fd: fd, steps: r.steps}, nil
 }
 
 // ID is of the directory that OpenRoot opened.
@@ -77,11 +78,6 @@ func (r *Root) Close() error { return unix.Close(r.fd) }
 type Buffer struct {
 	raw     [32 << 10]byte
 	entries []Entry
-	// now says that Stat need not tell the scheduler, slow how many directories it must yet; see hurry.
-	now  bool
-	slow int
-	name [maxName + 1]byte
-	stat unix.Statx_t
 	Listing
 }
 
@@ -89,11 +85,11 @@ type Buffer struct {
 // the order of the file system. The slice is valid until the next call with
 // the same buffer.
 func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
-	fd, now, err := r.open(rel, unix.O_DIRECTORY)
+	fd, err := r.open(rel, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	defer Handle{fd, now}.Close()
+	defer unix.Close(fd)
 	if err := buf.look(fd); err != nil {
 		return nil, err
 	}
@@ -109,7 +105,7 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return buf.entries, err
 	}
 	if buf.Listed != nil {
-		buf.hurry(now, func() { buf.Listed(&Root{fd: fd, local: now, steps: r.steps}, buf.entries) })
+		buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
 	}
 	return buf.entries, nil
 }
@@ -179,17 +175,14 @@ func kindAt(fd int, name string) Kind {
 }
 
 // Handle is an open file. The zero value is not open.
-type Handle struct {
-	fd  int
-	now bool // what the kernel has of it in memory can be read at once
-}
+type Handle struct{ fd int }
 
 // Open opens the file rel without following links and without blocking.
 // Whether it is a regular file is the caller's to know (from List) or to
 // learn (from Handle.Stat); reading a FIFO or a device returns at once.
 func (r *Root) Open(rel string) (Handle, error) {
-	fd, now, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
-	return Handle{fd, now}, err
+	fd, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
+	return Handle{fd}, err
 }
 
 // OpenWithin is Open, but follows symbolic links that stay below the root.
@@ -198,15 +191,28 @@ func (r *Root) OpenWithin(rel string) (Handle, error) {
 		return r.Open(rel)
 	}
 	fd, err := r.openat2(rel, unix.O_NONBLOCK|unix.O_NOCTTY, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
-	return Handle{fd: fd}, err
+	return Handle{fd}, err
 }
 
 // Close closes the file.
-func (h Handle) Close() error {
-	if h.now {
-		return closeNow(h.fd)
+func (h Handle) Close() error { return unix.Close(h.fd) }
+
+// ReadAt reads like io.ReaderAt. From a FIFO or a terminal, which have no
+// positions, it reads nothing.
+func (h Handle) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := unix.Pread(h.fd, p[n:], off+int64(n))
+		switch {
+		case err == unix.EINTR:
+		case err == unix.ESPIPE || err == nil && m == 0:
+			return n, io.EOF
+		case err != nil:
+			return n, err
+		default:
+			n += m
+		}
 	}
-	return unix.Close(h.fd)
+	return n, nil
 }
 
 // Stat describes the open file.
@@ -226,7 +232,7 @@ func (r *Root) Stat(rel string) (Info, error) {
 		err := unix.Fstatat(r.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		return infoOf(&st), err
 	}
-	fd, _, err := r.open(rel, unix.O_PATH)
+	fd, err := r.open(rel, unix.O_PATH)
 	if err != nil {
 		return Info{}, err
 	}
@@ -256,22 +262,15 @@ func kindOf(mode uint32) Kind {
 	return Other
 }
 
-// open opens rel below the root, no element of it being a link. now says that it is
-// within what is mounted at the root, on a file system of this machine.
-func (r *Root) open(rel string, flags int) (fd int, now bool, err error) {
+// open opens rel below the root. No element of it may be a link.
+func (r *Root) open(rel string, flags int) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
 	if r.steps {
-		fd, err = openSteps(r.fd, rel, flags)
-		return fd, false, err
+		return openSteps(r.fd, rel, flags)
 	}
-	const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
-	if fd, ok := r.openNow(rel, flags, resolve); ok {
-		return fd, true, nil
-	}
-	fd, err = r.openat2(rel, flags, resolve)
-	return fd, false, err
+	return r.openat2(rel, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
 func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {

@@ -94,9 +94,6 @@ func (r *Root) want(rel string, kind Kind) error {
 	return nil
 }
 
-// Stat is the directory's Stat of one of its entries, for Listed.
-func (buf *Buffer) Stat(dir *Root, name string) (Info, error) { return dir.Stat(name) }
-
 // Handle is an open file. The zero value is not open.
 type Handle struct{ f *os.File }
 
