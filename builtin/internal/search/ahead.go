@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"toolhost/builtin/internal/search/walk"
-	"toolhost/builtin/internal/search/watch"
 )
 
 // While a saved index is checked, a page in path order needs only those files to be as
@@ -79,7 +78,12 @@ func (a *ahead) run(ctx context.Context, s *search) bool {
 		}
 		from := len(s.files)
 		s.files = a.take(s.files)
-		l.files = more.those(s.files[from:])
+		l.files = nil
+		for _, f := range s.files[from:] {
+			if more.wants(&f) {
+				l.files = append(l.files, f)
+			}
+		}
 		l.chosen = len(l.files) <= (len(s.files)-from)/few
 		s.next.Store(0)
 		s.page.next = 0
@@ -117,7 +121,7 @@ func (a *ahead) visitAll(ctx context.Context, top *dir, workers, most int, turn 
 	byPath := func(x, y *dir) int { return comparePaths(x.rel, y.rel) }
 	walk.InOrder(workers, most, top, byPath, func(w int, d *dir) []*dir {
 		if buffers[w] == nil {
-			buffers[w] = &walk.Buffer{Listing: walk.Listing{Alone: watch.Alone()}}
+			buffers[w] = new(walk.Buffer)
 		}
 		if lost[w] = lost[w] || d.kept.gone; lost[w] || ctx.Err() != nil {
 			return nil
@@ -157,17 +161,6 @@ func (a *ahead) take(files []file) []file {
 		a.stack = append(a.stack, step{dir: s.children[s.taken-1].dir})
 	}
 	return files
-}
-
-// those returns the files among some that the index does not leave out. It needs the
-// tree's mu.
-func (r *narrowed) those(files []file) (out []file) {
-	for _, f := range files {
-		if r.wants(&f) {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // whole is how many directories a tree has at most.

@@ -42,7 +42,7 @@ func (t *keptTree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 func (t *keptTree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was *folder) {
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
-		t.watch(n, fd, buf.Alone)
+		t.watch(n, fd)
 	}
 	if e := t.earlier; e != nil && !n.listed {
 		f := e.folder(n)

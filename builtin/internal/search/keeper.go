@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"toolhost/builtin/internal/search/walk"
-	"toolhost/builtin/internal/search/watch"
 )
 
 // keeper holds the trees of an engine. A tree is made in the background after
@@ -207,15 +206,10 @@ func (t *keptTree) build(ctx context.Context, g *gate, saved bool, loaded func()
 	defer root.Close()
 	t.begin(root, saved)
 	loaded()
-	done := false
-	var alone sync.WaitGroup
-	alone.Go(func() { // so that it is a goroutine that ends
-		buf := &walk.Buffer{Listing: walk.Listing{Alone: watch.Alone()}}
-		for !done && !t.dead.Load() && g.pause(ctx) == nil {
-			done = t.rest(ctx, g, root, buf)
-		}
-	})
-	alone.Wait()
+	buf := new(walk.Buffer)
+	for done := false; !done && !t.dead.Load() && g.pause(ctx) == nil; {
+		done = t.rest(ctx, g, root, buf)
+	}
 	if ctx.Err() != nil || t.dead.Load() {
 		t.dead.Store(true)
 		return false

@@ -300,14 +300,10 @@ func (t *keptTree) linksOf(root *walk.Root, n *node, first bool) {
 
 // watch watches a directory that is open, if its file system tells of changes. A watch
 // that is removed meanwhile, for another path of the directory, is told of by an event.
-func (t *keptTree) watch(n *node, fd int, alone bool) {
+func (t *keptTree) watch(n *node, fd int) {
 	w := int32(0)
 	if t.sees && n.local && t.reserve(n) {
-		add := t.queue.Add
-		if alone {
-			add = t.queue.AddAlone
-		}
-		if k, err := add(fd); err == nil {
+		if k, err := t.queue.Add(fd); err == nil {
 			w = k
 		}
 	}

@@ -160,8 +160,6 @@ type Listing struct {
 	// Local says that the listed directory is on a file system where a read that
 	// returns less than was asked for has reached the end of the file.
 	Local bool
-	// Alone says that the goroutine that lists may change its working directory.
-	Alone bool
 	// ID is of the listed directory.
 	ID ID
 	// Opened, unless nil, is called with the descriptor of the directory before

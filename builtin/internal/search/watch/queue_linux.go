@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,53 +59,15 @@ func (q *Queue) Close() error {
 // time for the same directory, whatever its path. It fails with ENOSPC when the
 // system allows no more.
 func (q *Queue) Add(dir int) (int32, error) {
-	return q.add("/proc/self/fd/" + strconv.Itoa(dir)) // so that no link on the way can be swapped in
-}
-
-func (q *Queue) add(path string) (int32, error) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
 		return 0, os.ErrClosed
 	}
-	w, err := unix.InotifyAddWatch(q.fd, path, interest)
+	// By its descriptor, so that no link on the way can be swapped in.
+	w, err := unix.InotifyAddWatch(q.fd, "/proc/self/fd/"+strconv.Itoa(dir), interest)
 	return int32(w), os.NewSyscallError("inotify_add_watch", err)
 }
-
-// Alone gives the calling goroutine a thread for the rest of its life, and that a working
-// directory of its own, for AddAlone. False: that cannot be, and nothing has changed.
-func Alone() bool {
-	runtime.LockOSThread() // the thread ends with the goroutine: nobody else gets its directory
-	// The first thread never ends, and its directory is the one that /proc shows of the process.
-	if unix.Gettid() == unix.Getpid() || unix.Unshare(unix.CLONE_FS) != nil {
-		runtime.UnlockOSThread()
-		return false
-	}
-	return true
-}
-
-// AddAlone is Add for a goroutine that is Alone, in half of the time: what the kernel makes
-// for the name of a descriptor takes longer than the watch.
-func (q *Queue) AddAlone(dir int) (int32, error) {
-	// Neither waits for anything but the other one that adds: the scheduler need not know.
-	_, _, errno := syscall.RawSyscall(unix.SYS_FCHDIR, uintptr(dir), 0, 0)
-	if errno != 0 { // a directory may be read without being entered
-		return q.Add(dir)
-	}
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	if q.closed {
-		return 0, os.ErrClosed
-	}
-	w, _, errno := syscall.RawSyscall(unix.SYS_INOTIFY_ADD_WATCH, uintptr(q.fd), uintptr(unsafe.Pointer(&here)), interest)
-	if errno != 0 {
-		return 0, os.NewSyscallError("inotify_add_watch", errno)
-	}
-	return int32(w), nil
-}
-
-// here is the working directory, as the kernel takes names.
-var here = [...]byte{'.', 0}
 
 // Remove ends a watch. Its events may still be in the queue; its number is not
 // used again.

@@ -14,12 +14,6 @@ func (*Queue) Close() error { return nil }
 // Add returns ErrUnsupported.
 func (*Queue) Add(int) (int32, error) { return 0, ErrUnsupported }
 
-// AddAlone returns ErrUnsupported.
-func (*Queue) AddAlone(int) (int32, error) { return 0, ErrUnsupported }
-
-// Alone does nothing.
-func Alone() bool { return false }
-
 // Remove does nothing.
 func (*Queue) Remove(int32) {}
 
