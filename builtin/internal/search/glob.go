@@ -79,7 +79,7 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 }
 
 // show puts the files with those numbers into the result. paths may be nil.
-func (r *GlobResult) show(l *listing, paths *paths, found []aged) {
+func (r *GlobResult) show(l *listing, paths *paths, found []byMtime) {
 	r.Paths = make([]string, len(found))
 	size := 0
 	for i, a := range found {
@@ -182,20 +182,21 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 
 // pick returns the newest files that match, at most limit unless that is 0, and how many
 // match; equal times go by path. paths may be nil.
-func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *wanted) (all agedHeap, total int) {
+func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *wanted) (found []byMtime, total int) {
 	var mu sync.Mutex
 	var others sync.WaitGroup
 	var next atomic.Int64
+	all := newestFiles{limit: limit}
 	pieces := (len(l.files) + pieceFiles - 1) / pieceFiles
 	work := func(help func()) {
-		var own agedHeap
+		own := newestFiles{limit: limit}
 		matched, begun := 0, time.Now()
 		for ctx.Err() == nil {
 			piece := int(next.Add(1)) - 1
 			if piece >= pieces {
 				break
 			}
-			matched += l.date(piece*pieceFiles, min((piece+1)*pieceFiles, len(l.files)), paths, want, limit, &own)
+			matched += l.date(piece*pieceFiles, min((piece+1)*pieceFiles, len(l.files)), paths, want, &own)
 			if help != nil && time.Since(begun) > alone {
 				help()
 				help = nil
@@ -203,7 +204,7 @@ func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, wa
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all, total = append(all, own...), total+matched
+		all.files, total = append(all.files, own.files...), total+matched
 	}
 	work(func() {
 		for range min(workers, pieces) - 1 {
@@ -211,11 +212,7 @@ func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, wa
 		}
 	})
 	others.Wait()
-	slices.SortFunc(all, aged.compare)
-	if limit > 0 {
-		all = all[:min(len(all), limit)]
-	}
-	return all, total
+	return all.sorted(), total
 }
 
 // alone is how long one worker works before it gets help: to wake up a thread, which finds
@@ -225,72 +222,30 @@ const alone = 200 * time.Microsecond
 // pieceFiles is how many files a worker looks at at once.
 const pieceFiles = 2048
 
-// date adds those of the files from one number to another that match, or the newest of
-// them up to a limit, and returns how many match.
-func (l *listing) date(from, to int, paths *paths, want *wanted, limit int, into *agedHeap) (n int) {
+// date adds the files from one number to another that match, and returns how many do.
+func (l *listing) date(from, to int, paths *paths, want *wanted, into *newestFiles) (n int) {
 	var buffer [pieceFiles + 1]int32
 	for _, i := range want.among(l, paths, from, to, buffer[:0]) {
 		date, err := l.dateOf(int(i))
-		switch a := (aged{date, i}); {
-		case err == nil && limit > 0 && len(*into) == limit && a.behind((*into)[0]): // as most are
-			n++
-		case err != nil && !walk.IsGone(err):
-			l.troubles.add(l.printed(l.files[i]), err)
+		switch {
 		case err == nil:
-			into.add(a, limit)
+			into.add(byMtime{date, i})
 			n++
+		case !walk.IsGone(err):
+			l.troubles.add(l.printed(l.files[i]), err)
 		}
 	}
 	return n
 }
 
-// dates are when the files of a listing were changed, as far as that was asked for
-// and events tell of changes: in nanoseconds since 1970, 0 where it is not known.
-// They hold as long as no event has come.
-type dates struct {
-	changes uint64  // the tree's
-	at      []int64 // loaded and stored atomically
-}
-
-// datesOf returns the dates of a snapshot's files. It needs the tree's mu.
-func (t *keptTree) datesOf(s *snapshot) *dates {
-	d := s.dates
-	if d != nil && d.changes == t.changes {
-		return d
-	}
-	again := &dates{t.changes, make([]int64, len(s.files))}
-	if d == nil {
-		return again
-	}
-	changed, all := t.recent.after(d.changes)
-	if !all {
-		return again
-	}
-	for i := range d.at {
-		again.at[i] = atomic.LoadInt64(&d.at[i]) // queries that are under way go on to store there
-	}
-	for _, e := range changed {
-		i, ok := slices.BinarySearchFunc(s.files, e.path, func(f file, path string) int { return comparePaths(f.rel(), path) })
-		if ok {
-			again.at[i] = 0
-		}
-	}
-	return again
-}
-
 // dateOf is when the file with that number was changed, in nanoseconds since 1970; the
 // error is walk.ErrNotRegular if it is no file.
 func (l *listing) dateOf(i int) (int64, error) {
-	if l.dates != nil {
-		if at := atomic.LoadInt64(&l.dates.at[i]); at != 0 {
-			return at, nil
-		}
+	if l.dates != nil && l.dates[i] != 0 {
+		return l.dates[i], nil
 	}
 	f := l.files[i]
 	if k := l.sure(f); k != nil {
-		if l.dates != nil {
-			atomic.StoreInt64(&l.dates.at[i], k.stamp.Change)
-		}
 		return k.stamp.Change, nil
 	}
 	info, err := l.root.Stat(f.rel())

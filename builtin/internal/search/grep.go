@@ -126,7 +126,7 @@ const maxEntries = math.MaxInt32 / 4
 // runAll searches the files of the listing that may have a match: for a page not all of
 // them at once, for the first may fill it.
 func (s *search) runAll(ctx context.Context) {
-	var more *narrowed
+	var more *candidateIter
 	if s.list.stocked != 0 {
 		more = s.list.kept.narrow(s.list, s.pattern, s.page.byTime && s.query.Limit > 0)
 	}
@@ -134,16 +134,16 @@ func (s *search) runAll(ctx context.Context) {
 		s.run(ctx)
 		return
 	}
-	most, next, all := 0, more.next, len(s.list.files)
-	if s.query.Limit > 0 {
+	most, all := 0, len(s.list.files)
+	newest := s.page.byTime && s.query.Limit > 0
+	switch {
+	case newest:
+		most = min(s.page.most()+s.page.most()/2, all) // most files that are chosen match
+	case s.query.Limit > 0:
 		most = firstFiles
-		if s.page.byTime {
-			next = more.nextNewest
-			most = min(s.page.most()+s.page.most()/2, all) // most files that are chosen match
-		}
 	}
 	for !s.stop.Load() {
-		s.list.files = next(most)
+		s.list.files = more.next(most, newest)
 		if len(s.list.files) == 0 {
 			return
 		}
@@ -155,7 +155,7 @@ func (s *search) runAll(ctx context.Context) {
 		s.next.Store(0)
 		s.page.next = 0
 		s.run(ctx)
-		if more.begun && s.page.newestFound(more.last) {
+		if newest && s.page.newestFound(more.last) {
 			return
 		}
 		most = min(most*moreFiles, all)

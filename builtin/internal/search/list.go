@@ -45,9 +45,9 @@ type listing struct {
 	// the tree's then.
 	kept *keptTree
 	gen  uint64
-	// snapshot is what files are of, and dates are its.
+	// snapshot is what files are of, and dates are those of its candidates; nil: not known.
 	snapshot *snapshot
-	dates    *dates
+	dates    []int64
 	// stocked is the age of the tree's stock that the query may use, 0: none;
 	// learns says that it may add to it.
 	stocked uint64

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,7 +15,7 @@ type entry struct {
 	// aged has the number of its file. path is all there is to print where the newest files
 	// come first: there is no text then, nor the above.
 	path string
-	aged aged
+	aged byMtime
 }
 
 // chunk is what a worker found in one chunk of files.
@@ -128,4 +129,58 @@ func (p *page) counts(e entry) {
 func (p *page) write(text []byte) {
 	p.text.Grow(len(text)) // to twice as much, where Write alone makes a quarter more
 	p.text.Write(text)
+}
+
+// countedFiles is up to how many files with a match are counted where one page of them
+// is asked for.
+const countedFiles = 1000
+
+// most is up to how many files with a match are counted for the page.
+func (p *page) most() int { return max(countedFiles, p.offset+p.limit) }
+
+// newestFound reports whether the page has all its files, and more than are counted: all
+// that is newer than the last that was taken has been searched.
+func (p *page) newestFound(last byMtime) bool {
+	if len(p.found) <= p.most() {
+		return false
+	}
+	n := 0
+	for _, e := range p.found {
+		if e.aged.compare(last) <= 0 {
+			n++
+		}
+	}
+	return n >= p.offset+p.limit
+}
+
+// end is the number of the last file found that may be shown, and one.
+func (p *page) end() int {
+	if p.limit == 0 {
+		return len(p.found)
+	}
+	return min(p.offset+p.limit, len(p.found))
+}
+
+// finishByTime fills the page with the newest files; equal times go by path.
+func (p *page) finishByTime() {
+	slices.SortFunc(p.found, func(a, b entry) int { return a.aged.compare(b.aged) })
+	p.files = len(p.found)
+	size := 0
+	for _, e := range p.found[min(p.offset, len(p.found)):p.end()] {
+		size += len(e.path) + 1
+	}
+	p.text.Grow(min(size, p.maxText))
+	for _, e := range p.found[min(p.offset, len(p.found)):] {
+		if p.limit > 0 && p.shown == p.limit || p.text.Len() > p.maxText {
+			p.more = true
+			break
+		}
+		p.shown++
+		p.text.WriteString(e.path)
+		p.text.WriteByte('\n')
+	}
+	if p.limit > 0 && p.files > p.most() {
+		p.files, p.uncounted = p.most(), true
+	}
+	p.matches = p.files
 }

@@ -65,7 +65,7 @@ func (p *paths) at(i int) string {
 
 // paths packs the paths of a listing that will be used again, once.
 func (l *listing) paths() *paths {
-	if l.snapshot == nil || l.dates == nil {
+	if l.snapshot == nil {
 		return nil
 	}
 	l.snapshot.packing.Do(func() {

@@ -20,10 +20,9 @@ type snapshot struct {
 	left   left
 	failed []failure
 
-	packing sync.Once
-	packed  *paths
-	dates   *dates  // needs the tree's mu
-	survey  *survey // likewise
+	packing    sync.Once
+	packed     *paths
+	candidates *candidates // needs the tree's mu
 }
 
 // failure is a directory that could not be listed.
@@ -60,8 +59,7 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	l.stocked, l.learns = t.admit(&l.scope)
 	l.files, l.left = s.files, s.left
 	if l.stocked != 0 {
-		s.dates = t.datesOf(s)
-		l.snapshot, l.dates = s, s.dates
+		l.snapshot, l.dates = s, t.candidatesOf(s).dates
 	}
 	l.failed = s.failed
 	return true

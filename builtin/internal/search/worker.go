@@ -404,10 +404,10 @@ func (w *worker) text() {
 			w.search.list.troubles.add(w.search.list.printed(o.file), err)
 			return
 		}
-		o.add(entry{path: o.name(), aged: aged{date, o.file.number}})
+		o.add(entry{path: o.name(), aged: byMtime{date, o.file.number}})
 	case Count:
 		o.chunk.text = append(append(o.chunk.text, o.name()...), ':')
 		o.chunk.text = append(strconv.AppendInt(o.chunk.text, int64(o.matches), 10), '\n')
-		o.add(entry{first: true, count: o.matches, aged: aged{number: o.file.number}})
+		o.add(entry{first: true, count: o.matches, aged: byMtime{number: o.file.number}})
 	}
 }

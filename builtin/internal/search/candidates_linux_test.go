@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestSurveyUpdate: what is known of a listing is not gone through again for files whose
+// TestCandidatesUpdate: what is known of a listing is not gone through again for files whose
 // content has changed, says the same of the others, and is made anew for all else.
-func TestSurveyUpdate(t *testing.T) {
+func TestCandidatesUpdate(t *testing.T) {
 	files := map[string]string{"dir/odd.txt": "ſ"}
 	for i := range 300 {
 		files[fmt.Sprintf("dir%d/f%d.txt", i%7, i)] = fmt.Sprintf("needle %d\n", i)
@@ -25,11 +25,11 @@ func TestSurveyUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// look asks for a pattern, and returns whether the survey was kept, and how many files are in rest.
+	// look asks for a pattern, and returns whether the candidates was kept, and how many files are in rest.
 	look := func(want int) (kept bool, rest int) {
 		t.Helper()
 		k := e.keeper.hold(root).tree
-		before := survey0(k)
+		before := candidates0(k)
 		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "fresh", Mode: Count})
 		if err != nil || r.Files != want {
 			t.Errorf("%d files, %v, want %d", r.Files, err, want)
@@ -43,10 +43,10 @@ func TestSurveyUpdate(t *testing.T) {
 				t.Errorf("%s is among the newest: %q, %v", path, text, err)
 			}
 		}
-		after := survey0(k)
+		after := candidates0(k)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		all := k.surveyAll(k.snapshots[0])
+		all := k.newCandidates(k.snapshots[0])
 		for i, d := range after.dates {
 			if d != 0 && d != all.dates[i] {
 				t.Errorf("file %d is of %d, and said to be of %d", i, all.dates[i], d)
@@ -83,12 +83,12 @@ func TestSurveyUpdate(t *testing.T) {
 	}
 }
 
-// survey0 is the survey of the last listing.
-func survey0(t *keptTree) *survey {
+// candidates0 is the candidates of the last listing.
+func candidates0(t *keptTree) *candidates {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.snapshots) == 0 {
 		return nil
 	}
-	return t.snapshots[0].survey
+	return t.snapshots[0].candidates
 }

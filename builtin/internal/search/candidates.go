@@ -1,0 +1,250 @@
+package search
+
+import (
+	"math/bits"
+	"slices"
+
+	"toolhost/builtin/internal/search/index"
+	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/pattern"
+)
+
+// candidates sums up what is known of the files of a snapshot, in arrays: a query
+// that asks the index, or for the newest files, need not follow pointers to all of
+// them. The tree's mu guards it.
+type candidates struct {
+	age, changes uint64 // the tree's, when it was made or updated
+	adds         int    // likewise
+	// numbers maps the id in the index to the number of the file in the snapshot, plus
+	// one, for files about which the index alone decides.
+	numbers []int32
+	rest    []int32 // the numbers of the other files
+	stale   int     // files whose indexed content is not their content
+	// dates are the times of the last change of the files, 0 where it is not known.
+	// Queries hold the slice, so it is replaced and not modified.
+	dates []int64
+}
+
+// candidatesOf returns the candidates of a snapshot. It needs mu.
+func (t *keptTree) candidatesOf(s *snapshot) *candidates {
+	c := s.candidates
+	if c != nil && c.age == t.age && c.adds == t.adds {
+		if changed, all := t.recent.after(c.changes); all && c.update(s.files, changed, t.changes) {
+			return c
+		}
+	}
+	s.candidates = t.newCandidates(s)
+	return s.candidates
+}
+
+func (t *keptTree) newCandidates(s *snapshot) *candidates {
+	c := &candidates{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1), dates: make([]int64, len(s.files))}
+	for i, f := range s.files {
+		k := f.kept.known.Load()
+		current := t.indexed(k) && k.version == f.kept.version.Load()
+		sure := k != nil && k.age == t.age && k.version == f.kept.version.Load() && k.sure(f.kept)
+		if sure {
+			c.dates[i] = max(k.stamp.Change, 1)
+		}
+		if !current {
+			c.stale++
+		}
+		if !current || !sure || k.content != contentText || k.nul || k.letters {
+			c.rest = append(c.rest, int32(i))
+			continue
+		}
+		c.numbers[f.kept.id] = int32(i) + 1
+	}
+	return c
+}
+
+// update notes that files have changed. It reports false when there are so many
+// of them that some may have been indexed again.
+func (c *candidates) update(files []file, changed []*dirent, changes uint64) bool {
+	c.changes = changes
+	if len(changed) > 0 {
+		c.dates = slices.Clone(c.dates)
+	}
+	for _, e := range changed {
+		i, ok := slices.BinarySearchFunc(files, e.path, func(f file, path string) int { return comparePaths(f.rel(), path) })
+		if !ok {
+			continue
+		}
+		c.dates[i] = 0
+		if int(e.id) < len(c.numbers) && c.numbers[e.id] == int32(i)+1 {
+			c.numbers[e.id] = 0
+			c.rest = append(c.rest, int32(i))
+			c.stale++
+		}
+	}
+	return c.stale <= maxStale
+}
+
+// indexed reports whether the content of a file, or that it has none to search, is known.
+func (t *keptTree) indexed(k *known) bool {
+	return k != nil && k.age == t.age && (k.indexed || k.content > contentText)
+}
+
+// candidateIter yields the files of a listing that may match, some at a time.
+type candidateIter struct {
+	listing *listing
+	pattern *pattern.Pattern
+	folds   bool // see match.FoldsBeyond
+	scans   bool // see match.ScansAll
+	age     uint64
+	adds    int
+	may     index.Set
+	selects bool // the index excludes files: those not in may
+
+	left  []uint64 // bit set of the numbers of the files that are still to be yielded
+	dates []int64  // see candidates
+	last  byMtime  // the oldest file of the last batch of the newest ones
+}
+
+// narrow asks the index. It returns nil when the index excludes nothing, unless the
+// newest files are wanted first.
+func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *candidateIter {
+	q := required(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age != l.stocked || t.segments == nil {
+		return nil
+	}
+	c := t.candidatesOf(l.snapshot)
+	if of := t.view(&l.scope); c.stale > maxStale+of.left && !t.full {
+		t.want(of)
+	}
+	if !q.Selects() && !newest {
+		return nil
+	}
+	it := t.selected(l, p, q)
+	if it != nil {
+		it.dates, it.left = c.dates, c.matching(it)
+	}
+	return it
+}
+
+// required is what the index is asked for a pattern.
+func required(p *pattern.Pattern) *index.Query {
+	var q index.Query
+	for _, set := range p.Required {
+		q.Require(set.Texts)
+	}
+	for _, run := range p.Runs {
+		q.RequireRun(run)
+	}
+	return &q
+}
+
+// selected asks the index. It returns nil if that cannot be read. It needs mu.
+func (t *keptTree) selected(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
+	it := &candidateIter{
+		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds, selects: q.Selects(),
+	}
+	for _, s := range t.segments {
+		if q.Select(s, &it.may); s.Broken() {
+			t.empty()
+			return nil
+		}
+	}
+	return it
+}
+
+// matching returns the set of the files that may match.
+func (c *candidates) matching(it *candidateIter) []uint64 {
+	set := make([]uint64, len(c.dates)/64+1)
+	add := func(i int32) { set[i/64] |= 1 << (i % 64) }
+	if !it.selects {
+		for i := range c.dates {
+			add(int32(i))
+		}
+		return set
+	}
+	for id := range it.may.All() {
+		if int(id) < len(c.numbers) && c.numbers[id] > 0 {
+			add(c.numbers[id] - 1)
+		}
+	}
+	for _, i := range c.rest {
+		add(i)
+	}
+	return set
+}
+
+// next returns the next files, about limit of them, or all if that is 0: in path
+// order, or the newest ones. It returns none when there are no more.
+func (it *candidateIter) next(limit int, newest bool) (out []file) {
+	t := it.listing.kept
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for n := it.count(0); n > 0 && len(out) == 0; n = it.count(0) {
+		batch := it.left
+		fresh := t.age == it.age && t.adds == it.adds // else the ids are of other contents: search all that is left
+		switch {
+		case fresh && newest:
+			batch = it.takeNewest(limit)
+		case fresh && limit > 0:
+			batch = it.left[:it.count(limit)]
+		}
+		out = make([]file, 0, min(n, max(limit, 64)))
+		for i, word := range batch {
+			for set := word; set != 0; set &= set - 1 {
+				f := it.listing.snapshot.files[i*64+bits.TrailingZeros64(set)]
+				if !fresh || it.wants(&f) {
+					out = append(out, f)
+				}
+			}
+			it.left[i] &^= word
+		}
+	}
+	return out
+}
+
+// count returns how many words of the set hold limit files that are left, or with
+// limit 0 how many files are left.
+func (it *candidateIter) count(limit int) (n int) {
+	for i, word := range it.left {
+		if n += bits.OnesCount64(word); limit > 0 && n >= limit {
+			return i + 1
+		}
+	}
+	if limit > 0 {
+		return len(it.left)
+	}
+	return n
+}
+
+// takeNewest returns the set of the newest files that are left, and of all whose time
+// is not known.
+func (it *candidateIter) takeNewest(limit int) []uint64 {
+	batch := make([]uint64, len(it.left))
+	top := newestFiles{limit: limit}
+	for w, word := range it.left {
+		for ; word != 0; word &= word - 1 {
+			i := w*64 + bits.TrailingZeros64(word)
+			if it.dates[i] == 0 {
+				batch[w] |= word & -word
+			} else {
+				top.add(byMtime{it.dates[i], int32(i)})
+			}
+		}
+	}
+	for _, f := range top.sorted() {
+		batch[f.number/64] |= 1 << (f.number % 64)
+		it.last = f
+	}
+	return batch
+}
+
+// wants reports whether a file is to be searched or counted. It needs the tree's mu.
+func (it *candidateIter) wants(f *file) bool {
+	k := f.kept.known.Load()
+	if !it.listing.kept.indexed(k) {
+		return true
+	}
+	if it.selects && k.content == contentText && !it.may.Has(f.kept.id) && !(it.folds && k.letters) {
+		f.absent = k
+	}
+	counted := it.pattern.Lines && it.scans && k.nul // as binary
+	return f.absent == nil || counted || k.version != f.kept.version.Load() || !k.sure(f.kept)
+}
