@@ -36,44 +36,16 @@ func (h *Host) ownerPresent() bool {
 	return h.cfg.Asker != nil && h.cfg.Asker.Present() && h.OwnerMayAnswer() == nil
 }
 
-// stillWaiting is how often a client that asked for progress is told that its call waits for a person: some
-// clients give up on a call that they hear nothing of.
-const stillWaiting = 10 * time.Second
-
 // askOwner waits for the owner's answer to a question. No answer in time is a refusal.
 func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, question.Time)
 	defer cancel()
-	defer tellWaiting(ctx, req.Progress)()
 	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
 	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
 	answer.State, answer.By = q.State, ByConsole
 	return &answer
-}
-
-// tellWaiting reports progress until ctx is done; what it returns waits for the end of that.
-func tellWaiting(ctx context.Context, progress func(string)) (wait func()) {
-	if progress == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(stillWaiting)
-		defer tick.Stop()
-		for {
-			progress("Waiting for the owner of this machine to allow the call at the console.")
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
 }
 
 // OwnerMayAnswer reports why answers at the console do not count: a command of the agent that nothing holds could

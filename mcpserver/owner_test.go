@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"toolhost/guard"
 	"toolhost/mcpserver/scope"
@@ -160,17 +158,4 @@ func TestUncontainedIsNoted(t *testing.T) {
 			t.Errorf("%s: noted %v, want %v", tt.name, !tt.want, tt.want)
 		}
 	}
-}
-
-func TestTellWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		told := 0
-		end := tellWaiting(t.Context(), func(string) { told++ })
-		time.Sleep(2*stillWaiting + time.Second)
-		end()
-		if told != 3 {
-			t.Errorf("told %d times, want 3", told)
-		}
-		tellWaiting(t.Context(), nil)()
-	})
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -17,7 +15,6 @@ import (
 	"toolhost/guard"
 	"toolhost/mcpserver/auth"
 	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
 	"toolhost/mcpserver/traits"
 )
 
@@ -151,8 +148,10 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
 	program := traits.Of(ctx, req)
+	shown := newReporter(ctx, c, req.Params.Name, req.Params.Meta)
+	defer shown.stop()
 	call := Request{
-		Tool: cmp.Or(c.tool, req.Params.Name), Args: s.host.withoutSession(req.Params.Name, arguments), Progress: progress(ctx, c, req.Params.Meta),
+		Tool: cmp.Or(c.tool, req.Params.Name), Args: s.host.withoutSession(req.Params.Name, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}
@@ -163,11 +162,13 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	reply := s.host.Call(ctx, c.arrival, call)
 	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
+		shown.report(asking)
 		if asks {
 			call.Answer = s.put(ctx, reply.Question)
 		} else {
 			call.Answer = s.host.askOwner(ctx, c.arrival, call, reply.Question)
 		}
+		shown.forget()
 		reply = s.host.Call(ctx, s.host.arriveAgain(c.arrival), call)
 	}
 	if reply.Question != nil && repeats {
@@ -181,35 +182,6 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		result.StructuredContent = nil
 	}
 	return result, nil
-}
-
-// progress reports the last lines of a long call, with a value that rises, when the client sent a token for it.
-func progress(ctx context.Context, c *client, meta *mcp.Meta) func(string) {
-	if meta == nil || c.Notify == nil || !canComeBack(meta.ProgressToken) {
-		return nil
-	}
-	n := 0
-	return func(lastLines string) {
-		n++
-		c.Notify(ctx, "notifications/progress", map[string]any{
-			"progressToken": meta.ProgressToken, "progress": n, "message": lastLines,
-		})
-	}
-}
-
-// maxProgressToken is the length, in bytes, from which on a token is not sent back with each line that a command prints.
-const maxProgressToken = 1 << 10
-
-// canComeBack reports whether a progress token is one that the protocol knows, a string or an integer, and comes back as it came. A call
-// with another one is made, without reports of its progress.
-func canComeBack(token any) bool {
-	switch t := token.(type) {
-	case string:
-		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
-	case float64:
-		return t == math.Trunc(t) && math.Abs(t) <= wire.LargestID
-	}
-	return false
 }
 
 // awaitAcknowledgement holds the end of a subscription until its beginning was written.

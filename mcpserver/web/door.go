@@ -144,6 +144,8 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream lasts
 	ctx, release := hold(r.Context(), who, true)
 	defer release()
+	stream := newCallStream(w, d.cfg.Limits.Write)
+	defer stream.close()
 	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
 	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
 	if legacy && r.Method == http.MethodGet {
@@ -151,12 +153,12 @@ func (d *door) attend(w http.ResponseWriter, r *http.Request, who auth.Identity,
 		ctx, leave = d.sessions.within(ctx, session)
 		defer leave()
 		if event != "" {
-			d.kept.resume(ctx, newCallStream(w, d.cfg.Limits.Write), session, event)
+			d.kept.resume(ctx, stream, session, event)
 			return
 		}
 	}
 	ctx, _, _ = d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who}, wire.Envelope{}, "") // what is no call finds room
-	d.next.ServeHTTP(newCallStream(w, d.cfg.Limits.Write), r.WithContext(ctx))
+	d.next.ServeHTTP(stream, r.WithContext(ctx))
 	if legacy && r.Method == http.MethodDelete {
 		d.end(who.Principal, session)
 	}

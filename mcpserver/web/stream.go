@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -39,6 +40,8 @@ type callStream struct {
 	event1  chan struct{} // closed when the first event was written
 	wrote   bool          // it is closed
 	kept    *keptStream   // nil before the first event, and where they are not kept
+	silence *time.Timer   // ends the silence of a stream of events; nil until there is one
+	closed  bool          // nothing is written any more
 
 	waiting sync.Mutex // never held while something is written
 	queue   [][]byte   // notifications that were not written yet
@@ -48,6 +51,13 @@ type callStream struct {
 // maxQueued is how many notifications of one request wait for a client that does not read. Further ones are
 // left out: each tells how far the call is, and a later one tells more.
 const maxQueued = 64
+
+// commentEvery is how long a stream of events is silent before a comment is written to it, which clients skip. Proxies close streams
+// that are silent, many of them after a minute.
+const commentEvery = 15 * time.Second
+
+// comment is a line of a stream of events without a meaning, and the empty one after it.
+const comment = ":\n\n"
 
 func newCallStream(w http.ResponseWriter, unread time.Duration) *callStream {
 	return &callStream{w: w, unread: unread, header: w.Header().Clone(), event1: make(chan struct{})}
@@ -69,6 +79,7 @@ func (s *callStream) Flush() {
 func (s *callStream) flush() {
 	s.renew()
 	_ = http.NewResponseController(s.w).Flush() // a client that is gone needs no flush
+	s.written()
 }
 
 // renew gives the client time anew to read what is written next. One that does not read loses its connection.
@@ -146,6 +157,46 @@ func (s *callStream) write(p []byte) (int, error) {
 	return n, err
 }
 
+// written puts off the next comment. The caller holds mu.
+func (s *callStream) written() {
+	switch {
+	case !s.begun || !s.streams || s.closed:
+	case s.silence == nil:
+		s.silence = time.AfterFunc(commentEvery, s.comment)
+	default:
+		s.silence.Reset(commentEvery)
+	}
+}
+
+// comment writes a comment.
+func (s *callStream) comment() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.renew()
+	if _, err := io.WriteString(s.w, comment); err != nil {
+		return // the client is gone
+	}
+	s.flush()
+}
+
+// close ends the comments: the connection is no longer the stream's.
+func (s *callStream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut()
+}
+
+// shut is close. The caller holds mu.
+func (s *callStream) shut() {
+	s.closed = true
+	if s.silence != nil {
+		s.silence.Stop()
+	}
+}
+
 // acknowledged waits for the first event, which the library queues: it would lose the acknowledgement of a
 // subscription that ends at once.
 func (s *callStream) acknowledged(ctx context.Context, _ any) {
@@ -218,6 +269,7 @@ func (s *callStream) event(data []byte) {
 func (s *callStream) end(m wire.Envelope, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shut()
 	s.waiting.Lock()
 	s.ended = true
 	s.waiting.Unlock()

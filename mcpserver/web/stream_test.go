@@ -1,13 +1,18 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"toolhost/mcpserver/internal/wire"
 )
@@ -66,4 +71,67 @@ func TestTimeToRead(t *testing.T) {
 		newCallStream(w, writeTime).revoked(request("1"))
 		fresh("a revoked credential")
 	})
+}
+
+// A stream of events is never silent for longer than commentEvery; a single answer gets no comments, and nothing follows the end.
+func TestCommentsEndTheSilence(t *testing.T) {
+	const listen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	tests := []struct {
+		name string
+		run  func(ctx context.Context, s *callStream)
+		want int // comments in 4 times commentEvery
+	}{
+		{"a call with progress", func(_ context.Context, s *callStream) {
+			s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
+		}, 3},
+		{"progress now and then", func(_ context.Context, s *callStream) {
+			for range 10 {
+				s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
+				time.Sleep(commentEvery / 3)
+			}
+		}, 0},
+		{"a call without progress", func(context.Context, *callStream) {}, 0},
+		{"a single answer", func(_ context.Context, s *callStream) {
+			s.Header().Set("Content-Type", "application/json")
+			_, _ = s.Write([]byte("{}"))
+		}, 0},
+		{"a stream of a session", func(ctx context.Context, s *callStream) {
+			s.Header().Set("Content-Type", "text/event-stream")
+			s.WriteHeader(http.StatusOK)
+			s.Flush()
+			<-ctx.Done()
+		}, 3},
+		{"a subscription", func(ctx context.Context, s *callStream) {
+			library := server.NewStreamableHTTPServer(server.NewMCPServer("bare", "0", server.WithToolCapabilities(true)))
+			r := httptest.NewRequest(http.MethodPost, Endpoint, strings.NewReader(listen)).WithContext(ctx)
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", mcp.HeaderProtocolVersion: "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
+				r.Header.Set(name, value)
+			}
+			library.ServeHTTP(s, r)
+		}, 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := httptest.NewRecorder()
+				s := newCallStream(w, time.Minute)
+				ctx, cancel := context.WithCancel(t.Context())
+				go tt.run(ctx, s)
+				time.Sleep(4*commentEvery - time.Second)
+				s.close()
+				text := w.Body.String()
+				events := strings.Split(text, "\n\n")
+				if got := len(events) - len(slices.DeleteFunc(events, func(e string) bool { return e == ":" })); got != tt.want {
+					t.Errorf("%d comments, want %d: %q", got, tt.want, text)
+				}
+				time.Sleep(4 * commentEvery)
+				if w.Body.String() != text {
+					t.Errorf("after the end: %q", w.Body.String()[len(text):])
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
 }

@@ -1,0 +1,126 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"toolhost/mcpserver/internal/wire"
+)
+
+// heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a call that
+// they hear nothing of; the shortest time seen is 4 seconds, of clients made with the SDK for TypeScript.
+const heartbeat = 3 * time.Second
+
+// asking is what a client is told while a person is asked about its call.
+const asking = "Waiting for a person to allow the call."
+
+// A reporter tells a client how its call goes, with a value that rises: what the call reports and, when nothing was reported for the time
+// of a heartbeat, that it goes on. The nil reporter is that of a client that did not ask for progress.
+type reporter struct {
+	ctx    context.Context // of the call: one that is cancelled is reported on no more
+	notify func(ctx context.Context, method string, params map[string]any)
+	token  any
+	tool   string
+	began  time.Time
+
+	mu    sync.Mutex // held while a notification is sent, so that they keep their order
+	sent  int
+	last  string // what the call reported last
+	beat  *time.Timer
+	ended bool
+}
+
+// newReporter reports on a call if the client sent a token for it. It must be stopped.
+func newReporter(ctx context.Context, c *client, tool string, meta *mcp.Meta) *reporter {
+	if meta == nil || c.Notify == nil || !canComeBack(meta.ProgressToken) {
+		return nil
+	}
+	r := &reporter{ctx: ctx, notify: c.Notify, token: meta.ProgressToken, tool: tool, began: time.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beat = time.AfterFunc(heartbeat, r.repeat)
+	return r
+}
+
+// callback is told the last lines of the call's output; nil when nothing is reported.
+func (r *reporter) callback() func(lastLines string) {
+	if r == nil {
+		return nil
+	}
+	return r.report
+}
+
+// report tells the client what the call does now. The heartbeat repeats it.
+func (r *reporter) report(text string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = text
+	r.send(text)
+}
+
+// forget makes the heartbeat not repeat what was reported last.
+func (r *reporter) forget() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = ""
+}
+
+// repeat is the heartbeat.
+func (r *reporter) repeat() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := r.last
+	if text == "" {
+		text = fmt.Sprintf("%s: no result yet after %s", r.tool, time.Since(r.began).Round(time.Second))
+	}
+	r.send(text)
+}
+
+// send sends a notification, and lets the next heartbeat follow it. The caller holds the lock.
+func (r *reporter) send(text string) {
+	if r.ended || r.ctx.Err() != nil {
+		return
+	}
+	r.sent++
+	r.notify(r.ctx, "notifications/progress", map[string]any{"progressToken": r.token, "progress": r.sent, "message": text})
+	r.beat.Reset(heartbeat)
+}
+
+// stop ends the reports: none follows the answer.
+func (r *reporter) stop() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.beat.Stop()
+}
+
+// maxProgressToken is the length, in bytes, from which on a token is not sent back with each line that a command prints.
+const maxProgressToken = 1 << 10
+
+// canComeBack reports whether a progress token is one that the protocol knows, a string or an integer, and comes back as it came. A call
+// with another one is made, without reports of its progress.
+func canComeBack(token any) bool {
+	switch t := token.(type) {
+	case string:
+		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
+	case float64:
+		return t == math.Trunc(t) && math.Abs(t) <= wire.LargestID
+	}
+	return false
+}
