@@ -96,9 +96,10 @@ func TestEndedTasksAreTold(t *testing.T) {
 		}
 	}
 
-	startTask(t, h, "a", "exit 4")
+	startTask(t, h, "a", "until [ -e on ]; do sleep 0.01; done; exit 4")
+	writeFile(t, filepath.Join(root, "on"), "")
 	ended(t, h, tasks+1)
-	if reply := inThread(h, Local(), "a", Request{Tool: "Reed", Args: []byte(`{}`)}); !reply.IsError || !strings.HasSuffix(reply.Text, "Bash(exit 4), has ended: exit code 4.]\n") {
+	if reply := inThread(h, Local(), "a", Request{Tool: "Reed", Args: []byte(`{}`)}); !reply.IsError || !strings.HasSuffix(reply.Text, " done; exit 4), has ended: exit code 4.]\n") {
 		t.Errorf("a refused call: %q", reply.Text)
 	}
 }
