@@ -63,6 +63,9 @@ type Host struct {
 	mu     sync.Mutex
 	bounds int                // how many are in bound
 	warned *settings.Settings // whose warnings were logged
+	// listed are the tools that the rules leave on the list, and listeners are told when they have become others.
+	listed    []string
+	listeners []func()
 }
 
 // Open starts a host. Its errors are those of a configuration that cannot be served; what is merely
@@ -137,6 +140,7 @@ func (h *Host) open() error {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
+	h.listed = h.enabled(rules)
 	h.bound.Store(LocalPrincipal, bound{settings: now, policy: rules})
 	h.bounds++
 	h.nothing = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))

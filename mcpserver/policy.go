@@ -62,6 +62,7 @@ func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy 
 	if dir != "" {
 		caller.Own = []string{dir}
 	}
+	h.noteList(rules)
 	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
 	if was.policy == nil {
 		h.makeRoom()

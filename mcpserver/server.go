@@ -29,11 +29,13 @@ type Server struct {
 	host  *Host
 	mcp   *server.MCPServer
 	tools map[string]bool // those of ours that it has
+
+	subscriptions subscriptions
 }
 
 // NewServer makes the MCP face of a host.
 func NewServer(h *Host) (*Server, error) {
-	s := &Server{host: h, tools: map[string]bool{}}
+	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(){}}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.leaveOutDenied)
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
@@ -45,10 +47,12 @@ func NewServer(h *Host) (*Server, error) {
 	hooks.AddBeforeCallTool(func(_ context.Context, _ any, req *mcp.CallToolRequest) {
 		req.Params.Name = h.handlerOf(req.Params.Name)
 	})
-	hooks.AddAfterSubscriptionsListen(awaitAcknowledgement)
+	hooks.AddBeforeSubscriptionsListen(s.subscribe)
+	hooks.AddAfterSubscriptionsListen(s.unsubscribe)
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
-		server.WithToolCapabilities(false), // the list does not change as a side effect of calls
+		server.WithToolCapabilities(true), // when a person changes the rules; never as a side effect of a request
+		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
 		server.WithRecovery(),
 		server.WithHooks(hooks),
 	}
@@ -65,6 +69,7 @@ func NewServer(h *Host) (*Server, error) {
 		s.mcp.AddTool(tool, s.call)
 		s.tools[d.Name] = h.extra(d.Name) == nil
 	}
+	h.onList(s.listChanged)
 	return s, nil
 }
 
@@ -182,13 +187,6 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		result.StructuredContent = nil
 	}
 	return result, nil
-}
-
-// awaitAcknowledgement holds the end of a subscription until its beginning was written.
-func awaitAcknowledgement(ctx context.Context, id any, _ *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
-	if c, ok := clientOf(ctx); ok && c.Acknowledged != nil {
-		c.Acknowledged(ctx, id)
-	}
 }
 
 // leaveOutDenied takes tools off the list that a rule denies by name, or that the caller has no right to.

@@ -54,6 +54,9 @@ func (c *pipeClient) send(line string) {
 type rpcAnswer struct {
 	ID     json.RawMessage
 	Method string
+	Params struct {
+		Meta map[string]any `json:"_meta"`
+	}
 	Result json.RawMessage
 	Error  *struct {
 		Code    int

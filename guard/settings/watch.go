@@ -30,8 +30,10 @@ type Watcher struct {
 	names   []string          // the files whose changes matter, drop-ins aside
 	changed chan struct{}     // holds one signal: current or session.due may be new
 	done    chan struct{}
-	stopped chan struct{}
-	once    sync.Once
+
+	life     sync.Mutex    // guards follower and closed
+	follower chan struct{} // closed when what follows has ended; nil while nothing does
+	closed   bool
 }
 
 // Watch reads all sources and follows them. onChange gets every later change,
@@ -47,26 +49,53 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 		return nil, err
 	}
 	w := &Watcher{onChange: onChange, session: newSession(cfg),
-		changed: make(chan struct{}, 1), done: make(chan struct{}), stopped: make(chan struct{})}
+		changed: make(chan struct{}, 1), done: make(chan struct{})}
 	if onChange == nil {
 		w.current.Store(w.session.read())
-		close(w.stopped)
 		return w, nil
 	}
-	w.names = w.session.names()
-	events, err := fsnotify.NewWatcher()
-	if err == nil {
-		w.events = events
-		w.arm() // before reading: what changes in between makes an event
-	}
-	if err != nil {
+	if err := w.open(); err != nil {
 		w.session.remarks = []Warning{{File: "settings",
 			Text: fmt.Sprintf("changes are seen at the next call only: this system gives no notification (%v)", err)}}
 	}
 	first := w.session.read()
 	w.current.Store(first)
-	go w.follow(first)
+	w.begin(first)
 	return w, nil
+}
+
+// Follow begins to follow the sources, if nothing does yet: onChange gets every later change, as that of Watch does.
+func (w *Watcher) Follow(onChange func(*Settings)) {
+	w.life.Lock()
+	defer w.life.Unlock()
+	if w.closed || w.follower != nil {
+		return
+	}
+	w.onChange = onChange
+	told := w.Current()
+	if err := w.open(); err != nil {
+		w.session.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification", "error", err)
+	}
+	w.begin(told)
+	w.Reload() // what changed before the watch began
+}
+
+// open asks for notifications. It comes before a reading: what changes in between makes an event.
+func (w *Watcher) open() error {
+	w.names = w.session.names()
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	w.events = events
+	w.arm()
+	return nil
+}
+
+// begin follows the sources from here on.
+func (w *Watcher) begin(told *Settings) {
+	w.follower = make(chan struct{})
+	go w.follow(told)
 }
 
 // Current returns the settings as last read.
@@ -107,14 +136,21 @@ func (w *Watcher) unchanged() bool {
 
 // Close ends the following. Current and Reload keep working.
 func (w *Watcher) Close() error {
-	w.once.Do(func() { close(w.done) })
-	<-w.stopped
+	w.life.Lock()
+	defer w.life.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.done)
+	}
+	if w.follower != nil {
+		<-w.follower
+	}
 	return nil
 }
 
 // follow turns events into readings and readings into calls of onChange.
 func (w *Watcher) follow(told *Settings) {
-	defer close(w.stopped)
+	defer close(w.follower)
 	var events chan fsnotify.Event
 	var errs chan error
 	if w.events != nil {

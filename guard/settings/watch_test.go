@@ -242,3 +242,27 @@ func TestConcerns(t *testing.T) {
 		}
 	}
 }
+
+// TestFollow: a watcher that follows nothing at first begins to when it is asked, once, and not after its end.
+func TestFollow(t *testing.T) {
+	p := newPlace(t)
+	w, err := Watch(p.cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := make(chan *Settings, 1)
+	w.Follow(func(s *Settings) { changes <- s })
+	w.Follow(func(*Settings) { t.Error("followed twice") })
+	p.write(userFile, rules("", "x"))
+	if s := <-changes; texts(s.Deny) != "x" {
+		t.Errorf("told of %q", texts(s.Deny))
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	w.Follow(func(*Settings) { t.Error("followed after the end") })
+	p.write(userFile, rules("", "y"))
+	if s := w.Reload(); texts(s.Deny) != "y" {
+		t.Errorf("Reload sees %q", texts(s.Deny))
+	}
+}

@@ -30,6 +30,9 @@ type door struct {
 	kept      *keptStreams
 	crowded   *transport.Refusals // for want of room
 	base      context.Context
+	// open is done when the server begins to end, by endListening: it ends subscriptions.
+	open         context.Context
+	endListening context.CancelFunc
 }
 
 func (d *door) routes() http.Handler {
@@ -187,8 +190,15 @@ func (d *door) post(w http.ResponseWriter, r *http.Request, m wire.Envelope, pla
 	if !modern && m.Method == wire.MethodCancelled {
 		place.a.cancel(session, m.Params.RequestID)
 	}
-	ctx, release := hold(ctx, who, m.Method == string(mcp.MethodSubscriptionsListen))
+	listens := m.Method == string(mcp.MethodSubscriptionsListen)
+	ctx, release := hold(ctx, who, listens)
 	defer release()
+	if listens { // it would hold up the end of the host
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(d.open, end)()
+	}
 	if no := place.enter(session, m); no != nil {
 		d.reject(w, r, who, m, no)
 		return

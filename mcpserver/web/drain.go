@@ -15,6 +15,7 @@ import (
 // drain lets no more requests in and waits for those in flight; after [transport.DrainGrace] they are cancelled.
 func (d *door) drain(l net.Listener, stop context.CancelCauseFunc) {
 	empty := d.running.drain()
+	d.endListening()
 	if d.cfg.Inherited {
 		l.Close() // who comes now waits for the next server
 	}

@@ -61,6 +61,8 @@ func Serve(ctx context.Context, s Server, l net.Listener, cfg Config) error {
 	)
 	door := &door{server: s, cfg: cfg, next: library, reception: newReception(s, cfg), sessions: sessions, running: newAdmission(cfg.Limits), kept: newKeptStreams(), crowded: transport.NewRefusals(s), base: base}
 	sessions.ended = door.forget
+	door.open, door.endListening = context.WithCancel(base)
+	defer door.endListening()
 	web := &http.Server{
 		Handler:           door.impatient(door.routes()),
 		BaseContext:       func(net.Listener) context.Context { return base },

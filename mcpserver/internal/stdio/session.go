@@ -14,7 +14,10 @@ import (
 	"toolhost/mcpserver/internal/wire"
 )
 
-var _ server.SessionWithElicitation = (*session)(nil)
+var (
+	_ server.SessionWithElicitation        = (*session)(nil)
+	_ server.SessionWithSubscriptionFilter = (*session)(nil)
+)
 
 // A session is the library's view of the stdio client.
 type session struct {
@@ -32,7 +35,7 @@ type session struct {
 }
 
 func newSession() *session {
-	const queued = 16 // the library broadcasts next to nothing: the tool list does not change
+	const queued = 16 // the library broadcasts next to nothing: the tool list changes when a person changes the rules
 	return &session{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan wire.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
@@ -51,6 +54,14 @@ func (s *session) GetClientCapabilities() (c mcp.ClientCapabilities) {
 	return valueOf(s.capabilities.Load())
 }
 func (s *session) ProtocolVersion() string { return valueOf(s.version.Load()) }
+
+// SetSubscriptionFilter does nothing: a modern client may hold several subscriptions, and the server tells each of them.
+func (*session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
+
+// SubscriptionFilter keeps what the library broadcasts to legacy clients from modern ones, which negotiate no version.
+func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	return mcp.SubscriptionFilter{}, s.ProtocolVersion() == ""
+}
 
 func valueOf[T any](p *T) (v T) {
 	if p != nil {

@@ -64,6 +64,7 @@ func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out i
 		grace, rest = transport.DrainGrace, transport.DrainRest
 	}
 	c.drain(grace)
+	c.awaitSubscriptions()
 	stop(transport.ErrClosed)
 	c.drain(rest) // the calls that were ended say so
 	return err
@@ -89,6 +90,7 @@ type conn struct {
 	mu       sync.Mutex
 	calls    map[string]*inFlight // requests in flight, by the key of their id
 	begun    int                  // how many there were
+	listens  int                  // how many of those in flight are subscriptions, which end with the host
 	bytes    int                  // the length of their messages
 	sending  int                  // responses on their way to the client, whose requests are in flight no more
 	finished chan struct{}        // closed when there are neither; nil when nobody waits
@@ -98,6 +100,7 @@ type conn struct {
 type inFlight struct {
 	cancel    context.CancelCauseFunc
 	size      int  // of its message, in bytes
+	listens   bool // it is a subscription
 	cancelled bool // by its client: no response may be sent
 }
 
@@ -116,7 +119,7 @@ func (c *conn) warm(ctx context.Context) {
 		case <-tick.C:
 		}
 		c.mu.Lock()
-		busy = len(c.calls) > 0 || c.begun > before
+		busy = len(c.calls) > c.listens || c.begun > before
 		before = c.begun
 		c.mu.Unlock()
 	}
@@ -151,7 +154,7 @@ func (c *conn) receive(line []byte) (run func()) {
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
 func (c *conn) request(m wire.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	call := &inFlight{cancel: cancel, size: len(line)}
+	call := &inFlight{cancel: cancel, size: len(line), listens: m.Method == string(mcp.MethodSubscriptionsListen)}
 	id := wire.IDKey(m.ID)
 	if err := c.admit(id, call); err != nil {
 		cancel(err)
@@ -187,6 +190,9 @@ func (c *conn) admit(id string, call *inFlight) error {
 	}
 	c.calls[id] = call
 	c.begun++
+	if call.listens {
+		c.listens++
+	}
 	c.bytes += call.size
 	return nil
 }
@@ -195,6 +201,9 @@ func (c *conn) admit(id string, call *inFlight) error {
 func (c *conn) answer(id string, call *inFlight, response mcp.JSONRPCMessage) {
 	c.mu.Lock()
 	delete(c.calls, id)
+	if call.listens {
+		c.listens--
+	}
 	c.bytes -= call.size
 	silent := call.cancelled || response == nil
 	c.sending++ // whose id may be given again from here on: what ends waits for the response all the same
@@ -210,9 +219,22 @@ func (c *conn) sent() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sending--
-	if len(c.calls) == 0 && c.sending == 0 && c.finished != nil {
+	if c.idle() && c.finished != nil {
 		close(c.finished)
 		c.finished = nil
+	}
+}
+
+// idle reports whether nothing is in flight that ends by itself. The caller holds the lock.
+func (c *conn) idle() bool { return len(c.calls) == c.listens && c.sending == 0 }
+
+// awaitSubscriptions has drain wait for subscriptions too: the host ends them.
+func (c *conn) awaitSubscriptions() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listens = 0
+	for _, call := range c.calls {
+		call.listens = false
 	}
 }
 
@@ -228,7 +250,7 @@ func (c *conn) cancel(id json.RawMessage) {
 // drain waits until no request is in flight and all are answered, but no longer than limit.
 func (c *conn) drain(limit time.Duration) {
 	c.mu.Lock()
-	if len(c.calls) == 0 && c.sending == 0 {
+	if c.idle() {
 		c.mu.Unlock()
 		return
 	}
