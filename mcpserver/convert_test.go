@@ -44,6 +44,8 @@ func TestLongestIsTold(t *testing.T) {
 	c := startPipe(t, map[string]string{
 		"short.txt": strings.Repeat("\n", 300_000), "lines.txt": strings.Repeat(strings.Repeat("x", 40)+"\r\n", 30_000), "wide.txt": strings.Repeat(strings.Repeat("y", 1999)+"\n", 100),
 	})
+	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}`)
+	c.answered(t)
 	for _, name := range []string{"short.txt", "lines.txt", "wide.txt"} {
 		c.send(toolCall(1, "Read", fmt.Sprintf(`{"file_path":%q,"limit":1000000}`, name)))
 		isError, text := c.answered(t)
