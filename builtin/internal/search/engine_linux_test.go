@@ -9,10 +9,7 @@ import (
 // BenchmarkEngine measures the processor time of queries with the engine alone, in Go's
 // source tree or the one that TOOLHOST_BENCH names.
 func BenchmarkEngine(b *testing.B) {
-	root := os.Getenv("TOOLHOST_BENCH")
-	if root == "" {
-		root = goSource(b)
-	}
+	root := benchRoot(b)
 	for _, c := range benchmarked {
 		e := New(Config{GlobalIgnore: os.DevNull, MaxKept: c.config.MaxKept, MaxMemory: c.config.MaxMemory})
 		for _, q := range []GrepQuery{
@@ -51,9 +48,16 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
+func benchRoot(b *testing.B) string {
+	if root := os.Getenv("TOOLHOST_BENCH"); root != "" {
+		return root
+	}
+	return goSource(b)
+}
+
 // BenchmarkSaved measures the first query of a new engine with a saved index.
 func BenchmarkSaved(b *testing.B) {
-	root, dir := goSource(b), b.TempDir()
+	root, dir := benchRoot(b), b.TempDir()
 	saving(b, dir, root)
 	for _, q := range []GrepQuery{
 		{Pattern: `sync\.Mutex`, Mode: Content, LineNumbers: true, Limit: 250},

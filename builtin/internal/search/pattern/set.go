@@ -209,18 +209,6 @@ func derived(want string) set {
 	}
 	continued := []*unicode.RangeTable{unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue}
 	switch want {
-	case "emoji":
-		return emoji
-	case "emojipresentation", "epres":
-		return emojiPresentation
-	case "emojimodifier", "emod":
-		return emojiModifier
-	case "emojimodifierbase", "ebase":
-		return emojiModifierBase
-	case "emojicomponent", "ecomp":
-		return emojiComponent
-	case "extendedpictographic", "extpict":
-		return pictographic
 	case "math":
 		return tableSet(unicode.Sm, unicode.Other_Math)
 	case "idstart", "ids":
@@ -228,11 +216,11 @@ func derived(want string) set {
 	case "idcontinue", "idc":
 		return identifier(continued...)
 	case "xidstart", "xids":
-		return identifier().minus(notXIDStart)
+		return identifier().minus(properties()["idstart-xidstart"])
 	case "xidcontinue", "xidc":
-		return identifier(continued...).minus(notXIDContinue)
+		return identifier(continued...).minus(properties()["idcontinue-xidcontinue"])
 	}
-	return nil
+	return properties()[want]
 }
 
 // namedTable looks a loosely spelt name up in Go's tables.
