@@ -33,12 +33,13 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	defer e.keeper.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
-	s, err := e.search(limited, &q, p, sel, q.Limit > 0 && q.Mode != FilesWithMatches)
+	l, err := e.list(limited, q.Scope, sel)
 	if err != nil {
 		return nil, err
 	}
-	l := s.list
 	defer l.close()
+	s := newSearch(e.config, &q, p, l)
+	s.runAll(limited)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -50,23 +51,6 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, func(f file) bool { return seen(f.rel()) })
 	r.Notes = s.notes(r)
 	return r, nil
-}
-
-// search searches the files of a scope; those of a page in path order may be listed while
-// they are searched, unless that comes to nothing. The listing must be closed.
-func (e *Engine) search(ctx context.Context, q *GrepQuery, p *pattern.Pattern, sel *selection, paged bool) (*search, error) {
-	l, err := e.listFor(ctx, q.Scope, sel, paged)
-	if err != nil {
-		return nil, err
-	}
-	s := newSearch(e.config, q, p, l)
-	if l.ahead == nil {
-		s.runAll(ctx)
-	} else if !l.ahead.run(ctx, s) {
-		l.close()
-		return e.search(ctx, q, p, sel, false)
-	}
-	return s, nil
 }
 
 func deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -99,7 +83,7 @@ type search struct {
 	stop    atomic.Bool // the page is full, or the time is up
 	next    atomic.Int64
 	page    page
-	files   []file // all that may have been searched
+	files   []file // of the listing, of which a part is searched at a time
 	counts
 }
 

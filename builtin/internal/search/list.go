@@ -57,11 +57,6 @@ type listing struct {
 	// fits says that all their texts can be kept, in the place of others.
 	fits bool
 
-	// paged says that a page in path order is wanted, for which not all files are needed; ahead
-	// is where they come from then, nil: all are there.
-	paged bool
-	ahead *ahead
-
 	failed   []failure // directories; see tell
 	told     bool
 	troubles troubles
@@ -181,16 +176,10 @@ func reason(err error) string {
 
 // list finds the files of a scope. The listing must be closed.
 func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listing, error) {
-	return e.listFor(ctx, scope, sel, false)
-}
-
-// listFor is list, for a page in path order or not.
-func (e *Engine) listFor(ctx context.Context, scope Scope, sel *selection, paged bool) (*listing, error) {
 	l, err := openScope(scope)
 	if err != nil || l.direct {
 		return l, err
 	}
-	l.paged = paged
 	if scope.Name == "" && e.keeper.list(ctx, l, sel) {
 		return l, nil
 	}

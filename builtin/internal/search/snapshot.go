@@ -43,9 +43,6 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.paged && t.earlier != nil && t.listAhead(ctx, l, sel) {
-		return true
-	}
 	var s *snapshot
 	for s == nil || t.linked {
 		if !t.syncLinked(ctx, l.root) {
@@ -103,13 +100,7 @@ func (t *keptTree) renewed(ctx context.Context, l *listing, sel *selection, work
 		return nil
 	}
 	top := &dir{rel: n.rel, kept: n, was: was.top}
-	if t.earlier != nil {
-		top.was = nil
-		a := &ahead{listing: w, tree: t, sel: sel}
-		a.visitAll(ctx, top, workers, whole, func(bool) int { return whole })
-	} else {
-		t.visitAll(ctx, w, top, sel, workers, was.gen)
-	}
+	t.visitAll(ctx, w, top, sel, workers, was.gen)
 	gen := t.gen
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {

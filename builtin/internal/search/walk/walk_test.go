@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -27,72 +25,6 @@ func TestParallelVisitsEachOnce(t *testing.T) {
 				t.Fatalf("%d workers: item %d visited %d times", workers, n, seen[n].Load())
 			}
 		}
-	}
-}
-
-// TestInOrder visits a tree of numbers, in which what lies below one comes right behind it.
-func TestInOrder(t *testing.T) {
-	const depth = 10
-	below := func(_ int, s string) []string {
-		if len(s) == depth {
-			return nil
-		}
-		return []string{s + "a", s + "b"}
-	}
-	var everything []string
-	var gather func(s string)
-	gather = func(s string) {
-		everything = append(everything, s)
-		for _, s := range below(0, s) {
-			gather(s)
-		}
-	}
-	gather("")
-	for _, workers := range []int{1, 2, 8} {
-		for _, most := range []int{1, 7, 100, 1 << 20} {
-			var mu sync.Mutex
-			var seen []string
-			turns, busy := 0, 0
-			InOrder(workers, most, "", strings.Compare, func(w int, s string) []string {
-				mu.Lock()
-				seen = append(seen, s)
-				busy++
-				mu.Unlock()
-				defer func() { mu.Lock(); busy--; mu.Unlock() }()
-				return below(w, s)
-			}, func(over bool) int {
-				turns++
-				slices.Sort(seen)
-				if last := len(seen) - 1; !slices.Equal(seen, everything[:last+1]) {
-					t.Fatalf("%d workers, turn %d of %d: something before %q has not been visited", workers, turns, most, seen[last])
-				}
-				if all := len(seen) == len(everything); busy > 0 || over != all || !all && len(seen) < turns*most {
-					t.Fatalf("%d workers, turn %d of %d: %d visited, %d at work, over: %t", workers, turns, most, len(seen), busy, over)
-				}
-				return most
-			})
-			if len(seen) != len(everything) {
-				t.Errorf("%d workers, %d at a time: %d visited", workers, most, len(seen))
-			}
-		}
-	}
-}
-
-// TestInOrderStops: nothing more is visited when a turn has ended it.
-func TestInOrderStops(t *testing.T) {
-	var mu sync.Mutex
-	seen, turns := 0, 0
-	InOrder(1, 20, "", strings.Compare, func(_ int, s string) []string {
-		mu.Lock()
-		defer mu.Unlock()
-		seen++
-		return []string{s + "a", s + "b", s + "c"}
-	}, func(bool) int {
-		turns++
-		return 20 * (2 - turns)
-	})
-	if seen != 40 || turns != 2 {
-		t.Errorf("%d visited in %d turns", seen, turns)
 	}
 }
 

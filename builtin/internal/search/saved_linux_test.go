@@ -128,9 +128,6 @@ func TestPageAhead(t *testing.T) {
 				t.Errorf("%s:\n%s", step.name, cmp.Diff(want, got))
 			}
 		}
-		if n := reached(e, root); n > leastPart+10 && !strings.Contains(step.name, "link") {
-			t.Errorf("%s: %d directories were listed", step.name, n)
-		}
 	}
 	for offset := 20; offset < 320; offset += 20 {
 		page.Offset = offset
