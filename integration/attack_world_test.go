@@ -308,10 +308,3 @@ func (w *world) changes() []string {
 	slices.Sort(all)
 	return all
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

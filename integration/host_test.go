@@ -135,6 +135,13 @@ func eventually(t *testing.T, missing func() string) {
 	t.Errorf("after %v: %s", patience, last)
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // cleanEnv is an environment in which nothing of the developer's own settings counts.
 func cleanEnv(home string) []string {
 	env := []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "XDG_CONFIG_HOME=" + filepath.Join(home, "config")}

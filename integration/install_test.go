@@ -35,7 +35,7 @@ func (p person) run(t *testing.T, env []string, program string, args ...string) 
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = p.project
-	cmd.Env = append(append(cleanEnv(p.home), "NO_COLOR=1", "GEMINI_CLI_TRUST_WORKSPACE=true"), env...)
+	cmd.Env = append(cleanEnv(p.home), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
@@ -138,56 +138,5 @@ func TestInstalledEntryStarts(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), `"serverInfo"`) {
 		t.Errorf("%v: %s", err, out)
-	}
-}
-
-// TestRealClients has the clients' own programs read what was written and connect. It runs where
-// TOOLHOST_CLIENTS names a directory with the programs, for example after
-//
-//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai
-//
-// the directory DIR/node_modules/.bin.
-func TestRealClients(t *testing.T) {
-	dir := os.Getenv("TOOLHOST_CLIENTS")
-	if dir == "" {
-		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
-	}
-	tests := []struct {
-		client  string
-		program []string
-		want    string // beside the name
-	}{
-		{"claude-code", []string{"claude", "mcp", "list"}, "Connected"},
-		{"codex", []string{"codex", "mcp", "list"}, "enabled"},
-		{"gemini", []string{"gemini", "mcp", "list"}, "Connected"},
-		{"copilot", []string{"copilot", "mcp", "list"}, "local"},
-		{"opencode", []string{"opencode", "mcp", "list"}, "connected"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.client, func(t *testing.T) {
-			if _, err := exec.LookPath(filepath.Join(dir, tt.program[0])); err != nil {
-				t.Skipf("there is no %s in %s", tt.program[0], dir)
-			}
-			p := newPerson(t)
-			path := []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
-			for _, args := range [][]string{
-				{"install", tt.client}, {"install", tt.client}, // the second time there is nothing to do
-				{"install", tt.client, "--root", "."}, // and this changes the entry
-			} {
-				if out, ok := p.run(t, path, binary, args...); !ok {
-					t.Fatalf("%v: %s", args, out)
-				}
-			}
-			out, _ := p.run(t, path, filepath.Join(dir, tt.program[0]), tt.program[1:]...)
-			if !strings.Contains(out, "toolhost") || !strings.Contains(out, tt.want) {
-				t.Errorf("%v does not say %q:\n%s", tt.program, tt.want, out)
-			}
-			if out, ok := p.run(t, path, binary, "uninstall", tt.client); !ok {
-				t.Errorf("uninstall: %s", out)
-			}
-			if out, _ := p.run(t, path, filepath.Join(dir, tt.program[0]), tt.program[1:]...); strings.Contains(out, binary) {
-				t.Errorf("afterwards %v still says:\n%s", tt.program, out)
-			}
-		})
 	}
 }

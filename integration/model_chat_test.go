@@ -4,44 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// copilotArgs make Copilot CLI work for a model elsewhere. It reads its servers from a file only.
-func copilotArgs(url, home string) (args, env []string) {
-	if !writeConfig(filepath.Join(home, ".copilot", "mcp-config.json"), map[string]any{
-		"mcpServers": map[string]any{"toolhost": map[string]any{"type": "local", "command": binary, "args": hostArgs(), "tools": []string{"*"}}},
-	}) {
-		return nil, nil // the client fails without it, and says so
-	}
-	return []string{"-p", "go", "--allow-all-tools", "--allow-all-paths"}, []string{
-		"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_MODEL=gpt-4.1", "COPILOT_OFFLINE=true",
-	}
-}
-
-// opencodeArgs make opencode work for a model elsewhere.
-func opencodeArgs(url, home string) (args, env []string) {
-	file := filepath.Join(home, "opencode.json")
-	if !writeConfig(file, map[string]any{
-		"model": "none/none",
-		"mcp":   map[string]any{"toolhost": map[string]any{"type": "local", "command": append([]string{binary}, hostArgs()...), "enabled": true}},
-		"provider": map[string]any{"none": map[string]any{
-			"npm": "@ai-sdk/openai-compatible", "options": map[string]string{"baseURL": url + "/v1", "apiKey": "none"},
-			"models": map[string]any{"none": map[string]string{"name": "none"}},
-		}},
-	}) {
-		return nil, nil
-	}
-	return []string{"run", "go"}, []string{"OPENCODE_CONFIG=" + file}
-}
-
-func writeConfig(file string, config map[string]any) bool {
-	data, err := json.Marshal(config)
-	return err == nil && os.MkdirAll(filepath.Dir(file), 0o700) == nil && os.WriteFile(file, data, 0o600) == nil
-}
 
 // chatRequest is a request for an answer, as far as it tells of tools and their results.
 type chatRequest struct {
@@ -55,7 +20,7 @@ type chatRequest struct {
 // named is the name by which the client offers a tool of toolhost.
 func (r chatRequest) named(tool string) string {
 	for _, t := range r.Tools {
-		if strings.HasPrefix(t.Function.Name, "toolhost") && strings.HasSuffix(t.Function.Name, tool) && !strings.HasSuffix(t.Function.Name, "Notebook"+tool) {
+		if strings.Contains(t.Function.Name, "toolhost") && strings.HasSuffix(t.Function.Name, tool) && !strings.HasSuffix(t.Function.Name, "Notebook"+tool) {
 			return t.Function.Name
 		}
 	}

@@ -4,25 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 )
-
-// geminiArgs make Gemini CLI work for a model elsewhere. It reads its servers from a file only.
-func geminiArgs(url, home string) (args, env []string) {
-	config, _ := json.Marshal(map[string]any{
-		"security":   map[string]any{"auth": map[string]string{"selectedType": "gemini-api-key"}},
-		"mcpServers": map[string]any{"toolhost": map[string]any{"command": binary, "args": hostArgs()}},
-	})
-	file := filepath.Join(home, ".gemini", "settings.json")
-	if os.MkdirAll(filepath.Dir(file), 0o700) != nil || os.WriteFile(file, config, 0o600) != nil {
-		return nil, nil // the client fails without it, and says so
-	}
-	return []string{"-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", "go"}, []string{
-		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-	}
-}
 
 // geminiPart is a part of a message, as far as it tells of the result of a call.
 type geminiPart struct {

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +25,7 @@ var modelCalls = []modelCall{
 	{"Glob", `{"pattern":"**/*.txt"}`, "a.txt"},
 	{"Write", `{"file_path":"b.txt","content":"b\n"}`, "Created"},
 	{"Read", `{"file_path":".env"}`, "Read(.env)"},
+	{"Write", `{"file_path":".env","content":"changed\n"}`, "Read(.env)"},
 	{"Read", `{"file_path":"long.txt"}`, "Go on with offset="},
 	{"Bash", `{"command":"seq 5000; echo the end; exit 1"}`, "the end"},
 }
@@ -39,93 +36,6 @@ var (
 	schemas = []string{"file_path", "old_string", "run_in_background", "output_mode", "content"}
 	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files by name)", "Grep (search file contents)"}
 )
-
-// TestModelSeesTheText has the programs of clients work for a model that this test plays, and holds that what the model gets
-// is the text of the results. Clients differ in what they make of a result, and no other program tells. It runs where
-// TestRealClients does.
-func TestModelSeesTheText(t *testing.T) {
-	dir := os.Getenv("TOOLHOST_CLIENTS")
-	if dir == "" {
-		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
-	}
-	for _, client := range []struct {
-		name, program string
-		model         func(*scripted) http.Handler
-		args          func(url, home string) (args, env []string)
-		first         []string // what the first request with tools holds
-	}{
-		{"claude", "claude", anthropicAPI, claudeArgs, schemas},
-		{"claude with its tool search", "claude", anthropicAPI, claudeSearchArgs, schemas},
-		{"codex", "codex", openaiAPI, codexArgs, naming},
-		{"gemini", "gemini", geminiAPI, geminiArgs, schemas},
-		{"copilot", "copilot", chatAPI, copilotArgs, schemas},
-		{"opencode", "opencode", chatAPI, opencodeArgs, schemas},
-	} {
-		t.Run(client.name, func(t *testing.T) {
-			program, err := exec.LookPath(filepath.Join(dir, client.program))
-			if err != nil {
-				t.Skipf("there is no %s in %s", client.program, dir)
-			}
-			p := newPerson(t)
-			writeModelFiles(t, p.project)
-			played := &scripted{}
-			server := httptest.NewServer(played.noting(client.model(played)))
-			defer server.Close()
-			args, env := client.args(server.URL, p.home)
-			if out, ok := p.run(t, env, program, args...); !ok {
-				t.Fatalf("%s failed:\n%s", client.program, out)
-			}
-			played.check(t)
-			for _, word := range client.first {
-				if !strings.Contains(played.first, word) {
-					t.Errorf("the first request that offers tools does not hold %q", word)
-				}
-			}
-		})
-	}
-}
-
-func writeModelFiles(t *testing.T, dir string) {
-	t.Helper()
-	for name, text := range map[string]string{
-		"a.txt": "first line\n", ".env": "SECRET=1\n", "long.txt": strings.Repeat(strings.Repeat("x", 40)+"\n", 3000),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// hostArgs are the arguments with which the clients start the host.
-func hostArgs() []string { return []string{"stdio", "--root", ".", "--deny", "Read(.env)"} }
-
-// claudeArgs make Claude Code work for a model elsewhere.
-func claudeArgs(url, _ string) (args, env []string) {
-	config, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{"toolhost": map[string]any{"command": binary, "args": hostArgs()}}})
-	return []string{"-p", "go", "--mcp-config", string(config), "--strict-mcp-config", "--allowedTools", "mcp__toolhost"}, []string{
-		"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "ENABLE_TOOL_SEARCH=false",
-	}
-}
-
-// claudeSearchArgs are claudeArgs for a model that has to search for tools which are not always loaded.
-func claudeSearchArgs(url, home string) (args, env []string) {
-	args, env = claudeArgs(url, home)
-	return args, append(env, "ENABLE_TOOL_SEARCH=true")
-}
-
-// codexArgs make Codex work for a model elsewhere.
-func codexArgs(url, home string) (args, env []string) {
-	list, _ := json.Marshal(hostArgs())
-	for _, setting := range []string{
-		`model="none"`, `model_provider="none"`, `model_providers.none={name="none",base_url="` + url + `",wire_api="responses",env_key="NONE"}`,
-		`tool_output_token_limit=10000`, // as for models that it knows
-		fmt.Sprintf(`mcp_servers.toolhost={command=%q,args=%s}`, binary, list),
-	} {
-		args = append(args, "-c", setting)
-	}
-	args = append([]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, append(args, "go")...)
-	return args, []string{"CODEX_HOME=" + home, "NONE=none"}
-}
 
 // A scripted model calls [modelCalls] one after the other.
 type scripted struct {

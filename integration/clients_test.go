@@ -1,0 +1,222 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A realClient is a client whose own program connects to toolhost and works for a model that a test plays.
+type realClient struct {
+	name      string // of the test
+	program   string
+	install   string // the client's name for toolhost install; empty: its configuration names toolhost already
+	list      []string
+	connected string // what the list says of a server that answers; a client without one shows it by its work
+	model     func(*scripted) http.Handler
+	args      func(url string) (args, env []string)     // of a run without a person
+	config    func(p person) (file string, content any) // the client's own configuration, which it has before
+	first     []string                                  // what the first request with tools holds
+}
+
+var realClients = []realClient{
+	{name: "claude", program: "claude", install: "claude-code", list: []string{"mcp", "list"}, connected: "Connected", model: anthropicAPI, args: claudeArgs, first: schemas},
+	{name: "claude with its tool search", program: "claude", install: "claude-code", model: anthropicAPI, args: claudeSearchArgs, first: schemas},
+	{name: "codex", program: "codex", install: "codex", list: []string{"mcp", "list"}, connected: "enabled", model: openaiAPI, args: codexArgs, first: naming},
+	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", model: geminiAPI, args: geminiArgs, config: geminiConfig, first: schemas},
+	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", model: chatAPI, args: copilotArgs, first: schemas},
+	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", model: chatAPI, args: opencodeArgs, first: schemas},
+	{name: "kimi", program: "kimi", model: chatAPI, args: kimiArgs, config: kimiConfig, first: schemas},
+}
+
+// TestRealClients has the clients' own programs read what toolhost install wrote, connect, and work for a model that this test
+// plays. What the model is shown must be the text of the results, and what it did must be on the disk: clients differ in what
+// they make of an entry and of a result, and no other program tells. It runs where TOOLHOST_CLIENTS names a directory with the
+// programs, for example after
+//
+//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai @moonshot-ai/kimi-code node@22
+//
+// the directory DIR/node_modules/.bin.
+func TestRealClients(t *testing.T) {
+	for _, c := range realClients {
+		t.Run(c.name, func(t *testing.T) {
+			program, env := clientProgram(t, c.program)
+			p := newPerson(t)
+			writeModelFiles(t, p.project)
+			c.add(t, p, env)
+			if c.list != nil {
+				if out, _ := p.run(t, env, program, c.list...); !strings.Contains(out, "toolhost") || !strings.Contains(out, c.connected) {
+					t.Errorf("%v does not say %q:\n%s", c.list, c.connected, out)
+				}
+			}
+			c.work(t, p, program, env)
+			if c.install == "" {
+				return
+			}
+			if out, ok := p.run(t, env, binary, "uninstall", c.install); !ok {
+				t.Errorf("uninstall: %s", out)
+			}
+			if c.list != nil {
+				if out, _ := p.run(t, env, program, c.list...); strings.Contains(out, binary) {
+					t.Errorf("afterwards %v still says:\n%s", c.list, out)
+				}
+			}
+		})
+	}
+}
+
+// clientProgram is the program of a client and the environment that it gets. A proxy that is not there keeps it from other machines:
+// no client waits for an answer from elsewhere.
+func clientProgram(t *testing.T, name string) (program string, env []string) {
+	t.Helper()
+	dir := os.Getenv("TOOLHOST_CLIENTS")
+	if dir == "" {
+		t.Skip("TOOLHOST_CLIENTS names no directory with the programs of clients")
+	}
+	program, err := exec.LookPath(filepath.Join(dir, name))
+	if err != nil {
+		t.Skipf("there is no %s in %s", name, dir)
+	}
+	const nowhere = "http://127.0.0.1:9"
+	return program, []string{
+		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "NO_COLOR=1", "GEMINI_CLI_TRUST_WORKSPACE=true",
+		"HTTP_PROXY=" + nowhere, "HTTPS_PROXY=" + nowhere, "NO_PROXY=127.0.0.1,localhost",
+	}
+}
+
+// add makes the entry of toolhost in the client's configuration.
+func (c realClient) add(t *testing.T, p person, env []string) {
+	t.Helper()
+	if c.config != nil {
+		file, content := c.config(p)
+		data, err := json.Marshal(content)
+		must(t, err)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, data, 0o600))
+	}
+	if c.install == "" {
+		return
+	}
+	for _, args := range [][]string{
+		{"install", c.install}, {"install", c.install}, // the second time there is nothing to do
+		{"install", c.install, "--root", "."}, // and this changes the entry
+	} {
+		if out, ok := p.run(t, env, binary, args...); !ok {
+			t.Fatalf("%v: %s", args, out)
+		}
+	}
+}
+
+// work has the client make the calls of a model, and looks at what became of them.
+func (c realClient) work(t *testing.T, p person, program string, env []string) {
+	t.Helper()
+	played := &scripted{}
+	server := httptest.NewServer(played.noting(c.model(played)))
+	defer server.Close()
+	args, more := c.args(server.URL)
+	if out, ok := p.run(t, append(env, more...), program, args...); !ok {
+		t.Fatalf("%s failed:\n%s", c.program, out)
+	}
+	played.check(t)
+	for _, word := range c.first {
+		if !strings.Contains(played.first, word) {
+			t.Errorf("the first request that offers tools does not hold %q", word)
+		}
+	}
+	for name, want := range map[string]string{"a.txt": "edited line\n", "b.txt": "b\n", ".env": "SECRET=1\n"} {
+		if got, err := os.ReadFile(filepath.Join(p.project, name)); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func writeModelFiles(t *testing.T, dir string) {
+	t.Helper()
+	must(t, os.Mkdir(filepath.Join(dir, ".toolhost"), 0o755))
+	for name, text := range map[string]string{
+		"a.txt": "first line\n", ".env": "SECRET=1\n", "long.txt": strings.Repeat(strings.Repeat("x", 40)+"\n", 3000),
+		filepath.Join(".toolhost", "toolhost.json"): `{"permissions":{"deny":["Read(.env)"]}}`,
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+}
+
+// claudeArgs make Claude Code work for a model elsewhere.
+func claudeArgs(url string) (args, env []string) {
+	return []string{"-p", "go", "--allowedTools", "mcp__toolhost"}, append(claudeEnv(url), "ENABLE_TOOL_SEARCH=false")
+}
+
+// claudeSearchArgs are claudeArgs for a model that has to search for tools which are not always loaded.
+func claudeSearchArgs(url string) (args, env []string) {
+	args, env = claudeArgs(url)
+	return args, append(env, "ENABLE_TOOL_SEARCH=true")
+}
+
+func claudeEnv(url string) []string {
+	return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+}
+
+// codexArgs make Codex work for a model elsewhere.
+func codexArgs(url string) (args, env []string) {
+	args = []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}
+	for _, setting := range []string{
+		`model="none"`, `model_provider="none"`, `model_providers.none={name="none",base_url="` + url + `",wire_api="responses",env_key="NONE"}`,
+		`tool_output_token_limit=10000`, // as for models that it knows
+	} {
+		args = append(args, "-c", setting)
+	}
+	return append(args, "go"), []string{"NONE=none"}
+}
+
+// geminiArgs make Gemini CLI work for a model elsewhere.
+func geminiArgs(url string) (args, env []string) {
+	return []string{"-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", "go"}, []string{
+		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=none",
+	}
+}
+
+func geminiConfig(p person) (file string, content any) {
+	auth := map[string]any{"auth": map[string]string{"selectedType": "gemini-api-key"}}
+	return filepath.Join(p.home, ".gemini", "settings.json"), map[string]any{"security": auth}
+}
+
+// copilotArgs make Copilot CLI work for a model elsewhere.
+func copilotArgs(url string) (args, env []string) {
+	return []string{"-p", "go", "--allow-all-tools", "--allow-all-paths"}, []string{
+		"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_MODEL=gpt-4.1", "COPILOT_OFFLINE=true",
+	}
+}
+
+// opencodeArgs make opencode work for a model elsewhere.
+func opencodeArgs(url string) (args, env []string) {
+	return []string{"run", "go"}, []string{"OPENCODE_CONFIG_CONTENT=" + openaiCompatible(url), "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
+
+// openaiCompatible is the configuration of opencode for a model elsewhere.
+func openaiCompatible(url string) string {
+	config, _ := json.Marshal(map[string]any{ // strings encode
+		"model": "none/none", "small_model": "none/none",
+		"provider": map[string]any{"none": map[string]any{
+			"npm": "@ai-sdk/openai-compatible", "options": map[string]string{"baseURL": url + "/v1", "apiKey": "none"},
+			"models": map[string]any{"none": map[string]string{"name": "none"}},
+		}},
+	})
+	return string(config)
+}
+
+// kimiArgs make Kimi Code work for a model elsewhere.
+func kimiArgs(url string) (args, env []string) {
+	return []string{"-p", "go"}, []string{
+		"KIMI_MODEL_NAME=none", "KIMI_MODEL_API_KEY=none", "KIMI_MODEL_PROVIDER_TYPE=openai", "KIMI_MODEL_BASE_URL=" + url + "/v1", "KIMI_CODE_NO_AUTO_UPDATE=1",
+	}
+}
+
+func kimiConfig(p person) (file string, content any) {
+	entry := map[string]any{"command": binary, "args": []string{"stdio", "--root", p.project}}
+	return filepath.Join(p.home, ".kimi-code", "mcp.json"), map[string]any{"mcpServers": map[string]any{"toolhost": entry}}
+}
