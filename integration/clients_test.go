@@ -115,7 +115,7 @@ func (c realClient) add(t *testing.T, p person, env []string) {
 // work has the client make the calls of a model, and looks at what became of them.
 func (c realClient) work(t *testing.T, p person, program string, env []string) {
 	t.Helper()
-	played := &scripted{}
+	played := &scripted{calls: modelCalls}
 	server := httptest.NewServer(played.noting(c.model(played)))
 	defer server.Close()
 	args, more := c.args(server.URL)

@@ -37,8 +37,10 @@ var (
 	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files by name)", "Grep (search file contents)"}
 )
 
-// A scripted model calls [modelCalls] one after the other.
+// A scripted model makes calls one after the other.
 type scripted struct {
+	calls []modelCall
+
 	mu    sync.Mutex
 	shown []string // what it was shown of the results, in the last request
 	first string   // the first request that offers tools
@@ -68,19 +70,19 @@ func (m *scripted) next(shown []string) (n int, call modelCall, ok bool) {
 	if len(shown) > len(m.shown) {
 		m.shown = shown
 	}
-	if len(shown) >= len(modelCalls) {
+	if len(shown) >= len(m.calls) {
 		return 0, modelCall{}, false
 	}
-	return len(shown), modelCalls[len(shown)], true
+	return len(shown), m.calls[len(shown)], true
 }
 
 func (m *scripted) check(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.shown) != len(modelCalls) {
-		t.Fatalf("the model was shown %d results of %d: %q", len(m.shown), len(modelCalls), m.shown)
+	if len(m.shown) != len(m.calls) {
+		t.Fatalf("the model was shown %d results of %d: %q", len(m.shown), len(m.calls), m.shown)
 	}
-	for i, call := range modelCalls {
+	for i, call := range m.calls {
 		if !strings.Contains(strings.ToLower(m.shown[i]), strings.ToLower(call.want)) {
 			t.Errorf("%s %s: the model was not shown %q but\n%s", call.tool, call.args, call.want, m.shown[i])
 		}
