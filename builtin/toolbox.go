@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"toolhost/builtin/alarm"
 	"toolhost/builtin/internal/atomicfile"
 	"toolhost/builtin/internal/cell"
 	"toolhost/builtin/internal/document"
@@ -125,7 +124,7 @@ const journalName = "journal"
 // openHistory opens the journal of changes. Without a directory, or with one that cannot be used, nothing is
 // journalled, and each change says so.
 func (b *Toolbox) openHistory(state string) (err error) {
-	cfg := history.Config{Log: b.log, Alarm: alarm.New, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
+	cfg := history.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
 	if state != "" {
 		cfg.Dir = filepath.Join(state, "history")
 	}

@@ -12,5 +12,5 @@ import (
 func TestMain(m *testing.M) {
 	builtin.Reexec(os.Args) // commands run under this very binary
 	// The clock by which replaced files are closed is the process's.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("toolhost/builtin/alarm.(*Alarm).forever"))
+	goleak.VerifyTestMain(m)
 }

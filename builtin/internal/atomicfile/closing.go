@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-
-	"toolhost/builtin/alarm"
 )
 
 // Files that were replaced wait a moment to be closed, a few together: that is when the file system frees their blocks, and waits for
@@ -26,23 +24,21 @@ var closing struct {
 	sparing []sparing // directories in which spares are made then
 }
 
-// closingAlarm rings when the files that wait are to be closed.
-var closingAlarm = sync.OnceValue(func() *alarm.Alarm {
-	return alarm.Process(func() {
-		closing.mu.Lock()
-		files, all := takeWaiting(), closing.sparing
-		closing.sparing = nil
-		closing.mu.Unlock()
-		closeAll(files...)
-		makeSpares(all)
-	})
-})
-
-// closeSoon sets it, unless it is set. The caller holds the lock, and has added something.
+// closeSoon has the files that wait closed in a moment. The caller holds the lock, and has added something.
 func closeSoon() {
 	if len(closing.files)+len(closing.sparing) == 1 {
-		closingAlarm().Set(closeAfter)
+		time.AfterFunc(closeAfter, closeDue)
 	}
+}
+
+// closeDue closes the files that wait, and makes spares.
+func closeDue() {
+	closing.mu.Lock()
+	files, all := takeWaiting(), closing.sparing
+	closing.sparing = nil
+	closing.mu.Unlock()
+	closeAll(files...)
+	makeSpares(all)
 }
 
 // closedSome is signalled when files were closed.

@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"toolhost/builtin/alarm"
 )
 
 // A spare is a file without a name, made behind a change for the next one in the same directory, which gives it a name. Making a file
@@ -46,10 +44,10 @@ func (t *Temps) addSpare(handle *os.File, key string) {
 	}
 	if t.spares == nil {
 		t.spares = map[string]*os.File{}
-		t.stale = alarm.New(t.dropSpares)
+		t.stale = time.AfterFunc(spareAge, t.dropSpares)
 	}
 	t.spares[key] = f
-	t.stale.Set(spareAge)
+	t.stale.Reset(spareAge)
 }
 
 // takeSpare gives the spare of a directory a name in it. It returns nil if there is none, or it cannot be used. An error says that the

@@ -3,8 +3,7 @@ package atomicfile
 import (
 	"os"
 	"sync"
-
-	"toolhost/builtin/alarm"
+	"time"
 )
 
 // Temps keeps the names of temporary files and their entries in the journal from
@@ -21,7 +20,7 @@ type Temps struct {
 	closed bool
 
 	spares map[string]*os.File // files without names, by directory; see spare.go
-	stale  *alarm.Alarm        // rings when nobody needed them for long
+	stale  *time.Timer         // fires when no write has needed them for spareAge
 }
 
 // A reserved name is one whose file, should it exist, Recover removes.
@@ -77,7 +76,7 @@ func (t *Temps) Close() {
 	defer t.mu.Unlock()
 	t.closed = true
 	if t.stale != nil {
-		t.stale.Close()
+		t.stale.Stop()
 	}
 	for _, list := range t.free {
 		for _, r := range list {

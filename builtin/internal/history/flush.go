@@ -30,7 +30,7 @@ func (s *Store) flushSoon(j *journal) bool {
 	}
 	s.flushes.Add(1)
 	if s.due = append(s.due, j); len(s.due) == 1 {
-		s.later.Set(flushAfter)
+		s.later = time.AfterFunc(flushAfter, s.flushDue)
 	}
 	return true
 }
@@ -79,7 +79,6 @@ func (j *journal) flush(sync bool) error {
 // still waits until nothing is written a moment later any more, and tidies what was due at the start. The store is closed.
 func (s *Store) still() {
 	s.flushes.Add(-len(s.takeDue()))
-	s.later.Close()
 	if s.tidying.Stop() {
 		s.tidyDue()
 		s.flushes.Done()

@@ -30,8 +30,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"toolhost/builtin/alarm"
 	"toolhost/guard/privatefile"
 )
 
@@ -77,8 +75,6 @@ type Config struct {
 	// Torn reports whether a file may hold parts of two contents, because who wrote it in place has died and that has not been dealt
 	// with: how its last change ended is then told the next time. Nil: none does.
 	Torn func(path string) bool
-	// Alarm makes what rings when something is written that was put off; [alarm.NewTimer] if nil.
-	Alarm func(ring func()) *alarm.Alarm
 	// Log receives what was settled after a crash and what was found damaged; nothing is logged if nil.
 	Log *slog.Logger
 }
@@ -125,9 +121,9 @@ type Store struct {
 	open     int                 // entries that have not ended
 	closed   bool
 
-	due     []*journal     // in which something is written when later rings
-	later   *alarm.Alarm   // nil without a directory
-	tidying *time.Timer    // likewise; see tidyDelay
+	due     []*journal     // in which something is written when later fires
+	later   *time.Timer    // nil when nothing was put off yet
+	tidying *time.Timer    // nil without a directory; see tidyDelay
 	flushes sync.WaitGroup // of what is written then
 }
 
@@ -158,9 +154,6 @@ func (c Config) withDefaults() Config {
 		c.MaxFile = DefaultMaxFile
 	}
 	c.MaxFile = min(c.MaxFile, c.Quota/4)
-	if c.Alarm == nil {
-		c.Alarm = alarm.NewTimer
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -178,7 +171,6 @@ func (s *Store) openDir() error {
 	if s.owner, err = s.register(); err != nil {
 		return err
 	}
-	s.later = s.cfg.Alarm(s.flushDue)
 	s.mend()
 	s.flushes.Add(1)
 	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.flushes.Done(); s.tidyDue() })

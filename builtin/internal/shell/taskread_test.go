@@ -107,7 +107,7 @@ read x <&3; echo more; printf 'end'`)
 		matched, done        bool
 	}{
 		{"", "^two$", "one\ntwo\n", true, false},
-		{"go", "^split$", "split\n", true, false}, // written in parts
+		{"go", "^split$", "split\n", true, false},     // written in parts
 		{"draw", "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
 		{"end", "two|end$", "more\nend", true, true},
 		{"", "end", "", false, true}, // each line once

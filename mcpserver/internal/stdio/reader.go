@@ -14,7 +14,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/builtin/alarm"
 	"toolhost/mcpserver/internal/transport"
 	"toolhost/mcpserver/internal/wire"
 )
@@ -30,7 +29,7 @@ type reader struct {
 	idle  atomic.Int32 // how many goroutines wait for that
 	ended chan error   // gets why the input ended, nil at its end
 
-	long *alarm.Alarm // rings when a request has run for mostLed
+	long *time.Timer // fires when a request has run for mostLed
 
 	mu      sync.Mutex
 	running bool     // requests run, and nobody reads
@@ -45,7 +44,8 @@ func newReader(c *conn, in io.Reader) *reader {
 		conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan duty), ended: make(chan error, 1),
 		processors: int32(runtime.GOMAXPROCS(0)),
 	}
-	r.long = alarm.New(r.relieve)
+	r.long = time.AfterFunc(mostLed, r.relieve)
+	r.long.Stop()
 	return r
 }
 
@@ -154,7 +154,7 @@ func (r *reader) runLeading(run func()) bool {
 	r.mu.Lock()
 	r.running = true
 	r.mu.Unlock()
-	r.long.Set(mostLed) // without the lock, for which who helps would have to wait longer than for a thread
+	r.long.Reset(mostLed) // without the lock, for which who helps would have to wait longer than for a thread
 	run()
 	r.mu.Lock()
 	leads, last := r.running, len(r.queue) == 0
@@ -163,7 +163,7 @@ func (r *reader) runLeading(run func()) bool {
 	}
 	r.mu.Unlock()
 	if leads && last { // else another shares, of whom this one has taken the lead
-		r.long.Set(0)
+		r.long.Stop()
 	}
 	return leads
 }

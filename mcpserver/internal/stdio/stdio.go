@@ -51,7 +51,7 @@ func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out i
 	go c.session.forward(running, c.out)
 
 	reader := newReader(c, in)
-	defer reader.long.Close()
+	defer reader.long.Stop()
 	go reader.follow(leading)
 	var err error
 	grace, rest := eofGrace, time.Duration(0)
