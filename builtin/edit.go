@@ -130,7 +130,7 @@ func (t *target) showPlace(env *Env, in EditInput, unread error) error {
 	part := readstate.Part{FirstLine: place.First, Lines: place.Last - place.First + 1, Start: place.Start}
 	env.Seen.SawExcerpt(t.path.Real(), v, part, place.Raw)
 	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of old_string:\n%s"+
-		"These lines now count as read: repeat the call if it is still right.", t.path, place.Shown)
+		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)
 }
 
 // find returns the content as text, and what an edit replaces in it.

@@ -22,7 +22,7 @@ func (f front) callPlain(ctx context.Context, m wire.Envelope) (response mcp.JSO
 			response = no.Response()
 		}
 	}()
-	req := mcp.CallToolRequest{Request: mcp.Request{Method: wire.MethodCall}, Params: mcp.CallToolParams{Name: m.Params.Name, RawArguments: m.Arguments}}
+	req := mcp.CallToolRequest{Request: mcp.Request{Method: wire.MethodCall}, Params: mcp.CallToolParams{Name: f.host.handlerOf(m.Params.Name), RawArguments: m.Arguments}}
 	if m.Params.Meta != nil {
 		req.Params.Meta = mcp.NewMetaFromMap(m.Params.Meta)
 	}
