@@ -142,7 +142,7 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 			continue
 		}
 		if now, both := given[a.Field]; both && !isNull(now) && !sameJSON(now, value) {
-			problems = append(problems, fmt.Sprintf("%s and %s differ and mean the same: give %[2]s alone", quoted(name), a.Field))
+			problems = append(problems, fmt.Sprintf("%s is no field of %s but means %s, and the two differ: give %[3]s alone", quoted(name), b.tool, a.Field))
 			continue
 		}
 		given[a.Field] = value

@@ -105,6 +105,9 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 	found, err := env.Box.search.Glob(ctx, search.GlobQuery{
 		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: GlobLimit, Timeout: SearchTimeout,
 	})
+	if err != nil && filepath.IsAbs(in.Pattern) {
+		return Result{}, outsidePattern(env, err, in.Pattern)
+	}
 	if err != nil {
 		return Result{}, noScope(ctx, env, err, in.Path, path, func(dir, rest string) string {
 			return fmt.Sprintf("path %q and pattern %q", dir, rest+"/"+in.Pattern)
@@ -118,6 +121,19 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 		Text:       searchText(found.Text, "No files match.", found.Notes),
 		Structured: GlobOutput{Total: found.Total, Shown: found.Shown},
 	}, nil
+}
+
+// outsidePattern adds to the error about an absolute pattern the one inside that it probably means.
+func outsidePattern(env *Env, err error, pattern string) error {
+	dir, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	path, resolveErr := env.Policy.Resolve(dir)
+	if resolveErr != nil {
+		return err
+	}
+	if inside := sameTail(env, path); inside != "" {
+		return fmt.Errorf("%w. Did you mean path %q and pattern %q?", err, inside, rest)
+	}
+	return err
 }
 
 // ownOnly says that a search of a private directory is one of the caller's files there.

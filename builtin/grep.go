@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -97,12 +99,13 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	if named := env.Policy.Private().Named; asked != nil && path.Own() {
 		scope.Asked = func(at string) bool { return asked(named(at)) }
 	}
-	found, err := env.Box.search.Grep(ctx, search.GrepQuery{
+	query := search.GrepQuery{
 		Scope: scope, Pattern: in.Pattern, Globs: fromHere(list(in.Glob)), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
 		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
 		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
-	})
+	}
+	found, err := grepEither(ctx, env, query)
 	if err != nil {
 		return Result{}, noScope(ctx, env, err, in.Path, path, func(dir, rest string) string {
 			return fmt.Sprintf("path %q and glob %q", dir, rest)
@@ -119,6 +122,32 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 			NextOffset: found.NextOffset, IgnoredFiles: found.IgnoredFiles,
 		},
 	}, nil
+}
+
+// grepEither searches for a pattern, and for what it is as plain text if it finds nothing as a regular expression, or is none.
+func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *search.GrepResult, err error) {
+	began := time.Now()
+	found, err = env.Box.search.Grep(ctx, query)
+	plain := asPlainText(query.Pattern)
+	if plain == "" || err == nil && found.Files > 0 || errors.Is(err, search.ErrScope) {
+		return found, err
+	}
+	query.Pattern, query.Timeout = plain, max(SearchTimeout-time.Since(began), time.Second)
+	other, otherErr := env.Box.search.Grep(ctx, query)
+	if otherErr != nil || other.Files == 0 {
+		return found, err
+	}
+	other.Notes = append(other.Notes, fmt.Sprintf("As a regular expression the pattern finds nothing; this is what it finds as plain text, written %s.", plain))
+	return other, nil
+}
+
+// asPlainText is the regular expression for a pattern as it stands, if it is probably meant so: it has brackets or signs that mean something
+// else there, and nothing is escaped. It is "" for any other.
+func asPlainText(pattern string) string {
+	if strings.Contains(pattern, `\`) || !strings.ContainsAny(pattern, "(){}[]*+?$^") {
+		return ""
+	}
+	return regexp.QuoteMeta(pattern)
 }
 
 // leftOut says which files a search does not show, by the rules that name them.

@@ -67,7 +67,7 @@ func (t *target) load() error {
 	}
 	switch {
 	case t.info.IsDir():
-		return fmt.Errorf("%s is a directory", t.path)
+		return fmt.Errorf("%s is a directory: name a file in it", t.path)
 	case !t.info.Mode().IsRegular():
 		return special(t.path, t.info.Mode())
 	case t.info.Size() > MaxTarget:
