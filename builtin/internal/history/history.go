@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
 	"toolhost/guard/privatefile"
 )
 
