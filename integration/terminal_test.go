@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A terminal is a window of tmux in which a program runs.
@@ -41,27 +42,45 @@ func (w *terminal) do(args ...string) string {
 	return string(out)
 }
 
-// shows waits until all of the words are on the screen.
-func (w *terminal) shows(words ...string) {
+// lacks says which of the words is not on the screen; nothing when all are.
+func (w *terminal) lacks(words []string) string {
 	w.Helper()
-	eventually(w.T, func() string {
-		screen := w.do("capture-pane", "-p")
-		for _, word := range words {
-			if !strings.Contains(screen, word) {
-				return fmt.Sprintf("the terminal does not show %q:\n%s", word, screen)
-			}
+	screen := w.do("capture-pane", "-p")
+	for _, word := range words {
+		if !strings.Contains(screen, word) {
+			return fmt.Sprintf("the terminal does not show %q:\n%s", word, screen)
 		}
-		return ""
+	}
+	return ""
+}
+
+// A keystroke is pressed when the screen shows some words. Once it is taken, one of them at least is gone.
+type keystroke struct {
+	shown []string
+	key   string
+}
+
+// repeatAfter is when a key is pressed again that changed nothing: Claude Code drops keys while it changes what has the focus.
+const repeatAfter = 3 * time.Second
+
+// press waits for what is to be shown, presses the key, and waits until it was taken.
+func (w *terminal) press(k keystroke) {
+	w.Helper()
+	eventually(w.T, func() string { return w.lacks(k.shown) })
+	var again time.Time
+	eventually(w.T, func() string {
+		if k.key == "" || w.lacks(k.shown) != "" {
+			return ""
+		}
+		if time.Now().After(again) {
+			w.do("send-keys", k.key)
+			again = time.Now().Add(repeatAfter)
+		}
+		return fmt.Sprintf("%s changes nothing", k.key)
 	})
 	if w.Failed() {
 		w.FailNow()
 	}
-}
-
-// A keystroke is pressed when the screen shows some words.
-type keystroke struct {
-	shown []string
-	key   string
 }
 
 // approve answers the dialog of the client itself, which names the file.
@@ -104,9 +123,7 @@ func TestClaudeInTerminal(t *testing.T) {
 	w := newTerminal(t, p, append(env, claudeEnv(server.URL)...), program, "--permission-mode", "default", "go")
 	for _, turn := range turns {
 		for _, k := range turn.keys {
-			if w.shows(k.shown...); k.key != "" {
-				w.do("send-keys", k.key)
-			}
+			w.press(k)
 		}
 	}
 
