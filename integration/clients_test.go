@@ -31,6 +31,7 @@ var realClients = []realClient{
 	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", model: geminiAPI, args: geminiArgs, config: geminiConfig, first: schemas},
 	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", model: chatAPI, args: copilotArgs, first: schemas},
 	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", model: chatAPI, args: opencodeArgs, first: schemas},
+	{name: "kilo", program: "kilo", model: chatAPI, args: kiloArgs, config: kiloConfig, first: schemas},
 	{name: "kimi", program: "kimi", model: chatAPI, args: kimiArgs, config: kimiConfig, first: schemas},
 }
 
@@ -39,7 +40,8 @@ var realClients = []realClient{
 // they make of an entry and of a result, and no other program tells. It runs where TOOLHOST_CLIENTS names a directory with the
 // programs, for example after
 //
-//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai @moonshot-ai/kimi-code node@22
+//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai \
+//		@kilocode/cli @moonshot-ai/kimi-code node@22
 //
 // the directory DIR/node_modules/.bin.
 func TestRealClients(t *testing.T) {
@@ -197,6 +199,11 @@ func opencodeArgs(url string) (args, env []string) {
 	return []string{"run", "go"}, []string{"OPENCODE_CONFIG_CONTENT=" + openaiCompatible(url), "OPENCODE_DISABLE_MODELS_FETCH=1"}
 }
 
+// kiloArgs make Kilo, which is made from opencode, work for a model elsewhere.
+func kiloArgs(url string) (args, env []string) {
+	return []string{"run", "go", "--auto"}, []string{"KILO_CONFIG_CONTENT=" + openaiCompatible(url), "KILO_DISABLE_MODELS_FETCH=1"}
+}
+
 // openaiCompatible is the configuration of opencode for a model elsewhere.
 func openaiCompatible(url string) string {
 	config, _ := json.Marshal(map[string]any{ // strings encode
@@ -207,6 +214,11 @@ func openaiCompatible(url string) string {
 		}},
 	})
 	return string(config)
+}
+
+func kiloConfig(p person) (file string, content any) {
+	entry := map[string]any{"type": "local", "command": []string{binary, "stdio", "--root", p.project}, "enabled": true}
+	return filepath.Join(p.home, "config", "kilo", "kilo.json"), map[string]any{"mcp": map[string]any{"toolhost": entry}}
 }
 
 // kimiArgs make Kimi Code work for a model elsewhere.
