@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// Limits of what is read of a program's arguments. The kernel takes 2 MiB and more; no rule matches that much.
+const (
+	MaxExecArgs  = 64 << 10 // bytes
+	MaxExecWords = 4096     // arguments
+)
+
+// An Exec is an attempt of a command's process to start a program. It is good until the judge returns.
+type Exec struct {
+	// Path is the program as the process named it, made absolute where it is relative: its directory is the one that the
+	// process sees. A program that is named by a descriptor alone is /dev/fd/N, as the kernel calls it.
+	Path string
+	// Files are what the kernel would load, in order: the named file, each file that a `#!` line names, and the program
+	// that the dynamic loader would load if the last of these is the dynamic loader.
+	Files []ExecFile
+	// Args are the arguments, the program's name first. There may be none.
+	Args []string
+	// Cut says that there are more, or longer, arguments than [MaxExecArgs] and [MaxExecWords] allow.
+	Cut bool
+	// Dir is the working directory of the process.
+	Dir string
+	// Thread is the number of the thread that waits, as the host sees it.
+	Thread int
+	// Asker tells more of the process. It reads files of the system; call it only where that is needed.
+	Asker func() ExecAsker
+	// Unreadable, if not nil, says why the process or the program cannot be looked at: the exec is refused whatever the judge
+	// answers, and the judge is called to note it. What could be learned before is set, and Args may be empty.
+	Unreadable error
+}
+
+// An ExecAsker is the process that tries to start a program.
+type ExecAsker struct {
+	// Process is its number, as the host sees it.
+	Process int
+	// Started is when it was started, in clock ticks since the boot: the number may belong to another process later.
+	Started uint64
+	// Chain is the base names of the programs from the call's own shell, which is not included, down to the process.
+	Chain []string
+}
+
+// An ExecFile is a file of an [Exec].
+type ExecFile struct {
+	// Name is its name where links lead, as its process sees it; "" if it has none.
+	Name string
+	// Handle reads it, until the judge returns. It is nil if only others than us may read the file.
+	Handle *os.File
+	// Dev, Inode, Size and Ctime are those of stat(2).
+	Dev, Inode uint64
+	Size       int64
+	Ctime      time.Time
+	// Unlinked says that the file has no name in any directory, as one in memory (memfd_create) and a removed one.
+	Unlinked bool
+}
+
+// An ExecVerdict is the answer to an [Exec]. The zero value refuses: the process gets EACCES and goes on.
+type ExecVerdict struct {
+	// Allow starts the program.
+	Allow bool
+	// Confirm compares program and arguments again once the kernel has taken them over, before the first instruction runs:
+	// another thread may have changed them since they were judged. On a difference the process is killed. A process that
+	// has a tracer cannot be compared, and is refused.
+	Confirm bool
+	// Failed, if not nil, is called if what Confirm asks for refused or killed the process.
+	Failed func(why string)
+}
+
+// An ExecJudge decides whether a program is started. Several attempts may be judged concurrently. It may take its time:
+// the process waits, and nothing else does. ctx ends when the process no longer waits, or the gate is closed.
+type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
+
+// An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is known:
+// until [ExecGate.Judge] is called every program but the shell is refused.
+type ExecGate struct {
+	ctx   context.Context
+	end   context.CancelFunc
+	mu    sync.Mutex
+	judge ExecJudge
+	shell int // number of the command's process, as the host sees it
+}
+
+// NewExecGate returns a gate without a judge.
+func NewExecGate() *ExecGate {
+	g := &ExecGate{}
+	g.ctx, g.end = context.WithCancel(context.Background())
+	return g
+}
+
+// Judge sets the judge of the programs that the command starts from now on.
+func (g *ExecGate) Judge(j ExecJudge) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.judge = j
+}
+
+// Close ends what waits for the judge. All programs are refused from now on.
+func (g *ExecGate) Close() {
+	g.Judge(nil)
+	g.end()
+}
+
+// ErrNoExecGate is what errors of [ExecGateWorks] match.
+var ErrNoExecGate = errors.New("sandbox: programs cannot be judged when they start")
