@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,7 +45,31 @@ func attackSetuid(args []string) error {
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
 	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
-	"watch": attackWatch, "inflight": attackInFlight,
+	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork,
+}
+
+// attackExecveat starts a program below a directory.
+func attackExecveat(args []string) error {
+	dir, err := unix.Open(args[0], unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	path, err := unix.BytePtrFromString(args[1])
+	if err != nil {
+		return err
+	}
+	argv, err := syscall.SlicePtrFromStrings(args[1:])
+	if err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0, 0, 0)
+	return errno
+}
+
+// attackVfork starts a program by vfork, as Go does.
+func attackVfork(args []string) error {
+	_, err := syscall.ForkExec(args[0], args, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
+	return err
 }
 
 // attackReach opens what /proc has of each of the processes.

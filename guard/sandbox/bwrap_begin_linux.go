@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // ownFiles numbers the descriptors that bwrap gets besides those of the command,
@@ -68,15 +66,15 @@ func (b *beginning) close() {
 const enters = "!"
 
 // sayEntered says that the command is executed now, and hands out the listener of the
-// filter, if there is one, with the table of Unix sockets.
-func sayEntered(to, listener int) error {
+// filter, if there is one, as appendListener does.
+func sayEntered(to, listener int, pl *plan) error {
+	files, err := appendListener(nil, listener, pl)
+	if err != nil {
+		return err
+	}
 	var rights []byte
-	if listener >= 0 {
-		table, err := unixdiag.Socket()
-		if err != nil {
-			return err
-		}
-		rights = unix.UnixRights(listener, table)
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
 	}
 	if err := unix.Sendmsg(to, []byte(enters), rights, nil, 0); err != nil {
 		return fmt.Errorf("telling the host: %w", err)

@@ -209,7 +209,7 @@ func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl.judged = b.connector != nil
+	pl.judged, pl.execs = b.connector != nil, s.Execs != nil
 	w := &wrapped{engine: b, done: make(chan struct{})}
 	if err := w.start(b, pl, s, program); err != nil {
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
@@ -217,16 +217,14 @@ func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
 	return w, nil
 }
 
-// serve makes the connections of a command.
-func (b *bubblewrap) serve(files []int) error {
+// serve makes the connections of a command, and judges its programs.
+func (b *bubblewrap) serve(files []int, gate *ExecGate) error {
 	if len(files) != 2 {
-		closeAll(files)
 		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.unjudged = true
-		return nil
+		b.mu.Unlock()
 	}
-	return b.connector.serve(files[0], files[1])
+	return serveCalls(files, b.connector, gate.only)
 }
 
 // wrapped is a command under bwrap.
@@ -283,7 +281,7 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	}
 	w.identify()
 	go w.wait()
-	if err := start.wait(b.serve); err != nil {
+	if err := start.wait(func(files []int) error { return b.serve(files, s.Execs) }); err != nil {
 		w.Kill()
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 type confined struct {
 	host   *namespaces
 	id     uint64
+	gate   *ExecGate     // or nil
+	mark   uint64        // of its UTS namespace
 	ended  chan struct{} // closed when the fields below are set
 	status Status
 	gone   bool // nothing of the command was left when it ended
@@ -137,6 +139,7 @@ func (c *confined) Kill() (ended int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("sandbox: ending a command: %w", err)
 	}
+	c.host.execs.drop(c.mark)
 	return int(r.n), nil
 }
 

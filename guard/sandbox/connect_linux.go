@@ -77,19 +77,21 @@ func newConnector(p Policy) (*connector, error) {
 }
 
 // serve makes the connections of the processes under a filter, whose listener it takes
-// over, until the last one has ended. table is of their network namespace.
-func (k *connector) serve(listener, table int) error {
+// over, until the last one has ended, and has judges answer their other calls. table is of
+// their network namespace.
+func (k *connector) serve(listener, table int, judges map[int32]notify.Judge) error {
 	l, err := notify.New(listener)
 	if err != nil {
 		unix.Close(table)
 		return err
 	}
+	judges[unix.SYS_CONNECT] = k.connect
 	t := unixdiag.New(table)
 	k.mu.Lock()
 	k.inside[t] = l
 	k.mu.Unlock()
 	k.serving.Go(func() {
-		l.Serve(map[int32]notify.Judge{unix.SYS_CONNECT: k.connect})
+		l.Serve(judges)
 		k.mu.Lock()
 		delete(k.inside, t)
 		k.mu.Unlock()

@@ -43,7 +43,8 @@ type ExecAsker struct {
 	Process int
 	// Started is when it was started, in clock ticks since the boot: the number may belong to another process later.
 	Started uint64
-	// Chain is the base names of the programs from the call's own shell, which is not included, down to the process.
+	// Chain is the base names of the programs from the call's own shell, which is not included, down to the process. Names
+	// that follow each other are different: most processes that have the name of their parent are copies of it.
 	Chain []string
 }
 
@@ -80,11 +81,12 @@ type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
 // An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is known:
 // until [ExecGate.Judge] is called every program but the shell is refused.
 type ExecGate struct {
-	ctx   context.Context
-	end   context.CancelFunc
-	mu    sync.Mutex
-	judge ExecJudge
-	shell int // number of the command's process, as the host sees it
+	ctx context.Context
+	end context.CancelFunc
+
+	mu            sync.Mutex
+	judge         ExecJudge
+	shell, parent int // numbers of the command's process and of its parent, as the host sees them
 }
 
 // NewExecGate returns a gate without a judge.

@@ -133,14 +133,14 @@ func TestAllowedSocketUnderPrivate(t *testing.T) {
 func TestWireRoundTrip(t *testing.T) {
 	want := &plan{
 		writable: []target{{path: "/a\xff", inode: inode{1, 2}, dir: true}}, denied: []target{{path: "/b", inode: inode{1 << 40, 3}}},
-		pins: []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, processes: 7,
+		pins: []string{"/p", ""}, sockets: []string{"/s"}, network: true, judged: true, execs: true, processes: 7,
 	}
 	e := &encoder{}
 	want.encode(e)
 	d := &decoder{buf: e.buf}
 	got := decodePlan(d)
 	if d.err != nil || len(d.buf) != 0 || got.writable[0] != want.writable[0] || got.denied[0] != want.denied[0] ||
-		!slices.Equal(got.pins, want.pins) || !got.network || !got.judged || got.processes != 7 {
+		!slices.Equal(got.pins, want.pins) || !got.network || !got.judged || !got.execs || got.processes != 7 {
 		t.Errorf("got %+v, %v", got, d.err)
 	}
 }

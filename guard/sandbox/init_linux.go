@@ -102,6 +102,7 @@ func guard(setUp func(*guardian) ([]int, error)) error {
 		m := newMessage(msgExited, j.id)
 		m.uint(uint64(status))
 		m.bool(gone)
+		m.uint(j.mark)
 		send(conn, m.buf)
 	})
 	return g.serve()
@@ -169,8 +170,7 @@ func controlConn() (*net.UnixConn, error) {
 }
 
 // setUp builds everything commands will see, and returns descriptors for the host: of the
-// proxy's listener, if there is a network for it, and, if the host is to make the
-// connections of commands, of the filter's listener and of the table of Unix sockets.
+// proxy's listener, if there is a network for it, and those of appendListener.
 func (g *guardian) setUp() ([]int, error) {
 	becomeDeaf()
 	pl, err := readPlan(initPlan)
@@ -190,7 +190,7 @@ func (g *guardian) setUp() ([]int, error) {
 	}
 	judged := -1
 	g.spawn, err = newSpawner(true, func() (err error) {
-		judged, err = restrictCommands(rules, pl.judged)
+		judged, err = restrictCommands(rules, pl)
 		return err
 	})
 	if err != nil {
@@ -207,12 +207,28 @@ func (g *guardian) setUp() ([]int, error) {
 		}
 		files = append(files, fd)
 	}
-	if judged >= 0 {
+	return appendListener(files, judged, pl)
+}
+
+// appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is none, and the
+// table of Unix sockets if it makes connections. With a copy of the listener here, programs that are to be judged wait
+// when the host has been killed, and do not fail, until we end them.
+func appendListener(files []int, listener int, pl *plan) ([]int, error) {
+	if listener < 0 {
+		return files, nil
+	}
+	files = append(files, listener)
+	if pl.execs {
+		if _, err := unix.FcntlInt(uintptr(listener), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return nil, fmt.Errorf("keeping the listener: %w", err)
+		}
+	}
+	if pl.judged {
 		table, err := unixdiag.Socket()
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, judged, table)
+		files = append(files, table)
 	}
 	return files, nil
 }
@@ -257,8 +273,9 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	switch k {
 	case msgSpawn:
 		m := newMessage(msgSpawned, id)
-		tether, err := g.start(id, d, files)
+		mark, tether, err := g.start(id, d, files)
 		m.err(err)
+		m.uint(mark)
 		defer closeAll(tether)
 		err = send(g.conn, m.buf, tether...)
 		if errors.Is(err, unix.ETOOMANYREFS) { // the host can do without
@@ -308,16 +325,16 @@ func (g *guardian) handle(buf []byte, files []int) error {
 	}
 }
 
-// start starts a command, and returns the descriptors by which the host can
-// conclude it.
-func (g *guardian) start(id uint64, d *decoder, files []int) (tether []int, err error) {
+// start starts a command, and returns the number of its UTS namespace, or 0, and the
+// descriptors by which the host can conclude it.
+func (g *guardian) start(id uint64, d *decoder, files []int) (mark uint64, tether []int, err error) {
 	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), files: files}
 	if d.err != nil {
-		return nil, d.err
+		return 0, nil, d.err
 	}
 	p, err := g.jobs.add(id, func() (forked, error) { return g.spawn.start(spec) })
 	if err != nil || p.pidfd < 0 {
-		return nil, err
+		return p.mark, nil, err
 	}
 	children, err := openChildren(p.pid, p.pid)
 	dir, dirErr := unix.Open("/proc/"+strconv.Itoa(p.pid)+"/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -326,9 +343,9 @@ func (g *guardian) start(id uint64, d *decoder, files []int) (tether []int, err 
 		// Not told by this kernel; or it has ended already, and the number may be
 		// somebody else's.
 		closeAll(tether)
-		return nil, nil
+		return p.mark, nil, nil
 	}
-	return tether, nil
+	return p.mark, tether, nil
 }
 
 // loopbackUp switches on the loopback interface of a new network namespace.

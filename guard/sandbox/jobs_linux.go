@@ -22,6 +22,7 @@ import (
 type job struct {
 	id      uint64
 	pid     int
+	mark    uint64         // number of the namespace, or 0
 	ns      int            // descriptor that keeps the namespace, and thus its number, from being reused; or -1
 	members func(int) bool // whether a process is one of the command's
 	exited  bool
@@ -48,7 +49,7 @@ func (js *jobs) add(id uint64, start func() (forked, error)) (forked, error) {
 	if err != nil {
 		return p, err
 	}
-	j := &job{id: id, pid: p.pid, ns: p.ns, members: descends}
+	j := &job{id: id, pid: p.pid, mark: p.mark, ns: p.ns, members: descends}
 	if p.ns >= 0 {
 		marker, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(p.ns))
 		if err != nil {
@@ -343,18 +344,34 @@ func descends(pid int) bool {
 // processStat reports whether a process is alive, and returns its parent. One whose main
 // thread has ended has the state of a dead process, but further threads.
 func processStat(pid int) (alive bool, parent int, err error) {
+	s, err := statOf(pid)
+	return s.state != "Z" && s.state != "X" || s.threads > 1, s.parent, err
+}
+
+// procStat is what /proc/PID/stat says of a process, see proc_pid_stat(5).
+type procStat struct {
+	name, state     string
+	parent, threads int
+	started         uint64 // in clock ticks since the boot
+}
+
+func statOf(pid int) (s procStat, err error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return false, 0, err
+		return s, err
 	}
 	// The name stands in parentheses and may contain anything.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 18 {
-		return false, 0, errMalformed
+	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	fields := strings.Fields(string(text[end+1:]))
+	if begin < 0 || end < begin || len(fields) < 20 {
+		return s, errMalformed
 	}
-	parent, err = strconv.Atoi(fields[1])
-	threads := fields[17]
-	return fields[0] != "Z" && fields[0] != "X" || threads != "0" && threads != "1", parent, err
+	s.name, s.state = string(text[begin+1:end]), fields[0]
+	var errs [3]error
+	s.parent, errs[0] = strconv.Atoi(fields[1])
+	s.threads, errs[1] = strconv.Atoi(fields[17])
+	s.started, errs[2] = strconv.ParseUint(fields[19], 10, 64)
+	return s, errors.Join(errs[:]...)
 }
 
 // hasMarker reports whether pid has a thread in the namespace that reads as

@@ -40,7 +40,7 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 	if err != nil {
 		return nil, Report{}, err
 	}
-	n, err := l.guardian(ctx)
+	n, err := l.guardian(ctx, nil)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -76,8 +76,8 @@ func landlockReport(version int, pl *plan) Report {
 	return r
 }
 
-// guardian starts a guardian for the policy as it is now.
-func (l *landlocked) guardian(ctx context.Context) (*namespaces, error) {
+// guardian starts a guardian for the policy as it is now, and a command whose programs are judged unless the gate is nil.
+func (l *landlocked) guardian(ctx context.Context, gate *ExecGate) (*namespaces, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -89,12 +89,19 @@ func (l *landlocked) guardian(ctx context.Context) (*namespaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, _, err := startGuardian(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
-	return n, err
+	pl.execs = gate != nil
+	n, files, err := startGuardian(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := serveCalls(files, nil, gate.only); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
 }
 
 func (l *landlocked) spawn(s Spec) (Process, error) {
-	n, err := l.guardian(context.Background())
+	n, err := l.guardian(context.Background(), s.Execs)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +165,7 @@ func (*landlocked) hold([]string) error { return nil }
 func (*landlocked) show(Private, []string) error { return nil }
 
 func (l *landlocked) try(c canary) (attempt, error) {
-	n, err := l.guardian(context.Background())
+	n, err := l.guardian(context.Background(), nil)
 	if err != nil {
 		return attempt{}, err
 	}
@@ -203,7 +210,8 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 	if pl.network {
 		allowed = append(allowed, unix.AF_INET, unix.AF_INET6)
 	}
-	g.spawn, err = newSpawner(false, func() error {
+	listener := -1
+	g.spawn, err = newSpawner(false, func() (err error) {
 		// Who may not drop them for programs to come need not: under
 		// no_new_privs nothing is gained that is not held.
 		if err := dropPowers(); err != nil && !errors.Is(err, unix.EPERM) {
@@ -212,10 +220,17 @@ func (g *guardian) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0); err != nil {
 			return err
 		}
-		_, err := confine(rules, seccomp.Rules{Families: allowed, Refused: seccomp.SharedIPC[:]})
+		filter := seccomp.Rules{Families: allowed, Refused: seccomp.SharedIPC[:]}
+		if pl.execs {
+			filter.Judged = seccomp.Execs[:]
+		}
+		listener, err = confine(rules, filter)
 		return err
 	})
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return appendListener(nil, listener, pl)
 }
 
 // accessRuleset allows reading everything that is not hidden, and changes in

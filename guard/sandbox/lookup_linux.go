@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,18 +14,24 @@ const maxLinks = 40
 
 // lookup opens, by O_PATH, what a path is to the caller: in its root and its working
 // directory, and with its /proc/self. The kernel would resolve the links of /proc for us.
-func lookup(c *notify.Call, path string) (int, error) {
-	w := &walk{call: c, root: -1, at: -1}
+func lookup(c *notify.Call, path string) (int, error) { return lookupFrom(c, "cwd", path, false) }
+
+// lookupFrom is lookup for a path below a directory of the caller's, see [openOf]. With
+// nofollow a symbolic link at the end of the path is an error, ELOOP.
+func lookupFrom(c *notify.Call, dir, path string, nofollow bool) (int, error) {
+	w := &walk{call: c, root: -1, at: -1, nofollow: nofollow}
 	defer w.end()
 	var err error
 	if w.root, err = openOf(c, "root"); err != nil {
-		return -1, err
+		return -1, &unseenError{err}
 	}
 	if w.rootID, err = inodeOf(w.root); err != nil {
 		return -1, err
 	}
-	if w.at, err = openOf(c, "cwd"); err != nil {
-		return -1, err
+	if !strings.HasPrefix(path, "/") {
+		if w.at, err = openOf(c, dir); err != nil {
+			return -1, &unseenError{err}
+		}
 	}
 	if err := w.run(path); err != nil {
 		return -1, err
@@ -35,9 +41,14 @@ func lookup(c *notify.Call, path string) (int, error) {
 	return found, nil
 }
 
-// openOf opens a directory of the caller's.
+// unseenError says that what a caller has open cannot be looked at.
+type unseenError struct{ error }
+
+func (e *unseenError) Unwrap() error { return e.error }
+
+// openOf opens a directory of the caller's by its name in /proc: root, cwd, or fd and a number.
 func openOf(c *notify.Call, name string) (int, error) {
-	return unix.Open(fmt.Sprintf("/proc/%d/%s", c.Thread, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return unix.Open("/proc/"+strconv.Itoa(c.Thread)+"/"+name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
 func inodeOf(fd int) (inode, error) {
@@ -51,8 +62,10 @@ type walk struct {
 	call   *notify.Call
 	root   int
 	rootID inode
-	at     int // where the walk is
+	at     int // where the walk is, or -1
 	links  int
+
+	nofollow bool
 }
 
 func (w *walk) end() {
@@ -101,7 +114,7 @@ func (w *walk) run(path string) error {
 		if path = strings.TrimLeft(rest, "/"); slash && path == "" {
 			path = "." // what a slash follows must be a directory
 		}
-		link, err := w.step(name)
+		link, err := w.step(name, path == "")
 		if err != nil {
 			return err
 		}
@@ -116,8 +129,9 @@ func (w *walk) run(path string) error {
 	return nil
 }
 
-// step goes to name, or returns the text of the symbolic link that has the name.
-func (w *walk) step(name string) (link string, err error) {
+// step goes to name, the last of the path or not, or returns the text of the symbolic
+// link that has the name.
+func (w *walk) step(name string, last bool) (link string, err error) {
 	if name == ".." {
 		if here, err := inodeOf(w.at); err != nil || here == w.rootID {
 			return "", err
@@ -138,7 +152,7 @@ func (w *walk) step(name string) (link string, err error) {
 		return "", nil
 	}
 	defer unix.Close(fd)
-	if w.links++; w.links > maxLinks {
+	if w.links++; w.links > maxLinks || last && w.nofollow {
 		return "", unix.ELOOP
 	}
 	return w.follow(fd, name)

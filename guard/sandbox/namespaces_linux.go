@@ -24,8 +24,9 @@ type namespaces struct {
 	complain  *os.File // what process 1 wrote to its standard error
 	orphans   int      // list of the children of process 1, which commands left behind; or -1
 	policy    Policy
-	proxyPort int  // of the proxy's socket inside, or 0
-	judged    bool // the host makes the connections of commands
+	proxyPort int        // of the proxy's socket inside, or 0
+	judged    bool       // the host makes the connections of commands
+	execs     *execMarks // or nil: programs are not judged
 
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
@@ -49,7 +50,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 	if err != nil {
 		return nil, nil, err
 	}
-	pl.judged = k != nil
+	pl.judged, pl.execs = k != nil, p.Execs
 	n, files, err := startGuardian(ctx, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
 	if err != nil {
 		return nil, nil, err
@@ -60,20 +61,22 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 			n.close()
 		}
 	}()
-	if last := len(files) - 2; last >= 0 {
-		if err := k.serve(files[last], files[last+1]); err != nil {
+	if !pl.network {
+		if listener, err = fileListener(files[0]); err != nil {
+			closeAll(files[1:])
 			return nil, nil, err
 		}
-		n.judged, files = true, files[:last]
+		n.proxyPort = listener.Addr().(*net.TCPAddr).Port
+		files = files[1:]
 	}
-	if len(files) == 0 {
-		return n, nil, nil
+	n.judged = len(files) == 2
+	if pl.execs {
+		if n.execs, err = newExecMarks(n.cmd.Process.Pid); err != nil {
+			closeAll(files)
+			return nil, nil, err
+		}
 	}
-	if listener, err = fileListener(files[0]); err != nil {
-		return nil, nil, err
-	}
-	n.proxyPort = listener.Addr().(*net.TCPAddr).Port
-	return n, listener, nil
+	return n, listener, serveCalls(files, k, n.execs.answer)
 }
 
 // startGuardian starts ourselves as the guardian of commands and waits until it
@@ -309,16 +312,23 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 		if c := n.commands[id]; c != nil {
 			delete(n.commands, id)
 			status := statusOf(syscall.WaitStatus(d.uint()))
-			c.gone = d.bool()
+			c.gone, c.mark = d.bool(), d.uint()
+			if n.execs.bind(c.mark, c.gate); c.gone {
+				n.execs.drop(c.mark)
+			}
 			if c.end(status, nil) && !c.gone {
 				go c.Kill() // nobody else will; this lock is needed for it
 			}
 		}
 		return
 	}
-	r := reply{err: d.fail(), files: files}
-	if k == msgDone {
-		r.n = d.uint()
+	r := reply{err: d.fail(), files: files, n: d.uint()}
+	if c := n.commands[id]; k == msgSpawned && c != nil {
+		if c.mark = r.n; r.err == nil {
+			n.execs.bind(r.n, c.gate)
+		} else {
+			n.execs.drop(r.n)
+		}
 	}
 	if d.err != nil {
 		r.err = d.err
@@ -340,12 +350,15 @@ func statusOf(ws syscall.WaitStatus) Status {
 }
 
 func (n *namespaces) spawn(s Spec) (Process, error) {
+	if s.Execs != nil && n.execs == nil && n.backend == Namespaces {
+		return nil, errors.New("sandbox: a command whose programs are to be judged needs a sandbox with Policy.Execs")
+	}
 	files, release, err := descriptors(s.Files)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	c := &confined{host: n, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
+	c := &confined{host: n, gate: s.Execs, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
 	id, answer, err := n.register(c)
 	if err != nil {
 		return nil, err

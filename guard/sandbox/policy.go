@@ -52,6 +52,8 @@ type Policy struct {
 	Sockets []string
 	// Network says what commands can reach; zero is nothing but each other.
 	Network Network
+	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
+	Execs bool
 	// MaxProcesses is how many processes and threads the sandbox has room for;
 	// zero is DefaultMaxProcesses. It holds with namespaces on Linux 6.14 and
 	// later, and is no smaller than 301 or 8 for each processor.

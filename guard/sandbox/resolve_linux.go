@@ -34,6 +34,7 @@ type plan struct {
 	sockets                                   []string // sockets of the host that stay reachable
 	network                                   bool     // the host's network is shared
 	judged                                    bool     // the host makes the connections of commands, see connector
+	execs                                     bool     // the host judges which programs commands start, see ExecGate
 	processes                                 int      // the highest process number
 }
 
@@ -356,6 +357,7 @@ func (pl *plan) encode(e *encoder) {
 	e.strs(pl.sockets)
 	e.bool(pl.network)
 	e.bool(pl.judged)
+	e.bool(pl.execs)
 	e.uint(uint64(pl.processes))
 }
 
@@ -378,6 +380,7 @@ func decodePlan(d *decoder) *plan {
 	pl.sockets = d.strs()
 	pl.network = d.bool()
 	pl.judged = d.bool()
+	pl.execs = d.bool()
 	pl.processes = int(d.uint())
 	return pl
 }

@@ -25,22 +25,24 @@ const (
 // restrictCommands takes from the calling thread what commands shall not have, and
 // returns what confine does. It keeps one capability, which an exec takes away: the right
 // to make the UTS namespace by which the processes of a command are known.
-func restrictCommands(rules *landlock.Ruleset, judged bool) (listener int, err error) {
+func restrictCommands(rules *landlock.Ruleset, pl *plan) (listener int, err error) {
 	if err := dropPowers(); err != nil {
 		return -1, err
 	}
 	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
 		return -1, err
 	}
-	return confine(rules, commandRules(judged))
+	return confine(rules, commandRules(pl))
 }
 
-// commandRules is the filter of commands in namespaces. With judged the host makes their
-// connections.
-func commandRules(judged bool) seccomp.Rules {
+// commandRules is the filter of commands in namespaces.
+func commandRules(pl *plan) seccomp.Rules {
 	r := seccomp.Rules{Families: seccomp.Families[:]}
-	if judged {
-		r.Judged = []uint32{unix.SYS_CONNECT}
+	if pl.judged {
+		r.Judged = append(r.Judged, unix.SYS_CONNECT)
+	}
+	if pl.execs {
+		r.Judged = append(r.Judged, seccomp.Execs[:]...)
 	}
 	return r
 }
@@ -67,7 +69,8 @@ func dropPowers() error {
 
 // confine puts the calling thread under Landlock, unless rules is nil, and a
 // system call filter, whose listener it returns, or -1. Where nothing would judge what
-// path a Unix socket connects to, there are none but pairs.
+// path a Unix socket connects to, there are none but pairs. Where nothing would judge the
+// programs that the filter is to have judged, that is an error.
 func confine(rules *landlock.Ruleset, filter seccomp.Rules) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
@@ -78,14 +81,18 @@ func confine(rules *landlock.Ruleset, filter seccomp.Rules) (listener int, err e
 		}
 		rules.Close()
 	}
-	if len(filter.Judged) > 0 {
-		if listener, err := seccomp.Listen(seccomp.Filter(filter)); err == nil {
-			return listener, nil
+	execs := slices.Contains(filter.Judged, unix.SYS_EXECVE)
+	if slices.Contains(filter.Judged, unix.SYS_CONNECT) {
+		if listener, err := seccomp.Listen(seccomp.Filter(filter)); err == nil || execs {
+			return listener, err
 		}
 		filter.Judged = nil
 	}
 	if rules == nil || landlock.Version() < landlock.UnixSockets {
 		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families), func(f uint32) bool { return f == unix.AF_UNIX })
+	}
+	if execs {
+		return seccomp.Listen(seccomp.Filter(filter))
 	}
 	return -1, seccomp.Install(seccomp.Filter(filter))
 }

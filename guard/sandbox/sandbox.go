@@ -41,6 +41,9 @@ type Spec struct {
 	// descriptor what its open mode allows, whatever the policy says about the
 	// file, so pass pipes.
 	Files []*os.File
+	// Execs judges the programs that the command and its descendants start; nil: none is
+	// judged. With [Namespaces] the sandbox must have [Policy].Execs.
+	Execs *ExecGate
 }
 
 // Status is how a command ended.

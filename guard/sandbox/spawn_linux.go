@@ -53,8 +53,9 @@ func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 // forked is a command that was started.
 type forked struct {
 	pid   int
-	pidfd int // or -1
-	ns    int // descriptor of its UTS namespace, or -1
+	pidfd int    // or -1
+	ns    int    // descriptor of its UTS namespace, or -1
+	mark  uint64 // number of that, or 0
 }
 
 // start starts a command in a UTS namespace of its own.
@@ -87,6 +88,12 @@ func (s *spawner) fork(c command) (forked, error) {
 		if p.ns, err = unix.Open("/proc/thread-self/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 			return p, fmt.Errorf("making a namespace for the command: %w", err)
 		}
+		id, err := inodeOf(p.ns)
+		if err != nil {
+			unix.Close(p.ns)
+			return p, fmt.Errorf("making a namespace for the command: %w", err)
+		}
+		p.mark = id.ino
 		attr.PidFD = &p.pidfd
 	} else {
 		attr.Pdeathsig = syscall.SIGKILL
@@ -109,7 +116,7 @@ func (s *spawner) fork(c command) (forked, error) {
 		if p.ns >= 0 {
 			unix.Close(p.ns)
 		}
-		return forked{pidfd: -1, ns: -1}, startError(program, dir, err)
+		return forked{pidfd: -1, ns: -1, mark: p.mark}, startError(program, dir, err)
 	}
 	leaveSome(p.pid)
 	return p, nil
@@ -178,7 +185,7 @@ func enter(args []string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := confine(rules, commandRules(pl.judged))
+	listener, err := confine(rules, commandRules(pl))
 	if err != nil {
 		return err
 	}
@@ -186,7 +193,7 @@ func enter(args []string) error {
 	if err := unix.Dup3(own.stderr(), int(os.Stderr.Fd()), 0); err != nil {
 		return err
 	}
-	if err := sayEntered(own.entered(), listener); err != nil {
+	if err := sayEntered(own.entered(), listener, pl); err != nil {
 		return err
 	}
 	err = fmt.Errorf("exec %s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,9 @@ type Listener struct {
 }
 
 // A Judge answers one call, which fails with the error, or returns 0 where that is 0.
-// It must do itself what the call asks for: the kernel does not run the call, whose
-// arguments another thread could change after they were judged.
+// The kernel does not run the call, whose arguments another thread could change after
+// they were judged: the judge does itself what the call asks for, or calls
+// [Call.Continue], after which what it returns has no effect.
 type Judge func(*Call) unix.Errno
 
 // New takes over fd, which [toolhost/guard/sandbox/internal/seccomp.Listen] returned.
@@ -72,12 +74,16 @@ func (l *Listener) Serve(judges map[int32]Judge) {
 		if err := l.next(&n); err != nil {
 			return
 		}
-		c := &Call{Thread: int(n.pid), Args: n.args, id: n.id, listener: l}
+		c := &Call{Thread: int(n.pid), Arch: n.arch, Number: n.nr, Args: n.args, id: n.id, listener: l}
 		judge := judges[n.nr]
 		if judge == nil {
 			judge = func(*Call) unix.Errno { return unix.EPERM }
 		}
-		go func() { c.answer(judge(c)) }()
+		go func() {
+			if errno := judge(c); !c.answered {
+				c.answer(response{err: -int32(errno)})
+			}
+		}()
 	}
 }
 
@@ -125,17 +131,29 @@ func control(fd uintptr, request uintptr, arg unsafe.Pointer) error {
 type Call struct {
 	// Thread is the number of the calling thread, as this process sees it.
 	Thread int
+	// Arch is the architecture whose call it is (AUDIT_ARCH_X86_64), and Number the call's.
+	Arch   uint32
+	Number int32
 	// Args are the arguments in registers.
 	Args [6]uint64
 
 	id       uint64
 	listener *Listener
+	answered bool
 }
 
-// answer ends the call. It is lost if the caller no longer waits.
-func (c *Call) answer(errno unix.Errno) {
-	r := response{id: c.id, err: -int32(errno)}
-	c.listener.raw.Control(func(fd uintptr) { control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
+// answer ends the call, and reports whether the caller still waited.
+func (c *Call) answer(r response) bool {
+	r.id, c.answered = c.id, true
+	err := error(unix.EBADF)
+	c.listener.raw.Control(func(fd uintptr) { err = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) })
+	return err == nil
+}
+
+// Continue has the kernel run the call, with the arguments that the caller has now, and
+// reports whether the caller still waited.
+func (c *Call) Continue() bool {
+	return c.answer(response{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
 // Waits reports whether the caller still waits. Until then Thread may be the number of
@@ -159,6 +177,25 @@ func (c *Call) Memory(address uint64, n int) ([]byte, error) {
 		err = unix.EFAULT
 	}
 	return buf, err
+}
+
+// Text copies a string of the caller's memory up to its zero byte. Of a longer one than
+// limit bytes whole is false.
+func (c *Call) Text(address uint64, limit int) (text string, whole bool, err error) {
+	const first, page = 256, 4096 // the second is a divisor of every page size
+	var buf []byte
+	for chunk := first; len(buf) < limit; chunk = page {
+		at := address + uint64(len(buf))
+		part, err := c.Memory(at, min(chunk, page-int(at%page), limit-len(buf)))
+		if err != nil {
+			return "", false, err
+		}
+		if end := bytes.IndexByte(part, 0); end >= 0 {
+			return string(append(buf, part[:end]...)), true, nil
+		}
+		buf = append(buf, part...)
+	}
+	return string(buf), false, nil
 }
 
 // Descriptor returns a copy of a descriptor of the caller, for the same open file.

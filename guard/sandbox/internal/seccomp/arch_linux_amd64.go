@@ -10,3 +10,11 @@ var (
 	oldMakers  = []modeCall{{unix.SYS_CHMOD, 1}, {unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
 	oldOpeners = []modeCall{{unix.SYS_OPEN, 2}}
 )
+
+// oldExecs are execve and execveat of the x32 interface.
+var oldExecs = []uint32{x32Bit | 520, x32Bit | 545}
+
+// foreignArch is the other architecture whose programs run here, and foreignExecs its execve and execveat.
+const foreignArch = unix.AUDIT_ARCH_I386
+
+var foreignExecs = [2]uint32{11, 358}

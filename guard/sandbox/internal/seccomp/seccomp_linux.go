@@ -225,6 +225,43 @@ func Filter(r Rules) []unix.SockFilter {
 	return f.prog
 }
 
+// Execs are the system calls that start a program.
+var Execs = [...]uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
+
+// AllExecs are those of every interface that [ExecFilter] judges.
+func AllExecs() []uint32 { return slices.Concat(Execs[:], oldExecs, foreignExecs[:]) }
+
+// ExecFilter is the program for commands of which nothing is judged but what programs they
+// start, programs of the other architecture that runs here included.
+func ExecFilter() []unix.SockFilter {
+	f := &filter{}
+	f.op(bpfLoad, offArch, 0, 0)
+	f.op(bpfJeq, auditArch, 7, 0)
+	f.op(bpfJeq, foreignArch, 1, 0)
+	f.op(bpfRet, retKill, 0, 0)
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, foreignExecs[0], 1, 0)
+	f.op(bpfJeq, foreignExecs[1], 0, 1)
+	f.op(bpfRet, retJudge, 0, 0)
+	f.op(bpfRet, retAllow, 0, 0)
+	for _, nr := range slices.Concat(Execs[:], oldExecs) {
+		f.on(nr, retJudge)
+	}
+	f.op(bpfRet, retAllow, 0, 0)
+	return f.prog
+}
+
+// Narrow reports whether the pointers of a call have 32 bits.
+func Narrow(arch, nr uint32) bool { return arch != auditArch || nr >= x32Bit }
+
+// At reports whether a call of [AllExecs] is execveat.
+func At(arch, nr uint32) bool {
+	if arch != auditArch {
+		return nr == foreignExecs[1]
+	}
+	return nr == unix.SYS_EXECVEAT || len(oldExecs) > 1 && nr == oldExecs[1]
+}
+
 // tiocLinux is TIOCLINUX of ioctl_console(2): selection and paste.
 const tiocLinux = 0x541c
 

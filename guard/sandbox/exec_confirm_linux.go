@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Why a program was refused, or killed, that was to be compared once more.
+const (
+	whyTraced  = "another program traces the process, so that what it starts cannot be compared with what was judged; run it without strace or gdb"
+	whyUnseen  = "the process cannot be traced, so that what it starts cannot be compared with what was judged"
+	whyChanged = "the program or its arguments were changed while they were judged; the process was killed"
+)
+
+// tracers are threads that have no children but what they trace: a wait for any of those
+// disturbs nobody.
+var tracers = make(chan *launcher, 4)
+
+// confirm starts the program, stops it before its first instruction, and kills it if it
+// is another one than was judged. It returns why, or "".
+func (l *execLook) confirm() (why string) {
+	var t *launcher
+	select {
+	case t = <-tracers:
+	default:
+		t = newLauncher()
+	}
+	t.do(func() { why = l.trace() })
+	select {
+	case tracers <- t:
+	default:
+		t.close()
+	}
+	return why
+}
+
+// trace is confirm on a thread of its own. The kernel tells of a stop, by which it is
+// known that the program was started; or that it was not, by what PTRACE_INTERRUPT asks for.
+func (l *execLook) trace() (why string) {
+	thread := l.call.Thread
+	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
+		if tracer := l.call.Status()["TracerPid"]; tracer != "0" && tracer != "" {
+			return whyTraced
+		}
+		return whyUnseen
+	}
+	l.call.Continue() // whether it waits still or not, it is let go below
+	ptrace(unix.PTRACE_INTERRUPT, thread, 0)
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return why
+		case !ws.Stopped():
+			return why // it has ended
+		case why != "":
+			continue // it is ending
+		}
+		event := int(ws) >> 16
+		if event == unix.PTRACE_EVENT_EXEC && !l.same(pid) {
+			why = whyChanged
+			unix.Kill(pid, unix.SIGKILL)
+			continue
+		}
+		signal := uintptr(0)
+		if event == 0 { // it was about to get one
+			signal = uintptr(ws.StopSignal())
+		}
+		ptrace(unix.PTRACE_DETACH, pid, signal)
+		return ""
+	}
+}
+
+// same reports whether a process runs what was judged.
+func (l *execLook) same(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if id, err := imageOf(pid); err != nil || id != l.image {
+		return false
+	}
+	want := strings.Join(l.argv, "\x00")
+	f, err := os.Open(dir + "/cmdline")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	got := make([]byte, len(want)+2)
+	n := 0
+	for n < len(got) {
+		k, err := f.Read(got[n:])
+		if n += k; err != nil || k == 0 {
+			break
+		}
+	}
+	text := string(got[:n])
+	if l.exec.Cut {
+		return strings.HasPrefix(text, want)
+	}
+	return text == want+"\x00"
+}
+
+// imageOf returns the file that a process runs.
+func imageOf(pid int) (inode, error) {
+	var st unix.Stat_t
+	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st)
+	return inode{st.Dev, st.Ino}, err
+}
+
+func ptrace(request, pid int, data uintptr) error {
+	if _, _, errno := syscall.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), 0, data, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+)
+
+// withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.
+const withdrawAfter = 100 * time.Millisecond
+
+// begin lets the command's own program start, which is the first that is started under a gate. It reports false if there
+// was one already.
+func (g *ExecGate) begin(c *notify.Call) bool {
+	g.mu.Lock()
+	begun := g.shell != 0
+	g.mu.Unlock()
+	if begun {
+		return false
+	}
+	g.root(c.Thread)
+	c.Continue()
+	return true
+}
+
+// root notes the number of the command's process, and of its parent.
+func (g *ExecGate) root(shell int) {
+	s, err := statOf(shell)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shell = shell; err == nil {
+		g.parent = s.parent
+	}
+}
+
+// roots returns what root noted.
+func (g *ExecGate) roots() (shell, parent int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shell, g.parent
+}
+
+// answer is the [notify.Judge] of one command's programs.
+func (g *ExecGate) answer(c *notify.Call) unix.Errno {
+	g.mu.Lock()
+	judge := g.judge
+	g.mu.Unlock()
+	if judge == nil {
+		return unix.EACCES
+	}
+	l := &execLook{call: c, gate: g}
+	defer l.close()
+	switch err := l.look().(type) {
+	case nil:
+	case unix.Errno:
+		if err != unix.EMFILE && err != unix.ENFILE && err != unix.ENOMEM { // those are ours
+			return err
+		}
+		l.exec.Unreadable = err
+	case *unseenError:
+		l.exec.Unreadable = errUnreadableProcess
+	default:
+		l.exec.Unreadable = err
+	}
+	if !c.Waits() { // what was looked at may belong to another process
+		return unix.EINTR
+	}
+	ctx, stop := g.while(c)
+	defer stop()
+	v := judge(ctx, &l.exec)
+	switch {
+	case !v.Allow || l.exec.Unreadable != nil:
+		return unix.EACCES
+	case v.Confirm:
+		if why := l.confirm(); why != "" && v.Failed != nil {
+			v.Failed(why)
+		}
+		return unix.EACCES
+	}
+	c.Continue()
+	return 0
+}
+
+// while returns a context that lasts as long as the caller waits and the gate is open.
+func (g *ExecGate) while(c *notify.Call) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(g.ctx)
+	t := time.AfterFunc(withdrawAfter, func() {
+		tick := time.NewTicker(withdrawAfter)
+		defer tick.Stop()
+		for c.Waits() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		cancel()
+	})
+	return ctx, func() {
+		t.Stop()
+		cancel()
+	}
+}

@@ -1,0 +1,348 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// gated starts a sandbox with each backend whose commands' programs are judged.
+func gated(t *testing.T, f *fixture, test func(t *testing.T, s *Sandbox)) {
+	p := f.policy()
+	p.Execs = true
+	for _, b := range backendsUnderTest() {
+		t.Run(string(b), func(t *testing.T) {
+			s, err := Start(t.Context(), p, Options{Backends: []Backend{b}})
+			if errors.Is(err, ErrUnavailable) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			test(t, s)
+		})
+	}
+}
+
+// refuser is a judge that refuses some files by their number, and files without a name.
+type refuser struct {
+	confirm bool
+
+	mu      sync.Mutex
+	files   []inode
+	seen    []*Exec
+	refused []ExecAsker
+	failed  []string
+}
+
+// newRefuser refuses the file at path.
+func newRefuser(t testing.TB, path string) *refuser {
+	t.Helper()
+	fd, err := openPath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	id, err := inodeOf(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &refuser{files: []inode{id}}
+}
+
+func (r *refuser) judge(_ context.Context, e *Exec) ExecVerdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, e)
+	for _, f := range e.Files {
+		if f.Unlinked || slices.Contains(r.files, inode{f.Dev, f.Inode}) {
+			r.refused = append(r.refused, e.Asker())
+			return ExecVerdict{}
+		}
+	}
+	return ExecVerdict{Allow: true, Confirm: r.confirm, Failed: func(why string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failed = append(r.failed, why)
+	}}
+}
+
+// runGated is runIn for a command whose programs j judges.
+func runGated(t testing.TB, s *Sandbox, f *fixture, j ExecJudge, script string) result {
+	t.Helper()
+	g := NewExecGate()
+	g.Judge(j)
+	defer g.Close()
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: f.ws, Env: f.env, Files: []*os.File{nil, w, w}, Execs: g})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(out)
+		text <- string(b)
+	}()
+	status, err := p.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := <-text // after the last process, those in the background included
+	ended, err := p.Kill()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result{said, status, ended}
+}
+
+// waysToStart start the program ./victim, which makes the file that is its argument. $M is a name that nobody has used.
+var waysToStart = []struct{ name, script string }{
+	{"plainly", `./victim $M`},
+	{"sh -c", `sh -c "./victim $M"`},
+	{"a name in variables", `X=./vic Y=tim; $X$Y $M`},
+	{"env", `env timeout 5 nice ./victim $M`},
+	{"xargs", `echo $M | xargs ./victim`},
+	{"find", `find /etc/passwd -exec ./victim $M \;`},
+	{"PATH", `PATH=$PWD:$PATH; victim $M; env victim $M`},
+	{"make", `printf 'all:\n\t./victim %s\n' $M | make -s -f -`},
+	{"make of several", `printf 'all: a b c d\na b c d:\n\t./victim %s\n' $M | make -s -k -j4 -f -`},
+	{"python os.system", `python3 -c "import os; os.system('./victim $M')"`},
+	{"python subprocess", `python3 -c "import subprocess; subprocess.run(['./victim','$M'])"`},
+	{"python posix_spawn", `python3 -c "import os; os.waitpid(os.posix_spawn('./victim',['x','$M'],os.environ),0)"`},
+	{"python threads", `python3 -c "
+import threading, subprocess
+def f(): subprocess.run(['./victim','$M'])
+for t in [threading.Thread(target=f) for _ in range(8)]: t.start()"`},
+	{"exec by a thread", `python3 -c "
+import threading, os
+t = threading.Thread(target=lambda: os.execv('./victim', ['x','$M'])); t.start(); t.join()"`},
+	{"perl", `perl -e 'system "./victim", $ENV{M}'`},
+	{"another name", `exec -a innocent ./victim $M`},
+	{"symbolic link", `ln -s victim s$M; ./s$M $M`},
+	{"hard link", `ln victim h$M; ./h$M $M`},
+	{"script", `echo "#!$PWD/victim" > i$M; chmod +x i$M; ./i$M`},
+	{"relative script", `printf '#!./victim -c\n' > i$M; chmod 111 i$M; ./i$M`},
+	{"script of a script", `echo "#!$PWD/victim" > i$M; echo "#! $PWD/i$M x" > j$M; chmod +x i$M j$M; ./j$M`},
+	{"loader", `$LOADER ./victim $M`},
+	{"loader with options", `$LOADER --argv0 x --library-path /lib $PWD/victim $M`},
+	{"loader without a directory", `$LOADER --library-path $PWD victim $M`},
+	{"script of the loader", `printf "#!$LOADER ./victim\n" > i$M; chmod +x i$M; ./i$M`},
+	{"copy in memory", `python3 -c "
+import os
+f = os.memfd_create('x'); os.write(f, open('victim','rb').read()); os.execve(f, ['x','$M'], os.environ)"`},
+	{"descriptor", `python3 -c "
+import os
+os.execve(os.open('victim', os.O_RDONLY), ['x','$M'], os.environ)"`},
+	{"descriptor without reading", `python3 -c "
+import os
+os.execve(os.open('victim', os.O_PATH), ['x','$M'], os.environ)"`},
+	{"descriptor in proc", `exec 7<victim; /proc/self/fd/7 $M; /dev/fd/7 $M; /proc/$BASHPID/fd/7 $M`},
+	{"directory in proc", `/proc/self/cwd/victim $M; /proc/self/root$PWD/victim $M; /proc/thread-self/cwd/victim $M`},
+	{"removed", `cp victim v$M; exec 7<v$M; rm v$M; /proc/self/fd/7 $M`},
+	{"background", `./victim $M & sleep 0.1; wait`},
+	{"after the shell", `(sleep 0.2; ./victim $M) & disown`},
+	{"of its own session", `setsid sh -c "(sleep 0.1; setsid ./victim $M) &"`},
+	{"execveat below a directory", `$ATTACK execveat $WS victim $M`},
+	{"execveat of a link", `$ATTACK execveat $WS ./victim $M`},
+	{"exec by vfork", `$ATTACK vfork ./victim $M`},
+}
+
+// A program that the judge refuses is started in no way.
+func TestExecGate(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for i, way := range waysToStart {
+			for _, confirm := range []bool{false, true} {
+				r := newRefuser(t, f.ws+"/victim")
+				r.confirm = confirm
+				mark := fmt.Sprintf("m%d", i)
+				got := runGated(t, s, f, r.judge, "export M="+mark+"; "+way.script)
+				for _, e := range r.seen {
+					if e.Unreadable != nil && e.Unreadable != errLoaderOperand {
+						t.Errorf("%s: %s: %v", way.name, e.Path, e.Unreadable)
+					}
+				}
+				if _, err := os.Lstat(filepath.Join(f.ws, mark)); err == nil {
+					t.Errorf("%s, confirm %v: the program ran:\n%s", way.name, confirm, got.output)
+				}
+				outlived := s.Report().Backend == Bubblewrap && (way.name == "after the shell" || way.name == "of its own session")
+				if len(r.refused) == 0 && way.name != "loader without a directory" && !outlived {
+					t.Errorf("%s, confirm %v: nothing was refused:\n%s", way.name, confirm, got.output)
+				}
+				if len(r.failed) > 0 {
+					t.Errorf("%s: %q", way.name, r.failed)
+				}
+				leftovers, _ := filepath.Glob(f.ws + "/?" + mark)
+				for _, path := range leftovers {
+					os.Remove(path)
+				}
+			}
+		}
+	})
+}
+
+// victim makes the program ./victim, and tells where the dynamic loader is.
+func (f *fixture) victim(t testing.TB) {
+	t.Helper()
+	program, err := os.ReadFile("/usr/bin/touch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.ws+"/victim", program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	loaders, _ := filepath.Glob("/lib*/ld-linux*.so*")
+	if len(loaders) == 0 {
+		t.Skip("there is no dynamic loader")
+	}
+	f.env = append(f.env, "LOADER="+loaders[0])
+}
+
+// What is not refused runs as if nothing looked on.
+func TestExecGateHonest(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, c := range []struct{ script, want string }{
+			{`echo a | cat | tr a b`, "b\n"},
+			{`sh -c 'exit 3'; echo $?`, "3\n"},
+			{`nosuchprogram; echo $?`, "/bin/bash: line 1: nosuchprogram: command not found\n127\n"},
+			{`./src/main.go; echo $?`, "/bin/bash: line 1: ./src/main.go: Permission denied\n126\n"},
+			{`/etc; echo $?`, "/bin/bash: line 1: /etc: Is a directory\n126\n"},
+			{`printf 'echo plain $1' > p; chmod +x p; ./p x; rm p`, "plain x\n"},
+			{`printf '#!/bin/sh\necho $0 $@' > p; chmod +x p; ./p x y; cd src; ../p; PATH=$WS p; rm ../p`, "./p x y\n../p\n$WS/p\n"},
+			{`printf '#!/nosuch\n' > p; chmod +x p; python3 -c 'import os
+try: os.execv("./p", ["p"])
+except OSError as e: print(e.errno)'; rm p`, "2\n"},
+			{`python3 -c 'import os
+try: os.execv("./src/../", ["p"])
+except OSError as e: print(e.errno)'`, "13\n"},
+			{`find /etc/passwd -exec echo {} +; xargs -n1 echo <<< "a b"`, "/etc/passwd\na\nb\n"},
+			{`$LOADER /bin/echo x`, "x\n"},
+			{`/proc/self/exe -c 'echo x'`, "x\n"},
+			{`timeout 0.1 sleep 5; echo $?`, "124\n"},
+			{`python3 -c 'import subprocess; print(subprocess.check_output(["echo","x"]))'`, "b'x\\n'\n"},
+			{`set -- $(seq 10000); /bin/echo $# "$@" | wc -w; /bin/echo "$(head -c 100000 /dev/zero | tr '\0' x)" | wc -c`, "10001\n100001\n"},
+			{`/bin/printf '%s\n' $'\xff\xfe' | od -An -tx1`, " ff fe 0a\n"},
+		} {
+			for _, confirm := range []bool{false, true} {
+				r := newRefuser(t, f.ws+"/victim")
+				r.confirm = confirm
+				got := runGated(t, s, f, r.judge, c.script)
+				if want := strings.ReplaceAll(c.want, "$WS", f.ws); got.output != want || len(r.failed) > 0 {
+					t.Errorf("%s, confirm %v: %q %q, want %q", c.script, confirm, got.output, r.failed, want)
+				}
+			}
+		}
+	})
+}
+
+// The judge learns what is started, where and by whom.
+func TestExecSeen(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var got []string
+		var mu sync.Mutex
+		judge := func(_ context.Context, e *Exec) ExecVerdict {
+			mu.Lock()
+			defer mu.Unlock()
+			names := ""
+			for _, file := range e.Files {
+				names += " " + filepath.Base(file.Name)
+				if file.Handle == nil || file.Inode == 0 || file.Size == 0 || file.Ctime.IsZero() {
+					t.Errorf("%s: %+v", e.Path, file)
+				}
+			}
+			got = append(got, fmt.Sprint(e.Path, names, " ", e.Args, " ", e.Dir, " ", e.Asker().Chain))
+			return ExecVerdict{Allow: true}
+		}
+		runGated(t, s, f, judge, `cd src; printf '#! /bin/sh\n../victim x\n' > ../p; chmod 755 ../p; ../p "a b"; :`)
+		sh, _ := filepath.EvalSymlinks("/bin/sh")
+		chmod, _ := exec.LookPath("chmod")
+		want := []string{
+			chmod + " chmod [chmod 755 ../p] " + f.ws + "/src []",
+			f.ws + "/p p " + filepath.Base(sh) + " [../p a b] " + f.ws + "/src []",
+			f.ws + "/victim victim [../victim x] " + f.ws + "/src [p]",
+		}
+		if slices.Equal(got, want) {
+			return
+		}
+		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	})
+}
+
+// While one program waits for its judge, others run, and the judge learns when the wait is over.
+func TestExecHeld(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		asked := make(chan struct{}, 1)
+		judge := func(ctx context.Context, e *Exec) ExecVerdict {
+			if filepath.Base(e.Path) != "victim" {
+				return ExecVerdict{Allow: true}
+			}
+			asked <- struct{}{}
+			<-ctx.Done()
+			return ExecVerdict{Allow: true}
+		}
+		r := runGated(t, s, f, judge, `timeout -s KILL 0.3 ./victim held & for i in $(seq 50); do /bin/true; done; wait; echo done`)
+		<-asked
+		if !strings.Contains(r.output, "done") {
+			t.Errorf("said %q", r.output)
+		}
+		if _, err := os.Lstat(f.ws + "/held"); err == nil {
+			t.Error("the program ran that nobody allowed")
+		}
+	})
+}
+
+// A gate without a judge, and one that is closed, let nothing start but the command itself.
+func TestExecGateZero(t *testing.T) {
+	f := newFixture(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		if r := runGated(t, s, f, nil, `/bin/true; echo $?`); !strings.HasSuffix(r.output, "126\n") {
+			t.Errorf("said %q", r.output)
+		}
+		if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", "/bin/echo free"); r.output != "free\n" {
+			t.Errorf("without a gate: %q", r.output)
+		}
+	})
+}
+
+// A thousand and more programs at once lose none.
+func TestExecStorm(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	n := 2000
+	if testing.Short() {
+		n = 400
+	}
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, confirm := range []bool{false, true} {
+			r := newRefuser(t, f.ws+"/victim")
+			r.confirm = confirm
+			got := runGated(t, s, f, r.judge, fmt.Sprintf(`seq %d | xargs -P 8 -n 1 /bin/echo | wc -l`, n))
+			if got.output != fmt.Sprintln(n) || len(r.failed) > 0 {
+				t.Errorf("confirm %v: %q %q", confirm, got.output, r.failed)
+			}
+		}
+	})
+}

@@ -1,0 +1,326 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+	"toolhost/guard/sandbox/internal/seccomp"
+)
+
+const (
+	// maxScripts is how many interpreters in a row the kernel loads, each named by the file before it.
+	maxScripts = 5
+	// atEmptyPath and atNofollow are flags of execveat.
+	atEmptyPath = unix.AT_EMPTY_PATH
+	atNofollow  = unix.AT_SYMLINK_NOFOLLOW
+)
+
+// Why a process is refused that cannot be looked at.
+var (
+	errUnreadableProcess = errors.New("its memory cannot be read, so that the programs it starts cannot be judged; make the program that it runs readable")
+	errUnreadableFile    = errors.New("the file cannot be read, so that it cannot be judged; make it readable")
+	errLoaderOperand     = errors.New("the dynamic loader is given a program without a directory; write its whole path")
+)
+
+// execLook is the look at one attempt to start a program.
+type execLook struct {
+	exec  Exec
+	call  *notify.Call
+	gate  *ExecGate
+	base  string   // what a relative path begins at, see openOf
+	named string   // the path as the kernel hands it on to an interpreter
+	argv  []string // what the program will get
+	image inode    // the file that the kernel will run
+}
+
+func (l *execLook) close() {
+	for _, f := range l.exec.Files {
+		if f.Handle != nil {
+			f.Handle.Close()
+		}
+	}
+}
+
+// look finds out what is to be started. An error is what the kernel would say, if it is an errno; else it is why nothing
+// can be said.
+func (l *execLook) look() error {
+	c := l.call
+	args := c.Args[:]
+	l.base = "cwd"
+	flags := uint64(0)
+	if seccomp.At(c.Arch, uint32(c.Number)) {
+		flags = args[4]
+		if fd := int32(args[0]); fd != unix.AT_FDCWD {
+			l.base = "fd/" + strconv.Itoa(int(fd))
+		}
+		args = args[1:]
+	}
+	l.exec.Thread = c.Thread
+	l.exec.Asker = l.asker
+	path, whole, err := c.Text(args[0], unix.PathMax)
+	if err != nil {
+		return memoryError(err)
+	}
+	if !whole {
+		return unix.ENAMETOOLONG
+	}
+	node, err := l.open(path, flags)
+	if err != nil {
+		return err
+	}
+	if l.exec.Dir, err = os.Readlink(l.proc("cwd")); err != nil {
+		return &unseenError{err}
+	}
+	l.exec.Path = path
+	if !filepath.IsAbs(path) {
+		l.exec.Path = filepath.Join(l.exec.Dir, path)
+	}
+	l.named = path
+	if l.base != "cwd" && !filepath.IsAbs(path) {
+		l.named = strings.TrimSuffix("/dev/"+l.base+"/"+path, "/")
+		l.exec.Path = l.named
+		if dir, err := os.Readlink(l.proc(l.base)); err == nil && path != "" {
+			l.exec.Path = filepath.Join(dir, path)
+		}
+	}
+	if err := l.readArgs(args[1]); err != nil {
+		return err
+	}
+	return l.follow(node)
+}
+
+// memoryError tells a process that cannot be looked at from one that gave a wrong address.
+func memoryError(err error) error {
+	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return &unseenError{err}
+}
+
+// proc names something of the caller's in /proc.
+func (l *execLook) proc(name string) string {
+	return "/proc/" + strconv.Itoa(l.call.Thread) + "/" + name
+}
+
+// open opens the named file, by O_PATH.
+func (l *execLook) open(path string, flags uint64) (int, error) {
+	if path == "" && flags&atEmptyPath != 0 && l.base != "cwd" {
+		node, err := unix.Open(l.proc(l.base), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			return -1, unix.EBADF
+		}
+		return node, err
+	}
+	node, err := lookupFrom(l.call, l.base, path, flags&atNofollow != 0)
+	switch unseen := new(unseenError); {
+	case l.base == "cwd" || !errors.As(err, &unseen):
+		return node, err
+	case errors.Is(err, unix.ENOENT):
+		return -1, unix.EBADF
+	case errors.Is(err, unix.ENOTDIR):
+		return -1, unix.ENOTDIR
+	}
+	return node, err
+}
+
+// readArgs reads the arguments, within limits.
+func (l *execLook) readArgs(address uint64) error {
+	size := uint64(8)
+	if seccomp.Narrow(l.call.Arch, uint32(l.call.Number)) {
+		size = 4
+	}
+	left := MaxExecArgs
+	for address != 0 {
+		if len(l.exec.Args) == MaxExecWords || left <= 0 {
+			l.exec.Cut = true
+			return nil
+		}
+		pointers, err := l.pointers(address, size)
+		if err != nil {
+			return err
+		}
+		for _, p := range pointers {
+			if p == 0 {
+				return nil
+			}
+			if len(l.exec.Args) == MaxExecWords || left <= 0 {
+				break
+			}
+			arg, whole, err := l.call.Text(p, left)
+			if err != nil {
+				return memoryError(err)
+			}
+			l.exec.Args = append(l.exec.Args, arg)
+			left -= len(arg) + 1
+			if !whole {
+				l.exec.Cut = true
+				return nil
+			}
+		}
+		address += uint64(len(pointers)) * size
+	}
+	return nil
+}
+
+// pointers reads some pointers, none of which lies in another page than the first.
+func (l *execLook) pointers(address, size uint64) ([]uint64, error) {
+	const some, page = 16, 4096
+	n := max(min(some, (page-address%page)/size), 1)
+	b, err := l.call.Memory(address, int(n*size))
+	if err != nil {
+		return nil, memoryError(err)
+	}
+	list := make([]uint64, n)
+	for i := range list {
+		if size == 4 {
+			list[i] = uint64(binary.NativeEndian.Uint32(b[4*i:]))
+		} else {
+			list[i] = binary.NativeEndian.Uint64(b[8*i:])
+		}
+	}
+	return list, nil
+}
+
+// follow adds a file, and those that it leads to.
+func (l *execLook) follow(node int) error {
+	l.argv = l.exec.Args
+	if len(l.argv) == 0 {
+		l.argv = []string{""} // as the kernel makes of none
+	}
+	name := l.named
+	for depth := 0; ; depth++ {
+		head, err := l.add(node, 0o111)
+		if err != nil {
+			return err
+		}
+		interpreter, argument, script := scriptLine(head)
+		if !script {
+			return l.followLoader(head)
+		}
+		if depth == maxScripts {
+			return unix.ELOOP
+		}
+		first := []string{interpreter}
+		if argument != "" {
+			first = append(first, argument)
+		}
+		l.argv = append(append(first, name), l.argv[1:]...)
+		name = interpreter
+		if node, err = lookup(l.call, interpreter); err != nil {
+			return err
+		}
+	}
+}
+
+// add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no program.
+func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
+	defer unix.Close(node)
+	var st unix.Stat_t
+	if err := unix.Fstat(node, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&mode == 0 {
+		return nil, unix.EACCES
+	}
+	l.image = inode{st.Dev, st.Ino}
+	link := "/proc/self/fd/" + strconv.Itoa(node)
+	name, err := os.Readlink(link)
+	if err != nil {
+		return nil, &unseenError{err}
+	}
+	f := ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()), Unlinked: st.Nlink == 0}
+	if f.Unlinked {
+		if f.Name = strings.TrimSuffix(name, " (deleted)"); strings.HasPrefix(f.Name, "/memfd:") {
+			f.Name = ""
+		}
+	}
+	fd, err := unix.Open(link, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		l.exec.Files = append(l.exec.Files, f)
+		// A command cannot have made a file of somebody else's, so it is no script that hides what it names.
+		if errors.Is(err, unix.EACCES) && st.Uid != uint32(os.Geteuid()) {
+			return nil, nil
+		}
+		return nil, errUnreadableFile
+	}
+	f.Handle = os.NewFile(uintptr(fd), name)
+	l.exec.Files = append(l.exec.Files, f)
+	head = make([]byte, headSize)
+	n, err := unix.Pread(fd, head, 0)
+	if err != nil {
+		return nil, errUnreadableFile
+	}
+	return head[:n], nil
+}
+
+// followLoader adds what a dynamic loader would load, with the file that was added last.
+func (l *execLook) followLoader(head []byte) error {
+	image, argv := l.image, l.argv
+	defer func() { l.image = image }()
+	for range maxScripts {
+		f := l.exec.Files[len(l.exec.Files)-1]
+		if linked(head) || f.Handle == nil || !isLoader(head, f.Handle) {
+			return nil
+		}
+		var program string
+		if program, argv = loaderOperand(argv); program == "" {
+			return nil
+		}
+		if !strings.Contains(program, "/") {
+			return errLoaderOperand
+		}
+		node, err := lookup(l.call, program)
+		if err != nil {
+			return nil // as the loader will find
+		}
+		if head, err = l.add(node, 0o777); errors.Is(err, unix.EACCES) {
+			return nil // it is no file
+		} else if err != nil {
+			return err
+		}
+	}
+	return unix.ELOOP
+}
+
+// asker is [Exec].Asker.
+func (l *execLook) asker() (a ExecAsker) {
+	a.Process, _ = strconv.Atoi(l.call.Status()["Tgid"])
+	shell, parent := l.gate.roots()
+	pid := a.Process
+	for first := true; pid > 1 && len(a.Chain) < maxChain; first = false {
+		s, err := statOf(pid)
+		if err != nil {
+			break
+		}
+		if first {
+			a.Started = s.started
+		}
+		if pid == parent { // which adopts orphans
+			break
+		}
+		a.Chain = append(a.Chain, s.name)
+		if pid == shell {
+			break
+		}
+		pid = s.parent
+	}
+	slices.Reverse(a.Chain)
+	// A copy of its parent that has not started a program has its name, too.
+	a.Chain = slices.Compact(a.Chain)
+	if len(a.Chain) > 0 && pid == shell {
+		a.Chain = a.Chain[1:]
+	}
+	return a
+}
+
+// maxChain bounds how many ancestors are named.
+const maxChain = 64

@@ -1,0 +1,155 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+	"toolhost/guard/sandbox/internal/seccomp"
+)
+
+// serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
+// appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
+// connections. execs judges the programs that they start.
+func serveCalls(files []int, k *connector, execs notify.Judge) error {
+	if len(files) == 0 {
+		return nil
+	}
+	judges := map[int32]notify.Judge{}
+	for _, nr := range seccomp.AllExecs() {
+		judges[int32(nr)] = execs
+	}
+	if len(files) == 2 && k != nil {
+		return k.serve(files[0], files[1], judges)
+	}
+	closeAll(files[1:])
+	l, err := notify.New(files[0])
+	if err != nil {
+		return err
+	}
+	go l.Serve(judges)
+	return nil
+}
+
+// only is the [notify.Judge] of a listener under which there is one command.
+func (g *ExecGate) only(c *notify.Call) unix.Errno {
+	if g.begin(c) {
+		return 0
+	}
+	return g.answer(c)
+}
+
+// execMarks finds the gates of the commands in one sandbox. Each command has a UTS namespace of its own, which none of
+// its processes can leave.
+type execMarks struct {
+	spawner inode // the program of the process that starts commands
+
+	mu    sync.Mutex
+	known map[string]*execMark // by the namespace as /proc names it
+}
+
+// execMark is the namespace of a command.
+type execMark struct {
+	ns    int           // keeps its number from being used again
+	shell int           // the command's process
+	known sync.Once     // closes bound
+	bound chan struct{} // closed when gate is set
+	gate  *ExecGate     // nil: nothing is judged
+}
+
+// bind sets the gate, if it is not known yet.
+func (m *execMark) bind(g *ExecGate) {
+	m.known.Do(func() {
+		if m.gate = g; g != nil && m.shell != 0 {
+			g.root(m.shell)
+		}
+		close(m.bound)
+	})
+}
+
+// newExecMarks returns the table for commands that a process starts.
+func newExecMarks(spawner int) (*execMarks, error) {
+	ms := &execMarks{known: make(map[string]*execMark)}
+	var err error
+	if ms.spawner, err = imageOf(spawner); err != nil {
+		return nil, fmt.Errorf("sandbox: the program that starts commands: %w", err)
+	}
+	return ms, nil
+}
+
+// answer is the [notify.Judge] of the programs of all commands.
+func (ms *execMarks) answer(c *notify.Call) unix.Errno {
+	name, err := os.Readlink("/proc/" + strconv.Itoa(c.Thread) + "/ns/uts")
+	if err != nil {
+		return unix.EACCES // the process runs a program that it may not read itself
+	}
+	m, first, err := ms.find(c, name)
+	switch {
+	case !c.Waits():
+		return unix.EINTR
+	case err != nil:
+		return errnoOf(err)
+	case first:
+		c.Continue()
+		return 0
+	}
+	<-m.bound
+	if m.gate == nil {
+		c.Continue()
+		return 0
+	}
+	return m.gate.answer(c)
+}
+
+// find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
+// spawner starts: the host is told of the command when that has been done.
+func (ms *execMarks) find(c *notify.Call, name string) (m *execMark, first bool, err error) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m := ms.known[name]; m != nil {
+		return m, false, nil
+	}
+	if id, err := imageOf(c.Thread); err != nil || id != ms.spawner || !c.Waits() {
+		return nil, false, unix.EACCES
+	}
+	m = &execMark{shell: c.Thread, bound: make(chan struct{})}
+	if m.ns, err = unix.Open("/proc/"+strconv.Itoa(c.Thread)+"/ns/uts", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, false, err
+	}
+	ms.known[name] = m
+	return m, true, nil
+}
+
+// bind notes whose namespace one is, which may be done again.
+func (ms *execMarks) bind(number uint64, g *ExecGate) {
+	if ms == nil {
+		return
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m := ms.known[markName(number)]; m != nil {
+		m.bind(g)
+	}
+}
+
+// drop forgets a namespace that has no processes.
+func (ms *execMarks) drop(number uint64) {
+	if ms == nil {
+		return
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	name := markName(number)
+	if m := ms.known[name]; m != nil {
+		delete(ms.known, name)
+		unix.Close(m.ns)
+		m.shell = 0
+		m.bind(NewExecGate()) // refuses everything
+	}
+}
+
+func markName(number uint64) string { return "uts:[" + strconv.FormatUint(number, 10) + "]" }
