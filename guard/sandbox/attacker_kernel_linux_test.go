@@ -45,7 +45,7 @@ func attackSetuid(args []string) error {
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
 	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
-	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork,
+	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork, "missing": attackMissing,
 }
 
 // attackExecveat starts a program below a directory.
@@ -64,6 +64,21 @@ func attackExecveat(args []string) error {
 	}
 	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0, 0, 0)
 	return errno
+}
+
+// attackMissing tries to start a program that is not there, so many times.
+func attackMissing(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	argv, envv := []string{"x", "y", "z"}, []string{}
+	for range n {
+		if err := syscall.Exec("/usr/local/sbin/x", argv, envv); !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return nil
 }
 
 // attackVfork starts a program by vfork, as Go does.

@@ -28,6 +28,9 @@ type Exec struct {
 	Cut bool
 	// Dir is the working directory of the process.
 	Dir string
+	// Open opens a file by its name as the process sees it, for a script that an interpreter is given; the caller closes its
+	// handle. Nil: nothing can be opened.
+	Open func(name string) (ExecFile, error)
 	// Thread is the number of the thread that waits, as the host sees it.
 	Thread int
 	// Asker tells more of the process. It reads files of the system; call it only where that is needed.
@@ -74,7 +77,8 @@ type ExecVerdict struct {
 	Failed func(why string)
 }
 
-// An ExecJudge decides whether a program is started. Several attempts may be judged concurrently. It may take its time:
+// An ExecJudge decides whether a program is started. It is asked of a file, too, that is none, for it has no permission
+// to be executed: the process gets EACCES whatever the judge says. Several attempts may be judged concurrently. It may take its time:
 // the process waits, and nothing else does. ctx ends when the process no longer waits, or the gate is closed.
 type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
 

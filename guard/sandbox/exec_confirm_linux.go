@@ -22,15 +22,16 @@ const (
 var tracers = make(chan *launcher, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it
-// is another one than was judged. It returns why, or "".
-func (l *execLook) confirm() (why string) {
+// is another one than was judged. It returns why, or "". A process that cannot be stopped
+// is refused if strict.
+func (l *execLook) confirm(strict bool) (why string) {
 	var t *launcher
 	select {
 	case t = <-tracers:
 	default:
 		t = newLauncher()
 	}
-	t.do(func() { why = l.trace() })
+	t.do(func() { why = l.trace(strict) })
 	select {
 	case tracers <- t:
 	default:
@@ -41,9 +42,13 @@ func (l *execLook) confirm() (why string) {
 
 // trace is confirm on a thread of its own. The kernel tells of a stop, by which it is
 // known that the program was started; or that it was not, by what PTRACE_INTERRUPT asks for.
-func (l *execLook) trace() (why string) {
+func (l *execLook) trace(strict bool) (why string) {
 	thread := l.call.Thread
 	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
+		if !strict {
+			l.call.Continue()
+			return ""
+		}
 		if tracer := l.call.Status()["TracerPid"]; tracer != "0" && tracer != "" {
 			return whyTraced
 		}
@@ -104,6 +109,22 @@ func (l *execLook) same(pid int) bool {
 		return strings.HasPrefix(text, want)
 	}
 	return text == want+"\x00"
+}
+
+// shared reports whether others that run could change the arguments of a thread: further threads of its process, or of
+// the process that it shares its memory with. That is the parent, which waits for it after vfork.
+func shared(thread int) bool {
+	s, err := statOf(thread)
+	if err != nil || s.threads > 1 {
+		return true
+	}
+	parent, err := statOf(s.parent)
+	if err != nil || parent.threads == 1 && parent.state == "D" {
+		return false
+	}
+	const vm = 1 // KCMP_VM
+	same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0)
+	return errno == 0 && same == 0
 }
 
 // imageOf returns the file that a process runs.

@@ -53,6 +53,7 @@ func (g *ExecGate) answer(c *notify.Call) unix.Errno {
 	}
 	l := &execLook{call: c, gate: g}
 	defer l.close()
+	refused := false
 	switch err := l.look().(type) {
 	case nil:
 	case unix.Errno:
@@ -63,7 +64,10 @@ func (g *ExecGate) answer(c *notify.Call) unix.Errno {
 	case *unseenError:
 		l.exec.Unreadable = errUnreadableProcess
 	default:
-		l.exec.Unreadable = err
+		if err != errNotExecutable {
+			l.exec.Unreadable = err
+		}
+		refused = true
 	}
 	if !c.Waits() { // what was looked at may belong to another process
 		return unix.EINTR
@@ -72,10 +76,10 @@ func (g *ExecGate) answer(c *notify.Call) unix.Errno {
 	defer stop()
 	v := judge(ctx, &l.exec)
 	switch {
-	case !v.Allow || l.exec.Unreadable != nil:
+	case !v.Allow || refused || l.exec.Unreadable != nil:
 		return unix.EACCES
-	case v.Confirm:
-		if why := l.confirm(); why != "" && v.Failed != nil {
+	case v.Confirm || shared(c.Thread):
+		if why := l.confirm(v.Confirm); why != "" && v.Failed != nil {
 			v.Failed(why)
 		}
 		return unix.EACCES

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,7 @@ const (
 var (
 	errUnreadableProcess = errors.New("its memory cannot be read, so that the programs it starts cannot be judged; make the program that it runs readable")
 	errUnreadableFile    = errors.New("the file cannot be read, so that it cannot be judged; make it readable")
+	errNotExecutable     = errors.New("the file may not be executed")
 	errLoaderOperand     = errors.New("the dynamic loader is given a program without a directory; write its whole path")
 )
 
@@ -65,7 +67,7 @@ func (l *execLook) look() error {
 		args = args[1:]
 	}
 	l.exec.Thread = c.Thread
-	l.exec.Asker = l.asker
+	l.exec.Asker, l.exec.Open = l.asker, l.openNamed
 	path, whole, err := c.Text(args[0], unix.PathMax)
 	if err != nil {
 		return memoryError(err)
@@ -224,42 +226,80 @@ func (l *execLook) follow(node int) error {
 // add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no program.
 func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	defer unix.Close(node)
-	var st unix.Stat_t
-	if err := unix.Fstat(node, &st); err != nil {
+	f, st, err := describe(node)
+	if err != nil {
 		return nil, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&mode == 0 {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, unix.EACCES
 	}
 	l.image = inode{st.Dev, st.Ino}
-	link := "/proc/self/fd/" + strconv.Itoa(node)
-	name, err := os.Readlink(link)
-	if err != nil {
-		return nil, &unseenError{err}
-	}
-	f := ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()), Unlinked: st.Nlink == 0}
-	if f.Unlinked {
-		if f.Name = strings.TrimSuffix(name, " (deleted)"); strings.HasPrefix(f.Name, "/memfd:") {
-			f.Name = ""
-		}
-	}
-	fd, err := unix.Open(link, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	if st.Mode&mode == 0 {
 		l.exec.Files = append(l.exec.Files, f)
+		return nil, errNotExecutable
+	}
+	f.Handle, err = openNode(node)
+	l.exec.Files = append(l.exec.Files, f)
+	if err != nil {
 		// A command cannot have made a file of somebody else's, so it is no script that hides what it names.
 		if errors.Is(err, unix.EACCES) && st.Uid != uint32(os.Geteuid()) {
 			return nil, nil
 		}
 		return nil, errUnreadableFile
 	}
-	f.Handle = os.NewFile(uintptr(fd), name)
-	l.exec.Files = append(l.exec.Files, f)
 	head = make([]byte, headSize)
-	n, err := unix.Pread(fd, head, 0)
-	if err != nil {
+	n, err := f.Handle.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
 		return nil, errUnreadableFile
 	}
 	return head[:n], nil
+}
+
+// describe tells what a file is that was opened by O_PATH.
+func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
+	if err := unix.Fstat(node, &st); err != nil {
+		return f, st, err
+	}
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(node))
+	if err != nil {
+		return f, st, &unseenError{err}
+	}
+	f = ExecFile{Name: name, Dev: st.Dev, Inode: st.Ino, Size: st.Size, Ctime: time.Unix(st.Ctim.Unix()), Unlinked: st.Nlink == 0}
+	if f.Unlinked {
+		if f.Name = strings.TrimSuffix(name, " (deleted)"); strings.HasPrefix(f.Name, "/memfd:") {
+			f.Name = ""
+		}
+	}
+	return f, st, nil
+}
+
+// openNode opens a file for reading that was opened by O_PATH.
+func openNode(node int) (*os.File, error) {
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(node), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "program"), nil
+}
+
+// openNamed is [Exec].Open.
+func (l *execLook) openNamed(name string) (f ExecFile, err error) {
+	node, err := lookup(l.call, name)
+	if err != nil {
+		return f, err
+	}
+	defer unix.Close(node)
+	f, st, err := describe(node)
+	switch {
+	case err != nil:
+		return f, err
+	case !l.call.Waits():
+		return f, unix.ESRCH
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return f, unix.EACCES
+	}
+	f.Handle, err = openNode(node)
+	return f, err
 }
 
 // followLoader adds what a dynamic loader would load, with the file that was added last.
@@ -282,8 +322,8 @@ func (l *execLook) followLoader(head []byte) error {
 		if err != nil {
 			return nil // as the loader will find
 		}
-		if head, err = l.add(node, 0o777); errors.Is(err, unix.EACCES) {
-			return nil // it is no file
+		if head, err = l.add(node, 0o777); err == unix.EACCES || err == errNotExecutable {
+			return nil // which the loader finds, too
 		} else if err != nil {
 			return err
 		}

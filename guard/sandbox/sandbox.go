@@ -183,6 +183,11 @@ func (s *Sandbox) Spawn(spec Spec) (Process, error) {
 			return nil, errors.New("sandbox: the command contains a NUL byte, which no program can receive")
 		}
 	}
+	if spec.Execs != nil {
+		if err := ExecGateWorks(s.report.Backend); err != nil {
+			return nil, err
+		}
+	}
 	return s.engine.spawn(spec)
 }
 

@@ -364,7 +364,7 @@ func (c *Cell) refresh() {
 
 // spawn starts a process in the sandbox, as the runner of shells asks for it.
 func (c *Cell) spawn(spec supervise.Spec) (supervise.Process, error) {
-	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files})
+	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs})
 	if err != nil {
 		return nil, err
 	}

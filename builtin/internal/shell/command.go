@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"toolhost/builtin/internal/shell/output"
+	"toolhost/guard/sandbox"
 )
 
 // A Command is one command to run.
@@ -28,6 +29,9 @@ type Command struct {
 
 	// Spill, if not nil, is used instead of Config.Spill.
 	Spill output.Spill
+
+	// Judge decides which programs are started, where Config.Execs is set.
+	Judge sandbox.ExecJudge
 }
 
 // A Result tells what a command did.
@@ -163,6 +167,9 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		}
 		if c.Spill != nil {
 			s.out.SpillTo(c.Spill)
+		}
+		if s.execs != nil {
+			s.execs.Judge(c.Judge)
 		}
 		if err = s.send(c.Dir, c.Prelude+c.Text); err == nil {
 			return s, nil

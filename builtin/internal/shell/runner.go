@@ -56,6 +56,9 @@ type Config struct {
 	// names more variables to take away. KeepVars wins.
 	KeepVars, StripVars []string
 
+	// Execs has the programs judged that commands start, by their [Command].Judge. Without one a command can start none.
+	Execs bool
+
 	// InheritPath turns the look at the login shell's PATH off.
 	InheritPath bool
 

@@ -7,6 +7,7 @@ import (
 
 	"toolhost/builtin/internal/shell/output"
 	"toolhost/builtin/internal/shell/supervise"
+	"toolhost/guard/sandbox"
 )
 
 // reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
@@ -33,10 +34,11 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc   supervise.Process
-	quiet  *quiet   // as long as it is set, nobody watches what follows, and both are nil
-	script *os.File // our end, over which the last word comes back
-	pipe   *outlet  // read end of standard output and error
-	dir    *os.File // read end of the report
+	quiet  *quiet            // as long as it is set, nobody watches what follows, and both are nil
+	script *os.File          // our end, over which the last word comes back
+	pipe   *outlet           // read end of standard output and error
+	dir    *os.File          // read end of the report
+	execs  *sandbox.ExecGate // nil: programs are not judged
 
 	out      *output.Collector
 	buf      []byte        // takes output
@@ -71,11 +73,15 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
+	if cfg.Execs {
+		s.execs = sandbox.NewExecGate()
+	}
 	s.proc, err = cfg.Start(supervise.Spec{
 		Argv:  []string{bash, "--noprofile", "--norc", "-c", wrapper, "bash"},
 		Dir:   rootDir,
 		Env:   env,
 		Files: childFiles(null, out, script, dir),
+		Execs: s.execs,
 	})
 	if err != nil {
 		s.close()
@@ -245,6 +251,9 @@ func (s *shell) discard() error {
 func (s *shell) close() {
 	closeAll(s.script, s.dir)
 	s.pipe.close()
+	if s.execs != nil {
+		s.execs.Close()
+	}
 	if s.quiet != nil {
 		s.quiet.close()
 		s.quiet = nil

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"toolhost/guard/sandbox"
 )
 
 // A job is a process in a job object, which ends all its processes when its last
@@ -28,6 +30,9 @@ func Run([]string) {}
 // Start starts a process in a job object. It is started suspended, so
 // that it is in the job before it can start others.
 func Start(spec Spec) (Process, error) {
+	if spec.Execs != nil {
+		return nil, sandbox.ExecGateWorks(sandbox.None)
+	}
 	if len(spec.Files) != 3 {
 		return nil, errors.New("supervise: a process on Windows gets three files")
 	}

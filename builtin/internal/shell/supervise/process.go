@@ -1,6 +1,10 @@
 package supervise
 
-import "os"
+import (
+	"os"
+
+	"toolhost/guard/sandbox"
+)
 
 // CallVariable is set in every command's environment, to a random identifier of
 // that command. It is how processes are found again whose supervisor was killed.
@@ -17,6 +21,9 @@ type Spec struct {
 	Dir   string     // absolute working directory
 	Env   []string   // the whole environment, "NAME=value"
 	Files []*os.File // the child's descriptors 0, 1, 2, …, in blocking mode; all others are closed
+
+	// Execs judges the programs that the process and its descendants start; nil: none is judged.
+	Execs *sandbox.ExecGate
 }
 
 // A Process is a started process and everything that descends from it.

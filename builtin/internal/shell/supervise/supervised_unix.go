@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox"
 )
 
 const (
@@ -69,9 +71,13 @@ func Start(spec Spec) (Process, error) {
 		ctl: ours, call: rand.Text(),
 		exit: make(chan struct{}), done: make(chan struct{}),
 	}
+	files := strconv.Itoa(len(spec.Files))
+	if spec.Execs != nil {
+		files += judgedMark
+	}
 	p.cmd = &exec.Cmd{
 		Path:       self,
-		Args:       append([]string{"toolhost", supervisorArg, strconv.Itoa(len(spec.Files))}, spec.Argv...),
+		Args:       append([]string{"toolhost", supervisorArg, files}, spec.Argv...),
 		Dir:        spec.Dir,
 		Env:        append(slices.Clip(spec.Env), CallVariable+"="+p.call),
 		ExtraFiles: append([]*os.File{theirs}, spec.Files...),
@@ -84,7 +90,7 @@ func Start(spec Spec) (Process, error) {
 		return nil, fmt.Errorf("the supervisor could not be started: %w", err)
 	}
 	theirs.Close()
-	if err := p.started(spec.Argv[0]); err != nil {
+	if err := p.started(spec); err != nil {
 		ours.Close()
 		p.cmd.Process.Kill()
 		p.cmd.Wait()
@@ -116,17 +122,69 @@ func Pair() (ours, theirs *os.File, err error) {
 }
 
 // started waits for the supervisor to say that the process runs.
-func (p *supervised) started(program string) error {
+func (p *supervised) started(spec Spec) error {
 	p.ctl.SetReadDeadline(time.Now().Add(startTimeout))
-	r, err := readReport(p.ctl)
+	r, err := p.firstReport(spec.Execs)
 	if err != nil {
 		return fmt.Errorf("the supervisor did not answer: %w", err)
 	}
 	if r.kind != reportStarted {
-		return fmt.Errorf("%s could not be started: %w", program, syscall.Errno(r.a))
+		return fmt.Errorf("%s could not be started: %w", spec.Argv[0], syscall.Errno(r.a))
 	}
 	p.leader = int(r.a)
 	return p.ctl.SetReadDeadline(time.Time{})
+}
+
+// firstReport takes the report that the process runs, or why it does not. Before it comes the listener of a process whose
+// programs are judged.
+func (p *supervised) firstReport(gate *sandbox.ExecGate) (report, error) {
+	if gate == nil {
+		return readReport(p.ctl)
+	}
+	r, rights, err := receiveReport(p.ctl)
+	if err != nil || r.kind != reportListener {
+		return r, err
+	}
+	listener, err := parseListener(rights)
+	if err == nil {
+		err = gate.Serve(listener)
+	}
+	if err != nil {
+		return r, fmt.Errorf("the listener: %w", err)
+	}
+	return readReport(p.ctl)
+}
+
+// receiveReport reads one report, and the descriptors that come with it.
+func receiveReport(ctl *os.File) (r report, rights []byte, err error) {
+	raw, err := ctl.SyscallConn()
+	if err != nil {
+		return r, nil, err
+	}
+	var b [reportSize]byte
+	rights = make([]byte, unix.CmsgSpace(4))
+	n, size := 0, 0
+	failure := raw.Read(func(fd uintptr) bool {
+		n, size, _, _, err = unix.Recvmsg(int(fd), b[:], rights, receiveFlags)
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	})
+	if err = errors.Join(failure, err); err == nil && n < reportSize {
+		err = io.ErrUnexpectedEOF
+	}
+	return decodeReport(b), rights[:max(size, 0)], err
+}
+
+// parseListener returns the descriptor that came with a report.
+func parseListener(rights []byte) (int, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) != 1 {
+		return -1, errors.Join(errors.New("none came"), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1, errors.Join(errors.New("none came"), err)
+	}
+	return fds[0], nil
 }
 
 // follow takes the supervisor's reports until it ends, and reaps it.

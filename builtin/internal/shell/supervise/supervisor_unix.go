@@ -9,18 +9,25 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox"
 )
 
 // supervisorArg as the first argument makes this program a supervisor:
 // "toolhost __supervise NFILES PROGRAM ARGS…", with the socket as descriptor 3
-// and the files of the process from 4 on.
-const supervisorArg = "__supervise"
+// and the files of the process from 4 on. After NFILES stands judgedMark if the server
+// judges which programs are started.
+const (
+	supervisorArg = "__supervise"
+	judgedMark    = ",judged"
+)
 
 const (
 	controlFD   = 3
@@ -36,10 +43,11 @@ const (
 
 // Reports of the supervisor.
 const (
-	reportStarted = 'p' // a: process id
-	reportFailed  = 'e' // a: errno
-	reportExit    = 'x' // a: wait status; b: 1 if no descendant is left
-	reportEnded   = 'd' // a: how many processes were killed
+	reportListener = 'l' // with a descriptor, see sandbox.ListenExecs; comes before the next
+	reportStarted  = 'p' // a: process id
+	reportFailed   = 'e' // a: errno
+	reportExit     = 'x' // a: wait status; b: 1 if no descendant is left
+	reportEnded    = 'd' // a: how many processes were killed
 )
 
 // A report is one message of a supervisor to the server.
@@ -87,13 +95,14 @@ func Run(args []string) {
 	if len(args) < 4 {
 		syscall.Exit(2)
 	}
-	n, err := strconv.Atoi(args[2])
+	number, judged := strings.CutSuffix(args[2], judgedMark)
+	n, err := strconv.Atoi(number)
 	if err != nil {
 		syscall.Exit(2)
 	}
 	// Not os.Exit, which has hooks that wait (the race detector takes a second).
 	var s supervisor
-	s.run(n, args[3:])
+	s.run(n, args[3:], judged)
 	syscall.Exit(0)
 }
 
@@ -107,12 +116,12 @@ type supervisor struct {
 	talk    sync.Mutex
 }
 
-func (s *supervisor) run(files int, argv []string) {
+func (s *supervisor) run(files int, argv []string, judged bool) {
 	// The signals that end a Go program are received and dropped, not ignored:
 	// ignored ones would be ignored by the command as well.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	s.empty = make(chan struct{})
-	if err := s.start(files, argv); err != nil {
+	if err := s.start(files, argv, judged); err != nil {
 		var errno syscall.Errno
 		if !errors.As(err, &errno) {
 			errno = syscall.EINVAL
@@ -130,7 +139,7 @@ func (s *supervisor) run(files int, argv []string) {
 }
 
 // start starts the process in a session of its own.
-func (s *supervisor) start(files int, argv []string) error {
+func (s *supervisor) start(files int, argv []string, judged bool) error {
 	unix.CloseOnExec(controlFD)
 	fds := make([]uintptr, files)
 	for i := range fds {
@@ -139,6 +148,16 @@ func (s *supervisor) start(files int, argv []string) error {
 	}
 	if err := becomeReaper(); err != nil {
 		return err
+	}
+	if judged {
+		// It stays open here: what is to be judged waits when the server has been killed, until it is ended.
+		listener, err := sandbox.ListenExecs()
+		if err != nil {
+			return err
+		}
+		if err := unix.Sendmsg(controlFD, report{kind: reportListener}.encode(), unix.UnixRights(listener), nil, 0); err != nil {
+			return err
+		}
 	}
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env: os.Environ(), Files: fds, Sys: leaderAttr(),

@@ -14,6 +14,8 @@ const adopts = false
 
 const waitAll = 0
 
+const receiveFlags = 0
+
 func ownProgram() (string, error) { return os.Executable() }
 
 func becomeReaper() error { return nil }

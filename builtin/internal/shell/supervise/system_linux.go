@@ -20,6 +20,9 @@ const adopts = true
 // waitAll waits for children whatever signal they end with.
 const waitAll = unix.WALL
 
+// receiveFlags keep a descriptor that comes from the programs that this one starts.
+const receiveFlags = unix.MSG_CMSG_CLOEXEC
+
 // ownProgram names this program even after its file was replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 

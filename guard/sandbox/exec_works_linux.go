@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"toolhost/guard/sandbox/internal/notify"
+	"toolhost/guard/sandbox/internal/seccomp"
+)
+
+// ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by trying;
+// nil if they can. The error matches [ErrNoExecGate].
+func ExecGateWorks(b Backend) error {
+	err := tryExecGate()
+	if err == nil && (b == None || b == Landlock) && os.Geteuid() != 0 {
+		// In a user namespace of its own a command can be looked at.
+		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil && strings.TrimSpace(string(scope)) > "1" {
+			err = fmt.Errorf("kernel.yama.ptrace_scope is %s; at most 1 is needed", strings.TrimSpace(string(scope)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoExecGate, err)
+	}
+	return nil
+}
+
+// tryExecGate tries to start a program that is not there, by a thread whose calls are judged, and looks at the call.
+var tryExecGate = sync.OnceValue(func() error {
+	if err := notify.Works(); err != nil {
+		return err
+	}
+	const name = "/proc/self/toolhost-exec-gate"
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	began, tried := make(chan error), make(chan error)
+	listener := -1
+	go func() {
+		runtime.LockOSThread() // for ever: the thread keeps the filter, and ends
+		var err error
+		listener, err = ListenExecs()
+		if began <- err; err != nil {
+			return
+		}
+		argv := [2]*byte{path, nil}
+		_, _, errno := unix.Syscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0)
+		tried <- errno
+	}()
+	if err := <-began; err != nil {
+		return err
+	}
+	var seen error
+	judge := func(c *notify.Call) unix.Errno {
+		text, _, err := c.Text(c.Args[0], len(name)+1)
+		if seen = err; err == nil && text != name {
+			seen = fmt.Errorf("%q was read, not %q", text, name)
+		}
+		c.Continue()
+		return 0
+	}
+	l, err := notify.New(listener)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	go l.Serve(map[int32]notify.Judge{unix.SYS_EXECVE: judge})
+	if err := <-tried; err != unix.ENOENT {
+		return fmt.Errorf("a program that was to be looked for: %w; Linux 5.5 or later is needed", err)
+	}
+	return seen
+})
+
+// ListenExecs has all programs judged that the calling thread, which must be locked, starts from now on, and takes from
+// it the means to gain privileges. The descriptor is for [ExecGate.Serve] in another process: the one that starts
+// programs must not be the one that answers for them.
+func ListenExecs() (listener int, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return -1, fmt.Errorf("refusing new privileges: %w", err)
+	}
+	return seccomp.Listen(seccomp.ExecFilter())
+}
+
+// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has ended.
+// The first program is the command itself, see [ExecGate].
+func (g *ExecGate) Serve(listener int) error { return serveCalls([]int{listener}, nil, g.only) }
