@@ -67,7 +67,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard": {
 		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/hardlink", "guard/internal/pathname",
-		"guard/internal/protected", "guard/internal/realpath", "guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/settings",
+		"guard/internal/protected", "guard/internal/realpath", "guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/sandbox", "guard/settings",
 	},
 	"guard/alias":              {},
 	"guard/hook":               {"guard/settings"},

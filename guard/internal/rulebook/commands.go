@@ -32,6 +32,8 @@ type Commands struct {
 	// whole are the rules that hold a separator, which only a whole command line
 	// can match.
 	whole []globRule
+	// programs are those that the rules speak of.
+	programs programs
 }
 
 // A globRule has wildcards elsewhere.
@@ -75,6 +77,7 @@ func (c *Commands) add(r *Rule) error {
 		c.count--
 	}
 	c.count++
+	c.programs.note(spec, r)
 	stars := strings.Count(spec, "*") - strings.Count(spec, `\*`)
 	head, trailing := strings.CutSuffix(spec, " *")
 	switch {

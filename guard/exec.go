@@ -1,0 +1,134 @@
+package guard
+
+import (
+	"path"
+	"strings"
+
+	"toolhost/guard/internal/command"
+	"toolhost/guard/sandbox"
+	"toolhost/guard/settings"
+)
+
+// JudgesExecs reports whether rules speak of single commands: then each program that a command starts is to be judged when it
+// starts, by [Policy.JudgeExec].
+func (p *Policy) JudgesExecs() bool {
+	return !p.core.deny.Commands.Empty() || !p.core.ask.Commands.Empty()
+}
+
+// An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.
+type ExecFinding struct {
+	// Action is Allow if no rule speaks of it.
+	Action Action
+	// Words are the program and its arguments as the rule speaks of them.
+	Words []string
+	// Rule and Source are those of the [Verdict].
+	Rule, Source string
+	// Reason says why it is refused if that is not the rule alone.
+	Reason string
+	// Confirm says that a rule speaks of the program with other arguments.
+	Confirm bool
+}
+
+// JudgeExec decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
+// alone: the command has been judged before.
+func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
+	if v, broken := p.unreadable(); broken {
+		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
+	}
+	k := p.core
+	deny, ask := k.deny.Commands, k.ask.Commands
+	all := execSpellings(e, p.Roots(), deny, ask)
+	if e.Unreadable != nil {
+		words := e.Args
+		if len(words) == 0 {
+			words = []string{e.Path}
+		}
+		return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it cannot be looked at before it starts: " + e.Unreadable.Error()}
+	}
+	for _, list := range []list{k.deny, k.ask} {
+		for _, words := range all {
+			if r, _ := list.Commands.Denies(command.Argv(words)); r != nil {
+				return ExecFinding{Action: p.unasked(list.action), Words: words, Rule: r.Text, Source: r.Source}
+			}
+		}
+	}
+	if e.Cut {
+		for _, words := range all {
+			if deny.Further(words) || ask.Further(words) {
+				return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it has more arguments than are read, and a rule on them may speak of it: give it fewer, as by xargs -n"}
+			}
+		}
+	}
+	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all) > 0}
+}
+
+// unasked is what becomes of an action in a mode that asks nobody.
+func (p *Policy) unasked(a Action) Action {
+	if a == Ask && p.core.mode == settings.ModeDontAsk {
+		return Deny
+	}
+	return a
+}
+
+// RuleUnreadable is the rule on a program that cannot be judged when it starts.
+const RuleUnreadable = "unreadable program"
+
+// An ExecGrant is a command that a person has allowed as the text of a call shows it: an ask rule does not ask again when its
+// program starts.
+type ExecGrant struct {
+	rule  string
+	words []command.Word
+}
+
+// ExecGrants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
+func (p *Policy) ExecGrants(text string) (grants []ExecGrant) {
+	for _, s := range command.Analyze(text).Commands {
+		if r, _ := p.core.ask.Commands.Denies(s); r != nil && s.Name != "" {
+			grants = append(grants, ExecGrant{r.Text, s.Args})
+		}
+	}
+	return grants
+}
+
+// Covers reports whether the start of a program is that of the granted command. What the text does not tell may be any words.
+func (g ExecGrant) Covers(f ExecFinding, args []string) bool {
+	if g.rule != f.Rule || len(args) == 0 || len(g.words) == 0 || path.Base(args[0]) != path.Base(g.words[0].Text) {
+		return false
+	}
+	return coversWords(g.words[1:], args[1:])
+}
+
+// coversWords matches arguments like a wildcard does, the words that are not known standing for any number of them.
+func coversWords(granted []command.Word, args []string) bool {
+	known := func(i int) bool { return granted[i].Static && !granted[i].Home }
+	i, at, star, from := 0, 0, -1, 0
+	for at < len(args) {
+		switch {
+		case i < len(granted) && !known(i):
+			star, from = i, at
+			i++
+		case i < len(granted) && granted[i].Text == args[at]:
+			i, at = i+1, at+1
+		case star >= 0:
+			from++
+			i, at = star+1, from
+		default:
+			return false
+		}
+	}
+	for i < len(granted) && !known(i) {
+		i++
+	}
+	return i == len(granted)
+}
+
+// ExecText is the command of a program that starts, in one line for a person.
+func ExecText(words []string) string {
+	const longest = 200
+	text := strings.Join(words, " ")
+	if r := []rune(strings.ToValidUTF8(text, "\uFFFD")); len(r) > longest {
+		text = string(r[:longest]) + "…"
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+

@@ -1,0 +1,232 @@
+package guard
+
+import (
+	"bytes"
+	_ "embed"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/rulebook"
+	"toolhost/guard/sandbox"
+)
+
+//go:embed exec_programs.txt
+var execPrograms string
+
+// execTable is the table of programs.
+type execTable struct {
+	scripts map[string]string // file name of a script → the program that it is
+	applets map[string]bool
+	runs    map[string][]string // interpreter → options after which it is given no file
+}
+
+// execKnown reads the table once.
+var execKnown = sync.OnceValue(func() execTable {
+	t := execTable{scripts: map[string]string{}, applets: map[string]bool{}, runs: map[string][]string{}}
+	for line := range strings.Lines(execPrograms) {
+		switch f := strings.Fields(line); {
+		case len(f) == 3 && f[0] == "script":
+			t.scripts[f[1]] = f[2]
+		case len(f) == 2 && f[0] == "applets":
+			t.applets[f[1]] = true
+		case len(f) == 3 && f[0] == "runs":
+			t.runs[f[1]] = strings.Split(f[2], ",")
+		}
+	}
+	return t
+})
+
+// An identity collects the commands that starting one program may be called in a rule: its arguments, after each name of it.
+type identity struct {
+	rules  []*rulebook.Commands
+	exec   *sandbox.Exec
+	roots  []string
+	spoken [][]string
+}
+
+// execSpellings returns the commands that the start of a program is, as far as rules of these lists may speak of them.
+func execSpellings(e *sandbox.Exec, roots []string, rules ...*rulebook.Commands) [][]string {
+	id := &identity{rules: rules, exec: e, roots: roots}
+	args := e.Args
+	if len(args) == 0 {
+		args = []string{path.Base(e.Path)}
+	}
+	id.file(0, e.Path, args)
+	for i := 1; i < len(e.Files); i++ {
+		if option, ok := interpreterLine(e.Files[i-1]); ok {
+			args = slices.Concat([]string{e.Files[i].Name}, option, []string{e.Path}, args[min(1, len(args)):])
+		} else {
+			args = loaded(args)
+		}
+		id.file(i, args[0], args)
+	}
+	return id.spoken
+}
+
+// file adds what the start of the i-th file with these arguments may be called.
+func (id *identity) file(i int, name string, args []string) {
+	names := []string{path.Base(name), strings.TrimPrefix(path.Base(args[0]), "-")}
+	real := ""
+	if i < len(id.exec.Files) {
+		real = id.exec.Files[i].Name
+		names = append(names, path.Base(real))
+		names = append(names, copied(id.exec.Files[i], names, id.rules)...)
+	}
+	for _, n := range names {
+		id.named(n, args)
+		if execKnown().applets[n] {
+			id.applet(i, args)
+		}
+	}
+	if id.byPath() {
+		for _, p := range append(id.relative(name), real, args[0]) {
+			id.add(append([]string{p}, args[1:]...))
+		}
+	}
+}
+
+// byPath reports whether a rule names a program by its path.
+func (id *identity) byPath() bool {
+	return slices.ContainsFunc(id.rules, (*rulebook.Commands).Names)
+}
+
+// relative returns the path of a program, and what it is from the working directory and the roots.
+func (id *identity) relative(name string) []string {
+	out := []string{name}
+	for _, dir := range append([]string{id.exec.Dir}, id.roots...) {
+		if rel, err := filepath.Rel(dir, name); err == nil && filepath.IsLocal(rel) {
+			out = append(out, "./"+rel, rel)
+		}
+	}
+	return out
+}
+
+// named adds a command under one name of its program.
+func (id *identity) named(name string, args []string) {
+	known := execKnown()
+	if script := known.scripts[name]; script != "" {
+		name = script
+	}
+	words := append([]string{name}, args[1:]...)
+	id.add(words)
+	if ends, ok := known.runs[family(name)]; ok {
+		id.script(ends, words)
+	}
+}
+
+// applet adds what a file that is many programs is told to be by its first argument, if it is not called by the name of one.
+func (id *identity) applet(i int, args []string) {
+	called := path.Base(args[0])
+	if len(args) < 2 || !execKnown().applets[called] && slices.Contains(installed.namesOf(idOf(id.exec.Files[i])), called) {
+		return
+	}
+	id.add(append([]string{path.Base(strings.TrimPrefix(args[1], "--coreutils-prog="))}, args[2:]...))
+}
+
+// script adds what an interpreter runs by the name of its script. An option may take the next argument: then the one after it is
+// the script, if there is such a file.
+func (id *identity) script(ends []string, words []string) {
+	first := true
+	for i := 1; i < len(words); i++ {
+		w, before := words[i], words[i-1]
+		if slices.Contains(ends, w) {
+			return
+		}
+		if len(w) > 1 && (w[0] == '-' || w[0] == '+') {
+			continue
+		}
+		id.operand(w, words[i+1:], first)
+		if first = false; i == 1 || before == "--" || !strings.HasPrefix(before, "-") && !strings.HasPrefix(before, "+") || strings.Contains(before, "=") {
+			return
+		}
+	}
+}
+
+// operand adds the script of that name with its arguments.
+func (id *identity) operand(name string, args []string, absent bool) {
+	names := []string{path.Base(name)}
+	if id.exec.Open != nil {
+		f, err := id.exec.Open(name)
+		if err != nil && !absent {
+			return
+		}
+		if err == nil {
+			names = append(names, path.Base(f.Name))
+			names = append(names, copied(f, names, id.rules)...)
+			if f.Handle != nil {
+				f.Handle.Close()
+			}
+		}
+	}
+	for _, n := range names {
+		if n == "__main__.py" {
+			n = path.Base(path.Dir(name))
+		}
+		if script := execKnown().scripts[n]; script != "" {
+			n = script
+		}
+		id.add(append([]string{n}, args...))
+	}
+}
+
+// add adds a command, once, if a rule may speak of its program.
+func (id *identity) add(words []string) {
+	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules, func(c *rulebook.Commands) bool { return speaks(c, words) }) {
+		return
+	}
+	if !slices.ContainsFunc(id.spoken, func(s []string) bool { return slices.Equal(s, words) }) {
+		id.spoken = append(id.spoken, words)
+	}
+}
+
+// speaks reports whether a rule may speak of a command, by the name that it has or by another that rules know.
+func speaks(c *rulebook.Commands, words []string) bool {
+	if c.Speaks(path.Base(words[0])) {
+		return true
+	}
+	const enough = 16 // words tell what else the program is called
+	for _, s := range command.Argv(words[:min(len(words), enough)]).Spellings() {
+		if c.Speaks(path.Base(s[0].Text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// interpreterLine returns the option of the `#!` line that a file begins with, and whether it begins with one.
+func interpreterLine(f sandbox.ExecFile) (option []string, ok bool) {
+	const longest = 256 // the kernel reads no more
+	if f.Handle == nil {
+		return nil, false
+	}
+	head := make([]byte, longest)
+	n, _ := f.Handle.ReadAt(head, 0)
+	line, ok := bytes.CutPrefix(head[:n], []byte("#!"))
+	if !ok {
+		return nil, false
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	_, rest, found := strings.Cut(strings.TrimSpace(string(line)), " ")
+	if rest = strings.TrimSpace(rest); !found || rest == "" {
+		return nil, true
+	}
+	return []string{rest}, true
+}
+
+// loaded returns the arguments of the program that the dynamic loader is told to load.
+func loaded(args []string) []string {
+	valued := []string{"--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}
+	for i := 1; i < len(args); i++ {
+		switch {
+		case slices.Contains(valued, args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "--"):
+			return args[i:]
+		}
+	}
+	return args
+}
