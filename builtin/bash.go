@@ -108,11 +108,13 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	if err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
+	gate := gateOf(env)
+	command := shell.Command{Gate: gate, Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
 	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave,
-		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: where.refused,
+		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: func() []string { return append(where.news(), gate.lines()...) }, Execs: gate.lines,
 		Barred: func() { env.Dir.Set(env.Policy.Roots()[0]) }}
 	if in.Background {
+		gate.leaves()
 		if in.Timeout == 0 {
 			command.Timeout = 0 // a task may run as long as tasks may
 		}
@@ -130,6 +132,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	case err != nil:
 		return Result{}, where.failed(env, err)
 	case started != nil:
+		gate.leaves()
 		return taskStarted(*started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", env.Shell.Window), dir,
 			notes(note, clamped, keysHint(started.Text), where.admits())), nil
 	}
@@ -137,11 +140,11 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	quiet := explain(in.Command, r)
 	remarks := notes(note, clamped, moreTime(r, timeout, env.Shell), moveOn(env, r, dir.Real()), quiet, terminalHint(r), where.admits())
 	remarks = append(remarks, where.remarks(r, dir.Real())...)
-	failed := r.TimedOut || r.Cancelled || r.ExitCode != 0 && quiet == ""
-	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r)))
+	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
+	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r), gate.lines()))
 	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
 	return Result{
-		Text:    bashText(r, timeout, remarks),
+		Text:    bashText(r, timeout, remarks) + onLines(gate.lines()),
 		IsError: failed,
 		Kept:    r.Spilled,
 		Structured: BashOutput{
@@ -273,6 +276,8 @@ func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 	switch {
 	case r.TimedOut:
 		fmt.Fprintf(&out, "The command was ended after its timeout of %s%s.\n", timeout, inMillis(timeout))
+	case r.Unheard:
+		fmt.Fprintf(&out, "The command was ended: its programs had waited %s for a person, in all.\n", ExecWait)
 	case r.Cancelled:
 		out.WriteString("The command was cancelled and ended.\n")
 	case r.Signal != "":

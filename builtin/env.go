@@ -29,6 +29,8 @@ type Env struct {
 	Shell ShellLimits
 	// Prelude is [guard.Verdict.Prelude] of the call.
 	Prelude string
+	// Execs says how the programs that a command starts are judged; nil where no rule speaks of commands.
+	Execs *Execs
 	// Passes is how much of the result reaches a model.
 	Passes Passes
 	// Durable asks for writes that survive a power loss.

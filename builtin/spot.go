@@ -54,6 +54,14 @@ func onHost(env *Env, excuse string) (spot, error) {
 	return spot{runner: runner, box: env.Box, excuse: excuse, leave: func() {}}, err
 }
 
+// news tells which hosts were refused so far.
+func (s spot) news() []string {
+	if s.refused == nil {
+		return nil
+	}
+	return s.refused()
+}
+
 // admits tells that the place contains the command only in part, or not at all, where that was not told yet.
 func (s spot) admits() string {
 	once := ""

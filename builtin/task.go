@@ -167,6 +167,8 @@ func taskEnd(c shell.Chunk) string {
 		return c.Cause
 	case r.TimedOut:
 		return "its timeout passed"
+	case r.Unheard:
+		return "it had waited too long for a person"
 	case r.Signal != "":
 		return fmt.Sprintf("exit code %d (ended by %s)", r.ExitCode, r.Signal)
 	}
@@ -175,10 +177,13 @@ func taskEnd(c shell.Chunk) string {
 
 // withRemarks adds what there is to tell of a task that has ended, beside its output. Of one that runs there is no result.
 func withRemarks(text string, r *shell.Result) string {
-	if r == nil || len(r.Remarks) == 0 {
+	if r == nil {
 		return text
 	}
-	return strings.TrimSuffix(text, "\n") + "\n\n[" + strings.Join(r.Remarks, " ") + "]\n"
+	if len(r.Remarks) > 0 {
+		text = strings.TrimSuffix(text, "\n") + "\n\n[" + strings.Join(r.Remarks, " ") + "]\n"
+	}
+	return text + onLines(r.Execs)
 }
 
 // taskStarted is the answer to a command that became a task. The next one starts where it did.

@@ -3,6 +3,7 @@ package guard
 import (
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"toolhost/guard/internal/command"
 	"toolhost/guard/sandbox"
@@ -125,10 +126,19 @@ func coversWords(granted []command.Word, args []string) bool {
 // ExecText is the command of a program that starts, in one line for a person.
 func ExecText(words []string) string {
 	const longest = 200
-	text := strings.Join(words, " ")
-	if r := []rune(strings.ToValidUTF8(text, "\uFFFD")); len(r) > longest {
+	var b strings.Builder
+	for i, w := range words {
+		if b.Len() > longest*utf8.UTFMax {
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w)
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(b.String(), "\uFFFD")), " ")
+	if r := []rune(text); len(r) > longest {
 		text = string(r[:longest]) + "…"
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return text
 }
-

@@ -27,6 +27,8 @@ type Question struct {
 	Dir string
 	// Verdict is why it is asked, part by part.
 	Verdict guard.Verdict
+	// Passing says that what is always allowed is so in the scope of the call alone, until the host ends.
+	Passing bool
 }
 
 // about notes what the question's call would do.

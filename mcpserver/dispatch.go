@@ -44,6 +44,8 @@ type Request struct {
 	Progress func(lastLines string)
 	// CanAsk says that the client can put a question to a person.
 	CanAsk bool
+	// Put puts a question to a person behind the client while the call waits. Nil: the client cannot be asked then.
+	Put func(ctx context.Context, q *Question) *Answer
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
 	// Origin is told to observers.
@@ -118,7 +120,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	h.observers.Planned(ctx, info, rec)
 	verdict := env.Suggest(plan.Intent, hooks.judged(ctx, policy.Judge(plan.Intent))) // judge
-	verdict, question := h.ask(a, req, verdict)                                       // ask if need be
+	asked := verdict.Action == guard.Ask
+	verdict, question := h.ask(a, req, verdict) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
 	if question != nil {
 		question.about(call, plan)
@@ -131,7 +134,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	h.noteUncontained(policy, plan.Intent, req)
 	h.observers.Reached(ctx, info, observe.AtRun)
-	env.Prelude = verdict.Prelude
+	env.Prelude, env.Execs = verdict.Prelude, h.execs(ctx, a, req, call, plan.Intent, asked)
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	h.observers.Reached(ctx, info, observe.AtFit)
 	if err != nil {

@@ -48,6 +48,7 @@ type Host struct {
 	scopes     *scope.Table
 	hooks      *hook.Runner
 	questions  *question.Book
+	always     always
 	audit      *audit.Log
 	stateProbe stateProbe
 	observers  *observe.Observers

@@ -160,6 +160,9 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}
+	if asks && !repeats {
+		call.Put = s.put
+	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
 	if s.host.extra(req.Params.Name) != nil {
 		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}

@@ -44,7 +44,14 @@ type Record struct {
 	// Bytes is the size of the text that was returned.
 	Bytes int    `json:"result_bytes"`
 	Error string `json:"error,omitempty"`
+	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
+	Event string `json:"event,omitempty"`
+	// Chain are the programs from the command's shell to the one that starts the program of an [EventExec].
+	Chain string `json:"chain,omitempty"`
 }
+
+// EventExec is a program that a command has come to start, which Command names: it was refused, or a person was asked.
+const EventExec = "exec"
 
 // Bounds of a record: what callers choose must not fill the log.
 const (

@@ -106,6 +106,10 @@ func whatAlways(id string, asked mcpserver.OwnerQuestion) g.Node {
 		return meta(g.Text("This can be allowed once only: no rule may allow it in advance, several agents may share its scope, " +
 			"or the caller is somebody else."))
 	}
-	return meta(h.ID(id+"-always"), g.Text("“Always allow” remembers, for this workspace:"),
+	remembers := "“Always allow” remembers, for this workspace:"
+	if asked.Passing {
+		remembers = "“Always allow” remembers:"
+	}
+	return meta(h.ID(id+"-always"), g.Text(remembers),
 		g.Map(asked.Always, func(rule string) g.Node { return after(" ", rule) }))
 }

@@ -30,8 +30,8 @@ type Command struct {
 	// Spill, if not nil, is used instead of Config.Spill.
 	Spill output.Spill
 
-	// Judge decides which programs are started, where Config.Execs is set.
-	Judge sandbox.ExecJudge
+	// Gate judges the programs that the command starts, where Config.Execs is set. Nil: it can start none.
+	Gate Gate
 }
 
 // A Result tells what a command did.
@@ -42,6 +42,7 @@ type Result struct {
 	Signal    string // the signal that ended the shell itself ("SIGKILL"), or ""
 	TimedOut  bool   // the command was ended because its time was over
 	Cancelled bool   // the command was ended because the caller or the server went away
+	Unheard   bool   // the command was ended because it had waited too long for a person
 	Duration  time.Duration
 
 	// Dir is the working directory at the end, without symbolic links; "" if it
@@ -56,8 +57,8 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
-	// Remarks are those of the [Place] where it was a task.
-	Remarks []string
+	// Remarks and Execs are those of the [Place] where it was a task.
+	Remarks, Execs []string
 
 	// Problem is an error of the runner itself that the reader should know of:
 	// a process that could not be ended, a supervisor that was killed.
@@ -81,7 +82,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
 		return nil, err
 	}
 	defer r.leave()
-	why := run.wait(ctx, nil)
+	why := run.wait(ctx, 0)
 	return run.finish(why)
 }
 
@@ -124,6 +125,9 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 	if !r.begin() {
 		return nil, ErrClosed
 	}
+	if c.Gate == nil {
+		c.Gate = ungated{}
+	}
 	s, err := r.handOver(ctx, c)
 	if err != nil {
 		r.work.Done()
@@ -131,7 +135,7 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 	}
 	run := &running{
 		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out,
-		timeout: orDefault(c.Timeout, r.cfg.Timeout),
+		timeout: orDefault(c.Timeout, r.cfg.Timeout), gate: c.Gate,
 	}
 	run.progress(c.Output)
 	return run, nil
@@ -169,7 +173,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 			s.out.SpillTo(c.Spill)
 		}
 		if s.execs != nil {
-			s.execs.Judge(c.Judge)
+			s.execs.Judge(c.Gate.Judge)
 		}
 		if err = s.send(c.Dir, c.Prelude+c.Text); err == nil {
 			return s, nil

@@ -59,7 +59,7 @@ func TestJudgedOnHost(t *testing.T) {
 		{`set -- "$PWD/victim" made; ` + int80, "-13"},
 	} {
 		refused = 0
-		res, err := r.Run(t.Context(), Command{Text: c.script, Dir: dir, Judge: judge})
+		res, err := r.Run(t.Context(), Command{Text: c.script, Dir: dir, Gate: judged{judge: judge}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestJudgedOnHost(t *testing.T) {
 			t.Errorf("%s: the program ran", c.script)
 		}
 	}
-	res, err := r.Run(t.Context(), Command{Text: `/bin/echo x; sh -c 'echo y | cat'`, Dir: dir, Judge: judge})
+	res, err := r.Run(t.Context(), Command{Text: `/bin/echo x; sh -c 'echo y | cat'`, Dir: dir, Gate: judged{judge: judge}})
 	if err != nil || res.Text != "x\ny\n" {
 		t.Errorf("honest: %q, %v", res.Text, err)
 	}
@@ -79,3 +79,11 @@ func TestJudgedOnHost(t *testing.T) {
 		t.Errorf("without a judge: %q, %v", res.Text, err)
 	}
 }
+
+// judged is a gate that asks nobody.
+type judged struct {
+	ungated
+	judge sandbox.ExecJudge
+}
+
+func (j judged) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict { return j.judge(ctx, e) }

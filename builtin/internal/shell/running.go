@@ -32,6 +32,7 @@ const (
 	timedOut                // its time is over
 	cancelled               // the caller went away
 	closing                 // the runner closes
+	unheard                 // it has waited too long for a person
 	goesOn                  // it is not
 )
 
@@ -43,6 +44,7 @@ type running struct {
 	begun   time.Time
 	timeout time.Duration
 	out     *output.Collector
+	gate    Gate
 	stop    func() // ends the progress reports; may be called again
 
 	concluded bool // the shell was ended then, for nothing else was left
@@ -76,15 +78,20 @@ func (run *running) progress(report func(string)) {
 }
 
 // wait waits until the command has ended, and ends it if its time is over, the
-// caller goes away (ctx) or the runner closes. If patience comes first, which may
-// be nil, the command goes on.
-func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending {
+// caller goes away (ctx) or the runner closes. If it runs longer than window, which
+// is 0 for no bound, the command goes on.
+func (run *running) wait(ctx context.Context, window time.Duration) ending {
 	if run.shell.attend(run.timeout) && run.conclude() {
 		return returned
 	}
 	run.shell.listen(false)
-	timer := time.NewTimer(run.timeout - time.Since(run.begun))
+	timer := time.NewTimer(run.left(run.timeout))
 	defer timer.Stop()
+	patience, parted := &time.Timer{}, (<-chan struct{})(nil)
+	if window > 0 {
+		patience, parted = time.NewTimer(run.left(window)), run.gate.Parted()
+		defer patience.Stop()
+	}
 	nudge := time.NewTimer(nudgeAfter)
 	defer nudge.Stop()
 	why := goesOn
@@ -100,17 +107,42 @@ func (run *running) wait(ctx context.Context, patience <-chan time.Time) ending 
 		case <-nudge.C:
 			run.shell.nudge()
 		case <-timer.C:
-			why = timedOut
+			if !run.prolong(timer, run.timeout) {
+				why = timedOut
+			}
+		case <-run.gate.Spent():
+			why = unheard
 		case <-ctx.Done():
 			why = cancelled
 		case <-run.runner.ctx.Done():
 			return closing
-		case <-patience:
+		case <-patience.C:
+			if !run.prolong(patience, window) {
+				return goesOn
+			}
+		case <-parted:
 			return goesOn
 		}
 	}
 	run.ask()
 	return why
+}
+
+// heldStep is how often a command whose time has come is looked at while it waits for a person.
+const heldStep = 100 * time.Millisecond
+
+// left is what is left of a time from the command's beginning on. The time does not pass while a person is asked.
+func (run *running) left(of time.Duration) time.Duration {
+	return of + run.gate.Held() - time.Since(run.begun)
+}
+
+// prolong resets a timer that has fired, and reports whether some of its time is left.
+func (run *running) prolong(timer *time.Timer, of time.Duration) bool {
+	left := run.left(of)
+	if left > 0 {
+		timer.Reset(max(left, heldStep))
+	}
+	return left > 0
 }
 
 // conclude ends the shell, which has said its last word, if nothing else is left of
@@ -170,6 +202,7 @@ func (run *running) finish(why ending) (*Result, error) {
 	res.Duration = time.Since(run.begun)
 	res.TimedOut = why == timedOut
 	res.Cancelled = why == cancelled || why == closing
+	res.Unheard = why == unheard
 	if why == returned {
 		res.Left = ended
 	}

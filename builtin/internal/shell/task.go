@@ -77,6 +77,8 @@ type Place struct {
 	Barred func()
 	// Remarks, if not nil, says of a task that has ended what else there is to tell of it.
 	Remarks func(*Result) []string
+	// Execs, if not nil, says which of its programs were refused, or allowed by a person, each in a line of its own.
+	Execs func() []string
 	// News, if not nil, says what else there is to tell so far of a task that runs.
 	News func() []string
 }
@@ -147,15 +149,13 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 	if err != nil {
 		return nil, nil, err
 	}
-	timer := time.NewTimer(window)
-	defer timer.Stop()
-	why := run.wait(ctx, timer.C)
+	why := run.wait(ctx, max(window, 1))
 	if why == goesOn {
 		if id := "task_" + rand.Text(); s.reserve(id, where) {
 			started := s.adopt(id, run, where, c.Text)
 			return nil, &started, nil
 		}
-		why = run.wait(ctx, nil)
+		why = run.wait(ctx, 0)
 	}
 	defer where.leave()
 	res, err := run.finish(why)
@@ -206,10 +206,13 @@ func (s *Tasks) adopt(id string, run *running, where Place, text string) Started
 // follow waits for the end of a task.
 func (t *task) follow(life context.Context, where Place) {
 	defer where.leave()
-	why := t.run.wait(life, nil)
+	why := t.run.wait(life, 0)
 	t.result, t.err = t.run.finish(why)
 	if t.err == nil && where.Remarks != nil {
 		t.result.Remarks = where.Remarks(t.result)
+	}
+	if t.err == nil && where.Execs != nil {
+		t.result.Execs = where.Execs()
 	}
 	var barred *DirError
 	if errors.As(t.err, &barred) && where.Barred != nil {

@@ -1,0 +1,275 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/guard"
+	"toolhost/guard/sandbox"
+)
+
+// An execGate judges the programs of one command. It is a [shell.Gate].
+type execGate struct {
+	Execs
+	spent chan struct{}
+	asks  chan struct{} // holds a token while a question is open: one of a command is put at a time
+
+	mu         sync.Mutex
+	memory     map[string]guard.Action // what was decided on a program of a process
+	events     []ExecEvent
+	more       int // events that are not kept
+	questions  map[string]*execQuestion
+	held       time.Duration
+	since      time.Time // when the first of those that wait began; zero: none waits
+	waiting    int
+	refusals   int // of persons
+	background bool
+}
+
+// An execQuestion is one question, and the attempts that wait for its answer.
+type execQuestion struct {
+	done   chan struct{} // closed when answer is set
+	answer ExecAnswer
+	users  int
+	cancel context.CancelFunc
+}
+
+// gateOf returns the gate for a command of the call.
+func gateOf(env *Env) *execGate {
+	if env.Execs != nil {
+		return newExecGate(*env.Execs)
+	}
+	return newExecGate(Execs{Policy: func() *guard.Policy { return env.Policy }})
+}
+
+func newExecGate(e Execs) *execGate {
+	return &execGate{Execs: e, spent: make(chan struct{}), asks: make(chan struct{}, 1), memory: map[string]guard.Action{}, questions: map[string]*execQuestion{}}
+}
+
+// Judge decides whether a program starts.
+func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
+	finding := g.Policy().JudgeExec(e)
+	if finding.Action == guard.Allow {
+		v := sandbox.ExecVerdict{Allow: true, Confirm: finding.Confirm}
+		if args := e.Args; finding.Confirm {
+			v.Failed = func(why string) {
+				g.note(ExecEvent{Text: guard.ExecText(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
+			}
+		}
+		return v
+	}
+	event, key := describeExec(e, finding)
+	switch was, known := g.recall(key); {
+	case known:
+		return sandbox.ExecVerdict{Allow: was == guard.Allow, Confirm: was == guard.Allow}
+	case finding.Action == guard.Ask && slices.ContainsFunc(g.Granted, func(grant guard.ExecGrant) bool { return grant.Covers(finding, e.Args) }):
+		g.remember(key, guard.Allow)
+		return sandbox.ExecVerdict{Allow: true, Confirm: true}
+	case finding.Action == guard.Ask:
+		answer, err := g.ask(ctx, e, finding, event.Chain)
+		if err != nil { // the process is gone
+			return sandbox.ExecVerdict{}
+		}
+		event.By, event.Reason, event.Action = answer.By, answer.Reason, guard.Deny
+		if answer.Allowed {
+			event.Action = guard.Allow
+		}
+	}
+	g.remember(key, event.Action)
+	g.note(event)
+	return sandbox.ExecVerdict{Allow: event.Action == guard.Allow, Confirm: event.Action == guard.Allow}
+}
+
+// describeExec returns what there is to tell of a finding, and what names the attempt among those of its command: which process
+// tries to start what. One that is refused is often repeated, in each directory of PATH; one that is allowed may be a script
+// that starts the program.
+func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key string) {
+	var asker sandbox.ExecAsker
+	if e.Asker != nil {
+		asker = e.Asker()
+	}
+	args := e.Args
+	if len(args) == 0 {
+		args = []string{e.Path}
+	}
+	event = ExecEvent{Text: guard.ExecText(args), Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Chain: asker.Chain}
+	if len(f.Words) > 0 && path.Base(args[0]) != f.Words[0] {
+		event.Text += " (as " + guard.ExecText(f.Words) + ")"
+	}
+	return event, fmt.Sprintf("%d %d %d %s\x00%s", e.Thread, asker.Process, asker.Started, f.Rule, strings.Join(f.Words, "\x00"))
+}
+
+func (g *execGate) recall(key string) (guard.Action, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.memory[key]
+	return a, ok
+}
+
+func (g *execGate) remember(key string, a guard.Action) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.memory) >= maxExecMemory {
+		clear(g.memory)
+	}
+	g.memory[key] = a
+}
+
+// note keeps an event, and tells of it.
+func (g *execGate) note(event ExecEvent) {
+	g.mu.Lock()
+	keep := len(g.events) < MaxExecEvents
+	if keep {
+		g.events = append(g.events, event)
+	} else {
+		g.more++
+	}
+	g.mu.Unlock()
+	if keep && g.Tell != nil {
+		g.Tell(event)
+	}
+}
+
+// errAskerGone says that a process no longer waits for the answer.
+var errAskerGone = errors.New("the process that asks has ended")
+
+// ask waits for a person's answer. Equal questions are one, and a refusal answers all that wait.
+func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding, chain []string) (ExecAnswer, error) {
+	if g.Ask == nil {
+		return ExecAnswer{Reason: "a person must approve it, and nobody can be asked here"}, nil
+	}
+	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
+	g.mu.Lock()
+	q := g.questions[key]
+	if q == nil {
+		life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		q = &execQuestion{done: make(chan struct{}), cancel: cancel}
+		g.questions[key] = q
+		asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}
+		if len(e.Files) > 0 && e.Files[0].Name != "" {
+			asked.Program = e.Files[0].Name
+		}
+		go g.put(life, q, key, asked)
+	}
+	q.users++
+	g.begin()
+	g.mu.Unlock()
+	defer g.leave(q, key)
+	select {
+	case <-q.done:
+		return q.answer, nil
+	case <-ctx.Done():
+		return ExecAnswer{}, errAskerGone
+	}
+}
+
+// begin counts one more attempt that waits. The caller holds the lock.
+func (g *execGate) begin() {
+	if g.waiting++; g.waiting == 1 {
+		g.since = time.Now()
+	}
+}
+
+// leave takes an attempt from those that wait. A question that no attempt waits for is withdrawn.
+func (g *execGate) leave(q *execQuestion, key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting--; g.waiting == 0 {
+		g.held += time.Since(g.since)
+		g.since = time.Time{}
+	}
+	if q.users--; q.users == 0 {
+		g.withdraw(q, key)
+		q.cancel()
+	}
+}
+
+// withdraw takes a question from those that equal ones join. The caller holds the lock.
+func (g *execGate) withdraw(q *execQuestion, key string) {
+	if g.questions[key] == q {
+		delete(g.questions, key)
+	}
+}
+
+// put puts a question when those before it are answered.
+func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked ExecQuestion) {
+	defer q.cancel()
+	g.mu.Lock()
+	refusals := g.refusals
+	g.mu.Unlock()
+	var answer ExecAnswer
+	select {
+	case g.asks <- struct{}{}:
+		answer = g.answer(ctx, refusals, asked)
+		<-g.asks
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !answer.Allowed && ctx.Err() == nil {
+		g.refusals++
+	}
+	q.answer = answer
+	g.withdraw(q, key)
+	close(q.done)
+}
+
+// answer gets the answer to a question that was posed after so many refusals.
+func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion) ExecAnswer {
+	g.mu.Lock()
+	left := ExecWait - g.heldNow()
+	refused := g.refusals > refusals
+	asked.Background = g.background
+	g.mu.Unlock()
+	if refused {
+		return ExecAnswer{Reason: "a person refused another program of this command meanwhile"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	answer := g.Ask(ctx, asked)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !answer.Allowed {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		select {
+		case <-g.spent:
+		default:
+			close(g.spent)
+		}
+		answer.Reason = fmt.Sprintf("nobody answered within the %s that the programs of a command may wait for a person", ExecWait)
+	}
+	return answer
+}
+
+// Held is for how long the command has waited for a person.
+func (g *execGate) Held() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.heldNow()
+}
+
+// heldNow is Held for the holder of the lock.
+func (g *execGate) heldNow() time.Duration {
+	if g.waiting == 0 {
+		return g.held
+	}
+	return g.held + time.Since(g.since)
+}
+
+// Spent is closed when the command has waited too long for a person.
+func (g *execGate) Spent() <-chan struct{} { return g.spent }
+
+// Parted is nil: questions are put while the call waits.
+func (g *execGate) Parted() <-chan struct{} { return nil }
+
+// leaves notes that the call of the command has ended, and the command goes on.
+func (g *execGate) leaves() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.background = true
+}

@@ -1,0 +1,29 @@
+package shell
+
+import (
+	"context"
+	"time"
+
+	"toolhost/guard/sandbox"
+)
+
+// A Gate judges the programs that a command starts.
+type Gate interface {
+	// Judge is a [sandbox.ExecJudge].
+	Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict
+	// Held is for how long the command has waited for a person: its time does not pass meanwhile.
+	Held() time.Duration
+	// Spent is closed when the command has waited too long for a person and is to be ended.
+	Spent() <-chan struct{}
+	// Parted is closed when the command is to go on as a task, because the question of a program is put to a person after its call.
+	// Nil: that does not happen.
+	Parted() <-chan struct{}
+}
+
+// ungated is the gate of a command of which no program is judged.
+type ungated struct{}
+
+func (ungated) Judge(context.Context, *sandbox.Exec) (v sandbox.ExecVerdict) { return v }
+func (ungated) Held() time.Duration                                          { return 0 }
+func (ungated) Spent() <-chan struct{}                                       { return nil }
+func (ungated) Parted() <-chan struct{}                                      { return nil }

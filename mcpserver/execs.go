@@ -1,0 +1,131 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/mcpserver/audit"
+)
+
+// Programs that a command starts are judged when they start, where rules speak of commands. A question about one is put in the
+// middle of the call, while the program waits.
+
+// maxAlways bounds how many programs are remembered that persons always allow.
+const maxAlways = 10_000
+
+// always are programs with their arguments that a person allows in a scope, until the host ends.
+type always struct {
+	mu       sync.Mutex
+	programs map[string]bool
+}
+
+func (m *always) has(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.programs[key]
+}
+
+func (m *always) add(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.programs == nil || len(m.programs) >= maxAlways {
+		m.programs = map[string]bool{}
+	}
+	m.programs[key] = true
+}
+
+// An execCall is a call of a command whose programs are judged.
+type execCall struct {
+	host    *Host
+	ctx     context.Context // of the call; it carries the client's session
+	arrival *Arrival
+	req     Request
+	input   []byte
+}
+
+// execs says how the programs of a call's command are judged; nil where no rule speaks of commands. A person has allowed the text
+// of the command if approved.
+func (h *Host) execs(ctx context.Context, a *Arrival, req Request, call *builtin.Call, in guard.Intent, approved bool) *builtin.Execs {
+	policy := func() *guard.Policy { return h.policy(a.principal) }
+	now := policy()
+	if in.Command == nil || !now.JudgesExecs() {
+		return nil
+	}
+	c := &execCall{host: h, ctx: ctx, arrival: a, req: req}
+	c.input, _ = call.Input() // what was bound from JSON encodes
+	e := &builtin.Execs{Policy: policy, Ask: c.ask, Tell: c.tell}
+	if approved {
+		e.Granted = now.ExecGrants(in.Command.Text)
+	}
+	return e
+}
+
+// tell records an event of the call.
+func (c *execCall) tell(e builtin.ExecEvent) {
+	rec := audit.Record{Time: time.Now(), Principal: c.arrival.principal, Scope: c.arrival.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
+		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
+	if err := c.host.audit.Write(rec); err != nil {
+		c.host.log.Error("a program that was refused or approved could not be recorded", "program", e.Text, "error", err)
+	}
+}
+
+// ask puts a question to the client while its call waits, or to the owner of the machine.
+func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
+	key := strings.Join(append([]string{c.arrival.principal, c.arrival.scope.Label, asked.Program}, asked.Words...), "\x00")
+	if c.host.always.has(key) {
+		return builtin.ExecAnswer{Allowed: true, Reason: "it was always allowed in this conversation"}
+	}
+	merged, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	q := c.question(asked)
+	var answer *Answer
+	switch {
+	case !asked.Background && c.req.Put != nil:
+		answer = c.req.Put(merged, q)
+	case c.host.ownerPresent():
+		answer = c.host.askOwner(merged, c.arrival, c.req, q)
+	case asked.Background:
+		return builtin.ExecAnswer{Reason: "a person must approve it, and of a background command that can be done at the console of the host alone, which is not open"}
+	default:
+		return builtin.ExecAnswer{Reason: "a person must approve it, and nobody can be asked here in the middle of a call"}
+	}
+	return c.answered(q, answer, key)
+}
+
+// question is the question about a program as clients and the console show it.
+func (c *execCall) question(asked builtin.ExecQuestion) *Question {
+	reason := "The command of this call has come to start it, and waits for the answer"
+	if len(asked.Chain) > 0 {
+		reason += " (" + strings.Join(append(slices.Clone(asked.Chain), asked.Text), " → ") + ")"
+	}
+	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Firm: true, Reason: reason + ".",
+		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Firm: true}}}
+	q := &Question{Input: c.input, Dir: asked.Dir, Verdict: v, Passing: true}
+	if c.arrival.scope.Exact {
+		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
+	}
+	q.Message = questionText(c.req.Tool, v, q.Always)
+	return q
+}
+
+// answered is what an answer means.
+func (c *execCall) answered(q *Question, a *Answer, key string) builtin.ExecAnswer {
+	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
+		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}
+	}
+	switch a.Decision {
+	case AlwaysAllow:
+		c.host.always.add(key)
+		fallthrough
+	case AllowOnce:
+		return builtin.ExecAnswer{Allowed: true, By: a.By}
+	}
+	return builtin.ExecAnswer{By: a.By, Reason: refusedBecause(a)}
+}
