@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -100,57 +99,6 @@ func inside(p *guard.Policy, dir string) bool {
 		}
 	}
 	return false
-}
-
-func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
-	timeout, clamped := clampTimeout(in.Timeout, env.Shell)
-	where, err := place(ctx, env, in)
-	if err != nil {
-		return Result{}, fmt.Errorf("the command was not run: %w", err)
-	}
-	gate := gateOf(env)
-	command := shell.Command{Gate: gate, Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: timeout, Output: env.Progress, Spill: spill(env)}
-	spot := shell.Place{Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave,
-		Remarks: func(r *shell.Result) []string { return where.remarks(r, dir.Real()) }, News: func() []string { return append(where.news(), gate.lines()...) }, Execs: gate.lines,
-		Barred: func() { env.Dir.Set(env.Policy.Roots()[0]) }}
-	if in.Background {
-		gate.leaves()
-		if in.Timeout == 0 {
-			command.Timeout = 0 // a task may run as long as tasks may
-		}
-		started, err := env.Box.tasks.Start(ctx, spot, command)
-		if err != nil {
-			return Result{}, where.failed(env, err)
-		}
-		return taskStarted(started, "The command runs as the background task", dir, notes(note, clamped, where.admits())), nil
-	}
-	r, started, err := env.Box.tasks.Run(ctx, spot, command, env.Shell.Window)
-	var barred *shell.DirError
-	switch {
-	case errors.As(err, &barred):
-		return runInRoot(ctx, env, in, barred)
-	case err != nil:
-		return Result{}, where.failed(env, err)
-	case started != nil:
-		gate.leaves()
-		return taskStarted(*started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", env.Shell.Window), dir,
-			notes(note, clamped, keysHint(started.Text), where.admits())), nil
-	}
-	seeCat(env, in.Command, dir, r)
-	quiet := explain(in.Command, r)
-	remarks := notes(note, clamped, moreTime(r, timeout, env.Shell), moveOn(env, r, dir.Real()), quiet, terminalHint(r), where.admits())
-	remarks = append(remarks, where.remarks(r, dir.Real())...)
-	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
-	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r), gate.lines()))
-	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
-	return Result{
-		Text:    bashText(r, timeout, remarks) + onLines(gate.lines()),
-		IsError: failed,
-		Kept:    r.Spilled,
-		Structured: BashOutput{
-			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
-		},
-	}, nil
 }
 
 // runInRoot sets the working directory back to the first root when the shell could not enter it, and runs the

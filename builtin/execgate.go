@@ -30,6 +30,17 @@ type execGate struct {
 	waiting    int
 	refusals   int // of persons
 	background bool
+
+	left    chan struct{}     // closed when the call has ended and the command goes on
+	parted  chan struct{}     // closed when a question is put after the call
+	part    sync.Once         // closes it
+	pending chan *laterAnswer // the question that is put next after the call
+}
+
+// A laterAnswer is a question that is put after the call, and where its answer goes.
+type laterAnswer struct {
+	question ExecQuestion
+	answer   chan ExecAnswer // has room for it
 }
 
 // An execQuestion is one question, and the attempts that wait for its answer.
@@ -49,7 +60,8 @@ func gateOf(env *Env) *execGate {
 }
 
 func newExecGate(e Execs) *execGate {
-	return &execGate{Execs: e, spent: make(chan struct{}), asks: make(chan struct{}, 1), memory: map[string]guard.Action{}, questions: map[string]*execQuestion{}}
+	return &execGate{Execs: e, spent: make(chan struct{}), asks: make(chan struct{}, 1), memory: map[string]guard.Action{}, questions: map[string]*execQuestion{},
+		left: make(chan struct{}), parted: make(chan struct{}), pending: make(chan *laterAnswer)}
 }
 
 // Judge decides whether a program starts.
@@ -145,16 +157,19 @@ func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding
 		return ExecAnswer{Reason: "a person must approve it, and nobody can be asked here"}, nil
 	}
 	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
+	asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}
+	if len(e.Files) > 0 && e.Files[0].Name != "" {
+		asked.Program = e.Files[0].Name
+	}
+	if g.Known != nil && g.Known(asked) {
+		return ExecAnswer{Allowed: true, Reason: "it is always allowed in this conversation"}, nil
+	}
 	g.mu.Lock()
 	q := g.questions[key]
 	if q == nil {
 		life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		q = &execQuestion{done: make(chan struct{}), cancel: cancel}
 		g.questions[key] = q
-		asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}
-		if len(e.Files) > 0 && e.Files[0].Name != "" {
-			asked.Program = e.Files[0].Name
-		}
 		go g.put(life, q, key, asked)
 	}
 	q.users++
@@ -232,7 +247,7 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	answer := g.Ask(ctx, asked)
+	answer := g.askIn(ctx, asked)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !answer.Allowed {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -244,6 +259,29 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 		answer.Reason = fmt.Sprintf("nobody answered within the %s that the programs of a command may wait for a person", ExecWait)
 	}
 	return answer
+}
+
+// askIn puts a question in the call, or after it.
+func (g *execGate) askIn(ctx context.Context, asked ExecQuestion) ExecAnswer {
+	if !g.Later || asked.Background {
+		return g.Ask(ctx, asked)
+	}
+	g.part.Do(func() { close(g.parted) })
+	later := &laterAnswer{asked, make(chan ExecAnswer, 1)}
+	select {
+	case g.pending <- later:
+	case <-g.left:
+		asked.Background = true
+		return g.Ask(ctx, asked)
+	case <-ctx.Done():
+		return ExecAnswer{}
+	}
+	select {
+	case a := <-later.answer:
+		return a
+	case <-ctx.Done():
+		return ExecAnswer{}
+	}
 }
 
 // Held is for how long the command has waited for a person.
@@ -264,12 +302,25 @@ func (g *execGate) heldNow() time.Duration {
 // Spent is closed when the command has waited too long for a person.
 func (g *execGate) Spent() <-chan struct{} { return g.spent }
 
-// Parted is nil: questions are put while the call waits.
-func (g *execGate) Parted() <-chan struct{} { return nil }
+// Parted is closed when a question is put after the call.
+func (g *execGate) Parted() <-chan struct{} { return g.parted }
 
 // leaves notes that the call of the command has ended, and the command goes on.
 func (g *execGate) leaves() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.background {
+		close(g.left)
+	}
 	g.background = true
+}
+
+// parts reports whether a question is put after the call.
+func (g *execGate) parts() bool {
+	select {
+	case <-g.parted:
+		return true
+	default:
+		return false
+	}
 }

@@ -30,6 +30,10 @@ type Execs struct {
 	Granted []guard.ExecGrant
 	// Ask puts a question to a person and waits for the answer. Nil: nobody can be asked.
 	Ask func(ctx context.Context, q ExecQuestion) ExecAnswer
+	// Known reports whether a person has allowed a program for good. Nil: none has.
+	Known func(q ExecQuestion) bool
+	// Later says that the questions of a call that waits are put by [Result].Asks: the call ends, its command goes on as a task.
+	Later bool
 	// Tell is told of each event. It may be called after the call has ended, from several goroutines.
 	Tell func(ExecEvent)
 }
@@ -56,6 +60,14 @@ type ExecAnswer struct {
 	Allowed bool
 	Reason  string // of a refusal
 	By      string // who put the question to a person
+}
+
+// An ExecAsked is a question about a program of a command that waits as a task. It is answered by a call of its own.
+type ExecAsked struct {
+	Question ExecQuestion
+	Task     string // the id of the task
+	// Resume hands the answer on, and waits for the command as its call did. It may be called once.
+	Resume func(ctx context.Context, a ExecAnswer) (Result, error)
 }
 
 // An ExecEvent is a program that was not started, or was because a person allowed it.

@@ -12,6 +12,8 @@ type Result struct {
 	IsError bool
 	// Kept is the path of the whole result when the tool has already kept it and cut the text itself.
 	Kept string
+	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
+	Asks *ExecAsked
 }
 
 // An Image is a picture that a model can take.

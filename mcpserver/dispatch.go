@@ -46,6 +46,8 @@ type Request struct {
 	CanAsk bool
 	// Put puts a question to a person behind the client while the call waits. Nil: the client cannot be asked then.
 	Put func(ctx context.Context, q *Question) *Answer
+	// Later says that a question in the middle of a call ends it, and the call is repeated with the answer.
+	Later bool
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
 	// Origin is told to observers.
@@ -103,6 +105,9 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
+	if resumes(req) { // it ran, and waits for an answer
+		return h.callAgain(ctx, a, req, tool, &rec, reply)
+	}
 	policy := h.policyFor(a)
 	hooks, call, err := h.preHooks(ctx, a, policy, tool, call) // pre-hooks
 	if err != nil {
@@ -134,11 +139,17 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	h.noteUncontained(policy, plan.Intent, req)
 	h.observers.Reached(ctx, info, observe.AtRun)
-	env.Prelude, env.Execs = verdict.Prelude, h.execs(ctx, a, req, call, plan.Intent, asked)
+	exec := h.execCall(ctx, a, req, call)
+	env.Prelude, env.Execs = verdict.Prelude, exec.execs(plan.Intent, asked)
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	h.observers.Reached(ctx, info, observe.AtFit)
 	if err != nil {
 		result = refused(err)
+	}
+	if result.Asks != nil {
+		rec.Verdict = guard.Ask.String()
+		reply.Question = h.suspend(exec, hooks, result.Asks)
+		return reply.with(result)
 	}
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
@@ -146,6 +157,23 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	result = h.fit(env.Shelf, tool, result, env.Passes) // fit
 	result = hooks.after(ctx, result)                   // post-hooks
 	return reply.with(result)                           // format and audit, on the way out
+}
+
+// callAgain goes on with a call that waits as a task for the answer that this one brings.
+func (h *Host) callAgain(ctx context.Context, a *Arrival, req Request, tool *builtin.Def, rec *audit.Record, reply Reply) Reply {
+	s, result, verdict, err := h.resume(ctx, a, req)
+	if err != nil {
+		rec.Verdict = guard.Deny.String()
+		return reply.with(refused(err))
+	}
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered, rec.Command = verdict.Action.String(), verdict.Rule, verdict.Source, req.Answer.By, s.asked.Question.Text
+	if result.Asks != nil {
+		rec.Verdict = guard.Ask.String()
+		reply.Question = h.suspend(s.call, s.hooks, result.Asks)
+		return reply.with(result)
+	}
+	result = h.fit(h.results.For(a.principal), tool, result, req.Passes)
+	return reply.with(s.hooks.after(ctx, result))
 }
 
 // end records a call that has ended, and tells of it.

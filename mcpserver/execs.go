@@ -49,17 +49,22 @@ type execCall struct {
 	input   []byte
 }
 
+// execCall is a call whose command's programs may be judged.
+func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *builtin.Call) *execCall {
+	c := &execCall{host: h, ctx: ctx, arrival: a, req: req}
+	c.input, _ = call.Input() // what was bound from JSON encodes
+	return c
+}
+
 // execs says how the programs of a call's command are judged; nil where no rule speaks of commands. A person has allowed the text
 // of the command if approved.
-func (h *Host) execs(ctx context.Context, a *Arrival, req Request, call *builtin.Call, in guard.Intent, approved bool) *builtin.Execs {
-	policy := func() *guard.Policy { return h.policy(a.principal) }
+func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
+	policy := func() *guard.Policy { return c.host.policy(c.arrival.principal) }
 	now := policy()
 	if in.Command == nil || !now.JudgesExecs() {
 		return nil
 	}
-	c := &execCall{host: h, ctx: ctx, arrival: a, req: req}
-	c.input, _ = call.Input() // what was bound from JSON encodes
-	e := &builtin.Execs{Policy: policy, Ask: c.ask, Tell: c.tell}
+	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.known, Later: c.req.Later, Tell: c.tell}
 	if approved {
 		e.Granted = now.ExecGrants(in.Command.Text)
 	}
@@ -75,12 +80,17 @@ func (c *execCall) tell(e builtin.ExecEvent) {
 	}
 }
 
+// key names a program with its arguments in the scope of the call.
+func (c *execCall) key(asked builtin.ExecQuestion) string {
+	return strings.Join(append([]string{c.arrival.principal, c.arrival.scope.Label, asked.Program}, asked.Words...), "\x00")
+}
+
+// known reports whether a person has always allowed the program.
+func (c *execCall) known(asked builtin.ExecQuestion) bool { return c.host.always.has(c.key(asked)) }
+
 // ask puts a question to the client while its call waits, or to the owner of the machine.
 func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
-	key := strings.Join(append([]string{c.arrival.principal, c.arrival.scope.Label, asked.Program}, asked.Words...), "\x00")
-	if c.host.always.has(key) {
-		return builtin.ExecAnswer{Allowed: true, Reason: "it was always allowed in this conversation"}
-	}
+	key := c.key(asked)
 	merged, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

@@ -32,27 +32,28 @@ import (
 
 // A Host holds what all calls share. Use [Open], and close it: what it started ends with it.
 type Host struct {
-	cfg        Config
-	log        *slog.Logger
-	tools      []*builtin.Def // ordered by name
-	where      settings.Config
-	unkept     error // why the state directory is not used; nil: it is
-	scratch    string
-	private    *privatedir.Store // nil where no state is kept
-	baseline   *baseline.Keeper
-	settings   *settings.Watcher
-	looks      looks // at the settings
-	seen       *readstate.Store
-	results    *resultstore.Store
-	box        *builtin.Toolbox
-	scopes     *scope.Table
-	hooks      *hook.Runner
-	questions  *question.Book
-	always     always
-	audit      *audit.Log
-	stateProbe stateProbe
-	observers  *observe.Observers
-	counts     counts
+	cfg         Config
+	log         *slog.Logger
+	tools       []*builtin.Def // ordered by name
+	where       settings.Config
+	unkept      error // why the state directory is not used; nil: it is
+	scratch     string
+	private     *privatedir.Store // nil where no state is kept
+	baseline    *baseline.Keeper
+	settings    *settings.Watcher
+	looks       looks // at the settings
+	seen        *readstate.Store
+	results     *resultstore.Store
+	box         *builtin.Toolbox
+	scopes      *scope.Table
+	hooks       *hook.Runner
+	questions   *question.Book
+	always      always
+	suspensions suspensions
+	audit       *audit.Log
+	stateProbe  stateProbe
+	observers   *observe.Observers
+	counts      counts
 	// uncontained is set once a command has run that nothing held and no person approved.
 	uncontained atomic.Bool
 	hooksLoose  sync.Once // says that hooks run uncontained that should not

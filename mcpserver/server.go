@@ -160,7 +160,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}
-	if asks && !repeats {
+	if call.Later = repeats; asks && !repeats {
 		call.Put = s.put
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"toolhost/builtin/internal/shell/output"
-	"toolhost/guard/sandbox"
 )
 
 // A Command is one command to run.

@@ -299,6 +299,15 @@ func (s *Tasks) find(principal, id string) (*task, error) {
 	return t, nil
 }
 
+// Done is closed when a task has ended, with everything it started.
+func (s *Tasks) Done(principal, id string) (<-chan struct{}, error) {
+	t, err := s.find(principal, id)
+	if err != nil {
+		return nil, err
+	}
+	return t.done, nil
+}
+
 // Stop ends a task and everything it started, and waits for that. Stopping a task
 // that has ended is no error. The scope on whose behalf it is stopped, which may be
 // "", is not told of the end again.

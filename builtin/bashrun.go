@@ -1,0 +1,131 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"toolhost/builtin/internal/shell"
+	"toolhost/guard"
+)
+
+// A bashRun is a command while its call runs it.
+type bashRun struct {
+	env           *Env
+	in            BashInput
+	dir           guard.Path
+	note, clamped string
+	timeout       time.Duration
+	where         spot
+	gate          *execGate
+}
+
+func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
+	b := &bashRun{env: env, in: in, dir: dir, note: note, gate: gateOf(env)}
+	b.timeout, b.clamped = clampTimeout(in.Timeout, env.Shell)
+	var err error
+	if b.where, err = place(ctx, env, in); err != nil {
+		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	}
+	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate}
+	if in.Background {
+		return b.background(ctx, command)
+	}
+	r, started, err := env.Box.tasks.Run(ctx, b.spot(), command, env.Shell.Window)
+	var barred *shell.DirError
+	switch {
+	case errors.As(err, &barred):
+		return runInRoot(ctx, env, in, barred)
+	case err != nil:
+		return Result{}, b.where.failed(env, err)
+	case started != nil && b.gate.parts():
+		return b.await(ctx, started.ID)
+	case started != nil:
+		return b.goesOn(*started), nil
+	}
+	return b.told(r), nil
+}
+
+// spot is where the command runs, as the shell knows it.
+func (b *bashRun) spot() shell.Place {
+	env, where, gate := b.env, b.where, b.gate
+	return shell.Place{
+		Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave, Execs: gate.lines,
+		Remarks: func(r *shell.Result) []string { return where.remarks(r, b.dir.Real()) },
+		News:    func() []string { return slices.Concat(where.news(), gate.lines()) },
+		Barred:  func() { env.Dir.Set(env.Policy.Roots()[0]) },
+	}
+}
+
+// background starts the command as a task.
+func (b *bashRun) background(ctx context.Context, command shell.Command) (Result, error) {
+	b.gate.leaves()
+	if b.in.Timeout == 0 {
+		command.Timeout = 0 // a task may run as long as tasks may
+	}
+	started, err := b.env.Box.tasks.Start(ctx, b.spot(), command)
+	if err != nil {
+		return Result{}, b.where.failed(b.env, err)
+	}
+	return taskStarted(started, "The command runs as the background task", b.dir, notes(b.note, b.clamped, b.where.admits())), nil
+}
+
+// goesOn is the result of a command that has become a task.
+func (b *bashRun) goesOn(started shell.Started) Result {
+	b.gate.leaves()
+	return taskStarted(started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
+		notes(b.note, b.clamped, keysHint(started.Text), b.where.admits()))
+}
+
+// await waits for a command that has become a task because a program of it asks: for the next question, its end, or the time after
+// which a call is answered.
+func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
+	tasks, principal := b.env.Box.tasks, b.env.Principal
+	done, err := tasks.Done(principal, id)
+	if err != nil {
+		return Result{}, err
+	}
+	patience := time.NewTimer(b.env.Shell.Window)
+	defer patience.Stop()
+	select {
+	case later := <-b.gate.pending:
+		return Result{
+			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
+			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
+				later.answer <- a
+				return b.await(ctx, id)
+			}},
+		}, nil
+	case <-done:
+	case <-patience.C:
+		return b.goesOn(shell.Started{ID: id}), nil
+	case <-ctx.Done():
+	}
+	r, err := tasks.Stop(principal, b.env.Scope, id)
+	if err != nil {
+		return Result{}, b.where.failed(b.env, err)
+	}
+	return b.told(r), nil
+}
+
+// told is the result of a command that has ended.
+func (b *bashRun) told(r *shell.Result) Result {
+	env, dir := b.env, b.dir.Real()
+	seeCat(env, b.in.Command, b.dir, r)
+	quiet := explain(b.in.Command, r)
+	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), moveOn(env, r, dir), quiet, terminalHint(r), b.where.admits())
+	remarks = append(remarks, b.where.remarks(r, dir)...)
+	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
+	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.gate.lines()))
+	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
+	return Result{
+		Text:    bashText(r, b.timeout, remarks) + onLines(b.gate.lines()),
+		IsError: failed,
+		Kept:    r.Spilled,
+		Structured: BashOutput{
+			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
+		},
+	}
+}

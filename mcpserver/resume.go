@@ -1,0 +1,97 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"toolhost/builtin"
+	"toolhost/guard"
+	"toolhost/mcpserver/internal/question"
+)
+
+// A modern client is asked about a program by the result of the call, whose command goes on as a task. The call comes again with the
+// answer, and goes on where it was.
+
+// resumePrefix begins the states of questions about programs. What follows is a state of the book of questions.
+const resumePrefix = "exec."
+
+// errGone answers a state whose command is not waiting: of another process, answered before, or too late.
+var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer waits. Nothing was run by this call. " +
+	"TaskOutput tells what became of the command if it was answered here; to run it from its beginning, call again without the answer")
+
+// A suspended call waits for the answer to a question about a program.
+type suspended struct {
+	call   *execCall
+	hooks  *hookedCall
+	asked  *builtin.ExecAsked
+	q      *Question
+	digest []byte
+}
+
+// suspensions are the calls that wait, by the states of their questions.
+type suspensions struct {
+	mu    sync.Mutex
+	calls map[string]*suspended
+}
+
+func (s *suspensions) put(state string, c *suspended) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[string]*suspended{}
+	}
+	s.calls[state] = c
+	time.AfterFunc(question.Time, func() { s.take(state) })
+}
+
+func (s *suspensions) take(state string) *suspended {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.calls[state]
+	delete(s.calls, state)
+	return c
+}
+
+// suspend poses the question of a call that has ended with one.
+func (h *Host) suspend(c *execCall, hooks *hookedCall, asked *builtin.ExecAsked) *Question {
+	q := c.question(asked.Question)
+	s := &suspended{call: c, hooks: hooks, asked: asked, q: q}
+	s.digest = digest(c.arrival.scope.Asked(c.arrival.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
+	q.State = resumePrefix + h.questions.Pose(c.arrival.principal, s.digest)
+	h.suspensions.put(q.State, s)
+	return q
+}
+
+// resumes reports whether a call brings the answer to a question about a program.
+func resumes(req Request) bool {
+	return req.Answer != nil && strings.HasPrefix(req.Answer.State, resumePrefix)
+}
+
+// resume goes on with a call that brings an answer. The error says why it does not count.
+func (h *Host) resume(ctx context.Context, a *Arrival, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
+	state := req.Answer.State
+	s := h.suspensions.take(state)
+	if s == nil {
+		return nil, builtin.Result{}, guard.Verdict{}, errGone
+	}
+	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
+	if err := h.questions.Settle(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
+		if a.principal != s.call.arrival.principal || string(mine) != string(s.digest) {
+			h.suspensions.put(state, s) // the answer to it may still come
+		}
+		return nil, builtin.Result{}, guard.Verdict{}, err
+	}
+	answer := s.call.answered(s.q, req.Answer, s.call.key(s.asked.Question))
+	v := s.q.Verdict
+	if v.Action = guard.Deny; answer.Allowed {
+		v.Action = guard.Allow
+	}
+	result, err := s.asked.Resume(ctx, answer)
+	if err != nil {
+		result = refused(err)
+	}
+	return s, result, v, nil
+}
