@@ -2,12 +2,14 @@ package builtin
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 
 	"toolhost/builtin/internal/shell"
 	"toolhost/builtin/internal/shell/environ"
 	"toolhost/guard"
+	"toolhost/guard/sandbox"
 )
 
 // A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where
@@ -26,11 +28,12 @@ func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 		return nil, shell.ErrClosed
 	}
 	base, set := environ.Inherited(policy.PassedVariables()), policy.Environment()
-	key := strings.Join(base, "\x00") + "\x00\x00" + strings.Join(set, "\x00")
+	execs := policy.JudgesExecs() && sandbox.ExecGateWorks(sandbox.None) == nil
+	key := strings.Join(base, "\x00") + "\x00\x00" + strings.Join(set, "\x00") + "\x00\x00" + strconv.FormatBool(execs)
 	if r := h.runners[key]; r != nil {
 		return r, nil
 	}
-	r, err := shell.New(shell.Config{Env: base, Set: set})
+	r, err := shell.New(shell.Config{Env: base, Set: set, Execs: execs})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (cs *Cells) warm(c *Cell) (err error) {
 	c.publish = c.policy.Network().Publish
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(environ.Inherited(c.policy.PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Environment(), c.box.Env()),
-		Unset: c.policy.SecretVariables(),
+		Unset: c.policy.SecretVariables(), Execs: judgesExecs(c.policy),
 	})
 	return err
 }
@@ -81,6 +81,11 @@ func (cs *Cells) start(ctx context.Context, policy *guard.Policy, furnish func(*
 	return c, nil
 }
 
+// judgesExecs reports whether the programs that commands start are judged: a rule speaks of some, and this machine can.
+func judgesExecs(policy *guard.Policy) bool {
+	return policy.JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Containment().Name)) == nil
+}
+
 // sameStarts is how often a sandbox is tried of the kind that this machine has been found to have, before another is: a start fails
 // when a file that it covers is replaced meanwhile, and what would be started instead looks each file up for every command.
 const sameStarts = 3
@@ -94,6 +99,7 @@ func startBox(ctx context.Context, c *Cell, private []sandbox.Private) (box *san
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
+		Execs: judgesExecs(policy),
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
 	for range sameStarts {

@@ -86,4 +86,6 @@ type judged struct {
 	judge sandbox.ExecJudge
 }
 
-func (j judged) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict { return j.judge(ctx, e) }
+func (j judged) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
+	return j.judge(ctx, e)
+}
