@@ -1,12 +1,15 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -45,7 +48,7 @@ func attackSetuid(args []string) error {
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
 	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
-	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork, "missing": attackMissing,
+	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork, "missing": attackMissing, "flip": attackFlip, "tracing": attackTracing,
 }
 
 // attackExecveat starts a program below a directory.
@@ -79,6 +82,70 @@ func attackMissing(args []string) error {
 		}
 	}
 	return nil
+}
+
+// attackFlip starts a program so many times whose argument another process changes all the while, in memory that they
+// share, between ran----good and ran----bad-, with the number of the try.
+func attackFlip(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	path, err := unix.BytePtrFromString(args[1])
+	if err != nil {
+		return err
+	}
+	memory, err := unix.MmapPtr(-1, 0, nil, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return err
+	}
+	arg := unsafe.Slice((*byte)(memory), 4096)
+	word := (*atomic.Uint32)(unsafe.Pointer(&arg[8]))
+	argv := [3]*byte{path, &arg[0], nil}
+	fork := func() uintptr {
+		pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		return pid
+	}
+	runtime.LockOSThread()
+	other := fork()
+	for i := 0; other == 0; i++ {
+		word.Store(binary.NativeEndian.Uint32([]byte([]string{"good", "bad-"}[i/1000%2])))
+	}
+	for i := range n {
+		copy(arg, "ran----")
+		arg[7] = '-'
+		copy(arg[12:], strconv.Itoa(i)+"\x00")
+		pid := fork()
+		if pid == 0 {
+			unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0)
+			unix.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
+		}
+		unix.Wait4(int(pid), nil, 0, nil)
+	}
+	return unix.Kill(int(other), unix.SIGKILL)
+}
+
+// attackTracing starts a program and traces it.
+func attackTracing(args []string) error {
+	runtime.LockOSThread()
+	p, err := os.StartProcess("/bin/sh", append([]string{"sh", "-c", `exec "$@"`, "sh"}, args...),
+		&os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Ptrace: true}})
+	if err != nil {
+		return err
+	}
+	for {
+		var ws unix.WaitStatus
+		if _, err := unix.Wait4(p.Pid, &ws, 0, nil); err != nil || !ws.Stopped() {
+			return err
+		}
+		signal := int(ws.StopSignal())
+		if ws.StopSignal() == unix.SIGTRAP {
+			signal = 0
+		}
+		if err := unix.PtraceCont(p.Pid, signal); err != nil {
+			return err
+		}
+	}
 }
 
 // attackVfork starts a program by vfork, as Go does.

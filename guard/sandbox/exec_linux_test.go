@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -331,6 +332,182 @@ func TestExecGateZero(t *testing.T) {
 			t.Errorf("without a gate: %q", r.output)
 		}
 	})
+}
+
+// flipThread starts the program by posix_spawn, while another thread changes its argument.
+const flipThread = `python3 -c "
+import ctypes, os, sys, threading
+sys.setswitchinterval(1e-6)
+libc = ctypes.CDLL(None)
+arg = ctypes.create_string_buffer(64)
+argv = (ctypes.c_char_p * 3)(b'victim', ctypes.cast(arg, ctypes.c_char_p), None)
+argv = (ctypes.c_void_p * 3)(ctypes.cast(argv[0], ctypes.c_void_p), ctypes.addressof(arg), None)
+name = ctypes.create_string_buffer(b'./victim'); done = False
+argv[0] = ctypes.addressof(name)
+def flip():
+    while not done:
+        for word in (b'good', b'bad-'):
+            for _ in range(40): ctypes.memmove(ctypes.addressof(arg) + 8, word, 4)
+threading.Thread(target=flip).start()
+pid = ctypes.c_int()
+for i in range(int(os.environ['N'])):
+    text = b'%d\0' % i
+    ctypes.memmove(arg, b'ran-----', 8); ctypes.memmove(ctypes.addressof(arg) + 12, text, len(text))
+    if libc.posix_spawn(ctypes.byref(pid), name, None, None, argv, None) == 0: os.waitpid(pid.value, 0)
+done = True"`
+
+// What another thread or process changes after the look does not run: not one of many tries has an effect.
+func TestExecRace(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	tries := "600"
+	if testing.Short() {
+		tries = "100"
+	}
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, c := range []struct {
+			way, script string
+			confirm     bool // else it is done without asking
+		}{{"thread", flipThread, false}, {"memory", "$ATTACK flip $N ./victim", true}} {
+			asked, killed := 0, 0
+			var mu sync.Mutex
+			judge := func(_ context.Context, e *Exec) ExecVerdict {
+				mu.Lock()
+				defer mu.Unlock()
+				if filepath.Base(e.Path) == "victim" {
+					if strings.Contains(e.Args[1], "bad-") {
+						return ExecVerdict{}
+					}
+					asked++
+				}
+				return ExecVerdict{Allow: true, Confirm: c.confirm, Failed: func(string) {
+					mu.Lock()
+					defer mu.Unlock()
+					killed++
+				}}
+			}
+			r := runGated(t, s, f, judge, "export N="+tries+"; "+c.script)
+			bad, _ := filepath.Glob(f.ws + "/ran*bad-*")
+			good, _ := filepath.Glob(f.ws + "/ran*good*")
+			t.Logf("%s: %d were allowed, %d of them killed, %d ran as they were judged, %d as something else", c.way, asked, killed, len(good), len(bad))
+			if len(bad) > 0 || asked == 0 || asked != killed+len(good) {
+				t.Errorf("%s: said %q", c.way, r.output)
+			}
+			for _, path := range append(bad, good...) {
+				os.Remove(path)
+			}
+		}
+	})
+}
+
+// A process that another one traces cannot be compared: it is refused where that is asked for, and runs else.
+func TestExecTraced(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, confirm := range []bool{false, true} {
+			var why string
+			judge := func(_ context.Context, e *Exec) ExecVerdict {
+				v := ExecVerdict{Allow: true}
+				if filepath.Base(e.Path) == "victim" {
+					v.Confirm, v.Failed = confirm, func(s string) { why = s }
+				}
+				return v
+			}
+			r := runGated(t, s, f, judge, "$ATTACK tracing ./victim made")
+			_, err := os.Lstat(f.ws + "/made")
+			if confirm && (why != whyTraced || err == nil) || !confirm && (why != "" || err != nil) {
+				t.Errorf("confirm %v: %q, %v; said %q", confirm, why, err, r.output)
+			}
+			os.Remove(f.ws + "/made")
+		}
+	})
+}
+
+// So many programs may wait for their judges at once.
+func TestExecManyHeld(t *testing.T) {
+	const many = 300
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var waiting sync.WaitGroup
+		waiting.Add(many)
+		all := make(chan struct{})
+		go func() { waiting.Wait(); close(all) }()
+		judge := func(ctx context.Context, e *Exec) ExecVerdict {
+			if filepath.Base(e.Path) == "victim" {
+				waiting.Done()
+				<-all
+			}
+			return ExecVerdict{Allow: true}
+		}
+		r := runGated(t, s, f, judge, fmt.Sprintf(`for i in $(seq %d); do ./victim held$i & done; wait; ls | grep -c ^held; rm held*`, many))
+		if r.output != fmt.Sprintln(many) {
+			t.Errorf("said %q", r.output)
+		}
+	})
+}
+
+// When the host is killed in the middle, nothing survives.
+func TestExecHostKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a host for each backend")
+	}
+	f := newFixture(t)
+	f.victim(t)
+	for _, b := range backendsUnderTest() {
+		t.Run(string(b), func(t *testing.T) {
+			if _, err := Start(t.Context(), Policy{Writable: []string{f.ws}}, Options{Backends: []Backend{b}}); err != nil {
+				t.Skip(err)
+			}
+			d := duration()
+			cmd := exec.Command(os.Args[0], judgingArg, string(b), f.ws, d)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "asked\n" {
+				t.Fatalf("the host says %q", line)
+			}
+			waitFor(t, "the other process", func() bool { return sleepers(t, d) == 1 })
+			cmd.Process.Kill()
+			cmd.Wait()
+			waitFor(t, "the end of all", func() bool { return sleepers(t, d) == 0 })
+			for _, name := range []string{"held", "on"} {
+				if _, err := os.Lstat(filepath.Join(f.ws, name)); err == nil {
+					t.Errorf("%s was made", name)
+				}
+			}
+		})
+	}
+}
+
+// judgingArg makes the test binary a host that asks about one program for ever, and prints "asked".
+const judgingArg = "__judging"
+
+func judgingHost(b Backend, ws, duration string) {
+	s, err := Start(context.Background(), Policy{Writable: []string{ws}, Execs: true}, Options{Backends: []Backend{b}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	g := NewExecGate()
+	g.Judge(func(ctx context.Context, e *Exec) ExecVerdict {
+		if filepath.Base(e.Path) == "victim" {
+			fmt.Println("asked")
+			<-ctx.Done()
+		}
+		return ExecVerdict{Allow: true}
+	})
+	script := "setsid sleep " + duration + " & ./victim held || : > on; : > on"
+	if _, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Execs: g}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	select {}
 }
 
 // BenchmarkExec tells what one program costs that a shell starts.

@@ -143,12 +143,28 @@ func (ms *execMarks) drop(number uint64) {
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	name := markName(number)
+	ms.forget(markName(number))
+}
+
+// forget is drop for who holds the lock.
+func (ms *execMarks) forget(name string) {
 	if m := ms.known[name]; m != nil {
 		delete(ms.known, name)
 		unix.Close(m.ns)
 		m.shell = 0
 		m.bind(NewExecGate()) // refuses everything
+	}
+}
+
+// close forgets all namespaces.
+func (ms *execMarks) close() {
+	if ms == nil {
+		return
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for name := range ms.known {
+		ms.forget(name)
 	}
 }
 

@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		host(os.Args[2], os.Args[3])
 		return
 	}
+	if len(os.Args) > 4 && os.Args[1] == judgingArg {
+		judgingHost(Backend(os.Args[2]), os.Args[3], os.Args[4])
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == probeArg {
 		printProbe()
 		return

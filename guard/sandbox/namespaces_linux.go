@@ -301,6 +301,7 @@ func (n *namespaces) receive() {
 	clear(n.waiting)
 	clear(n.commands)
 	unix.Close(n.orphans) // no command is left that would look
+	n.execs.close()
 	close(n.dead)
 }
 
