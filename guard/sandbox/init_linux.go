@@ -256,6 +256,8 @@ func (g *guardian) serve() error {
 		if err != nil {
 			if g.view == nil { // no namespace that would end with us
 				sweep(sweepPatience, descends)
+			} else {
+				unix.Kill(-1, unix.SIGKILL) // before the copy of the listener is closed, by which programs would fail
 			}
 			unix.Exit(0) // the host has ended; with us, at once, everything here does
 		}
