@@ -22,7 +22,7 @@ func (f front) Misuse(m wire.Envelope) *wire.Fault {
 	}
 	extra := f.host.extra(m.Params.Name)
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
-		if err := f.host.questions.Genuine(state); err != nil {
+		if err := f.host.questions.Genuine(strings.TrimPrefix(state, resumePrefix)); err != nil {
 			return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}

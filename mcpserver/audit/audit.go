@@ -39,15 +39,15 @@ type Record struct {
 	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: nobody
 	// was asked, or has answered yet.
 	Answered string `json:"answered,omitempty"`
+	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
+	Event string `json:"event,omitempty"`
+	// Chain are the programs from the command's shell to the one that starts the program of an [EventExec].
+	Chain string `json:"chain,omitempty"`
 	// Millis is how long the call took, waiting included, in milliseconds.
 	Millis float64 `json:"duration_ms"`
 	// Bytes is the size of the text that was returned.
 	Bytes int    `json:"result_bytes"`
 	Error string `json:"error,omitempty"`
-	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
-	Event string `json:"event,omitempty"`
-	// Chain are the programs from the command's shell to the one that starts the program of an [EventExec].
-	Chain string `json:"chain,omitempty"`
 }
 
 // EventExec is a program that a command has come to start, which Command names: it was refused, or a person was asked.

@@ -54,7 +54,7 @@ func (r Record) appendTo(line []byte) []byte {
 	line = appendTexts(line, "reads", r.Reads)
 	line = appendTexts(line, "writes", r.Writes)
 	for _, f := range [...]struct{ name, text string }{
-		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered},
+		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"event", r.Event}, {"chain", r.Chain},
 	} {
 		if f.text != "" {
 			line = appendText(appendName(line, f.name), f.text)

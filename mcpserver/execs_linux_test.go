@@ -1,0 +1,196 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toolhost/builtin"
+	"toolhost/guard/sandbox"
+)
+
+// python is a command whose text does not tell what its script starts.
+const python = "python3 r.py; echo after"
+
+// startsTouch are a script that starts a program that a rule asks for, twice, and what it leaves.
+var startsTouch = map[string]string{"r.py": "import subprocess\nsubprocess.run(['touch', 'done'])\n", "two.py": "import subprocess\nsubprocess.run(['touch', 'done'])\nsubprocess.run(['touch', 'more'])\n"}
+
+// startGated is startPipe where programs are judged when they start, and a rule asks for touch.
+func startGated(t *testing.T, change ...func(*Config)) *pipeClient {
+	t.Helper()
+	if err := sandbox.ExecGateWorks(sandbox.Namespaces); err != nil {
+		t.Skip(err)
+	}
+	return startPipe(t, startsTouch, append(change, asksTouch)...)
+}
+
+func exists(c *pipeClient, name string) bool {
+	_, err := os.Stat(filepath.Join(c.root, name))
+	return err == nil
+}
+
+func TestExecAskLegacy(t *testing.T) {
+	c := startGated(t)
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	for _, test := range []struct {
+		answer string
+		runs   bool
+		says   string
+	}{
+		{`"result":{"action":"accept","content":{"decision":"allow once"}}`, true, "Allowed by a person: touch done (python3 → touch done): rule Bash(touch:*), "},
+		{`"result":{"action":"accept","content":{"decision":"deny","reason":"use make"}}`, false, "the person refused: use make"},
+		{`"result":{"action":"accept","content":{"decision":"certainly"}}`, false, "was not offered"},
+		{`"error":{"code":-32603,"message":"nobody is here"}`, false, "Refused: touch done"},
+	} {
+		c.send(toolCall(7, "Bash", `{"command":"`+python+`"}`))
+		question := c.receive()
+		if question.Method != "elicitation/create" {
+			t.Fatalf("no question: %+v %s", question, question.Result)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
+		answer := c.receive()
+		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) || !strings.Contains(string(answer.Result), "after") {
+			t.Errorf("%s: ran: %v, answer %s", test.answer, ran(c), answer.Result)
+		}
+		os.Remove(filepath.Join(c.root, "done"))
+	}
+	log, err := os.ReadFile(c.host.AuditPath())
+	if err != nil || strings.Count(string(log), `"event":"exec"`) != 4 || !strings.Contains(string(log), `"chain":"python3"`) {
+		t.Errorf("the events are not in the record: %s, %v", log, err)
+	}
+}
+
+// execQuestion calls Bash and returns the state of the question that the result is.
+func execQuestion(t *testing.T, c *pipeClient, command, extra string) (state string) {
+	t.Helper()
+	c.send(modernBash("1", command, extra))
+	asked := c.receive()
+	var q struct{ ResultType, RequestState string }
+	if err := json.Unmarshal(asked.Result, &q); err != nil || q.ResultType != "input_required" || !strings.HasPrefix(q.RequestState, resumePrefix) {
+		t.Fatalf("no question: %s %+v", asked.Result, asked.Error)
+	}
+	return q.RequestState
+}
+
+// answering are the params of a call that brings an answer.
+func answering(state, decision string) string {
+	return fmt.Sprintf(`"requestState":%q,"inputResponses":{"approval":{"action":"accept","content":{"decision":%q}}},`, state, decision)
+}
+
+func TestExecAskModern(t *testing.T) {
+	c := startGated(t)
+	for _, test := range []struct {
+		decision string
+		runs     bool
+		says     string
+	}{{AllowOnce, true, "Allowed by a person: touch done"}, {DenyIt, false, "Refused: touch done"}, {"x", false, "was not offered"}} {
+		state := execQuestion(t, c, python, "")
+		c.send(modernBash("2", python, answering(state, test.decision)))
+		answer := c.receive()
+		if ran(c) != test.runs || !strings.Contains(string(answer.Result), test.says) || !strings.Contains(string(answer.Result), "after") {
+			t.Errorf("%s: ran: %v, answer %s", test.decision, ran(c), answer.Result)
+		}
+		os.Remove(filepath.Join(c.root, "done"))
+		c.send(modernBash("3", python, answering(state, AllowOnce)))
+		if answer := c.receive(); ran(c) || !strings.Contains(string(answer.Result), "no longer waits") {
+			t.Errorf("the answer counted twice: %s", answer.Result)
+		}
+	}
+}
+
+func TestExecAskModernTwice(t *testing.T) {
+	c := startGated(t)
+	const command = "python3 two.py"
+	first := execQuestion(t, c, command, "")
+	second := execQuestion(t, c, command, answering(first, AllowOnce))
+	if !exists(c, "done") || exists(c, "more") {
+		t.Error("the first answer does not count, or counts for more than its question")
+	}
+	c.send(modernBash("4", command, answering(second, AllowOnce)))
+	if answer := c.receive(); !exists(c, "more") {
+		t.Errorf("%s", answer.Result)
+	}
+}
+
+// TestExecAnswerIsBound holds that an answer counts for its own call alone, and that wrong ones do not use it up.
+func TestExecAnswerIsBound(t *testing.T) {
+	c := startGated(t)
+	state := execQuestion(t, c, python, "")
+	c.send(modernBash("2", "python3 r.py", answering(state, AllowOnce)))
+	if answer := c.receive(); ran(c) || !strings.Contains(string(answer.Result), "another call") {
+		t.Errorf("an answer of another call: %s", answer.Result)
+	}
+	forged := state[:len(state)-2] + "AA"
+	c.send(modernBash("3", python, answering(forged, AllowOnce)))
+	if answer := c.receive(); ran(c) || answer.Error == nil {
+		t.Errorf("a forged state: %s", answer.Result)
+	}
+	c.send(modernBash("4", python, answering(state, AllowOnce)))
+	if answer := c.receive(); !ran(c) {
+		t.Errorf("the right answer does not count: %s", answer.Result)
+	}
+	other := startGated(t)
+	other.send(modernBash("5", python, answering(state, AllowOnce)))
+	if answer := other.receive(); ran(other) || answer.Error == nil || !strings.Contains(answer.Error.Message, "started anew") {
+		t.Errorf("another host: %s", answer.Result)
+	}
+}
+
+func TestExecAlways(t *testing.T) {
+	c := startGated(t)
+	state := execQuestion(t, c, python, "")
+	c.send(modernBash("2", python, answering(state, AlwaysAllow)))
+	if answer := c.receive(); !ran(c) {
+		t.Fatalf("%s", answer.Result)
+	}
+	os.Remove(filepath.Join(c.root, "done"))
+	c.send(modernBash("3", python, ""))
+	if answer := c.receive(); !ran(c) {
+		t.Errorf("it is asked again: %s", answer.Result)
+	}
+	execQuestion(t, c, "python3 two.py", "") // asks for the other file
+	for _, dir := range []string{c.root, c.host.cfg.StateDir} {
+		filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Name() == "toolhost.json" {
+				t.Errorf("%s was written", path)
+			}
+			return nil
+		})
+	}
+}
+
+func TestExecAskBackground(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		owner *owner
+		runs  bool
+	}{{"at the console", &owner{answer: Answer{Decision: AllowOnce}}, true}, {"without a console", &owner{absent: true}, false}} {
+		c := startGated(t, func(c *Config) { c.Asker = test.owner })
+		a := c.host.Arrive(Local(), map[string]any{"threadId": "t"}, "", true)
+		put := func(context.Context, *Question) *Answer {
+			t.Errorf("%s: the client was asked", test.name)
+			return &Answer{}
+		}
+		reply := c.host.Call(t.Context(), a, Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `","run_in_background":true}`), CanAsk: true, Put: put})
+		out, ok := reply.Structured.(builtin.BashOutput)
+		if !ok {
+			t.Fatalf("%+v", reply)
+		}
+		for next := int64(0); ; { // until it has ended
+			args := fmt.Sprintf(`{"task_id":%q,"offset":%d}`, out.TaskID, next)
+			reply = c.host.Call(t.Context(), c.host.arriveAgain(a), Request{Tool: "TaskOutput", Args: []byte(args)})
+			read, ok := reply.Structured.(builtin.TaskOutputOutput)
+			if next = read.NextOffset; !ok || read.Status == "ended" {
+				break
+			}
+		}
+		if ran(c) != test.runs || len(test.owner.asked) == 1 != test.runs || !strings.Contains(reply.Text, "touch done (python3 → touch done): rule Bash(touch:*)") {
+			t.Errorf("%s: ran: %v, asked %d times: %s", test.name, ran(c), len(test.owner.asked), reply.Text)
+		}
+	}
+}
