@@ -228,3 +228,28 @@ func TestExecGrants(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkJudgeExec(b *testing.B) {
+	_, ws := workspace(b)
+	p := policy(b, ws, rules(ws, "deny Bash(rm:*)\ndeny Bash(curl:*)\ndeny Bash(git push:*)"), contained)
+	for _, line := range []string{"/bin/true", "/bin/ls -l x", "/usr/bin/git status"} {
+		args := strings.Fields(line)
+		real, err := filepath.EvalSymlinks(args[0])
+		if err != nil {
+			b.Skip(err)
+		}
+		f, err := os.Open(real)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		info, _ := f.Stat()
+		id, _ := realpath.Identify(info)
+		e := &sandbox.Exec{Path: args[0], Args: args, Dir: "/", Files: []sandbox.ExecFile{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(), Ctime: info.ModTime()}}}
+		b.Run(filepath.Base(args[0]), func(b *testing.B) {
+			for b.Loop() {
+				p.JudgeExec(e)
+			}
+		})
+	}
+}
