@@ -86,11 +86,10 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return Reply{Result: refused(a.err)}
 	}
 	reply.Session = a.session
-
-	if err != nil {
-		return reply.with(refused(err))
+	if err == nil {
+		err = entitled(&rec, a.rights, tool, guard.Intent{}) // has the caller the right?
 	}
-	if err := entitled(&rec, a.rights, tool, guard.Intent{}); err != nil { // has the caller the right?
+	if err != nil {
 		return reply.with(refused(err))
 	}
 	call, err := bind(tool, req.Args)                   // bind
@@ -139,7 +138,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	}
 	h.noteUncontained(policy, plan.Intent, req)
 	h.observers.Reached(ctx, info, observe.AtRun)
-	exec := h.execCall(ctx, a, req, call)
+	exec := h.execCall(ctx, a, req, call, env)
 	env.Prelude, env.Execs = verdict.Prelude, exec.execs(plan.Intent, asked)
 	result, err := plan.Run(runContext(ctx, tool)) // run
 	h.observers.Reached(ctx, info, observe.AtFit)
@@ -147,16 +146,17 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		result = refused(err)
 	}
 	if result.Asks != nil {
-		rec.Verdict = guard.Ask.String()
-		reply.Question = h.suspend(exec, hooks, result.Asks)
-		return reply.with(result)
+		return h.suspend(exec, hooks, result, &rec, reply)
 	}
 	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
 	}
-	result = h.fit(env.Shelf, tool, result, env.Passes) // fit
-	result = hooks.after(ctx, result)                   // post-hooks
-	return reply.with(result)                           // format and audit, on the way out
+	return reply.with(h.finish(ctx, exec, hooks, tool, result)) // format and audit, on the way out
+}
+
+// finish fits the result of a call that has run, and shows it to the post-hooks.
+func (h *Host) finish(ctx context.Context, c *execCall, hooks *hookedCall, tool *builtin.Def, result builtin.Result) builtin.Result {
+	return hooks.after(ctx, h.fit(h.results.For(c.arrival.principal), tool, result, c.passes))
 }
 
 // callAgain goes on with a call that waits as a task for the answer that this one brings.
@@ -168,12 +168,9 @@ func (h *Host) callAgain(ctx context.Context, a *Arrival, req Request, tool *bui
 	}
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered, rec.Command = verdict.Action.String(), verdict.Rule, verdict.Source, req.Answer.By, s.asked.Question.Text
 	if result.Asks != nil {
-		rec.Verdict = guard.Ask.String()
-		reply.Question = h.suspend(s.call, s.hooks, result.Asks)
-		return reply.with(result)
+		return h.suspend(s.call, s.hooks, result, rec, reply)
 	}
-	result = h.fit(h.results.For(a.principal), tool, result, req.Passes)
-	return reply.with(s.hooks.after(ctx, result))
+	return reply.with(h.finish(ctx, s.call, s.hooks, tool, result))
 }
 
 // end records a call that has ended, and tells of it.

@@ -47,11 +47,12 @@ type execCall struct {
 	arrival *Arrival
 	req     Request
 	input   []byte
+	passes  builtin.Passes
 }
 
 // execCall is a call whose command's programs may be judged.
-func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *builtin.Call) *execCall {
-	c := &execCall{host: h, ctx: ctx, arrival: a, req: req}
+func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *builtin.Call, env *builtin.Env) *execCall {
+	c := &execCall{host: h, ctx: ctx, arrival: a, req: req, passes: env.Passes}
 	c.input, _ = call.Input() // what was bound from JSON encodes
 	return c
 }

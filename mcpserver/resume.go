@@ -9,6 +9,7 @@ import (
 
 	"toolhost/builtin"
 	"toolhost/guard"
+	"toolhost/mcpserver/audit"
 	"toolhost/mcpserver/internal/question"
 )
 
@@ -55,14 +56,16 @@ func (s *suspensions) take(state string) *suspended {
 	return c
 }
 
-// suspend poses the question of a call that has ended with one.
-func (h *Host) suspend(c *execCall, hooks *hookedCall, asked *builtin.ExecAsked) *Question {
+// suspend ends a call with the question of a program.
+func (h *Host) suspend(c *execCall, hooks *hookedCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
+	asked := result.Asks
 	q := c.question(asked.Question)
 	s := &suspended{call: c, hooks: hooks, asked: asked, q: q}
 	s.digest = digest(c.arrival.scope.Asked(c.arrival.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
 	q.State = resumePrefix + h.questions.Pose(c.arrival.principal, s.digest)
 	h.suspensions.put(q.State, s)
-	return q
+	rec.Verdict, reply.Question = guard.Ask.String(), q
+	return reply.with(result)
 }
 
 // resumes reports whether a call brings the answer to a question about a program.
