@@ -127,9 +127,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	asked := verdict.Action == guard.Ask
 	verdict, question := h.ask(a, req, verdict) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
-	if question != nil {
+	if reply.Question = question; question != nil {
 		question.about(call, plan)
-		reply.Question = question
 		return reply.with(refused(verdict))
 	}
 	if verdict.Action != guard.Allow {
@@ -148,10 +147,15 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if result.Asks != nil {
 		return h.suspend(exec, hooks, result, &rec, reply)
 	}
-	if result.IsError && plan.Intent.Command != nil && ctx.Err() == nil {
-		a.ticket.Fail(headline(tool.Name, plan.Intent.Command.Text))
-	}
+	a.failed(ctx, tool, plan.Intent, result)
 	return reply.with(h.finish(ctx, exec, hooks, tool, result)) // format and audit, on the way out
+}
+
+// failed tells the calls that wait of a command that failed.
+func (a *Arrival) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
+	if result.IsError && in.Command != nil && ctx.Err() == nil {
+		a.ticket.Fail(headline(tool.Name, in.Command.Text))
+	}
 }
 
 // finish fits the result of a call that has run, and shows it to the post-hooks.
