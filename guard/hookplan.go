@@ -221,7 +221,7 @@ func (t *hookText) written(w command.Word, why string) {
 			}
 		}
 	}
-	if !t.a.Names(w) || !ok && !filepath.IsAbs(w.Text) && !w.Home {
+	if !w.Named() || !ok && !filepath.IsAbs(w.Text) && !w.Home {
 		t.contain("it writes a file whose name is not known: " + w.Text)
 	}
 }
@@ -245,7 +245,7 @@ func (t *hookText) texts(w command.Word) []string {
 }
 
 // known reports whether the text says which single file a word names.
-func (t *hookText) known(w command.Word) bool { return !w.Glob && !w.Wild && t.a.Names(w) }
+func (t *hookText) known(w command.Word) bool { return !w.Glob && !w.Wild && w.Named() }
 
 // places returns the directories that a command may run in. False: they are not known.
 func (t *hookText) places(places []command.Place) ([]Path, bool) {

@@ -77,6 +77,7 @@ type judge struct {
 	parts []Part
 
 	prelude string   // see [Verdict]
+	late    bool     // see [Verdict.Held]
 	ways    *control // see controlled
 }
 
@@ -347,7 +348,7 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 // verdict is the strictest of the parts. In a mode that never asks what would be
 // asked is refused.
 func (j *judge) verdict() Verdict {
-	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude}
+	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.late}
 	for i, p := range j.parts {
 		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Firm && !v.Firm {
 			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy

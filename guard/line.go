@@ -19,7 +19,6 @@ type line struct {
 	places   map[string][]Path // the directories of each place, by its key
 	lost     bool              // it changes to a directory that is not known
 	excluded bool              // the settings want it outside of the containment
-	scripts  map[string]bool   // that scripts of it run, as far as they were looked into
 	placed   bool              // it stays where Read may look
 	readOnly bool              // every command of it only reads, and only what Read may
 	bare     bool              // git runs in a repository without a work tree
@@ -32,7 +31,7 @@ func (j *judge) command(c Command) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, scripts: map[string]bool{}}
+	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
 	l.excluded = l.k.excludes(l.analysis)
 	if !l.held() { // to it names mean what they do to the host
 		host := *l.k
@@ -50,7 +49,7 @@ func (j *judge) command(c Command) {
 	l.redirects()
 	l.hiding()
 	l.unread()
-	l.asking()
+	l.downloads()
 	l.containable()
 	l.optOut()
 	l.permission()
@@ -71,7 +70,7 @@ func (l *line) denials() {
 			switch {
 			case r != nil:
 				l.add(l.rulePart(s.Text, r, list.action))
-			case maybe != nil:
+			case maybe != nil && !l.k.execGate:
 				l.add(l.maybePart(s.Text, maybe, list.action))
 			}
 		}
@@ -104,24 +103,44 @@ func clip(text string) string {
 	return "\"" + text + "\""
 }
 
-// hiding asks where a deny or ask rule on commands exists that a form of the
-// line could get around.
+// hiding judges a line of which the text does not tell every program, where rules speak of
+// commands. The gate judges these when they start; without one the line is asked.
 func (l *line) hiding() {
 	if l.k.deny.Commands.Empty() && l.k.ask.Commands.Empty() {
 		return
 	}
-	l.tasks()
-	why := strings.Join(l.analysis.Undecidable, "; ")
-	if i := slices.IndexFunc(l.analysis.Commands, l.hidesOwn); i >= 0 {
-		why = "it runs the script " + l.analysis.Commands[i].Args[0].Text
-	} else if !l.hides() {
+	if l.k.execGate {
+		l.late = l.analysis.Hiding
+		if i := slices.IndexFunc(l.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
+			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.analysis.Commands[i].Text)))
+		}
 		return
 	}
-	part := l.part(Ask, RuleUndecidable, fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", why),
-		"Write the program's name out and run it directly.")
+	if l.analysis.Hiding {
+		l.undecidable(fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", strings.Join(l.analysis.Undecidable, "; ")))
+	}
+}
+
+func (l *line) undecidable(reason string) {
+	part := l.part(Ask, RuleUndecidable, reason, "Write the program's name out and run it directly.")
 	part.Firm = true
 	l.add(part)
 }
+
+// downloads asks before what is fetched is run, where the sandbox is off by choice and
+// rules deny files.
+func (l *line) downloads() {
+	if l.held() || !l.offByChoice() || !l.analysis.RunsDownload() {
+		return
+	}
+	part := l.part(Ask, RuleContainment, "The command runs what it downloads, and nothing contains it"+because(l.k.containment().Why)+".",
+		"Download the script, read it, and run the file.")
+	part.Firm = true
+	l.add(part)
+}
+
+// offByChoice reports whether the user, not the workspace, turned the sandbox off.
+func (l *line) offByChoice() bool { return l.k.sandbox.OffByChoice && !l.k.containment().Writes }
 
 // unread asks where a part of the line was not looked at that rules on files may speak
 // of, as far as the containment does not hold them: a file that is to be asked for, and
@@ -130,22 +149,6 @@ func (l *line) unread() {
 	if l.analysis.Partial && (l.k.ask.HasPaths() || !l.k.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
-}
-
-// hides reports whether the line could run a program that it does not name. A file
-// that a shell or an interpreter runs is no more hidden than make.
-func (l *line) hides() bool {
-	hidden := func(reason string) bool { return !command.SteersModules(reason) }
-	if !l.analysis.Hiding {
-		return false
-	}
-	all := l.analysis.Commands
-	for i, s := range all {
-		if l.hidesIn(s, all[:i]) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(l.elsewhere(), hidden)
 }
 
 // contained reports whether what rules deny is out of the command's reach, and what is protected.
@@ -163,7 +166,7 @@ func (l *line) containable() {
 	}
 	// What the settings of the sandbox deny, they deny to what runs in it.
 	denies := k.deny.HasPaths() || k.ownInside || k.files.any() && !l.excluded
-	if k.containment().Denies && !l.excluded || !denies || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
 	why := k.containment().Why

@@ -1,33 +1,27 @@
 package guard
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/realpath"
 	"toolhost/guard/internal/wildcard"
 )
 
 // copied judges what a command puts into a directory that is there, under the names of
 // what it copies: cp x/.envrc . and cp -r x/. .
 func (l *line) copied(s command.Simple, from []command.Word, into *target, dirs []Path) {
-	switch s.Name {
-	case "cp", "mv", "ln", "install", "rsync":
-	default:
-		return
-	}
-	if !l.inside(into) {
+	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !l.inside(into) {
 		return
 	}
 	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.HasPaths() || l.k.deny.HasPaths())
 	for _, name := range names {
-		p, err := l.k.resolve(into.path, name)
-		if err != nil {
-			continue
+		if p, err := l.k.resolve(into.path, name); err == nil {
+			l.through(newTarget(p, writing, "write "), l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
 		}
-		t := newTarget(p, writing, "write ")
-		l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
 	}
 }
 
@@ -44,26 +38,61 @@ func (l *line) makesDir(t *target) bool {
 
 // copiedNames returns the names that files keep which are copied: of "x/." those in x.
 func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
-	for _, w := range from {
-		if w.Static || w.Home {
-			if base := filepath.Base(w.Text); base != "." && !strings.HasSuffix(w.Text, "/.") && base != ".." && base != "/" && base != "~" {
-				names = append(names, base)
-				continue
-			}
+	for _, t := range l.files(from, dirs, writing) {
+		if base := filepath.Base(t.path.given); !t.path.dir || !slices.ContainsFunc(from, func(w command.Word) bool { return strings.HasSuffix(w.Text, ".") || strings.HasSuffix(w.Text, "/") }) {
+			names = append(names, base)
+			continue
 		}
-		for _, dir := range dirs {
-			if w.Glob {
-				for _, file := range l.meant(w, dir, writing) {
-					names = append(names, filepath.Base(file))
-				}
-			} else if p, err := l.resolve(w, w.Text, dir); err == nil && (w.Static || w.Home) {
-				found, err := wildcard.List(p.real, maxJudged)
-				if err != nil {
-					l.tooMuch("copy "+w.Text, "The directory "+w.Text+" holds too many files to look at the names that they get.")
-				}
-				names = append(names, found...)
-			}
+		found, err := wildcard.List(t.path.real, maxJudged)
+		if err != nil {
+			l.tooMuch("copy "+t.path.given, "The directory "+t.path.given+" holds too many files to look at the names that they get.")
 		}
+		names = append(names, found...)
 	}
 	return names
+}
+
+// linkedRules keeps commands that nothing contains from giving the guard's own rules another name, by which they could be
+// written. A symbolic link is followed.
+func (l *line) linkedRules(s command.Simple) station {
+	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
+		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
+	})
+	return func(t *target) (Part, bool) {
+		if symbolic || l.contained() || !l.obeyed(t.path) {
+			return Part{}, false
+		}
+		return l.guarded(t)
+	}
+}
+
+// maxPatch is the size of the largest patch that is looked into, in bytes.
+const maxPatch = 4 << 20
+
+// patches judges the files that a patch in the line, or in a file that the line reads,
+// says it writes.
+func (l *line) patches(s command.Simple, dirs []Path) {
+	if !s.Patches() {
+		return
+	}
+	lines := strings.NewReplacer(`\n`, "\n", "<<<", "\n") // $'…', printf, a here-string
+	names := command.PatchedNames(lines.Replace(l.text))
+	files := slices.Clone(l.analysis.Reads)
+	for _, other := range l.analysis.Commands { // cat x.patch | git apply
+		files = append(files, other.Args[1:]...)
+	}
+	for _, t := range l.targets(files, dirs, reading) {
+		patch, err := realpath.ReadSmall(t.path.real, maxPatch)
+		if errors.Is(err, realpath.ErrPart) {
+			l.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
+		}
+		names = append(names, command.PatchedNames(string(patch))...)
+	}
+	slices.Sort(names)
+	names = l.notable("the patch", slices.Compact(names), dirs[0], l.k.ask.HasPaths() || l.k.deny.HasPaths())
+	for _, name := range names {
+		for _, t := range l.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
+			l.through(t, l.denied, l.guarded, l.asked, l.exposed)
+		}
+	}
 }

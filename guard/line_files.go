@@ -15,69 +15,66 @@ import (
 	"toolhost/guard/settings"
 )
 
-// words judges the files that the arguments name, so that a refusal says why;
-// what is not seen here the containment holds.
+// A station judges a file of the line; it reports whether it has decided.
+type station = func(*target) (Part, bool)
+
+// words judges the files that the words of the commands name. Where the kernel holds the
+// denies these are left to it: what remains are the ask rules, and what a command writes
+// that is not there yet.
 func (l *line) words() {
-	unknown := l.analysis.Partial || slices.ContainsFunc(l.analysis.Writes, l.unknownFile)
+	unknown := l.analysis.Partial || slices.ContainsFunc(l.analysis.Writes, unnamed)
 	for _, s := range l.analysis.Commands {
 		reads, writes := s.Paths()
+		named := reads
 		if s.Vague() || len(reads)+len(writes) == 0 && !searchesText(s.Name) {
-			reads = append(reads, s.Mentions()...)
+			named = slices.Concat(reads, s.Mentions())
 		}
 		dirs := l.standsIn(s.Places)
-		for _, t := range l.targets(reads, dirs, reading) {
-			l.through(t, l.denied, l.guarded, l.asked)
+		for _, t := range l.files(named, dirs, rulebook.Reading) {
+			l.read(t)
 		}
-		leaving, rerouting := l.leavingBy(s), l.rerouting(s)
-		for _, t := range l.targets(writes, dirs, writing) {
-			l.through(t, l.denied, rerouting, l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, leaving)
+		stations := []station{l.denied, l.rerouting(s), l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leavingBy(s)}
+		if l.contained() {
+			stations = []station{l.denied, l.guarded, l.asked, l.exposed}
+		}
+		for _, t := range l.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
+			l.through(t, stations...)
 			if t.path.dir || l.makesDir(t) {
 				l.copied(s, reads, t, dirs)
 			}
 		}
-		for _, t := range l.targets(s.Outputs(), dirs, writing) {
-			l.through(t, leaving)
+		for _, t := range l.matched(writes, dirs, writing) { // rm * is no attempt on what a link in it leads to
+			if l.contained() {
+				l.through(t, l.asked, l.exposed)
+			} else {
+				l.through(t, l.rerouting(s), l.denied, l.deniedInside, l.asked, l.exposed)
+			}
 		}
-		l.made(s)
-		l.patches(s, dirs)
 		if s.Name == "ln" { // what is written through the link
-			for _, t := range l.targets(reads, dirs, writing) {
+			for _, t := range l.files(reads, dirs, writing) {
 				l.through(t, l.linkedRules(s), l.exposed)
 			}
 		}
-		l.likely(reads, dirs, reading)
-		l.programs(s, dirs)
-		l.likely(writes, dirs, writing)
-		for _, w := range writes {
-			for _, t := range l.guesses(w, dirs, writing) {
-				l.through(t, rerouting)
-			}
-		}
-		unknown = unknown || s.Feeds() || slices.ContainsFunc(writes, l.unknownFile)
-		if !s.ReadOnly() && !s.Precise() {
-			l.mayWrite(s, reads, dirs)
-		}
+		l.patches(s, dirs)
+		unknown = unknown || slices.ContainsFunc(writes, unnamed)
 	}
 	if unknown { // it may be any that the text names
-		l.mayName(command.Pieces(l.text), l.dirs)
+		l.mayName()
 	}
 }
 
-// programs judges the files that stand in a program that an interpreter is given as text:
-// python3 -c 'print(open(".env").read())'. What is denied the containment holds.
-func (l *line) programs(s command.Simple, dirs []Path) {
-	if !s.Interpreted() || l.k.ask.Read.Empty() && (l.contained() || l.k.deny.Read.Empty()) {
-		return
-	}
-	for w := range s.Quoted() {
-		for _, t := range l.targets([]command.Word{w}, dirs, reading) {
-			if t.path.file == (realpath.ID{}) {
-				continue
-			}
-			if l.contained() {
-				l.through(t, l.asked)
-			} else {
-				l.through(t, l.denied, l.asked)
+// unnamed reports whether the line does not say which file a word names.
+func unnamed(w command.Word) bool { return !w.Named() }
+
+// mayName asks before a protected file may be written that the text names somewhere, where a
+// file that it writes is not known.
+func (l *line) mayName() {
+	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
+	for piece := range strings.FieldsFuncSeq(l.text, apart) {
+		if protected.In(pathname.Slashed(piece)) || len(l.k.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
+			w := command.Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/")}
+			for _, t := range l.targets([]command.Word{w}, l.dirs, writing) {
+				l.through(t, l.exposed)
 			}
 		}
 	}
@@ -95,7 +92,7 @@ func searchesText(name string) bool {
 
 // through takes a file through stations and keeps what the first that knows has
 // to object.
-func (l *line) through(t *target, stations ...func(*target) (Part, bool)) {
+func (l *line) through(t *target, stations ...station) {
 	for _, station := range stations {
 		if part, ok := station(t); ok {
 			if part.Action != Allow {
@@ -103,6 +100,15 @@ func (l *line) through(t *target, stations ...func(*target) (Part, bool)) {
 			}
 			return
 		}
+	}
+}
+
+// read judges a file that a command reads. What is denied the containment holds.
+func (l *line) read(t *target) {
+	if l.contained() {
+		l.through(t, l.asked)
+	} else {
+		l.through(t, l.denied, l.guarded, l.asked)
 	}
 }
 
@@ -114,77 +120,41 @@ func (l *line) exposed(t *target) (Part, bool) {
 	return l.protected(t)
 }
 
-// likely judges the files that words name which are not known before the command
-// runs: those that a wildcard means now, and those that the values mean which the
-// line itself gives its variables. What the containment holds is left to it, since
-// it knows the file.
-func (l *line) likely(words []command.Word, dirs []Path, access rulebook.Access) {
-	for _, w := range words {
-		if w.Static {
-			continue
-		}
-		for _, t := range l.guesses(w, dirs, access) {
-			switch {
-			case l.contained() && access == reading:
-				l.through(t, l.asked)
-			case l.contained():
-				l.through(t, l.absentDenied, l.asked, l.exposed)
-			case w.Glob: // rm * is no attempt on what a link in it leads to
-				l.through(t, l.denied, l.deniedInside, l.asked, l.exposed)
-			default:
-				l.through(t, l.denied, l.guarded, l.deniedInside, l.asked, l.exposed, l.leaving)
-			}
-		}
-	}
+// files resolves words: those that are known, and what a wildcard means now.
+func (l *line) files(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+	return append(l.known(words, dirs, access), l.matched(words, dirs, access)...)
 }
 
-// guesses returns the files that a word may mean.
-func (l *line) guesses(w command.Word, dirs []Path, access rulebook.Access) []*target {
-	var out []*target
-	add := func(text string, dir Path) {
-		guess := command.Word{Text: text, Static: true}
-		if t, err := l.target(guess, dir, access); text != "" && !isStream(text) && err == nil {
-			out = append(out, t)
+// known resolves words that are known, and those that the line itself gives variables.
+func (l *line) known(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+	words = slices.Clone(words)
+	for _, w := range words {
+		for _, text := range w.Guesses() {
+			words = append(words, command.Word{Text: text, Static: true})
 		}
 	}
-	for _, dir := range dirs {
-		for _, text := range w.Guesses() {
-			add(text, dir)
-		}
+	return l.targets(words, dirs, access)
+}
+
+// matched resolves wildcards.
+func (l *line) matched(words []command.Word, dirs []Path, access rulebook.Access) (out []*target) {
+	for _, w := range words {
 		if !w.Glob {
 			continue
 		}
-		for _, name := range l.meant(w, dir, access) {
-			add(name, dir)
+		for _, dir := range dirs {
+			for _, name := range l.meant(w, dir, access) {
+				out = append(out, l.targets([]command.Word{{Text: name, Static: true}}, []Path{dir}, access)...)
+			}
 		}
 	}
 	return out
 }
 
-// absentDenied is denied for files that are not there yet: what does not exist the
-// containment cannot hold by its name, unless it keeps all as it is.
-func (l *line) absentDenied(t *target) (Part, bool) {
-	if t.path.file != (realpath.ID{}) || l.contained() && l.k.keepsNew(t.real) {
-		return Part{}, false
-	}
-	return l.denied(t)
-}
-
-// keepsNew reports whether the containment keeps a file from being made: the directory is
-// there, and no edit of what is in it is allowed.
-func (k *core) keepsNew(name string) bool {
-	dir := filepath.Dir(pathname.Native(name))
-	if k.scratch != "" && pathname.Within(name, pathname.Slashed(k.scratch)) || !k.inside.Hold(pathname.Slashed(dir)) || !k.frozen(dir) {
-		return false
-	}
-	info, err := os.Lstat(dir)
-	return err == nil && info.IsDir()
-}
-
-// deniedInside is denied for a directory all of whose content is: who removes or
-// moves it, or copies into it, writes that. The containment holds it file by file.
+// deniedInside is denied for a directory all of whose content is: a command that removes or
+// moves it, or copies into it, writes that.
 func (l *line) deniedInside(t *target) (Part, bool) {
-	if !t.path.dir || t.access != writing || l.contained() {
+	if !t.path.dir || l.contained() {
 		return Part{}, false
 	}
 	inside := *t
@@ -220,10 +190,7 @@ func (k *core) pinned(path string) bool {
 // leaving is bounded for commands that would otherwise run unasked with nothing
 // to keep them in the boundary.
 func (l *line) leaving(t *target) (Part, bool) {
-	if t.access != writing || l.held() || !l.autoAllowed() {
-		return Part{}, false
-	}
-	if _, ok := l.ruledIn(t); ok {
+	if _, ok := l.ruledIn(t); ok || l.held() || !l.autoAllowed() {
 		return Part{}, false
 	}
 	return l.bounded(t)
@@ -231,8 +198,8 @@ func (l *line) leaving(t *target) (Part, bool) {
 
 // leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
 // program, not every place on the disk. One without wildcards allows what it says, and
-// one for git the worktrees beside the repository.
-func (l *line) leavingBy(s command.Simple) func(*target) (Part, bool) {
+// one for git the worktrees next to the repository.
+func (l *line) leavingBy(s command.Simple) station {
 	k := l.k
 	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
 		return l.leaving
@@ -241,19 +208,15 @@ func (l *line) leavingBy(s command.Simple) func(*target) (Part, bool) {
 		return l.leaving
 	}
 	return func(t *target) (Part, bool) {
-		if _, ok := l.ruledIn(t); ok || makesRepository(s) && k.beside(t.real) {
+		next := func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(t.real) }
+		if _, ok := l.ruledIn(t); ok || makesRepository(s) && slices.ContainsFunc(k.roots, next) {
 			return Part{}, false
 		}
 		return l.bounded(t)
 	}
 }
 
-// beside reports whether a path lies in the directory that a root lies in.
-func (k *core) beside(name string) bool {
-	return slices.ContainsFunc(k.roots, func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(name) })
-}
-
-// makesRepository reports whether git makes a work tree or a repository, beside the one
+// makesRepository reports whether git makes a work tree or a repository, next to the one
 // that it stands in as a rule.
 func makesRepository(s command.Simple) bool {
 	return s.Name == "git" && slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
@@ -286,11 +249,14 @@ func (l *line) target(w command.Word, dir Path, access rulebook.Access) (*target
 	if err != nil {
 		return nil, err
 	}
-	verb := "read "
+	return newTarget(p, access, verbOf(access)), nil
+}
+
+func verbOf(access rulebook.Access) string {
 	if access == writing {
-		verb = "write "
+		return "write "
 	}
-	return newTarget(p, access, verb), nil
+	return "read "
 }
 
 // redirects judges the targets of redirections as Edit and Read do.
@@ -307,18 +273,17 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
-	verb := "read "
-	if access == writing {
-		verb = "write "
-	}
 	dirs := l.standsIn(w.Places())
-	l.likely([]command.Word{w}, dirs, access)
 	if !w.Static && !w.Home || l.lost && !w.Home && !filepath.IsAbs(w.Text) {
-		for _, t := range l.targets([]command.Word{w}, dirs, access) { // it may stay where it is
-			l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
+		for _, t := range l.files([]command.Word{w}, dirs, access) { // it may stay where it is
+			if access == reading {
+				l.read(t)
+			} else {
+				l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
+			}
 		}
 		if !l.autoAllowed() {
-			l.add(Part{What: verb + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
+			l.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
 				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
 		}
 		return
@@ -326,7 +291,11 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 	for _, dir := range dirs {
 		t, err := l.target(w, dir, access)
 		if err != nil {
-			l.add(Part{What: verb + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
+			l.add(Part{What: verbOf(access) + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
+			continue
+		}
+		if access == reading && l.autoAllowed() && (l.contained() || l.offByChoice()) {
+			l.read(t)
 			continue
 		}
 		part := l.decide(t)

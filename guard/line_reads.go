@@ -33,11 +33,6 @@ func (l *line) reads(s command.Simple) bool {
 			return false
 		}
 	}
-	given := command.Word.Given
-	if slices.ContainsFunc(s.Args[1:], given) && !l.suppliedReadable(s) && slices.ContainsFunc(files, given) {
-		return false
-	}
-	files = slices.DeleteFunc(files, given)
 	if len(writes) > 0 || slices.ContainsFunc(files, func(w command.Word) bool { return !l.readableWord(w, dirs) }) {
 		return false
 	}
@@ -86,7 +81,7 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 	case w.Glob:
 		return l.readableGlob(w, dirs)
 	case !w.Static && !w.Home:
-		return l.valuesReadable(w, dirs)
+		return false
 	}
 	for _, dir := range dirs {
 		if t, err := l.target(w, dir, reading); err != nil || l.decide(t).Action != Allow {

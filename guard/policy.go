@@ -56,6 +56,9 @@ type Config struct {
 	// is judged: finding out takes a moment that files need not wait for. Nil: nothing
 	// holds them.
 	Contain func() Containment
+	// ExecGate says that the programs which commands start are judged when they start. A
+	// command is then not asked about because its text does not tell all of them.
+	ExecGate bool
 }
 
 // A Policy is an immutable snapshot of the rules, bound to a caller: what one
@@ -92,6 +95,7 @@ type core struct {
 	controlNames []string
 	stateDir     string
 	blind        bool // every Read is denied
+	execGate     bool // see [Config.ExecGate]
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -149,7 +153,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: cfg.ExecGate, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
@@ -171,6 +175,9 @@ func New(cfg Config) (*Policy, error) {
 		k.warnings = append(k.warnings, w.String())
 	}
 	k.warnings = append(k.warnings, c.Warnings...)
+	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
+		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
+	}
 	k.tag = hiddenTag(k, set)
 	return &Policy{core: k}, nil
 }

@@ -178,8 +178,10 @@ func sandboxList(name, doc string, tightens bool, field func(*Settings) *[]Entry
 func sandboxKeys() []key {
 	on, list := sandboxSwitch, sandboxList
 	return []key{
-		on("enabled", "Run commands in the sandbox.", "true", strict(true),
-			func(s *Settings) *bool { return &s.Sandbox.Enabled }),
+		{name: "sandbox.enabled", doc: "Run commands in the sandbox.", form: formSwitch, def: "true", order: strict(true), set: func(s *Settings, e Entry) {
+			s.Sandbox.Enabled = e.Text == "true"
+			s.Sandbox.OffByChoice = !s.Sandbox.Enabled && !e.Kind.inWorkspace()
+		}},
 		on("failIfUnavailable", "Refuse to run commands at all when no sandbox works here.", "false", strict(true),
 			func(s *Settings) *bool { return &s.Sandbox.FailIfUnavailable }),
 		on("autoAllowBashIfSandboxed", "Run contained commands unasked.", "true", strict(false),

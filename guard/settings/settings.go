@@ -186,6 +186,9 @@ const DefaultHookTimeout = 60 * time.Second
 type Sandbox struct {
 	// Enabled runs commands in the sandbox. Default true.
 	Enabled bool
+	// OffByChoice says that Enabled is false because managed settings, the user's or the
+	// command line say so: the user knows what does not hold then.
+	OffByChoice bool
 	// FailIfUnavailable refuses to run commands at all without a sandbox
 	// backend. Default false.
 	FailIfUnavailable bool

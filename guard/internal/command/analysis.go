@@ -44,11 +44,10 @@ type Analysis struct {
 	followed int  // those of them that are understood
 	lost     bool // some are not
 
-	braceWords int // made by brace expansion so far, see maxBraceWords
-	arrays     arrays
-	values     map[string][]string // that the text gives its variables, see guess
-	others     map[string]int      // how often variables are given other values too
-	patterns   map[string][]Word   // those of these that are patterns of a loop: for f in *.go
+	braceWords int                 // made by brace expansion so far, see maxBraceWords
+	arrays     bool                // a variable may be an array
+	values     map[string][]string // that the text gives its variables, see collect
+	others     map[string]bool     // variables that are given other values too
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -75,23 +74,19 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	found  bool   // a file that find has found, or an item of a loop, which is no option
-	given  bool   // what find or xargs puts in the place of this word, and nothing else
-	name   string // of the variable whose value is all of the word
-	array  bool   // name=(…) in a declaration
-	single bool   // exactly one word when it runs
-	prefix string // text every resulting word begins with, if known
-
-	places  []Place    // of the command it stands beside, for a redirection
-	guesses [][]string // words that this one may become, see guess
-	from    []string   // the variables that the guesses come from; nil if there are more
+	given   bool     // what find or xargs puts in the place of this word, and nothing else
+	single  bool     // exactly one word when it runs
+	prefix  string   // text every resulting word begins with, if known
+	places  []Place  // of the command it stands in, for a redirection
+	guesses []string // words that this one may become, see guess
+	guessed bool     // these are all
 }
 
-// mayBeOption reports whether a program may take the word, or a part that it
+// MayBeOption reports whether a program may take the word, or a part that it
 // is split into, for an option.
-func (w Word) mayBeOption() bool {
-	if w.Static || w.found {
-		return w.Static && len(w.Text) > 1 && w.Text[0] == '-'
+func (w Word) MayBeOption() bool {
+	if w.Static {
+		return len(w.Text) > 1 && w.Text[0] == '-'
 	}
 	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
 }
@@ -145,10 +140,7 @@ type Simple struct {
 	transparent bool     // adds nothing to what the inner command does
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
-	input       string   // the source of the heredocs and here-strings it is given
-	harmless    bool     // a program given as text that starts no other
 	unsafeEnv   bool     // an assignment that no allow rule passes
-	from        int      // 1 + the index of the command whose output it is piped
 }
 
 // Forms returns the texts that a deny or ask rule is matched against: as
@@ -184,157 +176,7 @@ func (c Simple) Interprets() bool {
 	return len(c.Undecidable) > 0
 }
 
-// RunsText reports whether the command is an interpreter with a program in the line,
-// one that starts no other. It may write files.
-func (c Simple) RunsText() bool { return c.harmless }
-
-// Interpreted reports whether the command is an interpreter, whose words or input may hold
-// a program.
-func (c Simple) Interpreted() bool {
-	return isInterpreter(c.Name) || oneOf(c.Name, "awk gawk mawk nawk")
-}
-
-// Runs returns the files that the command's shell reads commands from, and reports
-// whether these, and files that interpreters run, are all that is undecidable about
-// it: then it is no more hidden than make what it runs.
-func (c Simple) Runs() (files []Word, ok bool) {
-	for _, reason := range c.Undecidable {
-		switch what, own := strings.CutPrefix(reason, c.Name+" "); {
-		case own && what == interprets && (c.harmless || c.interpretsFile()):
-		case own && strings.HasPrefix(what, runsFile):
-			files = append(files, c.argument(what[len(runsFile):]))
-		case reason == c.Name+suppliedOptions:
-		case reason == sourcesFile && len(c.Args) > 1:
-			files = append(files, c.Args[1])
-		case SteersModules(reason):
-		default:
-			return nil, false
-		}
-	}
-	return files, true
-}
-
-// SteersModules reports whether a reason says no more than where programs, or the
-// modules of an interpreter, are looked for beside the usual places.
-func SteersModules(reason string) bool {
-	name, sets := strings.CutPrefix(reason, setsPrefix)
-	return reason == growsPath || sets && oneOf(name, "PYTHONPATH NODE_PATH RUBYLIB PERL5LIB")
-}
-
-// GrowsPath reports whether the text adds a directory to those that programs are
-// looked for in.
-func (a *Analysis) GrowsPath() bool { return slices.Contains(a.Undecidable, growsPath) }
-
-// TakesSupplied reports whether what xargs puts into the words of the command could be an
-// option by which it starts a program, which [Simple.Runs] leaves to who knows the files.
-func (c Simple) TakesSupplied() bool {
-	return slices.Contains(c.Undecidable, c.Name+suppliedOptions)
-}
-
-// BesideScript returns the command without the file that its shell reads commands from: to name
-// one there is no write of it.
-func (c Simple) BesideScript() Simple {
-	at := -1
-	for _, reason := range c.Undecidable {
-		if what, own := strings.CutPrefix(reason, c.Name+" "+runsFile); own {
-			at = slices.IndexFunc(c.Args, func(w Word) bool { return w.Text == what })
-		} else if reason == sourcesFile {
-			at = 1
-		}
-	}
-	if at > 0 && at < len(c.Args) {
-		c.Args = slices.Concat(c.Args[:at], c.Args[at+1:])
-	}
-	return c
-}
-
-// argument returns the word with that text.
-func (c Simple) argument(text string) Word {
-	for _, word := range c.Args {
-		if word.Text == text {
-			return word
-		}
-	}
-	return Word{Text: text}
-}
-
-// interpretsFile reports whether an interpreter is given a file or module, not text of
-// the line.
-func (c Simple) interpretsFile() bool {
-	if len(c.Args) < 2 || !c.Args[1].Static {
-		return false
-	}
-	switch c.Name {
-	case "bun", "deno":
-		if oneOf(c.Args[1].Text, "test install i add remove build pm update outdated lint fmt check task bench") {
-			return true
-		}
-		if c.Args[1].Text == "run" && len(c.Args) > 2 && c.Args[2].Static && !isOption(c.Args[2].Text) {
-			return true // a script of the package, or a file
-		}
-	case "node":
-		if c.Args[1].Text == "--test" && !slices.ContainsFunc(c.Args[2:], func(w Word) bool { return !w.Static && !w.Glob || isOption(w.Text) }) {
-			return true
-		}
-	case "gdb", "lldb", "psql", "mysql", "litecli", "mycli", "pgcli", "usql", "mongosh", "mongo": // the file is no program for them, other words are
-		return false
-	}
-	if strings.HasPrefix(c.Name, "sqlite") || c.Name == "duckdb" {
-		return c.queries()
-	}
-	if c.handsOnText() {
-		return false
-	}
-	first := c.Args[1].Text
-	if strings.HasPrefix(first, "/dev/") || strings.HasPrefix(first, "/proc/") {
-		return false // its input, by another name
-	}
-	return !(len(first) > 1 && first[0] == '-') && (strings.ContainsAny(first, "./") || c.Name == "php" && first == "artisan") || first == "-m" && strings.HasPrefix(c.Name, "python") && !c.takesText()
-}
-
-// handsOnText reports whether a program in a file is given a program as text, as those do
-// that manage a project: manage.py shell -c 'import os; …'.
-func (c Simple) handsOnText() bool {
-	for i, word := range c.Args[2:] {
-		name, text, attached := strings.Cut(word.Text, "=")
-		if !oneOf(name, "-c -e -r --eval --execute --code --command --exec --run") {
-			continue
-		}
-		if !attached && i+3 < len(c.Args) {
-			text = c.Args[i+3].Text
-		}
-		if strings.ContainsAny(text, "(`|;") {
-			return true
-		}
-	}
-	return false
-}
-
-// queries reports whether sqlite is given a database and SQL alone, none of which starts a
-// program: its own commands begin with a dot.
-func (c Simple) queries() bool {
-	for i, word := range c.Args[1:] {
-		text := strings.ToLower(word.Text)
-		option := oneOf(text, "-json -csv -header -noheader -column -line -list -table -box -markdown -readonly -batch -bail")
-		dotted := i > 0 && !oneOf(text, ".tables .schema .databases .indexes .dump .stats") && (strings.HasPrefix(strings.TrimSpace(text), ".") || strings.Contains(text, "\n"))
-		if !word.Static || text != "" && text[0] == '-' && !option || dotted || strings.Contains(text, "edit(") || strings.Contains(text, "load_extension") {
-			return false
-		}
-	}
-	return len(c.Args) > 2 && !isOption(c.Args[len(c.Args)-1].Text)
-}
-
 func isOption(text string) bool { return text != "" && text[0] == '-' }
-
-// takesText reports whether python -m starts a module that runs what its words or its
-// input say, as -c does.
-func (c Simple) takesText() bool {
-	if len(c.Args) < 3 || !c.Args[2].Static {
-		return true
-	}
-	module, _, _ := strings.Cut(c.Args[2].Text, ".")
-	return oneOf(module, "timeit code pdb bdb asyncio idlelib IPython ptpython bpython xonsh ptipython jupyter_console")
-}
 
 // The reasons that are told apart from others.
 const (
@@ -345,10 +187,9 @@ const (
 
 // The reasons, after the name of the program, that lie in what it is for.
 const (
-	interprets      = "is an interpreter"
-	suppliedOptions = ": what is put into its words may be an option"
-	startsOthers    = "starts commands of its own"
-	runsFile        = "runs a file: "
+	interprets   = "is an interpreter"
+	startsOthers = "starts commands of its own"
+	runsFile     = "runs a file: "
 )
 
 // Dynamic reports whether any argument is unknown before the command runs, so
@@ -366,3 +207,16 @@ func (c Simple) Dynamic() bool {
 // change which program runs or what it runs in turn, so that an allow rule for
 // the command covers it.
 func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }
+
+// RunsDownload reports whether a shell or an interpreter is given, as its input or its text, what
+// another command of the text may fetch: curl … | sh, bash -c "$(curl …)".
+func (a *Analysis) RunsDownload() bool {
+	fetches := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh lynx") }
+	runs := func(c Simple) bool {
+		return slices.ContainsFunc(c.Undecidable, func(reason string) bool {
+			return strings.HasSuffix(reason, "standard input") || strings.HasSuffix(reason, "of dynamic text") || reason == c.Name+" "+interprets && !interpretsFile(c) ||
+				(strings.Contains(reason, runsFile) || reason == sourcesFile) && strings.ContainsAny(c.Text, "<$")
+		})
+	}
+	return slices.ContainsFunc(a.Commands, fetches) && slices.ContainsFunc(a.Commands, runs)
+}

@@ -48,7 +48,6 @@ func Analyze(text string) (out *Analysis) {
 		}
 	}()
 	w.script(text)
-	w.declaresArrays()
 	w.forgetPlaces()
 	if out.ChangesDir {
 		for i := range out.Commands {
@@ -85,16 +84,11 @@ type walker struct {
 	depth   int
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
-	number  map[string]bool // see numbers
-	known   bindings
 
 	start     []Place // where the text begins to run
 	sameShell bool    // what it does to its directory outlasts it
 	at        map[*syntax.Stmt][]Place
 	standing  []Place // of the statement being looked at
-
-	fed  map[*syntax.Stmt]*syntax.Stmt // a statement behind a pipe, and the one whose output it is given
-	made map[*syntax.Stmt]int          // the index of the command of a statement, and one
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -126,6 +120,7 @@ func appendNew(list []string, s string) []string {
 // script analyses w.text.
 func (w *walker) script(text string) {
 	w.text = text
+	w.out.arrays = w.out.arrays || makesArrays().MatchString(text)
 	if reason := unreadable(text); reason != "" {
 		w.unread(reason)
 		return
@@ -141,7 +136,7 @@ func (w *walker) script(text string) {
 	w.declare(stmts)
 	w.collect(stmts)
 	w.locate(stmts)
-	w.look(stmts)
+	w.misread(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
@@ -186,8 +181,6 @@ func (w *walker) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		w.stmt(n)
-	case *syntax.BinaryCmd:
-		w.pipe(n)
 	case *syntax.DeclClause:
 		w.declaration(n)
 	case *syntax.Assign:
@@ -197,21 +190,9 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
 		w.globs(n.Value)
-	case *syntax.ForClause:
-		if !w.loop(n) {
-			return false
-		}
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "$")
 		w.globs(n.Items...)
-	case *syntax.Word:
-		w.hash(n)
-	case *syntax.DblQuoted:
-		w.apostrophes(n.Parts)
-	case *syntax.Redirect:
-		w.heredoc(n)
-	case *syntax.CmdSubst:
-		w.backquotes(n)
 	case *syntax.CoprocClause:
 		return w.coproc(n)
 	case *syntax.ArithmExp:
@@ -228,12 +209,9 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.arithmetic(n.Post)
 	case *syntax.ParamExp:
 		w.param(n)
-		w.operands(n)
 		w.replaced(n)
-	case *syntax.BinaryTest:
-		w.binaryTest(n)
-	case *syntax.UnaryTest:
-		w.unaryTest(n)
+	case *syntax.BinaryTest, *syntax.UnaryTest:
+		w.tests(n)
 	case *syntax.ExtGlob:
 		w.undecided(true, "an extended pattern, which bash may read as a group of commands")
 	}
@@ -241,21 +219,6 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.shellDialect(n)
 	}
 	return true
-}
-
-// pipe notes whose output a statement is given.
-func (w *walker) pipe(n *syntax.BinaryCmd) {
-	if n.Op != syntax.Pipe {
-		return
-	}
-	if w.fed == nil {
-		w.fed, w.made = map[*syntax.Stmt]*syntax.Stmt{}, map[*syntax.Stmt]int{}
-	}
-	from := n.X
-	if inner, ok := from.Cmd.(*syntax.BinaryCmd); ok && inner.Op == syntax.Pipe {
-		from = inner.Y
-	}
-	w.fed[n.Y] = from
 }
 
 func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
@@ -283,7 +246,6 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	if len(call.Args) == 0 {
 		for _, a := range call.Assigns {
 			w.setsVariable(a.Name.Value, w.value(a))
-			w.assign(s, a)
 		}
 		return
 	}
@@ -294,12 +256,6 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	}
 	for _, a := range call.Assigns {
 		w.leads(&c, a)
-	}
-	if before := w.fed[s]; before != nil {
-		c.from = w.made[before]
-	}
-	if w.fed != nil {
-		w.made[s] = len(w.out.Commands) + 1
 	}
 	w.simple(c, s.Redirs)
 	w.current = -1

@@ -29,9 +29,6 @@ func (w *walker) leads(c *Simple, a *syntax.Assign) {
 		return
 	}
 	value := w.value(a)
-	if name == "PATH" && value == "$" && a.Value != nil && !a.Append {
-		value = w.source(a.Value)
-	}
 	w.setsVariable(name, value)
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
@@ -44,7 +41,7 @@ func (w *walker) leadsNamed(index int, name, value string) {
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
 
-// value returns what is assigned, "$" if that is not known.
+// value returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
 func (w *walker) value(a *syntax.Assign) string {
 	switch {
 	case a.Array != nil || a.Append:
@@ -55,154 +52,78 @@ func (w *walker) value(a *syntax.Assign) string {
 	if v := w.word(a.Value); v.Static && !v.Home {
 		return v.Text
 	}
+	if a.Name.Value == "PATH" {
+		return w.source(a.Value)
+	}
 	return "$"
 }
 
 // declaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
 func (w *walker) declaration(d *syntax.DeclClause) {
-	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{{Text: d.Variant.Value, Static: true, single: true}}}
+	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{fixed(d.Variant.Value)}, Source: w.source(d)}
 	for _, a := range d.Args {
-		c.Args = append(c.Args, w.declared(a))
+		word := Word{Text: w.source(a), single: true}
+		switch {
+		case a.Name == nil && a.Value != nil:
+			word = w.word(a.Value)
+		case a.Name != nil && a.Naked && a.Index == nil:
+			word = fixed(a.Name.Value)
+		case a.Name != nil && a.Value != nil && a.Index == nil && a.Array == nil && !a.Append:
+			word.prefix = a.Name.Value + "="
+			if v := w.word(a.Value); v.Static && !v.Home {
+				word.Text, word.Static = word.prefix+v.Text, true
+			}
+		}
+		c.Args = append(c.Args, word)
 	}
-	c.Source = w.source(d)
 	w.simple(c, nil)
 	w.current = -1
 }
 
-// declared turns one operand of a declaration into a word again.
-func (w *walker) declared(a *syntax.Assign) Word {
-	switch {
-	case a.Name == nil && a.Value != nil:
-		return w.word(a.Value)
-	case a.Name == nil:
-		return Word{Text: w.source(a)}
-	case a.Naked:
-		return Word{Text: a.Name.Value, Static: a.Index == nil, single: true, prefix: a.Name.Value}
+// declares judges a declaration, whether the parser took it for one or it was
+// found inside a wrapper or quotes. Bash expands the value of an array again, even where
+// it was quoted: declare -a 'a=($(rm x))'.
+func (w *walker) declares(c Simple) {
+	for _, word := range c.Args[1:] {
+		name, value, assigned := strings.Cut(word.Text, "=")
+		name = strings.TrimSuffix(name, "+")
+		switch {
+		case word.Static && len(word.Text) > 1 && (word.Text[0] == '-' || word.Text[0] == '+'):
+			if strings.Trim(word.Text[1:], "xrglu") != "" {
+				w.undecided(true, "an array, an integer or a reference, whose value bash evaluates")
+			}
+		case !isName(name) || !word.Static && word.prefix == "":
+			w.undecided(true, c.Name+" of a name or a value that bash evaluates: "+word.Text)
+		default:
+			// A variable that is an array by now evaluates a value that begins with "(".
+			if assigned && (strings.HasPrefix(value, "(") || !word.Static && w.out.arrays) {
+				w.undecided(true, "the value of an array, which bash expands")
+			}
+			if assigned && !slices.Contains(w.out.values[name], value) {
+				w.mayHoldOther(name)
+			}
+			if !word.Static && name != "PATH" {
+				value = "$"
+			}
+			w.setsVariable(name, value)
+			if c.Name == "export" && !safeLead(name) {
+				w.out.Commands[w.current].unsafeEnv = true
+			}
+		}
 	}
-	word := Word{Text: w.source(a), single: true, prefix: a.Name.Value + "=", array: a.Array != nil}
-	if a.Array != nil || a.Index != nil || a.Value == nil {
-		return word
-	}
-	v := w.word(a.Value)
-	switch {
-	case v.Home:
-	case v.Static && !a.Append:
-		word.Text, word.Static = word.prefix+v.Text, true
-	default:
-		word.prefix += v.prefix
-	}
-	return word
 }
 
-// arrays are the variables of a text that are arrays, and those that are declared
-// with a value that is not known. Bash expands the value of a declared array that
-// begins with "(", though it was quoted: declare -a 'a=($(rm x))'.
-type arrays struct {
-	names    map[string]bool
-	declared []declared
-}
-
-// declared is a variable and the index of the command that declares it.
-type declared struct {
-	name    string
-	command int
-}
-
-func (a *arrays) add(name string) {
-	if a.names == nil {
-		a.names = map[string]bool{}
-	}
-	a.names[name] = true
-}
-
-// array notes a variable that is an array. To bash, name=(…)#x is one word; the
-// parser takes what follows "#" for a comment.
+// array judges an assignment to an array. To bash, name=(…)#x is one word; the parser takes
+// what follows "#" for a comment.
 func (w *walker) array(a *syntax.Assign) {
-	if a.Name == nil || a.Array == nil && a.Index == nil {
-		return
-	}
-	w.out.arrays.add(a.Name.Value)
 	if end := int(a.End().Offset()); a.Array != nil && end < len(w.text) && w.text[end] == '#' {
 		w.undecided(true, "a comment right after an array, which bash takes for a part of it")
 	}
 }
 
-const expandsArray = "the value of an array, which bash expands"
-
-// declaresArrays judges the declarations whose value was not known, now that it is
-// known which variables are arrays.
-func (w *walker) declaresArrays() {
-	for _, d := range w.out.arrays.declared {
-		if w.out.arrays.names[d.name] {
-			w.current = d.command
-			w.undecided(true, expandsArray)
-		}
-	}
-}
-
-// valueOf judges what a declaration gives a variable.
-func (w *walker) valueOf(name, value string, word Word, isArray bool) {
-	known := word.prefix
-	if _, after, ok := strings.Cut(word.prefix, "="); ok {
-		known = after
-	}
-	if isArray || word.array {
-		w.out.arrays.add(name)
-	}
-	switch {
-	case word.array || !strings.Contains(word.Text, "="):
-	case word.Static && !strings.HasPrefix(value, "("), known != "" && known[0] != '(' && !word.Static:
-	case isArray:
-		w.undecided(true, expandsArray)
-	default:
-		w.out.arrays.declared = append(w.out.arrays.declared, declared{name, w.current})
-	}
-}
-
-// declares judges a declaration, whether the parser took it for one or it was
-// found behind a wrapper or quotes.
-func (w *walker) declares(c Simple) {
-	isArray := slices.ContainsFunc(c.Args[1:], func(word Word) bool {
-		return len(word.Text) > 1 && word.Text[0] == '-' && strings.ContainsAny(word.Text, "aA")
-	})
-	for _, word := range c.Args[1:] {
-		name, value, _ := strings.Cut(word.Text, "=")
-		name = strings.TrimSuffix(name, "+")
-		switch {
-		case word.Static && len(word.Text) > 1 && (word.Text[0] == '-' || word.Text[0] == '+'):
-			if word.Text[0] == '-' && strings.ContainsAny(word.Text, "in") {
-				w.undecided(true, "an integer or reference variable, whose value bash evaluates")
-			}
-			continue
-		case !word.Static && !isName(strings.TrimSuffix(strings.TrimSuffix(word.prefix, "="), "+")):
-			// `declare "$x"` may name a variable as a[$(cmd)].
-			if i := strings.IndexByte(word.Text, '='); i < 0 || !isName(name) {
-				w.undecided(true, c.Name+" of a dynamic name")
-				continue
-			}
-		}
-		if !isName(name) {
-			w.undecided(true, c.Name+" of a name that bash evaluates: "+name)
-			continue
-		}
-		w.valueOf(name, value, word, isArray)
-		if strings.Contains(word.Text, "=") && !slices.Contains(w.out.values[name], value) {
-			w.mayHoldOther(name)
-		}
-		if !word.Static && !(name == "PATH" && addsToPath().MatchString(value)) {
-			value = "$"
-		}
-		w.setsVariable(name, value)
-		if c.Name == "export" && !safeLead(name) {
-			w.out.Commands[w.current].unsafeEnv = true
-		}
-	}
-}
-
-// arithmetic judges an arithmetic expression. Bash evaluates the value of a
-// variable in it as an expression again, and a subscript in that may hold
-// $(…): a='x[$(rm f)]'; echo $((a)).
+// arithmetic judges an arithmetic expression. Bash evaluates the value of a variable in it
+// as an expression again, and a subscript in that may hold $(…): a='x[$(rm f)]'; echo $((a)).
 func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	if x == nil {
 		return
@@ -211,15 +132,12 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ParamExp:
-			found = found || !numeric(n) && !w.holdsNumber(n)
+			found = found || !numeric(n)
 			return false
-		case *syntax.CmdSubst:
-			found = found || !w.printsNumber(n) // its output is evaluated
-			return false
+		case *syntax.CmdSubst, *syntax.SglQuoted:
+			found = true
 		case *syntax.Lit:
-			found = found || namesVariable(n.Value) && !w.number[n.Value]
-		case *syntax.SglQuoted:
-			found = found || n.Dollar || namesVariable(n.Value)
+			found = found || !isNumber(n.Value)
 		}
 		return true
 	})
@@ -228,19 +146,15 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	}
 }
 
-// namesVariable reports whether text in an arithmetic expression may be the name
-// of a variable.
-func namesVariable(s string) bool {
-	return !isNumber(s) && strings.ContainsFunc(s, func(r rune) bool { return r == '_' || r > 0x7f || isLetter(byte(r)) })
-}
+// makesArrays matches a text that may make a variable an array.
+var makesArrays = regular(`=\\?\(|\]\+?=|\b(mapfile|readarray|coproc)\b|\s-\w*[aA]`)
 
 // isNumber reports whether a literal is a number in one of bash's notations.
 func isNumber(s string) bool {
 	return s != "" && isDigit(s[0]) && strings.Trim(s, "0123456789abcdefABCDEFxX#") == ""
 }
 
-// numeric reports whether an expansion is always a number: $?, $#, $$, $!,
-// ${#name}.
+// numeric reports whether an expansion is always a number: $?, $#, $$, $!, ${#name}.
 func numeric(p *syntax.ParamExp) bool {
 	if p.Param == nil || p.Index != nil || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Excl {
 		return false
@@ -251,14 +165,14 @@ func numeric(p *syntax.ParamExp) bool {
 // param judges a parameter expansion that evaluates text: a subscript, an
 // offset, ${!name}, ${name@P}, ${name:=value}.
 func (w *walker) param(p *syntax.ParamExp) {
-	if p.Index != nil {
-		w.arithmetic(plainSubscript(p.Index))
+	if word, ok := p.Index.(*syntax.Word); p.Index != nil && (!ok || word.Lit() != "@" && word.Lit() != "*") {
+		w.arithmetic(p.Index)
 	}
 	if p.Slice != nil {
 		w.arithmetic(p.Slice.Offset)
 		w.arithmetic(p.Slice.Length)
 	}
-	if p.Excl && p.Names == 0 && !isListIndex(p.Index) {
+	if p.Excl && p.Names == 0 {
 		w.undecided(true, "an indirect expansion, whose name bash evaluates")
 	}
 	if p.Exp == nil {
@@ -276,64 +190,34 @@ func (w *walker) param(p *syntax.ParamExp) {
 	}
 }
 
-// plainSubscript drops the subscripts @ and *, which are not evaluated.
-func plainSubscript(x syntax.ArithmExpr) syntax.ArithmExpr {
-	if isListIndex(x) {
-		return nil
-	}
-	return x
-}
-
-func isListIndex(x syntax.ArithmExpr) bool {
-	word, ok := x.(*syntax.Word)
-	return ok && (word.Lit() == "@" || word.Lit() == "*")
-}
-
-// binaryTest judges [[ a -eq b ]], whose operands are arithmetic.
-func (w *walker) binaryTest(t *syntax.BinaryTest) {
-	switch t.Op {
-	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-		for _, side := range []syntax.TestExpr{t.X, t.Y} {
-			if word, ok := side.(*syntax.Word); ok {
-				w.arithmetic(unquoted(word))
+// tests judges [[ a -eq b ]], whose operands are arithmetic, and [[ -v name ]].
+func (w *walker) tests(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.BinaryTest:
+		switch n.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			for _, side := range []syntax.TestExpr{n.X, n.Y} {
+				if word, ok := side.(*syntax.Word); ok {
+					if len(word.Parts) == 1 {
+						if q, ok := word.Parts[0].(*syntax.DblQuoted); ok {
+							word = &syntax.Word{Parts: q.Parts}
+						}
+					}
+					w.arithmetic(word)
+				}
 			}
 		}
-	}
-}
-
-// unquoted looks through the quotes around a whole word.
-func unquoted(word *syntax.Word) *syntax.Word {
-	if len(word.Parts) == 1 {
-		if q, ok := word.Parts[0].(*syntax.DblQuoted); ok {
-			return &syntax.Word{Parts: q.Parts}
+	case *syntax.UnaryTest:
+		if word, ok := n.X.(*syntax.Word); ok && (n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar) {
+			w.variableName("[[ "+n.Op.String(), w.word(word))
 		}
-	}
-	return word
-}
-
-// unaryTest judges [[ -v name ]] and [[ -R name ]].
-func (w *walker) unaryTest(t *syntax.UnaryTest) {
-	if t.Op != syntax.TsVarSet && t.Op != syntax.TsRefVar {
-		return
-	}
-	if word, ok := t.X.(*syntax.Word); ok {
-		w.variableName("[[ "+t.Op.String(), w.word(word))
 	}
 }
 
 // variableName judges a word that a builtin takes for the name of a variable
 // and evaluates if it has a subscript.
 func (w *walker) variableName(of string, word Word) {
-	switch {
-	case !word.Static:
-		w.undecided(true, of+" of a dynamic name")
-	case !isName(word.Text):
-		if i := strings.IndexByte(word.Text, '['); i > 0 {
-			sub := strings.TrimSuffix(word.Text[i+1:], "]")
-			if isName(word.Text[:i]) && (sub == "@" || sub == "*" || sub != "" && strings.Trim(sub, "0123456789") == "") {
-				return
-			}
-		}
+	if !word.Static || !isName(word.Text) {
 		w.undecided(true, of+" of a name that bash evaluates: "+word.Text)
 	}
 }

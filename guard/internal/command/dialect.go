@@ -13,7 +13,6 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 		}
 		return true
 	}
-	w.out.arrays.add(n.Name.Lit())
 	var compound bool
 	if n.Stmt != nil {
 		switch n.Stmt.Cmd.(type) {

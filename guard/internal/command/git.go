@@ -157,7 +157,7 @@ func (c *Simple) enters(options []Word) {
 func gitRuns(sub string, word Word) bool {
 	if !word.Static {
 		// An option that runs something must be one word that starts with "-".
-		return word.mayBeOption() && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
+		return word.MayBeOption() && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
 	}
 	text, _, _ := strings.Cut(word.Text, "=")
 	switch {
@@ -293,7 +293,7 @@ func gitLooks(c Simple) bool {
 			return false
 		case word.Static && text == "--":
 			return oneOf(sub, gitReadOnly)
-		case !word.Static && word.mayBeOption(),
+		case !word.Static && word.MayBeOption(),
 			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
 			len(text) > 2 && strings.HasPrefix("--submodule", text) && value == "diff", // runs git diff in any directory that history names
 			sub == "grep" && clustered(text, "fO", "eABCm"):

@@ -20,7 +20,7 @@ func (c Simple) Scripts() (files []Word) {
 	}
 	for _, reason := range c.Undecidable {
 		if file, ok := strings.CutPrefix(reason, c.Name+" "+runsFile); ok {
-			files = append(files, c.argument(file))
+			files = append(files, c.Args[slices.IndexFunc(c.Args, func(w Word) bool { return w.Text == file })])
 		}
 	}
 	return files

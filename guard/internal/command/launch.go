@@ -4,15 +4,10 @@ import "strings"
 
 // A launcher is a program that starts another one only if an option says so.
 type launcher struct {
-	names       string // that the program goes by
-	short, long string // options with values, which must be told from options
-	launch      string // options, or starts of them, that start a program
-	words       string // words, or starts of options, for programs without getopt
-}
-
-// options returns the syntax of the program's options.
-func (l launcher) options() spec {
-	return spec{short: l.short, long: l.long, permute: true, open: true}
+	names  string // that the program goes by
+	short  string // options with values, which must be told from options
+	launch string // options, or starts of them, that start a program
+	words  string // words, or starts of options, for programs without getopt
 }
 
 // launcherOf returns the options of a program that start other programs.
@@ -33,7 +28,7 @@ const rustLinkers = "-Clinker= linker= --codegen=linker="
 
 // launchers are looked at one after the other: a map of them would be built at each start.
 var launchers = [...]launcher{
-	{names: "tar gtar bsdtar", short: "f:C:T:X:b:g:H:K:L:N:V:", long: "file: directory: files-from: exclude-from: exclude: transform:", launch: "I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command"},
+	{names: "tar gtar bsdtar", short: "f:C:T:X:b:g:H:K:L:N:V:", launch: "I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command"},
 	{names: "rg", short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", launch: "z pre hostname-bin search-zip"},
 	{names: "sort gsort", short: "k:o:S:t:T:", launch: "compress-program"},
 	{names: "zip", launch: "T unzip-command"},
@@ -58,7 +53,7 @@ var launchers = [...]launcher{
 	{names: "svn", launch: "diff-cmd diff3-cmd editor-cmd config-option config-dir"},
 	{names: "cmake", short: "S:B:G:D:", launch: "E P"},
 	{names: "apt apt-get dpkg", launch: "o option c config-file pre-invoke post-invoke"},
-	{names: "make gmake", short: "C:f:I:j::l::o:W:", long: "directory: file: makefile:", launch: "E eval", words: "SHELL= .SHELLFLAGS= MAKEFLAGS="},
+	{names: "make gmake", short: "C:f:I:j::l::o:W:", launch: "E eval", words: "SHELL= .SHELLFLAGS= MAKEFLAGS="},
 	{names: "go", words: "-exec -toolexec -vettool --exec --toolexec --vettool -ldflags=-extld --ldflags=-extld GOFLAGS="},
 	{names: "gcc g++ cc c++ c99 clang clang++ gfortran tcc", words: "-wrapper -fplugin= -fpass-plugin= -iplugindir= -B -specs= --specs= -fuse-ld=/ -fuse-ld=. --ld-path= -Xclang -Xlinker -Wl,-plugin -Wl,--plugin -run @="},
 	{names: "ld ld.bfd ld.gold ld.lld gold", words: "-plugin --plugin @="},
@@ -101,84 +96,39 @@ func (c Simple) setsUp(i int) bool {
 	return false
 }
 
-// filePrograms start another program by an option alone: what is no option is a file to them.
-const filePrograms = "rg sort gsort"
-
-// launches makes a command undecidable that is told to start another program,
-// in a way this package does not look through.
+// launches makes a command undecidable that is told to start another program, or may be
+// by a word that is not known.
 func (w *walker) launches(c Simple) {
 	l := launcherOf(c.Name)
-	if l.launch == "" && l.words == "" && !oneOf(c.Name, "gh aws") {
+	if l.names == "" && !oneOf(c.Name, "gh aws") {
 		return
 	}
+	p := spec{short: l.short, permute: true, open: true}.parse(c.Args)
 	for i, word := range c.Args[1:] {
 		switch {
-		case !word.Static && word.mayBeOption() && !word.single && !word.Glob && !(word.given && oneOf(c.Name, filePrograms)):
+		// The options of curl and diff make them read and write files, no more.
+		case !word.Static && word.MayBeOption() && !oneOf(c.Name, "curl diff") && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")) && (word.single || word.Glob || word.prefix == ""):
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
-		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && word.Text != "" && word.Text[0] != '-' && strings.ContainsAny(word.Text, "IF"),
+		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && !isOption(word.Text) && strings.ContainsAny(word.Text, "IF"),
 			namesLaunch(word.Text, l.words), c.setsUp(i + 1),
-			l.words != "" && strings.ContainsAny(word.Text, "`$") && oneOf(c.Name, "make gmake"):
+			oneOf(c.Name, "make gmake") && (strings.ContainsAny(word.Text, "`$") || oneOf(c.Args[i].Text, "-f --file --makefile") && (word.Text == "-" || strings.HasPrefix(word.Text, "/dev/"))):
 			w.undecided(true, c.Name+" starts a program that its words name: "+word.Text)
 			return
 		}
 	}
-	if l.launch == "" {
-		return
+	if l.launch != "" && p.hasStartOf(l.launch) {
+		w.undecided(true, c.Name+" starts a program that an option names")
 	}
-	p := l.options().parse(c.Args)
 	if oneOf(c.Name, "npm pnpm yarn") && len(p.operands) > 1 && (p.operands[0].Text == "set" || oneOf(p.operands[0].Text, "config c") && oneOf(p.operands[1].Text, "set edit")) {
 		w.undecided(true, c.Name+" config can set what runs its scripts")
 	}
-	if p.hasStartOf(l.launch) {
-		w.undecided(true, c.Name+" starts a program that an option names")
-	}
-	// The options of curl and diff make them read and write files, no more.
-	if word, ok := l.hiddenOption(c, p); ok && word.given && oneOf(c.Name, filePrograms) {
-		w.undecided(true, c.Name+suppliedOptions)
-	} else if ok && !oneOf(c.Name, "curl diff") {
-		w.undecided(true, c.Name+" with a word that may be an option: "+word.Text+" (put -- or ./ before it)")
-	}
-	for _, o := range p.options {
-		if oneOf(c.Name, "make gmake") && oneOf(o.name, "f file makefile") && (!o.value.Static || o.value.Text == "-" || strings.HasPrefix(o.value.Text, "/dev/")) {
-			w.undecided(true, c.Name+" reads its rules from its standard input")
-		}
-	}
-}
-
-// hiddenOption returns an operand that may turn out to be an option that starts a
-// program: an expansion, or the name of a file. `tar cf a *` obeys a file that is
-// called "--checkpoint-action=exec=sh x".
-func (l launcher) hiddenOption(c Simple, p parsed) (Word, bool) {
-	operands := p.operands
-	if p.dashes >= 0 {
-		operands = operands[:p.dashes]
-	}
-	if oneOf(c.Name, "tar gtar bsdtar") && len(operands) > 0 && len(p.options) == 0 && operands[0].Static {
-		values := 0 // of the letters in `tar cf A`
-		for _, letter := range []byte(operands[0].Text) {
-			if l.options().shortTakes(letter) == 1 {
-				values++
-			}
-		}
-		operands = operands[min(1+values, len(operands)):]
-	}
-	for _, word := range operands {
-		// Programs that are given all files of a directory as a rule are those that a
-		// file's name is used against.
-		if !word.Static && word.mayBeOption() && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")) {
-			return word, true
-		}
-	}
-	return Word{}, false
 }
 
 // namesLaunch reports whether a word is in list, or starts with an element of
 // it that is an option or a variable; "@=" stands for a file of options.
 func namesLaunch(word, list string) bool {
-	for list != "" {
-		var field string
-		field, list, _ = strings.Cut(list, " ")
+	for field := range strings.FieldsSeq(list) {
 		prefix := field[0] == '-' || strings.HasSuffix(field, "=")
 		if field == "@=" {
 			field = "@"
@@ -191,103 +141,47 @@ func namesLaunch(word, list string) bool {
 }
 
 // runners are programs that run a command with the tools of a project, and
-// subcommands those of them that do so by a subcommand of that meaning.
+// subcommandRunners those that do so by a subcommand of runVerbs. npm, pnpm and yarn run a
+// script of their project by "run", which is no program.
 const (
-	runners = "npx bunx pnpx uvx cross-env dotenv dotenvx"
-	// subcommandRunners wait for one of runVerbs; npm, pnpm and yarn run a script
-	// of their project by "run", which is no program.
+	runners           = "npx bunx pnpx uvx cross-env dotenv dotenvx"
 	subcommandRunners = "npm pnpm yarn bundle poetry pipenv pdm hatch rye uv pipx conda mamba micromamba mise asdf rbenv pyenv nodenv direnv devbox opam stack cabal pixi tox nvm fnm rvm"
 	runVerbs          = "exec x dlx run tool do"
-	// runnerValues are options of runners that take a word. After one that is not
-	// listed the next word may be its value or the program: both are looked at.
-	runnerValues = "-p --package -n --name --with --python --from --env-file --extra --group --project --directory -w --workspace --prefix --filter --spec --switch --cwd"
-	runnerFlags  = "-y --yes -q --quiet -s --silent --no --no-install --bun --isolated --offline --frozen --locked --no-sync -v --verbose -r --recursive --no-capture-output --keep-file-descriptors"
-	// dashRunners let operands of their own stand before "--" and the program.
-	dashRunners = "mise opam dotenv dotenvx stack cabal devbox pixi"
 )
 
-// runner returns where in the words of a program the command may begin that it
-// runs with the tools of a project (npx, uv run, bundle exec …).
-func runner(c Simple) []int {
-	i := 1
-	if !oneOf(c.Name, runners) {
-		if !oneOf(c.Name, subcommandRunners) {
-			return nil
-		}
-		if i = c.runVerb(); i == 0 {
-			return nil
-		}
-		if i++; oneOf(c.Name, "direnv nvm rvm") {
-			i++ // a directory or a version
-		}
+// runner returns where in the words of a program the command may begin that it runs with the
+// tools of a project (npx, uv run, bundle exec …). A word after an option may be its value, or
+// the program: both are looked at.
+func runner(c Simple) (starts []int) {
+	running := oneOf(c.Name, runners)
+	if !running && !oneOf(c.Name, subcommandRunners) {
+		return nil
 	}
-	return c.programs(i)
-}
-
-// runVerb returns the index of the subcommand that runs something, or 0. A word
-// after an option may be its value.
-func (c Simple) runVerb() int {
-	value := false
+	option, found := false, false
 	for i, word := range c.Args[1:] {
 		switch {
-		case !word.Static:
-			return 0
-		case strings.HasPrefix(word.Text, "-"):
-			value = !strings.Contains(word.Text, "=")
-		case oneOf(word.Text, runVerbs) && (word.Text != "run" || !oneOf(c.Name, "npm pnpm yarn")):
-			return i + 1
-		case c.Name == "yarn" && oneOf(word.Text, "workspace workspaces foreach"):
-			value = true
-		case !value:
-			return 0
-		default:
-			value = false
-		}
-	}
-	return 0
-}
-
-// programs returns the indices from i on at which the program may stand that a
-// runner starts.
-func (c Simple) programs(i int) (found []int) {
-	sure := true // the word before is no option that is not known
-	for ; i < len(c.Args); i++ {
-		word := c.Args[i]
-		switch {
 		case word.Static && word.Text == "--":
-			if i+1 < len(c.Args) {
-				found = append(found, i+1)
+			if running && i+2 < len(c.Args) {
+				starts = append(starts, i+2)
 			}
-			return found
-		case word.Static && oneOf(word.Text, runnerValues):
-			i++
-			sure = true
-		case word.Static && strings.HasPrefix(word.Text, "-"):
-			sure = strings.Contains(word.Text, "=") || oneOf(word.Text, runnerFlags)
-		case word.Static && (strings.Contains(word.Text, "=") || word.Text == "run" && oneOf(c.Name, "uv dotenv dotenvx")):
-			sure = true
+			return starts
+		case found:
+		case word.Static && isOption(word.Text):
+			option = !strings.Contains(word.Text, "=") && !oneOf(word.Text, "-y --yes -q --quiet -s --silent")
+		case word.Static && oneOf(word.Text, runVerbs) && !(word.Text == "run" && oneOf(c.Name, "npm pnpm yarn")) && (!running || oneOf(c.Name, "uv dotenv dotenvx")):
+			running, option = true, false
+		case !running:
+			if !option && !(c.Name == "yarn" && strings.HasPrefix(word.Text, "workspace")) && !(c.Name == "yarn" && i > 0 && strings.HasPrefix(c.Args[i].Text, "workspace")) {
+				return nil
+			}
+			option = false
+		case word.Static && strings.Contains(word.Text, "="):
 		default:
-			found = append(found, i)
-			if after := c.afterDashes(i); after > 0 && oneOf(c.Name, dashRunners) {
-				return append(found, after)
-			}
-			if sure {
-				return found
-			}
-			sure = true // it may have been the value of the option before it
+			starts = append(starts, i+1)
+			found, option = !option && !oneOf(c.Name, "direnv nvm rvm mise opam dotenv"), false
 		}
 	}
-	return found
-}
-
-// afterDashes returns the index of the word after the next "--", or 0.
-func (c Simple) afterDashes(i int) int {
-	for ; i+1 < len(c.Args); i++ {
-		if c.Args[i].Static && c.Args[i].Text == "--" {
-			return i + 1
-		}
-	}
-	return 0
+	return starts
 }
 
 // runs looks at the commands that a runner may run. It is a program of the
@@ -303,8 +197,7 @@ func (w *walker) runs(c Simple, starts []int) {
 			w.undecided(true, c.Name+" runs a program whose name is not known: "+inner[0].Text)
 			return
 		}
-		cur := &w.out.Commands[w.current]
-		cur.spelled(inner)
+		w.out.Commands[w.current].spelled(inner)
 		if known(inner[0].Text) {
 			w.inner(c.Name, inner, nil, nil)
 		}

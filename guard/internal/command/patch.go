@@ -2,22 +2,10 @@ package command
 
 import "strings"
 
-// Patch returns the files that a command applies as patches, and whether it is one that
-// does: what it writes is said there.
-func (c Simple) Patch() (files []Word, ok bool) {
-	switch c.Name {
-	case "patch", "gpatch":
-		p := programs["patch"].parse(c)
-		files = append(p.values("i input"), p.operands[min(1, len(p.operands)):]...)
-		return files, true
-	case "git":
-		index, _ := gitSubcommand(c)
-		if index < len(c.Args) && oneOf(c.Args[index].Text, "apply am") {
-			files, _ = gitOperands(c.Args[index+1:])
-			return files, true
-		}
-	}
-	return nil, false
+// Patches reports whether a command applies a patch, which says what it writes.
+func (c Simple) Patches() bool {
+	index, _ := gitSubcommand(c)
+	return oneOf(c.Name, "patch gpatch") || c.Name == "git" && index < len(c.Args) && oneOf(c.Args[index].Text, "apply am")
 }
 
 // PatchedNames returns the names that a patch gives to the files it writes: as they

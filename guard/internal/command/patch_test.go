@@ -9,16 +9,9 @@ func TestPatch(t *testing.T) {
 	for text, want := range map[string]bool{
 		"git apply x": true, "git -C d am x": true, "patch -p1 < x": true, "patch a b": true, "git add x": false, "git": false, "cat x": false,
 	} {
-		if _, ok := Analyze(text).Commands[0].Patch(); ok != want {
-			t.Errorf("%s: %v", text, ok)
+		if got := Analyze(text).Commands[0].Patches(); got != want {
+			t.Errorf("%s: %v", text, got)
 		}
-	}
-	const text = "git apply --index a b <<E\n+++ b/c\nE"
-	if files, _ := Analyze(text).Commands[0].Patch(); list(files) != "a b" || !slices.Contains(PatchedNames(text), "c") {
-		t.Errorf("%q", list(files))
-	}
-	if files, _ := Analyze("patch -i p d e").Commands[0].Patch(); list(files) != "p e" {
-		t.Errorf("%q", list(files))
 	}
 }
 

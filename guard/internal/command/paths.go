@@ -1,9 +1,6 @@
 package command
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
 // Paths returns the operands that name files, for the programs whose words are
 // understood; none for others. A word that is not static is returned too: which
@@ -178,48 +175,6 @@ func (c Simple) Precise() bool {
 	}
 	_, known := programs[c.Name]
 	return c.transparent || c.local || c.Name == "git" || known && !c.Vague()
-}
-
-// Pieces returns the parts of a text that could each name a file, whatever the
-// language it is written in: what stands between white space, quotes and brackets.
-func Pieces(text string) iter.Seq[Word] {
-	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
-	return func(yield func(Word) bool) {
-		for piece := range strings.FieldsFuncSeq(text, apart) {
-			if strings.IndexByte(piece, '.') >= 0 && !yield(Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/"), single: true}) {
-				return
-			}
-		}
-	}
-}
-
-// Quoted returns the texts that could name a file inside what a command is given to
-// run or to print, in its words or by a heredoc: python3 -c 'open("x.txt", "w")'.
-func (c Simple) Quoted() iter.Seq[Word] {
-	return func(yield func(Word) bool) {
-		for _, word := range c.Args[1:] {
-			for piece := range Pieces(word.Text) {
-				if !yield(piece) {
-					return
-				}
-			}
-		}
-		Pieces(c.input)(yield)
-	}
-}
-
-// Feeds reports whether the command runs what it reads from its input: a shell, an
-// interpreter without a file, a program behind xargs.
-func (c Simple) Feeds() bool {
-	if strings.Contains(c.Via, "xargs") {
-		return !c.ReadOnly()
-	}
-	for _, reason := range c.Undecidable {
-		if strings.HasSuffix(reason, "standard input") || reason == c.Name+" "+interprets && (len(c.Args) == 1 || c.Args[1].Text == "-") {
-			return true
-		}
-	}
-	return false
 }
 
 // givesMessage reports whether an option of git takes a message: -m, -am.

@@ -104,7 +104,7 @@ func known(name string) bool {
 		return true
 	}
 	l := launcherOf(name)
-	return isInterpreter(name) || startsCommands(name) || l.launch != "" || l.words != "" ||
+	return isInterpreter(name) || l.names != "" || oneOf(name, starters) ||
 		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc dd kill bfs original-awk "+
 			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv")
 }
@@ -197,18 +197,6 @@ func (c Simple) FollowsLinks() bool {
 	return false
 }
 
-// Recurses reports whether a read-only command may go into the directories that it is
-// given.
-func (c Simple) Recurses() bool {
-	switch c.Name {
-	case "cat", "tac", "nl", "head", "tail", "wc", "sed", "awk", "file", "stat", "cut", "od", "xxd", "strings", "md5sum", "sha1sum", "sha256sum", "basename", "dirname", "echo", "realpath":
-		return false
-	case "grep", "egrep", "fgrep":
-		return programs[c.Name].parse(c).hasStartOf("r R recursive dereference-recursive d directories")
-	}
-	return true
-}
-
 // readsByItself reports whether a word makes jq or strings read files that are not
 // among its words: import "x" {search: "/d"}, and @file, which holds further words.
 func (c Simple) readsByItself() bool {
@@ -233,7 +221,7 @@ func (c Simple) hasDanger(p program) bool {
 		return false
 	}
 	for _, word := range c.Args[1:] {
-		if !word.Static && word.mayBeOption() {
+		if !word.Static && word.MayBeOption() {
 			return true
 		}
 	}
@@ -263,7 +251,7 @@ func (c Simple) operandsStartWith(prefix string) bool {
 // are judged by themselves: not those that it runs in other directories.
 func (c Simple) findLooks() bool {
 	for i, word := range c.Args[1:] {
-		if !word.Static && word.mayBeOption() && !oneOf(c.Args[i].Text, findTakes) {
+		if !word.Static && word.MayBeOption() && !oneOf(c.Args[i].Text, findTakes) {
 			return false
 		}
 		if word.Static && oneOf(word.Text, "-execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from") {

@@ -2,11 +2,18 @@ package command
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 )
 
 // regular returns a regular expression that is compiled when it is first asked for:
-// few commands need one, and compiling all takes time and memory of every start.
-func regular(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+// few commands need one, and compiling all takes time and memory of every start. Names in
+// it stand for the texts that follow them in parts.
+func regular(text string, parts ...string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp {
+		for i := 0; i+1 < len(parts); i += 2 {
+			text = strings.ReplaceAll(text, parts[i], parts[i+1])
+		}
+		return regexp.MustCompile(text)
+	})
 }

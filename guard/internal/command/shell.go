@@ -54,7 +54,7 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 	for i < len(c.Args) {
 		word := c.Args[i]
 		if !word.Static {
-			if word.mayBeOption() || strings.HasPrefix(word.prefix, "+") {
+			if word.MayBeOption() || strings.HasPrefix(word.prefix, "+") {
 				w.undecided(true, c.Name+": a dynamic word stands where options are read: "+word.Text)
 				return 0, "", false
 			}
@@ -191,7 +191,7 @@ func (w *walker) builtin(c Simple) {
 		w.declares(c)
 	case "let":
 		for _, word := range operands {
-			if !word.Static || namesVariable(word.Text) {
+			if !word.Static || strings.Trim(word.Text, "0123456789+-*/%() ") != "" {
 				w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
 			}
 		}
@@ -274,7 +274,7 @@ func (w *walker) shellOption(c Simple) {
 		}
 		switch {
 		case !word.Static:
-			if word.mayBeOption() || c.Name == "shopt" {
+			if word.MayBeOption() || c.Name == "shopt" {
 				w.undecided(true, c.Name+" with a dynamic option")
 			}
 		case word.Text != "" && (word.Text[0] == '-' || word.Text[0] == '+'):
@@ -316,25 +316,18 @@ func (w *walker) names(c Simple) {
 		return
 	}
 	p := s.parse(c.Args)
-	for _, o := range p.options {
-		if oneOf(o.name, named) {
-			w.variable(c.Name+of, o.value)
-			w.out.arrays.add(o.value.Text)
-		}
+	for _, value := range p.values(named) {
+		w.variable(c.Name+of, value)
 	}
 	if p.has("C") || c.Name == "unset" && p.has("f") {
 		w.undecided(true, c.Name+" runs a callback, or takes away a function")
 	}
-	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].mayBeOption() &&
-		(!c.Args[1].single || len(c.Args) > 2 && (!c.Args[2].Static || strings.Contains(c.Args[2].Text, "["))) {
+	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].MayBeOption() {
 		w.undecided(true, "printf with a format that may be -v")
 	}
 	if operands {
 		for _, word := range p.operands {
 			w.variable(c.Name+of, word)
-			if oneOf(c.Name, "mapfile readarray") {
-				w.out.arrays.add(word.Text)
-			}
 		}
 	}
 }
@@ -343,33 +336,25 @@ func (w *walker) names(c Simple) {
 func (w *walker) variable(of string, word Word) {
 	w.variableName(of, word)
 	if word.Static {
-		name, _, _ := strings.Cut(word.Text, "[")
-		w.setsVariable(name, "$")
-		w.mayHoldOther(name)
+		w.setsVariable(word.Text, "$")
+		w.mayHoldOther(word.Text)
 	}
 }
 
 // test judges the operators of test that take the name of a variable. A word
-// that is not fixed could be one, which needs a second such word, or one with a
+// that is not known could be one, which needs another such word, or one with a
 // subscript, to do harm: `test $a $b`, `test $a 'x[$(cmd)]'`.
 func (w *walker) test(c Simple) {
 	for i, word := range c.Args[1:] {
-		if i+2 >= len(c.Args) {
-			return
-		}
-		next := c.Args[i+2]
 		switch {
+		case i+2 >= len(c.Args):
+			if i == 0 && !word.Static && !word.single {
+				w.undecided(true, c.Name+" with a word that may be several: "+word.Text)
+			}
 		case word.Static && oneOf(word.Text, "-v -R"):
-			w.variableName(c.Name+" "+word.Text, next)
-		case !word.Static && !numericText(word.Text) && word.mayBeOption() && (!next.Static || strings.Contains(next.Text, "[")):
+			w.variableName(c.Name+" "+word.Text, c.Args[i+2])
+		case !word.Static && word.MayBeOption() && (!c.Args[i+2].Static || strings.Contains(c.Args[i+2].Text, "[")):
 			w.undecided(true, c.Name+" with a word that may be -v: "+word.Text)
 		}
 	}
-	if last := c.Args[len(c.Args)-1]; len(c.Args) == 2 && !last.Static && !last.single && !numericText(last.Text) {
-		w.undecided(true, c.Name+" with a word that may be several: "+last.Text)
-	}
 }
-
-// numericText reports whether the source of a word is an expansion that is
-// always a number.
-func numericText(source string) bool { return oneOf(source, "$? $# $$ $! ${#}") }

@@ -39,7 +39,7 @@ func (s spec) parse(args []Word) parsed {
 	p := parsed{rest: len(args), dashes: -1}
 	for i := 1; i < len(args); i++ {
 		word := args[i]
-		if !word.Static && word.mayBeOption() && !s.open {
+		if !word.Static && word.MayBeOption() && !s.open {
 			p.unsure = "a dynamic word stands where options are read: " + word.Text
 			return p
 		}

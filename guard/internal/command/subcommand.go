@@ -40,12 +40,6 @@ func (c *Simple) spelled(words []Word) {
 
 // spell notes the spellings that the words of a command alone tell.
 func (c *Simple) spell() {
-	for _, words := range guessed(c.Args) {
-		c.spelled(words)
-		if name := path.Base(words[0].Text); name != words[0].Text {
-			c.spelled(append([]Word{fixed(name)}, words[1:]...))
-		}
-	}
 	c.spelled(otherName(c.Args))
 	if c.Name == "dd" && len(c.Args) <= maxDD { // whose operands stand in any order
 		for i := 2; i < len(c.Args); i++ {

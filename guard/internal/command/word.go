@@ -20,10 +20,6 @@ const (
 func (w *walker) words(args []*syntax.Word) []Word {
 	out := make([]Word, 0, len(args))
 	for _, arg := range args {
-		if fields := w.fields(arg); fields != nil {
-			out = append(out, fields...)
-			continue
-		}
 		switch n := openBraces(arg); {
 		case n == 0:
 			out = append(out, w.word(arg))
@@ -174,8 +170,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 		}
 	}
 	e := expansion{single: true, known: true}
-	bound := w.bound(arg)
-	for i, part := range bound.Parts {
+	for i, part := range arg.Parts {
 		e.part(part, i == 0, i == len(arg.Parts)-1)
 	}
 	word := Word{Home: e.home, single: e.single, prefix: e.prefix()}
@@ -186,9 +181,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.guesses, word.from = w.guess(arg)
-		word.name = variableOf(arg)
-		word.found = word.single && w.known.listed[word.name]
+		word.guesses, word.guessed = w.guess(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

@@ -8,99 +8,83 @@ import (
 
 // A wrapper is a program that runs the command given in its own words.
 type wrapper struct {
-	options spec
-	skip    int  // operands of its own before the command
-	assigns bool // NAME=value words may precede the command
+	short, long string // its options, as in spec; "*": those that are not listed run nothing
+	skip        int    // operands of its own before the command
+	assigns     bool   // NAME=value words may precede the command
 
-	// transparent: it adds nothing that a rule would want to see, so that an
-	// allow rule for the inner command is enough.
-	transparent bool
+	// loud: it adds something that a rule would want to see, so that an allow rule for
+	// the inner command is not enough.
+	loud bool
 }
 
-// wrapperOf returns how a program wraps another. The option lists are those of
-// coreutils 9, util-linux 2.39, findutils 4.9, sudo 1.9 and bash 5.2. An
-// option that is not in them makes the command undecidable.
+// wrappers are the programs that run others. The option lists are those of coreutils 9,
+// util-linux 2.39, findutils 4.9, sudo 1.9 and bash 5.2. An option that is not in them
+// makes the command undecidable. Nothing writes to it.
+var wrappers = map[string]wrapper{
+	"timeout":    {short: "fk:ps:v", long: "foreground kill-after: preserve-status signal: verbose help version", skip: 1},
+	"nice":       {short: "n:0123456789", long: "adjustment: help version"},
+	"ionice":     {short: "c:n:p:P:u:t", long: "class: classdata: pid: pgid: uid: ignore"},
+	"nohup":      {},
+	"unbuffer":   {},
+	"builtin":    {},
+	"ccache":     {short: "*F:M:o:k:d:x:X:", loud: true},
+	"sccache":    {short: "*", loud: true},
+	"distcc":     {short: "*", loud: true},
+	"stdbuf":     {short: "i:o:e:", long: "input: output: error: help version"},
+	"time":       {short: "f:o:apvqV", long: "format: output: append portability verbose quiet"},
+	"setsid":     {short: "cfw", long: "ctty fork wait"},
+	"chrt":       {short: "abdfimoprvRT:P:D:", long: "all-tasks batch deadline fifo idle max other pid rr verbose reset-on-fork sched-runtime: sched-period: sched-deadline:", skip: 1},
+	"taskset":    {short: "apc", long: "all-tasks pid cpu-list", skip: 1},
+	"command":    {short: "pvV"},
+	"exec":       {short: "cla:"},
+	"caffeinate": {short: "disumt:w:"},
+	"busybox":    {loud: true},
+	"toybox":     {loud: true},
+	"env": {short: "iu:0C:S:v", long: "ignore-environment unset: null chdir: split-string: block-signal:: default-signal:: ignore-signal:: list-signal-handling debug argv0: help version",
+		assigns: true},
+	"sudo": {short: "AbBC:D:eEg:Hh:iKklnNPp:R:r:sSt:T:u:U:Vv", long: "askpass background bell close-from: chdir: preserve-env:: edit group: set-home host: login remove-timestamp reset-timestamp list non-interactive no-update preserve-groups prompt: chroot: role: stdin shell type: command-timeout: other-user: user: version validate help",
+		assigns: true, loud: true},
+	"doas":  {short: "a:C:Lnsu:", loud: true},
+	"xargs": {short: "0a:d:E:e::I:i::L:l::n:oP:prs:tx", long: "null arg-file: delimiter: eof:: replace:: max-lines:: max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty max-chars: show-limits verbose exit help version"},
+	"flock": {short: "seoxnuFvw:E:c:", long: "shared exclusive unlock nonblock nb timeout: wait: conflict-exit-code: close no-fork verbose command: help version", skip: 1},
+	"watch": {short: "bcCd::eEfgn:pq:rs:tvwx", long: "beep color no-color differences:: errexit chgexit follow interval: precise equexit: no-rerun shotsdir: no-title no-wrap exec help version"},
+}
+
+// wrapperOf returns how a program wraps another.
 func wrapperOf(name string) (wrapper, bool) {
-	switch name {
-	case "timeout", "gtimeout":
-		return wrapper{options: spec{short: "fk:ps:v", long: "foreground kill-after: preserve-status signal: verbose help version"},
-			skip: 1, transparent: true}, true
-	case "nice":
-		return wrapper{options: spec{short: "n:0123456789", long: "adjustment: help version"}, transparent: true}, true
-	case "ionice":
-		return wrapper{options: spec{short: "c:n:p:P:u:t", long: "class: classdata: pid: pgid: uid: ignore"}, transparent: true}, true
-	case "nohup", "unbuffer", "builtin":
-		return wrapper{transparent: true}, true
-	case "ccache", "sccache", "distcc", "icecc": // an option of their own runs nothing
-		return wrapper{options: spec{short: "F:M:o:k:d:x:X:", open: true}}, true
-	case "stdbuf":
-		return wrapper{options: spec{short: "i:o:e:", long: "input: output: error: help version"}, transparent: true}, true
-	case "time":
-		return wrapper{options: spec{short: "f:o:apvqV", long: "format: output: append portability verbose quiet"}, transparent: true}, true
-	case "setsid":
-		return wrapper{options: spec{short: "cfw", long: "ctty fork wait"}, transparent: true}, true
-	case "chrt":
-		return wrapper{options: spec{short: "abdfimoprvRT:P:D:", long: "all-tasks batch deadline fifo idle max other pid rr verbose reset-on-fork sched-runtime: sched-period: sched-deadline:"},
-			skip: 1, transparent: true}, true
-	case "taskset":
-		return wrapper{options: spec{short: "apc", long: "all-tasks pid cpu-list"}, skip: 1, transparent: true}, true
-	case "command":
-		return wrapper{options: spec{short: "pvV"}, transparent: true}, true
-	case "exec":
-		return wrapper{options: spec{short: "cla:"}, transparent: true}, true
-	case "caffeinate":
-		return wrapper{options: spec{short: "disumt:w:"}, transparent: true}, true
-	case "busybox", "toybox":
-		return wrapper{}, true
-	case "env", "genv":
-		return wrapper{options: spec{short: "iu:0C:S:v", long: "ignore-environment unset: null chdir: split-string: block-signal:: default-signal:: ignore-signal:: list-signal-handling debug argv0: help version"},
-			assigns: true, transparent: true}, true
-	case "sudo":
-		return wrapper{options: spec{short: "AbBC:D:eEg:Hh:iKklnNPp:R:r:sSt:T:u:U:Vv", long: "askpass background bell close-from: chdir: preserve-env:: edit group: set-home host: login remove-timestamp reset-timestamp list non-interactive no-update preserve-groups prompt: chroot: role: stdin shell type: command-timeout: other-user: user: version validate help"},
-			assigns: true}, true
-	case "doas":
-		return wrapper{options: spec{short: "a:C:Lnsu:"}}, true
-	case "xargs", "gxargs":
-		return wrapper{options: spec{short: "0a:d:E:e::I:i::L:l::n:oP:prs:tx", long: "null arg-file: delimiter: eof:: replace:: max-lines:: max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty max-chars: show-limits verbose exit help version"},
-			transparent: true}, true
-	case "flock":
-		return wrapper{options: spec{short: "seoxnuFvw:E:c:", long: "shared exclusive unlock nonblock nb timeout: wait: conflict-exit-code: close no-fork verbose command: help version"},
-			skip: 1, transparent: true}, true
+	if rest, ok := strings.CutPrefix(name, "g"); ok && oneOf(rest, "timeout env xargs") {
+		name = rest
 	}
-	return wrapper{}, false
+	wr, ok := wrappers[name]
+	return wr, ok
 }
 
-// wrapped looks behind a wrapper.
+// wrapped looks at what a wrapper runs.
 func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 	c := w.out.Commands[w.current]
-	p := wr.options.parse(c.Args)
+	short, open := strings.CutPrefix(wr.short, "*")
+	p := spec{short: short, long: wr.long, open: open}.parse(c.Args)
 	if p.unsure != "" {
 		w.undecided(true, c.Name+": "+p.unsure)
 		return
 	}
-	w.out.Commands[w.current].transparent = wr.transparent
+	w.out.Commands[w.current].transparent = !wr.loud
 	inner := c.Args[min(p.rest, len(c.Args)):]
 	var assigns []string
 	for wr.assigns && len(inner) > 0 {
-		if inner[0].Static && inner[0].Text == "-" {
-			inner = inner[1:] // env -, the same as -i
-			continue
-		}
 		name, value, ok := strings.Cut(inner[0].Text, "=")
-		if !ok || !inner[0].Static && !isName(name) {
+		if ok && (inner[0].Static || isName(name)) {
+			if !inner[0].Static {
+				value = "$"
+			}
+			assigns = append(assigns, name)
+			w.leadsNamed(w.current, name, value)
+		} else if !inner[0].Static || inner[0].Text != "-" { // env -, the same as -i
 			break
 		}
-		if !inner[0].Static {
-			value = "$"
-		}
-		assigns = append(assigns, name)
-		w.leadsNamed(w.current, name, value)
 		inner = inner[1:]
 	}
-	if !w.wrapperOptions(c.Name, p, &inner) {
-		return
-	}
-	if len(inner) < wr.skip {
+	if !w.wrapperOptions(c.Name, p, &inner) || len(inner) < wr.skip {
 		return
 	}
 	for _, word := range inner[:wr.skip] {
@@ -109,7 +93,9 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 		}
 	}
 	if inner = inner[wr.skip:]; len(inner) == 0 {
-		w.alone(c.Name)
+		if oneOf(c.Name, "env genv sudo doas busybox toybox") { // it prints the environment, or starts a shell
+			w.out.Commands[w.current].transparent = false
+		}
 		return
 	}
 	if c.Name == "xargs" || c.Name == "gxargs" {
@@ -123,107 +109,66 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 	switch name {
 	case "command":
-		if p.has("v V") {
-			return false
-		}
+		return !p.has("v V")
 	case "env", "genv":
-		if p.has("S split-string") {
-			w.undecided(true, "env -S splits text into a command")
-			return false
-		}
 		if p.has("C chdir") {
 			w.moves()
 		}
-		for _, o := range p.options {
-			if oneOf(o.name, "u unset") {
-				w.setsVariable(o.value.Text, "")
-			}
+		for _, value := range p.values("u unset") {
+			w.setsVariable(value.Text, "")
+		}
+		if split := p.values("S split-string"); len(split) > 0 {
+			w.splitText(name, append(split, *inner...))
+			return false
 		}
 	case "sudo", "doas":
 		if p.has("D chdir R chroot i login") {
 			w.moves()
 		}
-		if p.has("e edit") {
-			w.undecided(true, "sudo -e starts an editor")
+		if p.has("e edit") || len(*inner) == 0 && p.has("i s login shell") {
+			w.undecided(true, name+" starts an editor, or a shell that reads its standard input")
 			return false
-		}
-		if len(*inner) == 0 && p.has("i s login shell") {
-			w.undecided(true, name+" starts a shell that reads its standard input")
 		}
 	case "ionice", "taskset", "chrt":
-		if p.has("p pid P pgid u uid") {
+		return !p.has("p pid P pgid u uid")
+	case "time":
+		w.out.Writes = append(w.out.Writes, p.values("o output")...)
+	case "xargs", "gxargs":
+		w.out.Reads = append(w.out.Reads, p.values("a arg-file")...)
+		for _, value := range p.values("process-slot-var") {
+			w.setsVariable(value.Text, "0")
+		}
+	case "watch":
+		if len(*inner) > 0 && !p.has("x exec") {
+			w.splitText(name, *inner)
 			return false
 		}
-	case "time":
-		for _, o := range p.options {
-			if oneOf(o.name, "o output") {
-				w.out.Writes = append(w.out.Writes, o.value)
-			}
-		}
-	case "xargs", "gxargs":
-		for _, o := range p.options {
-			if oneOf(o.name, "a arg-file") {
-				w.out.Reads = append(w.out.Reads, o.value)
-			}
-			if o.name == "process-slot-var" {
-				w.setsVariable(o.value.Text, "0")
-			}
-		}
 	case "flock":
-		return w.flock(p, *inner)
+		if len(*inner) > 1 {
+			w.out.Writes = append(w.out.Writes, (*inner)[0]) // made if it is not there
+		}
+		if len(*inner) > 2 && (*inner)[1].Static && oneOf((*inner)[1].Text, "-c --command") {
+			w.textOf("flock -c", (*inner)[2], true, nil)
+			return false
+		}
+		if p.has("c command") {
+			w.undecided(true, "flock runs a script by a shell")
+			return false
+		}
 	}
 	return true
 }
 
-// watchSpec lists the options of procps 4.
-var watchSpec = spec{short: "bcCd::eEfgn:pq:rs:tvwx", long: "beep color no-color differences:: errexit chgexit follow interval: precise equexit: no-rerun shotsdir: no-title no-wrap exec help version"}
-
-// watch runs its words as the text of a shell, time and again.
-func (w *walker) watch(c Simple) {
-	p := watchSpec.parse(c.Args)
-	if p.unsure != "" {
-		w.undecided(true, c.Name+": "+p.unsure)
-		return
-	}
-	if len(p.operands) == 0 {
-		return
-	}
-	w.out.Commands[w.current].transparent = true
-	script := Word{Text: join(p.operands), Static: true}
-	for _, word := range p.operands {
+// splitText analyses words that are run as the text of a shell. What env -S makes of quotes and
+// escapes differs from that, so the command stays undecided.
+func (w *walker) splitText(name string, words []Word) {
+	script := Word{Text: join(words), Static: true}
+	for _, word := range words {
 		script.Static = script.Static && word.Static && !word.Home
 	}
-	if p.has("x exec") {
-		w.inner(c.Name, p.operands, nil, nil)
-		return
-	}
-	w.textOf(c.Name, script, true, nil)
-}
-
-// flock runs `flock FILE -c SCRIPT` by a shell; any other form is a plain
-// wrapper.
-func (w *walker) flock(p parsed, inner []Word) bool {
-	if len(inner) > 1 {
-		w.out.Writes = append(w.out.Writes, inner[0]) // made if it is not there
-	}
-	if len(inner) > 2 && inner[1].Static && oneOf(inner[1].Text, "-c --command") {
-		w.textOf("flock -c", inner[2], true, nil)
-		return false
-	}
-	if p.has("c command") {
-		w.undecided(true, "flock runs a script by a shell")
-		return false
-	}
-	return true
-}
-
-// alone is a wrapper without a command.
-func (w *walker) alone(name string) {
-	switch name {
-	case "env", "genv", "sudo", "doas", "busybox", "toybox":
-		// It prints the environment or a help text, or starts a shell: no
-		// longer something to look through.
-		w.out.Commands[w.current].transparent = false
+	w.textOf(name, script, true, nil)
+	if name != "watch" {
+		w.undecided(true, "env -S splits text into a command")
 	}
 }
 
@@ -273,8 +218,7 @@ func (w *walker) inner(via string, args []Word, assigns []string, stdin []*synta
 	sub.via, sub.outer = w.within(via), outer
 	sub.depth++
 	sub.funcs = nil // programs run programs, not functions
-	c := Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places, unsafeEnv: w.out.Commands[outer].unsafeEnv}
-	sub.simple(c, stdin)
+	sub.simple(Simple{Args: args, Assigns: assigns, Via: sub.via, Outer: outer, Places: w.out.Commands[outer].Places, unsafeEnv: w.out.Commands[outer].unsafeEnv}, stdin)
 	w.current = outer
 }
 
@@ -305,10 +249,8 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 	before := len(w.out.Undecidable)
 	sub.script(script.Text)
 	w.current = outer
-	if len(w.out.Undecidable) > before { // what the script hides, the command that runs it hides
-		c := &w.out.Commands[outer]
-		for _, reason := range w.out.Undecidable[before:] {
-			c.Undecidable = appendNew(c.Undecidable, reason)
-		}
+	c := &w.out.Commands[outer]
+	for _, reason := range w.out.Undecidable[before:] { // what the script hides, the command that runs it hides
+		c.Undecidable = appendNew(c.Undecidable, reason)
 	}
 }

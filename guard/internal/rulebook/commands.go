@@ -222,16 +222,17 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	return nil, maybe
 }
 
-// Allows returns the allow rule that matches the command.
+// Allows returns the allow rule that matches the command: every word of it must be known,
+// unless the rule is exactly what stands there.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil
 	}
-	if len(s.Undecidable) > 0 {
+	if len(s.Undecidable) > 0 || s.Dynamic() {
 		if r := c.exact[s.Text]; r != nil {
 			return r
 		}
-		if r := c.exact[s.Source]; r != nil || !s.Interprets() {
+		if r := c.exact[s.Source]; r != nil || !s.Interprets() || s.Dynamic() {
 			return r
 		}
 		return c.naming(s.Text)

@@ -8,9 +8,8 @@ import (
 	"toolhost/guard/internal/command"
 )
 
-// A looseRule is a rule of several words that is looked for whatever options stand
-// between and behind them: "npm run deploy" is in `npm run --silent deploy`, and
-// "rm -rf" in `rm -r x --force`. So is "rm -rf*".
+// A looseRule is a rule of several words that is looked for whatever options stand among them:
+// "npm run deploy" is in `npm run --silent deploy`, and "rm -rf" in `rm -r x --force`.
 type looseRule struct {
 	options  []string // as [optionSet] gives them
 	operands []string
@@ -21,7 +20,7 @@ type looseRule struct {
 
 // addLoose notes a rule of several words.
 func (c *Commands) addLoose(spec string, r *Rule) {
-	for _, word := range strings.Fields(strings.ReplaceAll(spec, "*", " ")) {
+	for word := range strings.FieldsSeq(strings.ReplaceAll(spec, "*", " ")) {
 		if strings.HasPrefix(word, "--") && len(word) > len("--") && !slices.Contains(c.longs, word) {
 			c.longs = append(c.longs, word)
 		}
@@ -35,16 +34,15 @@ func (c *Commands) addLoose(spec string, r *Rule) {
 	if last := fields[len(fields)-1]; open && strings.HasSuffix(words, last) && (!isOption(last) || strings.HasPrefix(last, "--")) {
 		l.begins, fields = last, fields[:len(fields)-1]
 	}
-	var options []string
 	for _, w := range fields[1:] {
-		if isOption(w) {
-			options = append(options, w)
-		} else {
+		if !isOption(w) {
 			l.operands = append(l.operands, w)
 		}
 	}
-	for _, w := range options {
-		l.options = append(l.options, optionSet(fields[0], first(l.operands), w)...)
+	for _, w := range fields[1:] {
+		if isOption(w) {
+			l.options = append(l.options, optionSet(fields[0], first(l.operands), w)...)
+		}
 	}
 	c.loose[fields[0]] = append(c.loose[fields[0]], l)
 }
@@ -87,50 +85,42 @@ type taken struct {
 	options  map[string]bool
 	operands []operand
 	tail     bool // options follow the last operand
+	unknown  bool // a word may be an option
 }
 
 // matches reports whether the rule speaks of the command, and whether that is sure.
 func (l looseRule) matches(t taken) (matches, sure bool) {
+	rest, sure := t.operands, true
 	for _, o := range l.options {
-		if !t.options[o] {
+		if !t.options[o] && !t.unknown {
 			return false, false
 		}
+		sure = sure && t.options[o]
 	}
-	rest, sure, ok := l.afterOperands(t)
-	if !ok {
-		return false, false
-	}
-	if l.begins != "" {
-		return l.beginning(t, rest), sure
-	}
-	if l.open {
-		return true, sure
-	}
-	if len(l.options) == 0 { // without wildcard it is about exactly these words
-		return len(rest) == 0 && !t.tail, sure
-	}
-	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
-}
-
-// afterOperands returns the operands behind those of the rule, and whether it is sure that these are there.
-func (l looseRule) afterOperands(t taken) (rest []operand, sure, ok bool) {
-	rest, sure = t.operands, true
 	for _, want := range l.operands {
 		for len(rest) > 0 && rest[0].text != want && rest[0].value {
 			rest = rest[1:]
 		}
 		switch {
 		case len(rest) == 0:
-			return nil, false, false
+			return false, false
 		case rest[0].text == want:
-		case rest[0].unknown && isSubcommand(want):
+		case rest[0].unknown && strings.Trim(want, "abcdefghijklmnopqrstuvwxyz0123456789:-_") == "": // not a file
 			sure = false
 		default:
-			return nil, false, false
+			return false, false
 		}
 		rest = rest[1:]
 	}
-	return rest, sure, true
+	switch {
+	case l.begins != "":
+		return l.beginning(t, rest), sure
+	case l.open:
+		return true, sure
+	case len(l.options) == 0: // without wildcard it is about exactly these words
+		return len(rest) == 0 && !t.tail, sure
+	}
+	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
 }
 
 // beginning reports whether an option, or the next operand, begins as the rule says: "git push --force*" speaks of
@@ -155,11 +145,6 @@ func (l looseRule) beginning(t taken, rest []operand) bool {
 	return false
 }
 
-// isSubcommand reports whether a word of a rule may be meant as one, rather than as a file.
-func isSubcommand(word string) bool {
-	return strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789:-_") == ""
-}
-
 // takeApart separates the options of a command from its operands.
 func takeApart(words []command.Word) taken {
 	t := taken{options: map[string]bool{}}
@@ -173,7 +158,9 @@ func takeApart(words []command.Word) taken {
 			options = append(options, w.Text)
 			after, t.tail = !strings.Contains(w.Text, "="), true
 		default:
-			t.operands = append(t.operands, operand{w.Text, after, !w.Static && !w.Home && !w.Glob && len(w.Guesses()) == 0})
+			unknown := !w.Static && !w.Home && !w.Glob
+			t.operands = append(t.operands, operand{w.Text, after, unknown})
+			t.unknown = t.unknown || unknown && !ended && w.MayBeOption()
 			after, t.tail = false, false
 		}
 	}
@@ -196,40 +183,30 @@ func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
 
 // optionSet returns the options in one word, long ones without value, short
 // ones one by one, and those with two names by the long one.
-func optionSet(program, sub, word string) []string {
+func optionSet(program, sub, word string) (out []string) {
 	if strings.HasPrefix(word, "--") {
 		name, _, _ := strings.Cut(word, "=")
 		return []string{name}
 	}
-	var out []string
 	for _, letter := range cluster(program, word) {
 		if long := longOption(program, sub, letter); long != "" {
-			out = append(out, long)
+			letter = long
 		} else {
-			out = append(out, "-"+letter)
+			letter = "-" + letter
 		}
+		out = append(out, letter)
 	}
 	return out
 }
 
+// taking are the short options of programs that take a value, which ends a cluster.
+var taking = map[string]string{"git": "mFCct", "curl": "oXHdAeubFTwx", "sort": "okStT", "sed": "ie", "grep": "efmABCdD"}
+
 // cluster returns the letters of -abc, without what is the value of one of them.
 func cluster(program, word string) (letters []string) {
-	taking := ""
-	switch program {
-	case "git":
-		taking = "mFCct"
-	case "curl":
-		taking = "oXHdAeubFTwx"
-	case "sort":
-		taking = "okStT"
-	case "sed":
-		taking = "ie"
-	case "grep":
-		taking = "efmABCdD"
-	}
 	for _, c := range word[1:] {
 		letters = append(letters, string(c))
-		if strings.ContainsRune(taking, c) {
+		if strings.ContainsRune(taking[program], c) {
 			break
 		}
 	}
@@ -272,47 +249,34 @@ func hasWord(list, word string) bool { return slices.Contains(strings.Fields(lis
 // lengthened writes long options out that are abbreviated, and short ones for which
 // rules use the long name.
 func lengthened(words []command.Word, longs []string) (out []command.Word, changed bool) {
-	sub, ended := "", false
+	program, sub, ended := path.Base(words[0].Text), "", false
 	for i, w := range words {
-		ended = ended || w.Text == "--"
-		if i == 0 || ended || !isOption(w.Text) {
-			if i > 0 && sub == "" && w.Static {
+		if ended = ended || w.Text == "--"; i == 0 || ended || !isOption(w.Text) {
+			if out = append(out, w); i > 0 && sub == "" && w.Static {
 				sub = w.Text
-			}
-			if changed {
-				out = append(out, w)
 			}
 			continue
 		}
-		texts := writtenOut(path.Base(words[0].Text), sub, w.Text, longs)
-		if texts[0] != w.Text && !changed {
-			out, changed = append(out, words[:i]...), true
-		}
+		texts := writtenOut(program, sub, w.Text, longs)
+		changed = changed || texts[0] != w.Text
 		for _, text := range texts {
-			if changed {
-				w.Text = text
-				out = append(out, w)
-			}
+			w.Text = text
+			out = append(out, w)
 		}
 	}
-	if !changed {
-		return words, false
-	}
-	return out, true
+	return out, changed
 }
 
 // writtenOut returns an option with the long names that rules use; what else is in a
 // cluster of short ones stays one.
-func writtenOut(program, sub, word string, longs []string) []string {
+func writtenOut(program, sub, word string, longs []string) (out []string) {
 	if strings.HasPrefix(word, "--") {
 		name, value, has := strings.Cut(word, "=")
-		full := abbreviated(program, name, longs)
-		if has {
-			full += "=" + value
+		if name = abbreviated(program, name, longs); has {
+			name += "=" + value
 		}
-		return []string{full}
+		return []string{name}
 	}
-	var out []string
 	rest := word
 	for _, letter := range cluster(program, word) {
 		if long := longOption(program, sub, letter); long != "" && slices.Contains(longs, long) {
@@ -328,25 +292,18 @@ func writtenOut(program, sub, word string, longs []string) []string {
 // abbreviated returns the option that a name is the start of, as getopt reads it. One
 // that ends before a "-" may be an option of its own: --force, --force-with-lease.
 func abbreviated(program, name string, longs []string) string {
-	if len(name) <= len("--x") {
+	if len(name) <= len("--x") || slices.Contains(longs, name) {
 		return name
 	}
-	starts := func(long string) bool {
-		return len(long) > len(name) && strings.HasPrefix(long, name) && long[len(name)] != '-'
-	}
-	for _, long := range longs {
-		if long == name {
-			return name
-		}
-	}
-	for _, long := range longs {
-		if starts(long) {
-			return long
-		}
-	}
+	all := slices.Clone(longs)
 	for _, o := range optionNames {
-		if starts(o.long) && hasWord(o.programs, program) {
-			return o.long
+		if hasWord(o.programs, program) {
+			all = append(all, o.long)
+		}
+	}
+	for _, long := range all {
+		if len(long) > len(name) && strings.HasPrefix(long, name) && long[len(name)] != '-' {
+			return long
 		}
 	}
 	return name

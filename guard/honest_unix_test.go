@@ -1,0 +1,83 @@
+//go:build unix
+
+package guard
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rows returns the lines of a file of testdata; a line in double quotes is a Go string.
+func rows(t *testing.T, name string) (lines []string) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if text, err := strconv.Unquote(line); line[0] == '"' && err == nil {
+			line = text
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// gated has programs judged when they start.
+func gated(c *Config) { c.ExecGate = true }
+
+// TestHonest holds that no command is refused or asked about which no rule covers, where
+// programs are judged when they start.
+func TestHonest(t *testing.T) {
+	lines := rows(t, "honest.txt")
+	if len(lines) < 150 {
+		t.Fatalf("only %d commands", len(lines))
+	}
+	_, ws := workspace(t)
+	tree(t, ws, "script.sh", "env.sh", "x.py", "out/x")
+	commands := "deny Bash(rm:*)\ndeny Bash(curl:*)\ndeny Bash(git push:*)\n"
+	for _, tt := range []struct {
+		name, rules string
+		contain     func(*Config)
+		choice      bool
+		most        int // that are asked, per cent
+	}{
+		{"contained", commands + "deny Read(.env)\ndeny Read(secrets/**)", contained, false, 0},
+		{"sandbox off by choice, commands", commands, uncontained, true, 2},
+		{"sandbox off by choice, files", "deny Read(.env)\ndeny Read(secrets/**)", uncontained, true, 3},
+	} {
+		set := rules(ws, "mode acceptEdits\n"+tt.rules)
+		set.Sandbox.OffByChoice = tt.choice
+		p := policy(t, ws, set, tt.contain, gated)
+		refused := 0
+		for _, line := range lines {
+			if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: line, Dir: resolve(t, p, ".")}}); v.Action != Allow {
+				refused++
+				t.Logf("%s: %s: %v", tt.name, line, v.Error())
+			}
+		}
+		if refused*100 > tt.most*len(lines) {
+			t.Errorf("%s: %d of %d are refused or asked about", tt.name, refused, len(lines))
+		}
+	}
+}
+
+// TestHeldWhenProgramsStart holds that the lines which the gate is to hold are neither refused nor
+// passed as known: they run, and the verdict says that rules are held when programs start.
+func TestHeldWhenProgramsStart(t *testing.T) {
+	_, ws := workspace(t)
+	set := rules(ws, "mode acceptEdits\ndeny Bash(rm:*)")
+	p := policy(t, ws, set, contained, gated)
+	for _, line := range rows(t, "held.txt") {
+		v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: line, Dir: resolve(t, p, ".")}})
+		if v.Action != Allow && v.Rule != "Bash(rm:*)" {
+			t.Errorf("%s: %v", line, v.Error())
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// misread finds what bash and the parser (3.14) may read differently. It does not tell the
+// harmless cases from the others: what it finds is undecided.
+func (w *walker) misread(stmts []*syntax.Stmt) {
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.CmdSubst:
+				w.backquotes(n)
+			case *syntax.ParamExp:
+				w.operand(n)
+			case *syntax.Redirect:
+				w.heredoc(n)
+			case *syntax.Word:
+				w.hash(n)
+			}
+			return true
+		})
+	}
+}
+
+// operand judges the words of an expansion. In "${x:-'$(rm x)'}" the inner quotes quote nothing
+// for bash; <(…) there is a substitution to bash alone; and bash (5.2) forgets that $'…' was a
+// quotation.
+func (w *walker) operand(p *syntax.ParamExp) {
+	var words []*syntax.Word
+	if p.Exp != nil {
+		words = append(words, p.Exp.Word)
+	}
+	if p.Repl != nil {
+		words = append(words, p.Repl.Orig, p.Repl.With)
+	}
+	for _, word := range words {
+		if word == nil {
+			continue
+		}
+		text := unbroken(w.source(word))
+		if strings.Contains(text, "<(") || strings.Contains(text, ">(") || strings.Contains(text, "'") && strings.ContainsAny(text, "$`\"}") {
+			w.undecided(true, "quotes or a process substitution within an expansion")
+		}
+	}
+}
+
+// heredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
+// the word that ends it before it looks at what stands there.
+func (w *walker) heredoc(r *syntax.Redirect) {
+	end := r.Word.Lit()
+	if r.Hdoc == nil || end == "" || strings.Contains(end, "\\") {
+		return // quoted: its lines are taken as they are
+	}
+	for _, part := range r.Hdoc.Parts {
+		if _, ok := part.(*syntax.Lit); !ok && hasLine(w.source(part), end) {
+			w.undecided(true, "the word that ends a heredoc stands in an expansion in it")
+		}
+	}
+	joined, continues := "", false
+	for line := range strings.SplitSeq(w.text, "\n") {
+		joined += line
+		if continues && (strings.TrimLeft(line, "\t") == end || strings.TrimLeft(joined, "\t") == end) {
+			w.undecided(true, "a line of a heredoc ends in a backslash, before the word that ends it")
+			return
+		}
+		if joined, continues = strings.CutSuffix(joined, "\\"); !continues {
+			joined = ""
+		}
+	}
+}
+
+// hasLine reports whether a line of text is end, but for the tabs before it.
+func hasLine(text, end string) bool {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimLeft(line, "\t") == end {
+			return true
+		}
+	}
+	return false
+}
+
+// backquotes judges where `…` ends. For bash it is at the next backquote without a
+// backslash; the parser passes over one in quotes or in a heredoc.
+func (w *walker) backquotes(c *syntax.CmdSubst) {
+	start, end := int(c.Left.Offset())+1, int(c.Right.Offset())
+	if !c.Backquotes || start > end || end > len(w.text) {
+		return
+	}
+	inner := strings.NewReplacer(`\\`, "", "\\`", "").Replace(w.text[start:end])
+	if strings.Contains(inner, "`") {
+		w.undecided(true, "a backquote within backquotes, at which bash ends them")
+	}
+}
+
+// hash judges what follows the parts of a word. "#" begins a comment only where a word would;
+// between parentheses the parser finds one also after a quotation or an expansion, so that
+// (echo 'a'#; rm x<LF>) would hide rm.
+func (w *walker) hash(word *syntax.Word) {
+	for i, part := range word.Parts {
+		rest := w.after(part)
+		at := len(w.text) - len(rest)
+		if strings.HasPrefix(rest, "#") && (i+1 == len(word.Parts) || int(word.Parts[i+1].Pos().Offset()) > at) {
+			w.undecided(true, "a # right after a word, which bash takes for a part of it")
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A text often says itself what its variables hold: D=/; rm -rf "$D". Such values refuse or
+// explain; they never allow, since a variable may be set in other ways too.
+
+// maxValues bounds the values of one variable, and the readings of one word.
+const maxValues = 32
+
+// collect notes the literal values that the assignments, loops and defaults of a text name.
+func (w *walker) collect(stmts []*syntax.Stmt) {
+	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") && !strings.Contains(w.text, "${") {
+		return
+	}
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Assign:
+				if n.Name != nil && !n.Naked {
+					w.mayHold(n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
+				}
+			case *syntax.ParamExp:
+				if givesDefault(n) {
+					w.mayHold(n.Param.Value, n.Exp.Word, false)
+				}
+			case *syntax.WordIter:
+				for _, item := range n.Items {
+					w.mayHold(n.Name.Value, item, false)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// mayHold notes what a variable may be given.
+func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
+	var texts []string
+	if !unknown {
+		if word := w.word(value); word.Static && !word.Home {
+			texts = []string{word.Text}
+		} else if texts = word.guesses; !word.guessed {
+			w.mayHoldOther(name)
+		}
+	}
+	if unknown || len(texts) == 0 || len(w.out.values[name])+len(texts) > maxValues {
+		w.mayHoldOther(name)
+		return
+	}
+	if w.out.values == nil {
+		w.out.values = map[string][]string{}
+	}
+	for _, text := range texts {
+		w.out.values[name] = appendNew(w.out.values[name], text)
+	}
+}
+
+// mayHoldOther notes that a variable may be given more than is known.
+func (w *walker) mayHoldOther(name string) {
+	if w.out.others == nil {
+		w.out.others = map[string]bool{}
+	}
+	w.out.others[name] = true
+}
+
+// guess returns what a word becomes with the values of its variables; known reports whether
+// these are all its readings.
+func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
+	var names []string
+	ok := true
+	known = true
+	syntax.Walk(arg, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
+			ok = false
+		case *syntax.ParamExp:
+			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 {
+				ok = false
+				break
+			}
+			names = appendNew(names, n.Param.Value)
+			known = known && !w.out.others[n.Param.Value]
+		}
+		return ok
+	})
+	if !ok || len(names) == 0 {
+		return nil, false
+	}
+	defer func() {
+		if recover() != nil { // of a library: nothing depends on a guess
+			texts, known = nil, false
+		}
+	}()
+	count := 1
+	for _, name := range names {
+		count *= len(w.out.values[name])
+	}
+	for k := range min(count, maxValues) {
+		now := map[string]string{}
+		for _, name := range names {
+			values := w.out.values[name]
+			now[name] = values[k%len(values)]
+			k /= len(values)
+		}
+		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
+		if err != nil {
+			return nil, false
+		}
+		texts = append(texts, fields...)
+	}
+	return texts, known && count <= maxValues
+}
+
+// Guesses returns what a word that is not static may become, as far as the text itself says.
+func (w Word) Guesses() []string { return w.guesses }
+
+// Named reports whether the text says which files a word may name: as it stands, by a
+// pattern, or by every value of its variables.
+func (w Word) Named() bool { return w.Static || w.Home || w.Glob || w.guessed }
