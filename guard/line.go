@@ -139,8 +139,11 @@ func (l *line) downloads() {
 	l.add(part)
 }
 
-// offByChoice reports whether the user, not the workspace, turned the sandbox off.
-func (l *line) offByChoice() bool { return l.k.sandbox.OffByChoice && !l.k.containment().Writes }
+// offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
+// ask for commands to be refused then.
+func (l *line) offByChoice() bool {
+	return l.k.sandbox.OffByChoice && !l.k.containment().Writes && l.k.sandbox.OnUnavailable != settings.OnFailureDeny
+}
 
 // unread asks where a part of the line was not looked at that rules on files may speak
 // of, as far as the containment does not hold them: a file that is to be asked for, and

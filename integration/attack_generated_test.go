@@ -105,7 +105,7 @@ func TestAttackGenerated(t *testing.T) {
 func wildKinds(t *testing.T) []wildKind {
 	kinds := []wildKind{
 		{name: "plan", user: ordinaryUser, runs: true, mode: "plan", sandbox: map[string]any{"enabled": false, "onUnavailable": "allow"}},
-		{name: "off", user: ordinaryUser, edits: true, mode: "acceptEdits", sandbox: map[string]any{"enabled": false}},
+		{name: "off", user: ordinaryUser, edits: true, mode: "acceptEdits", sandbox: map[string]any{"enabled": false, "onUnavailable": "deny"}},
 	}
 	if os.Geteuid() != 0 {
 		for i := range kinds {

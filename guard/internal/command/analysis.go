@@ -214,7 +214,7 @@ func (a *Analysis) RunsDownload() bool {
 	fetches := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh lynx") }
 	runs := func(c Simple) bool {
 		return slices.ContainsFunc(c.Undecidable, func(reason string) bool {
-			return strings.HasSuffix(reason, "standard input") || strings.HasSuffix(reason, "of dynamic text") || reason == c.Name+" "+interprets && !interpretsFile(c) ||
+			return strings.HasSuffix(reason, "standard input") || strings.HasSuffix(reason, "of dynamic text") || strings.Contains(reason, "a dynamic word stands") || reason == c.Name+" "+interprets && !interpretsFile(c) ||
 				(strings.Contains(reason, runsFile) || reason == sourcesFile) && strings.ContainsAny(c.Text, "<$")
 		})
 	}

@@ -90,7 +90,7 @@ func interpretsFile(c Simple) bool {
 	first := c.Args[1].Text
 	switch {
 	case first == "-m" && strings.HasPrefix(c.Name, "python"):
-		return true
+		return len(c.Args) > 2 && !oneOf(c.Args[2].Text, "timeit code pdb bdb asyncio idlelib IPython")
 	case oneOf(c.Name, "bun deno"):
 		return !slices.ContainsFunc(c.Args[1:], func(w Word) bool { return !w.Static || oneOf(w.Text, "-e -p --eval --print eval repl -") })
 	}
