@@ -77,7 +77,7 @@ type judge struct {
 	parts []Part
 
 	prelude string   // see [Verdict]
-	late    bool     // see [Verdict.Held]
+	late    string   // see [Verdict.Held]
 	ways    *control // see controlled
 }
 

@@ -110,7 +110,9 @@ func (l *line) hiding() {
 		return
 	}
 	if l.k.execGate {
-		l.late = l.analysis.Hiding
+		if l.analysis.Hiding {
+			l.late = HeldLate
+		}
 		if i := slices.IndexFunc(l.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
 			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.analysis.Commands[i].Text)))
 		}

@@ -33,6 +33,7 @@ func (l *line) words() {
 		for _, t := range l.files(named, dirs, rulebook.Reading) {
 			l.read(t)
 		}
+		l.below(s, reads, dirs)
 		stations := []station{l.denied, l.rerouting(s), l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leavingBy(s)}
 		if l.contained() {
 			stations = []station{l.denied, l.guarded, l.asked, l.exposed}

@@ -59,6 +59,8 @@ type Config struct {
 	// ExecGate says that the programs which commands start are judged when they start. A
 	// command is then not asked about because its text does not tell all of them.
 	ExecGate bool
+	// NoExecGate says why ExecGate is false, for the user.
+	NoExecGate string
 }
 
 // A Policy is an immutable snapshot of the rules, bound to a caller: what one
@@ -96,6 +98,7 @@ type core struct {
 	stateDir     string
 	blind        bool // every Read is denied
 	execGate     bool // see [Config.ExecGate]
+	noExecGate   string
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -153,7 +156,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: cfg.ExecGate, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: cfg.ExecGate, noExecGate: cfg.NoExecGate, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
@@ -174,7 +177,7 @@ func New(cfg Config) (*Policy, error) {
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
 	}
-	k.warnings = append(k.warnings, c.Warnings...)
+	k.warnings = append(append(k.warnings, c.Warnings...), k.builtinWarnings(set)...)
 	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
 		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}

@@ -69,9 +69,8 @@ type Verdict struct {
 	// Prelude is text for the shell, without a line break, that must run before the
 	// command: the verdict is on both. Empty: nothing must.
 	Prelude string `json:"-"`
-	// Held says that the text does not tell every program of the command: rules on commands
-	// are held when programs start.
-	Held bool `json:"-"`
+	// Held is [HeldLate] where the text does not tell every program of the command.
+	Held string `json:"held,omitempty"`
 }
 
 // A Part is one thing an [Intent] would do and the rule that decided it.

@@ -47,6 +47,9 @@ func (h *Host) Check(ctx context.Context, principal, tool string, args json.RawM
 	return policy.Judge(plan.Intent), nil
 }
 
+// Holds says how a rule is held here, see [guard.Policy.Holds].
+func (h *Host) Holds(action, rule string) string { return h.policy(LocalPrincipal).Holds(action, rule) }
+
 // Examine says how this host is: its roots, rules, sandbox, shell, state and tools.
 func (h *Host) Examine(ctx context.Context) []doctor.Finding {
 	var tools []string
@@ -67,7 +70,7 @@ func Explain(v guard.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, v.Action)
 	for _, line := range []struct{ name, value string }{
-		{"rule", v.Rule}, {"source", v.Source}, {"reason", v.Reason}, {"next", v.Remedy},
+		{"rule", v.Rule}, {"source", v.Source}, {"reason", v.Reason}, {"next", v.Remedy}, {"held", v.Held},
 	} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-7s %s\n", line.name, line.value)

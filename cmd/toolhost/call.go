@@ -126,7 +126,8 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check TOOL JSON|- [flags] [ROOT]...", Short: "Tell what the rules say of a call, without running it",
 		Long: `Tell what the rules say of a call, without running it: the verdict, the rule and where it stands, and each
-command or path it was found for. The exit status is 1 when the call would not run unasked.`,
+command or path it was found for. Where the text of a command does not tell every program that it starts, --json says
+"held": "when programs start". The exit status is 1 when the call would not run unasked.`,
 		Args: atLeast(2, `toolhost check Bash '{"command":"git push"}'`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := argument(cmd, args[1])

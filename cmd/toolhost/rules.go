@@ -35,7 +35,8 @@ func rulesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
-		Long: `List the rules in force, with where they stand and what is wrong with them, and how each hook runs. The exit status is 2 when a
+		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on this machine (by the host, the kernel, when programs start, by the
+text of commands, or not at all), and how each hook runs. The exit status is 2 when a
 settings file cannot be parsed, which refuses every call until it is mended.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, set, err := flags.loadRules(args)
@@ -51,6 +52,9 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 				warnings = append(warnings, d.String()+"; "+d.Remedy())
 			}
 			list := rulesOf(set, warnings)
+			if err := flags.with(args, list.hold); err != nil {
+				list.Warnings = append(list.Warnings, fmt.Sprintf("how rules are held here is not known: %v", err))
+			}
 			list.Hooks = hooksOf(set, policy)
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), list)
@@ -88,6 +92,8 @@ type listedRule struct {
 	Rule   string `json:"rule"`
 	Source string `json:"source"`
 	Where  string `json:"where"`
+	// Held says how a deny or ask rule is held on this machine.
+	Held string `json:"held,omitempty"`
 }
 
 // A listedHook is one hook with a command as it is listed, and how that runs.
@@ -145,7 +151,7 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}, Warnings: warnings}
 	add := func(to *[]listedRule, action string, entries []settings.Entry) {
 		for _, e := range entries {
-			*to = append(*to, listedRule{action, e.Text, e.Kind.String(), e.Where()})
+			*to = append(*to, listedRule{Action: action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where()})
 		}
 	}
 	add(&list.Rules, "deny", set.Deny)
@@ -161,11 +167,23 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	return list
 }
 
+// hold says of each rule how it is held.
+func (l *ruleList) hold(host *mcpserver.Host) error {
+	for i, r := range l.Rules {
+		l.Rules[i].Held = host.Holds(r.Action, r.Rule)
+	}
+	return nil
+}
+
 func printRules(w io.Writer, list ruleList) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
 	for _, r := range list.Rules {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Action, shown(r.Rule), r.Source, shown(r.Where))
+		held := ""
+		if r.Held != "" {
+			held = "\theld: " + r.Held
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", r.Action, shown(r.Rule), r.Source, shown(r.Where), held)
 	}
 	for _, h := range list.Hooks {
 		fmt.Fprintf(table, "hook %s\t%s\t%s\t%s\n", h.Event, shown(h.Command), shown(h.how()), shown(h.Where))

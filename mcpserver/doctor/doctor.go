@@ -4,6 +4,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toolhost/builtin"
@@ -62,6 +63,7 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	all = append(all, s.roots()...)
 	all = append(all, s.rules()...)
 	all = append(all, s.sandbox()...)
+	all = append(all, s.execGate()...)
 	all = append(all, s.shell(ctx))
 	all = append(all, s.search(ctx)...)
 	all = append(all, s.state()...)
@@ -132,6 +134,24 @@ func (s *Subject) sandbox() []Finding {
 		f.Text += "; not held: " + strings.Join(lacks, ", ")
 	}
 	return []Finding{f}
+}
+
+// execGate says how rules on commands are held, where there are any.
+func (s *Subject) execGate() []Finding {
+	set := s.Settings.Current()
+	onCommands := func(e settings.Entry) bool { return strings.HasPrefix(e.Text, "Bash(") }
+	if !slices.ContainsFunc(set.Deny, onCommands) && !slices.ContainsFunc(set.Ask, onCommands) {
+		return nil
+	}
+	works, why := s.Policy.ExecGate()
+	if works {
+		return []Finding{{LevelOK, "exec gate", "rules on commands are held when programs start", ""}}
+	}
+	text := "none: rules on commands hold for the text of a command, and what the text does not tell is asked about"
+	if why != "" {
+		text += ". " + why
+	}
+	return []Finding{{LevelWarn, "exec gate", text, "nothing here: it needs Linux 5.19, and a kernel that lets a program filter its own calls"}}
 }
 
 // shell runs a command where commands run.

@@ -220,3 +220,6 @@ func (a *Analysis) RunsDownload() bool {
 	}
 	return slices.ContainsFunc(a.Commands, fetches) && slices.ContainsFunc(a.Commands, runs)
 }
+
+// Given reports whether the word is what find or xargs puts there.
+func (w Word) Given() bool { return w.given }

@@ -155,3 +155,11 @@ func pages(c Simple) bool {
 		return !w.Static && !w.Glob && !w.Home || strings.HasPrefix(w.Text, "+") || w.Glob && strings.IndexAny(w.Text, "*?[") == 0
 	})
 }
+
+// IsBuiltin reports whether bash runs a command of that name itself.
+func IsBuiltin(name string) bool {
+	return oneOf(name, builtins+" command builtin exec exit return break continue shift times umask ulimit suspend logout let caller disown bg fg history echo true false : pwd kill test [ printf dirs")
+}
+
+// HasProgram reports whether the system has a program of the builtin's name as well.
+func HasProgram(builtin string) bool { return oneOf(builtin, "kill echo true false pwd test [ printf") }

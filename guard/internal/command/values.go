@@ -73,15 +73,19 @@ func (w *walker) mayHoldOther(name string) {
 // these are all its readings.
 func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
 	var names []string
-	ok := true
+	ok, here := true, false
 	known = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
 			ok = false
 		case *syntax.ParamExp:
-			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 {
+			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 && n.Param.Value != "PWD" {
 				ok = false
+				break
+			}
+			if here = here || len(w.out.values[n.Param.Value]) == 0; here {
+				known = false // where it stands, which "." says as well
 				break
 			}
 			names = appendNew(names, n.Param.Value)
@@ -89,7 +93,7 @@ func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
 		}
 		return ok
 	})
-	if !ok || len(names) == 0 {
+	if !ok || len(names) == 0 && !here {
 		return nil, false
 	}
 	defer func() {
@@ -102,7 +106,7 @@ func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
 		count *= len(w.out.values[name])
 	}
 	for k := range min(count, maxValues) {
-		now := map[string]string{}
+		now := map[string]string{"PWD": "."}
 		for _, name := range names {
 			values := w.out.values[name]
 			now[name] = values[k%len(values)]

@@ -1,0 +1,63 @@
+package guard
+
+import (
+	"strings"
+
+	"toolhost/guard/internal/command"
+	"toolhost/guard/settings"
+)
+
+// HeldLate is how a rule is held that the exec gate applies.
+const HeldLate = "when programs start"
+
+// Holds says how a deny or ask rule is held on this machine: by the host itself, "kernel",
+// "text" (what stands in a command), [HeldLate], or "not at all". It is empty for rules that
+// allow.
+func (p *Policy) Holds(action, rule string) string {
+	if action != "deny" && action != "ask" {
+		return ""
+	}
+	k := p.core
+	tool, spec, narrow := strings.Cut(strings.TrimSuffix(rule, ")"), "(")
+	switch {
+	case !narrow:
+		return "host"
+	case tool == "Bash":
+		name := strings.TrimSuffix(strings.Fields(spec + " *")[0], ":*")
+		if command.IsBuiltin(name) && !command.HasProgram(name) || !k.execGate {
+			return "text"
+		}
+		return HeldLate
+	case tool == "WebFetch":
+		if k.containment().Denies {
+			return "kernel"
+		}
+		return "not at all"
+	case tool == "Read", tool == "Edit", tool == "Write", tool == "Grep", tool == "Glob":
+		if k.containment().Denies && action == "deny" {
+			return "kernel"
+		}
+		if action == "ask" || k.sandbox.OffByChoice || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+			return "text"
+		}
+		return "host; commands are refused"
+	}
+	return "host"
+}
+
+// builtinWarnings warns of rules on builtins, which no gate sees.
+func (k *core) builtinWarnings(set *settings.Settings) (warnings []string) {
+	for _, list := range [][]settings.Entry{set.Deny, set.Ask} {
+		for _, e := range list {
+			spec, ok := strings.CutPrefix(e.Text, "Bash(")
+			if words := strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :*)", r) }); ok && len(words) > 0 && words[0] != "[" && command.IsBuiltin(words[0]) {
+				warnings = append(warnings, e.Where()+": the rule "+e.Text+" is about a builtin of the shell: it holds for what stands in the text of a command, and for a program of that name, not for a name that a variable holds")
+			}
+		}
+	}
+	return warnings
+}
+
+// ExecGate reports whether the programs that commands start are judged when they start, and
+// why not.
+func (p *Policy) ExecGate() (works bool, why string) { return p.core.execGate, p.core.noExecGate }
