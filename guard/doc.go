@@ -38,8 +38,8 @@
 //
 // The judge is here. judge.go reads as one judgement: of the tool, its arguments, each file, the command. A command is a line, whose
 // stations are in line.go and whose parts are in the files line_*. What a containment must hold is in the files sandbox*. The rest is
-// asked of rooms in internal, none of which knows a verdict: rulebook, which rule speaks of a call; command and recipe, what a shell
-// line and a makefile would do; realpath, where a name leads, and how to open just that; pathname, when two names are one; hardlink,
+// asked of rooms in internal, none of which knows a verdict: rulebook, which rule speaks of a call; command, what a shell
+// line would do; realpath, where a name leads, and how to open just that; pathname, when two names are one; hardlink,
 // what other names files have; protected, which files are more than their content; gitrepo, what git would run by itself; wildcard,
 // what patterns match.
 package guard

@@ -29,7 +29,7 @@ func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
 		files = append(s.Args[1:], here)
 	}
 	for _, t := range l.files(files, dirs, reading) {
-		if found := l.askedBelow(t); found != "" {
+		if found := l.askedBelow(s, t); found != "" {
 			r, what := l.k.ask.Read.Match(pathname.Slashed(found), false), found
 			if rest, err := filepath.Rel(l.dirs[0].real, found); err == nil && filepath.IsLocal(rest) {
 				what = rest
@@ -44,7 +44,7 @@ func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
 
 // askedBelow returns a file below a directory that an ask rule speaks of. What is denied no command
 // comes to.
-func (l *line) askedBelow(t *target) (found string) {
+func (l *line) askedBelow(s command.Simple, t *target) (found string) {
 	if !t.path.dir {
 		return ""
 	}
@@ -58,7 +58,9 @@ func (l *line) askedBelow(t *target) (found string) {
 		switch {
 		case err != nil:
 			return nil
-		case d.Name() == ".git" || l.k.deny.Read.Match(name, d.IsDir()) != nil:
+		case d.Name() == ".git" || slices.ContainsFunc(s.Args, func(w command.Word) bool {
+			return w.Text == "--exclude="+d.Name() || w.Text == "--exclude-dir="+d.Name()
+		}) || l.k.deny.Read.Match(name, d.IsDir()) != nil:
 			return skip(d.IsDir())
 		case d.IsDir() || l.k.ask.Read.Match(name, false) == nil:
 			return nil

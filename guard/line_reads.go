@@ -81,7 +81,9 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 	case w.Glob:
 		return l.readableGlob(w, dirs)
 	case !w.Static && !w.Home:
-		return false
+		return w.Named() && !slices.ContainsFunc(w.Guesses(), func(text string) bool {
+			return wildcard.HasMeta(text) || !l.readableWord(command.Word{Text: text, Static: true}, dirs)
+		})
 	}
 	for _, dir := range dirs {
 		if t, err := l.target(w, dir, reading); err != nil || l.decide(t).Action != Allow {

@@ -72,7 +72,6 @@ var threats = []threat{
 	{class: "DNS rebinding", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "loopback without a token", tests: []func(*testing.T){TestAttackHTTP}},
 	{class: "what a script calls"},
-	{class: "what a task runs"},
 	{class: "only reading"},
 	{class: "what a rule allows"},
 	{class: "benign"},

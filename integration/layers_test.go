@@ -67,7 +67,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard": {
 		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/hardlink", "guard/internal/pathname",
-		"guard/internal/protected", "guard/internal/realpath", "guard/internal/recipe", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/sandbox", "guard/settings",
+		"guard/internal/protected", "guard/internal/realpath", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/sandbox", "guard/settings",
 	},
 	"guard/alias":              {},
 	"guard/hook":               {"guard/settings"},
@@ -79,7 +79,6 @@ var guardMayImport = map[string][]string{
 	"guard/internal/pathname":  {},
 	"guard/internal/protected": {"guard/internal/pathname"},
 	"guard/internal/realpath":  {"guard/lease"},
-	"guard/internal/recipe":    {},
 	"guard/internal/rulebook":  {"guard/alias", "guard/internal/command", "guard/internal/lookalike", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
 	"guard/privatefile":        {"guard/internal/realpath", "guard/lease"},

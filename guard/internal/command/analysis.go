@@ -80,6 +80,8 @@ type Word struct {
 	places  []Place  // of the command it stands in, for a redirection
 	guesses []string // words that this one may become, see guess
 	guessed bool     // these are all
+	from    []string // the variables that they come from
+	held    int      // how many combinations of values these had then
 }
 
 // MayBeOption reports whether a program may take the word, or a part that it

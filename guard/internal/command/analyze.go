@@ -49,6 +49,7 @@ func Analyze(text string) (out *Analysis) {
 	}()
 	w.script(text)
 	w.forgetPlaces()
+	w.settle()
 	if out.ChangesDir {
 		for i := range out.Commands {
 			out.Commands[i].moved = out.Commands[i].moved || out.Commands[i].Places == nil

@@ -70,26 +70,3 @@ func (c Simple) tarParse() parsed {
 	}
 	return spec.parse(append(args, rest...))
 }
-
-// Made returns patterns of names that a command makes up from what it fetches: in
-// curl -o 'x#1' 'http://h/{a,b}' the number stands for a or b.
-func (c Simple) Made() (patterns []string) {
-	if c.Name != "curl" {
-		return nil
-	}
-	for _, word := range programs["curl"].parse(c).values("o output") {
-		before, after, ok := strings.Cut(word.Text, "#")
-		if !ok || after == "" || !isDigit(after[0]) {
-			continue
-		}
-		for ok && after != "" && isDigit(after[0]) {
-			more := strings.TrimLeft(after, "0123456789")
-			before += "*"
-			var next string
-			next, after, ok = strings.Cut(more, "#")
-			before += next
-		}
-		patterns = append(patterns, before)
-	}
-	return patterns
-}

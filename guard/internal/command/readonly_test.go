@@ -139,16 +139,6 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-func TestMade(t *testing.T) {
-	for text, want := range map[string]string{
-		"curl -o 'a#1b' 'http://x/{c,d}'": "a*b", "curl -o '#1/#12.x' http://x": "*/*.x", "curl -o 'a#b' http://x": "", "curl -o a http://x/#1": "", "foo -o '#1'": "",
-	} {
-		if got := strings.Join(Analyze(text).Commands[0].Made(), " "); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestRedirects(t *testing.T) {
 	tests := []struct{ text, reads, writes string }{
 		{"ls > a", "", "a"},

@@ -71,8 +71,7 @@ func (w *walker) mayHoldOther(name string) {
 
 // guess returns what a word becomes with the values of its variables; known reports whether
 // these are all its readings.
-func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
-	var names []string
+func (w *walker) guess(arg *syntax.Word) (texts, names []string, known bool) {
 	ok, here := true, false
 	known = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -94,7 +93,7 @@ func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
 		return ok
 	})
 	if !ok || len(names) == 0 && !here {
-		return nil, false
+		return nil, nil, false
 	}
 	defer func() {
 		if recover() != nil { // of a library: nothing depends on a guess
@@ -114,11 +113,30 @@ func (w *walker) guess(arg *syntax.Word) (texts []string, known bool) {
 		}
 		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
 		if err != nil {
-			return nil, false
+			return nil, nil, false
 		}
 		texts = append(texts, fields...)
 	}
-	return texts, known && count <= maxValues
+	return texts, names, known && count <= maxValues
+}
+
+// settle forgets that the readings of words are all there are, where a variable of theirs was given
+// more values after they were looked at: a loop may come to them again.
+func (w *walker) settle() {
+	lists := [][]Word{w.out.Reads, w.out.Writes}
+	for _, c := range w.out.Commands {
+		lists = append(lists, c.Args)
+	}
+	for _, list := range lists {
+		for i := range list {
+			held := 1
+			for _, name := range list[i].from {
+				held *= len(w.out.values[name])
+				list[i].guessed = list[i].guessed && !w.out.others[name]
+			}
+			list[i].guessed = list[i].guessed && held == list[i].held
+		}
+	}
 }
 
 // Guesses returns what a word that is not static may become, as far as the text itself says.

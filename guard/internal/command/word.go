@@ -181,7 +181,11 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.guesses, word.guessed = w.guess(arg)
+		word.guesses, word.from, word.guessed = w.guess(arg)
+		word.held = 1
+		for _, name := range word.from {
+			word.held *= len(w.out.values[name])
+		}
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:
