@@ -24,7 +24,7 @@ func (p *Policy) Holds(action, rule string) string {
 		return "host"
 	case tool == "Bash":
 		name := strings.TrimSuffix(strings.Fields(spec + " *")[0], ":*")
-		if command.IsBuiltin(name) && !command.HasProgram(name) || !k.execGate {
+		if command.IsBuiltin(name) && !command.HasProgram(name) || k.execGate() != nil {
 			return "text"
 		}
 		return HeldLate
@@ -58,6 +58,6 @@ func (k *core) builtinWarnings(set *settings.Settings) (warnings []string) {
 	return warnings
 }
 
-// ExecGate reports whether the programs that commands start are judged when they start, and
-// why not.
-func (p *Policy) ExecGate() (works bool, why string) { return p.core.execGate, p.core.noExecGate }
+// ExecGate says why the programs that commands start are not judged when they start, nil if
+// they are.
+func (p *Policy) ExecGate() error { return p.core.execGate() }

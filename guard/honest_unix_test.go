@@ -32,7 +32,7 @@ func rows(t *testing.T, name string) (lines []string) {
 }
 
 // gated has programs judged when they start.
-func gated(c *Config) { c.ExecGate = true }
+func gated(c *Config) { c.ExecGate = func() error { return nil } }
 
 // TestHonest holds that no command is refused or asked about which no rule covers, where
 // programs are judged when they start.

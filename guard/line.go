@@ -70,7 +70,7 @@ func (l *line) denials() {
 			switch {
 			case r != nil:
 				l.add(l.rulePart(s.Text, r, list.action))
-			case maybe != nil && !l.k.execGate:
+			case maybe != nil && l.k.execGate() != nil:
 				l.add(l.maybePart(s.Text, maybe, list.action))
 			}
 		}
@@ -109,7 +109,7 @@ func (l *line) hiding() {
 	if l.k.deny.Commands.Empty() && l.k.ask.Commands.Empty() {
 		return
 	}
-	if l.k.execGate {
+	if l.k.execGate() == nil {
 		if l.analysis.Hiding {
 			l.late = HeldLate
 		}

@@ -56,11 +56,10 @@ type Config struct {
 	// is judged: finding out takes a moment that files need not wait for. Nil: nothing
 	// holds them.
 	Contain func() Containment
-	// ExecGate says that the programs which commands start are judged when they start. A
-	// command is then not asked about because its text does not tell all of them.
-	ExecGate bool
-	// NoExecGate says why ExecGate is false, for the user.
-	NoExecGate string
+	// ExecGate says why the programs that commands start are not judged when they start, nil
+	// if they are: a command is then not asked about because its text does not tell all of
+	// them. Like Contain it is asked once, when it is needed. Nil: they are not.
+	ExecGate func() error
 }
 
 // A Policy is an immutable snapshot of the rules, bound to a caller: what one
@@ -96,9 +95,8 @@ type core struct {
 	// controlNames are those of the files that the host obeys or writes: see [control].
 	controlNames []string
 	stateDir     string
-	blind        bool // every Read is denied
-	execGate     bool // see [Config.ExecGate]
-	noExecGate   string
+	blind        bool         // every Read is denied
+	execGate     func() error // see [Config.ExecGate]
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -156,7 +154,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: cfg.ExecGate, noExecGate: cfg.NoExecGate, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(cfg), absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
@@ -194,6 +192,17 @@ func containmentOf(cfg Config) func() Containment {
 		return func() Containment { return Containment{} }
 	}
 	return sync.OnceValue(cfg.Contain)
+}
+
+// errNoExecGate is why there is no gate where none was configured.
+var errNoExecGate = errors.New("this host judges no programs when they start")
+
+// execGateOf returns why programs are not judged when they start, found out once.
+func execGateOf(cfg Config) func() error {
+	if cfg.ExecGate == nil {
+		return func() error { return errNoExecGate }
+	}
+	return sync.OnceValue(cfg.ExecGate)
 }
 
 // realOf is the real path of a directory, "" for none.

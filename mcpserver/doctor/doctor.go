@@ -143,15 +143,12 @@ func (s *Subject) execGate() []Finding {
 	if !slices.ContainsFunc(set.Deny, onCommands) && !slices.ContainsFunc(set.Ask, onCommands) {
 		return nil
 	}
-	works, why := s.Policy.ExecGate()
-	if works {
+	err := s.Policy.ExecGate()
+	if err == nil {
 		return []Finding{{LevelOK, "exec gate", "rules on commands are held when programs start", ""}}
 	}
-	text := "none: rules on commands hold for the text of a command, and what the text does not tell is asked about"
-	if why != "" {
-		text += ". " + why
-	}
-	return []Finding{{LevelWarn, "exec gate", text, "nothing here: it needs Linux 5.19, and a kernel that lets a program filter its own calls"}}
+	text := "none: rules on commands hold for the text of a command, and what the text does not tell is asked about: "
+	return []Finding{{LevelWarn, "exec gate", text + err.Error(), "nothing here: it needs Linux 5.19, and a kernel that lets a program filter its own calls"}}
 }
 
 // shell runs a command where commands run.
