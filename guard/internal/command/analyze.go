@@ -134,6 +134,9 @@ func (w *walker) script(text string) {
 	if err != nil {
 		w.unread("the command cannot be parsed: " + err.Error())
 	}
+	if w.posix && bashOnly().MatchString(text) {
+		w.undecided(true, "the text means different things to different sh")
+	}
 	w.declare(stmts)
 	w.collect(stmts)
 	w.locate(stmts)
@@ -215,9 +218,6 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.tests(n)
 	case *syntax.ExtGlob:
 		w.undecided(true, "an extended pattern, which bash may read as a group of commands")
-	}
-	if w.posix {
-		w.shellDialect(n)
 	}
 	return true
 }

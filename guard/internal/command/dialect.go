@@ -27,41 +27,6 @@ func (w *walker) coproc(n *syntax.CoprocClause) bool {
 	return true
 }
 
-// shellDialect names what bash and a plain sh read differently: in dash,
-// `[[ a && reboot ]]` runs reboot and $'…' ends at another place.
-func (w *walker) shellDialect(n syntax.Node) {
-	var what string
-	switch n := n.(type) {
-	case *syntax.TestClause:
-		what = "[["
-	case *syntax.ArithmCmd:
-		what = "(("
-	case *syntax.SglQuoted:
-		if n.Dollar {
-			what = "$'…'"
-		}
-	case *syntax.DblQuoted:
-		if n.Dollar {
-			what = `$"…"`
-		}
-	case *syntax.ProcSubst:
-		what = "process substitution"
-	case *syntax.CoprocClause, *syntax.LetClause, *syntax.ArrayExpr:
-		what = "a bash construct"
-	case *syntax.FuncDecl:
-		if n.RsrvWord {
-			what = "function"
-		}
-	case *syntax.BinaryCmd:
-		if n.Op == syntax.PipeAll {
-			what = "|&"
-		}
-	case *syntax.Redirect:
-		if n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.Op == syntax.WordHdoc {
-			what = n.Op.String()
-		}
-	}
-	if what != "" {
-		w.undecided(true, what+" means different things to different sh")
-	}
-}
+// bashOnly matches what bash and a plain sh read differently: in dash, `[[ a && reboot ]]` runs reboot and
+// $'…' ends at another place.
+var bashOnly = regular(`\[\[|(^|[^$])\(\(|\$['"]|[<>]\(|\|&|&>|<<<|\b(coproc|let|function)\b|=\(|\{.*[,.].*\}`)

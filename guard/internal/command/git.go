@@ -17,10 +17,6 @@ const gitBuiltins = "add am annotate apply archive bisect blame branch bundle ca
 // gitScripts are subcommands that run commands by what they are for.
 const gitScripts = "difftool mergetool filter-branch for-each-repo send-email instaweb daemon hook credential"
 
-// gitStrategies are the merge strategies that git has itself; for any other it
-// starts git-merge-NAME.
-const gitStrategies = "ort recursive resolve octopus ours subtree"
-
 // gitReadOnly are the subcommands that only look, with any words that are not
 // in gitWrites. Others that look in some forms are in [gitLooks].
 const gitReadOnly = "annotate blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry count-objects describe diff diff-files diff-index diff-tree for-each-ref grep log " +
@@ -70,24 +66,19 @@ func gitSubcommand(c Simple) (index int, reason string) {
 	return i, reason
 }
 
+// gitData are the keys of git's configuration whose value is no program and no file.
+const gitData = "user.name user.email author.name author.email committer.name committer.email core.quotepath core.autocrlf core.abbrev core.safecrlf core.ignorecase core.filemode " +
+	"core.longpaths init.defaultbranch commit.verbose commit.gpgsign tag.sort branch.sort versionsort.suffix log.date log.decorate log.abbrevcommit diff.context diff.renames diff.algorithm " +
+	"diff.mnemonicprefix diff.noprefix diff.colormoved merge.conflictstyle pull.rebase pull.ff push.default push.autosetupremote push.followtags rebase.autostash rebase.autosquash " +
+	"rebase.updaterefs fetch.prune rerere.enabled gc.auto status.showuntrackedfiles status.short grep.linenumber protocol.version http.postbuffer color.ui advice.detachedhead"
+
 // harmlessKey reports whether the value of git -c says only how something looks, or who
-// commits: name=value with a key whose value is no program and no file.
+// commits.
 func harmlessKey(word Word) bool {
 	name, value, _ := strings.Cut(word.Text, "=")
 	name = strings.ToLower(name)
 	section, key, _ := strings.Cut(name, ".")
-	switch {
-	case !word.Static:
-		return false
-	case section == "color" || section == "advice" || section == "column":
-		return true
-	case section == "pager" || name == "core.pager":
-		return oneOf(value, "cat false")
-	}
-	return section+"."+key == name && oneOf(name, "user.name user.email author.name author.email committer.name committer.email core.quotepath core.autocrlf core.abbrev core.safecrlf core.ignorecase "+
-		"core.filemode core.longpaths init.defaultbranch commit.verbose tag.sort branch.sort versionsort.suffix log.date log.decorate log.abbrevcommit diff.context diff.renames diff.algorithm "+
-		"diff.mnemonicprefix diff.noprefix diff.colormoved merge.conflictstyle pull.rebase pull.ff push.default push.autosetupremote push.followtags rebase.autostash rebase.autosquash rebase.updaterefs "+
-		"fetch.prune rerere.enabled gc.auto status.showuntrackedfiles status.short grep.linenumber protocol.version http.postbuffer")
+	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") && oneOf(value, "cat false") || key != "" && oneOf(name, gitData))
 }
 
 // gitProgram returns the subcommand that a program of git's own directory is, or
@@ -122,11 +113,11 @@ func (w *walker) git(c Simple) {
 		w.undecided(true, "git "+sub+" may be an alias, or runs commands")
 		return
 	}
-	for i, word := range rest {
+	for _, word := range rest {
 		if word.Static && word.Text == "--" {
 			break
 		}
-		if gitRuns(sub, word) || gitMerges(sub, rest[i:]) {
+		if gitRuns(sub, word) {
 			w.undecided(true, "git "+sub+" "+word.Text+" can run commands")
 		}
 	}
@@ -163,6 +154,8 @@ func gitRuns(sub string, word Word) bool {
 	switch {
 	case strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::"):
 		return true
+	case oneOf(sub, "merge pull rebase") && strings.HasPrefix(text, "-s"), len(text) > 6 && strings.HasPrefix("--strategy", text): // git-merge-NAME
+		return true
 	case len(text) > 2 && strings.HasPrefix(text, "--"):
 		return isStartOfOneOf(text, gitExecutes) || oneOf(sub, "clone init") && isStartOfOneOf(text, "--config --template")
 	case sub == "rebase" && len(text) > 1 && text[0] == '-' && strings.IndexByte("XsSC", text[1]) < 0:
@@ -190,28 +183,6 @@ func clustered(text, letters, takes string) bool {
 		}
 	}
 	return false
-}
-
-// gitMerges reports whether the first of the words chooses a merge strategy that
-// is a program of its own.
-func gitMerges(sub string, words []Word) bool {
-	if !oneOf(sub, "merge pull rebase cherry-pick revert") || !words[0].Static {
-		return false
-	}
-	name, value, attached := strings.Cut(words[0].Text, "=")
-	switch {
-	case attached && len(name) > 5 && strings.HasPrefix("--strategy", name):
-	case words[0].Text == "-s", !attached && len(name) > 5 && strings.HasPrefix("--strategy", name):
-		if len(words) < 2 {
-			return false
-		}
-		value = words[1].Text
-	case strings.HasPrefix(words[0].Text, "-s") && sub != "revert":
-		value = words[0].Text[2:]
-	default:
-		return false
-	}
-	return !oneOf(value, gitStrategies)
 }
 
 // isStartOfOneOf reports whether text is the start of an element of list.
@@ -257,17 +228,13 @@ func gitReadsConfig(rest []Word) bool {
 // gitHarmlessKey reports whether `git config` sets a key whose value is data.
 func gitHarmlessKey(rest []Word) bool {
 	for _, word := range rest {
-		if !word.Static {
+		switch {
+		case !word.Static:
 			return false
+		case oneOf(word.Text, "--global --local --worktree --add --replace-all set"):
+		default:
+			return oneOf(strings.ToLower(word.Text), gitData)
 		}
-		if strings.HasPrefix(word.Text, "-") || word.Text == "set" {
-			if !oneOf(word.Text, "--global --local --worktree --add --replace-all set") {
-				return false
-			}
-			continue
-		}
-		return oneOf(strings.ToLower(word.Text), "user.name user.email init.defaultbranch pull.rebase push.default push.autosetupremote core.autocrlf core.filemode core.ignorecase core.quotepath "+
-			"color.ui merge.conflictstyle diff.algorithm advice.detachedhead fetch.prune rerere.enabled commit.gpgsign")
 	}
 	return false
 }

@@ -235,12 +235,12 @@ func (w *walker) eval(operands []Word) {
 func (w *walker) jobs(c Simple) {
 	for i, word := range c.Args[1:] {
 		switch {
-		case !word.Static:
+		case !word.Static, word.MayBeOption() && strings.Contains(word.Text, "x") && i+2 >= len(c.Args):
 			w.undecided(true, "jobs with a word that may be -x: "+word.Text)
 			return
-		case !strings.HasPrefix(word.Text, "-"):
+		case !word.MayBeOption():
 			return
-		case strings.Contains(word.Text, "x") && i+2 < len(c.Args):
+		case strings.Contains(word.Text, "x"):
 			w.inner("jobs -x", c.Args[i+2:], nil, nil)
 			return
 		}

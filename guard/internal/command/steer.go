@@ -1,9 +1,6 @@
 package command
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // steers reports whether a variable can change which program runs, or make one
 // run something else: search paths, preloads, start-up files, pagers, editors,
@@ -48,23 +45,13 @@ func harmlessValue(name, value string) bool {
 	case "SHELL":
 		return value == "/bin/bash" || value == "/bin/sh"
 	}
-	plain, ok := harmlessOptions[name]
-	return ok && plain().MatchString(value)
+	return oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") && harmlessOptions().MatchString(value)
 }
 
-// harmlessOptions are what variables that hold options are given as a rule: none of
-// these names a program or a file.
-var harmlessOptions = map[string]func() *regexp.Regexp{
-	"NODE_OPTIONS": regular(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|openssl-legacy-provider|trace-\w+)\b ?)*$`),
-	"GOFLAGS":      regular(`^(-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|buildvcs=(true|false|auto)|p=\d+|race|v|trimpath)\b ?)*$`),
-	"MAKEFLAGS":    regular(`^-?(j ?\d*|s|k)$`),
-	"RUSTFLAGS":    regular(`^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$`),
-	"CC":           regular(`^(gcc|clang|cc|tcc)(-\d+)?$`),
-	"CXX":          regular(`^(g\+\+|clang\+\+|c\+\+)(-\d+)?$`),
-	"MAVEN_OPTS":   regular(`^(-Xm[sx]\d+[kmg]? ?)*$`),
-	"GOPROXY":      regular(`^(direct|off|https://proxy\.golang\.org(,direct)?)$`),
-	"GOTOOLCHAIN":  regular(`^(local|auto)$`),
-}
+// harmlessOptions matches what variables that hold options are given as a rule: it names no program
+// of the workspace and no file.
+var harmlessOptions = regular(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|trace-\w+)\b ?|-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|p=\d+|race|v|trimpath)\b ?)*$|` +
+	`^-?(j ?\d*|s|k)$|^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$|^(gcc|clang|cc|g\+\+|clang\+\+|c\+\+)(-\d+)?$|^(-Xm[sx]\d+[kmg]? ?)*$|^(direct|off|local|auto)$`)
 
 // evaluates reports whether bash takes a value given to the variable for an
 // arithmetic expression, which may hold a command: RANDOM='a[$(id)]' runs id.

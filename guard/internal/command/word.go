@@ -95,9 +95,6 @@ func (w *walker) braces(out []Word, arg *syntax.Word) []Word {
 	if !found {
 		return append(out, w.word(arg))
 	}
-	if w.posix {
-		w.undecided(true, "brace expansion depends on which shell sh is")
-	}
 	source := w.source(arg)
 	if joinsName(split.Parts) {
 		return append(out, Word{Text: source})
