@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 
 	"toolhost/guard/internal/command"
@@ -45,14 +46,13 @@ func (p *Policy) Holds(action, rule string) string {
 	return "host"
 }
 
-// builtinWarnings warns of rules on builtins, which no gate sees.
-func (k *core) builtinWarnings(set *settings.Settings) (warnings []string) {
-	for _, list := range [][]settings.Entry{set.Deny, set.Ask} {
-		for _, e := range list {
-			spec, ok := strings.CutPrefix(e.Text, "Bash(")
-			if words := strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :*)", r) }); ok && len(words) > 0 && words[0] != "[" && command.IsBuiltin(words[0]) {
-				warnings = append(warnings, e.Where()+": the rule "+e.Text+" is about a builtin of the shell: it holds for what stands in the text of a command, and for a program of that name, not for a name that a variable holds")
-			}
+// BuiltinRules warns of the deny and ask rules on builtins of the shell, which no gate sees.
+func BuiltinRules(set *settings.Settings) (warnings []string) {
+	for _, e := range slices.Concat(set.Deny, set.Ask) {
+		spec, ok := strings.CutPrefix(e.Text, "Bash(")
+		words := strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :*)", r) })
+		if ok && len(words) > 0 && command.IsBuiltin(words[0]) {
+			warnings = append(warnings, e.Where()+": the rule "+e.Text+" is about a builtin of the shell: it holds for the text of a command, and for a program of that name, not for a name in a variable")
 		}
 	}
 	return warnings

@@ -175,7 +175,7 @@ func New(cfg Config) (*Policy, error) {
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
 	}
-	k.warnings = append(append(k.warnings, c.Warnings...), k.builtinWarnings(set)...)
+	k.warnings = append(k.warnings, c.Warnings...)
 	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
 		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}

@@ -73,7 +73,9 @@ func (h *Host) hookWay(k settings.Hook) hook.Way {
 // cannot be found out the hook runs.
 func (h *Host) concerns(rule string, c hook.Call) bool {
 	asked := &settings.Settings{Ask: []settings.Entry{{Text: rule}}, DefaultMode: settings.ModeBypass}
-	policy, err := guard.New(h.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} }))
+	cfg := h.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} })
+	cfg.ExecGate = nil // a hook cannot wait for what the text does not tell
+	policy, err := guard.New(cfg)
 	if err != nil || len(policy.Warnings()) > 0 {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -52,7 +53,8 @@ settings file cannot be parsed, which refuses every call until it is mended.`,
 				warnings = append(warnings, d.String()+"; "+d.Remedy())
 			}
 			list := rulesOf(set, warnings)
-			if err := flags.with(args, list.hold); err != nil {
+			list.Warnings = append(list.Warnings, guard.BuiltinRules(set)...)
+			if err := flags.hold(args, list.Rules); err != nil {
 				list.Warnings = append(list.Warnings, fmt.Sprintf("how rules are held here is not known: %v", err))
 			}
 			list.Hooks = hooksOf(set, policy)
@@ -167,12 +169,21 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	return list
 }
 
-// hold says of each rule how it is held.
-func (l *ruleList) hold(host *mcpserver.Host) error {
-	for i, r := range l.Rules {
-		l.Rules[i].Held = host.Holds(r.Action, r.Rule)
+// hold says of each rule how a host with these flags holds it.
+func (f *hostFlags) hold(names []string, rules []listedRule) error {
+	cfg, err := f.config(names, false)
+	if err != nil {
+		return err
 	}
-	return nil
+	cfg.Log = slog.New(slog.DiscardHandler) // what it would say is in the list
+	host, err := mcpserver.Open(cfg)
+	if err != nil {
+		return err
+	}
+	for i, r := range rules {
+		rules[i].Held = host.Holds(r.Action, r.Rule)
+	}
+	return host.Close()
 }
 
 func printRules(w io.Writer, list ruleList) error {
