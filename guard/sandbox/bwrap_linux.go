@@ -224,7 +224,7 @@ func (b *bubblewrap) serve(files []int, gate *ExecGate) error {
 		b.unjudged = true
 		b.mu.Unlock()
 	}
-	return serveCalls(files, b.connector, gate.only)
+	return serveCalls(files, b.connector, gate.only(true))
 }
 
 // wrapped is a command under bwrap.

@@ -118,13 +118,12 @@ func shared(thread int) bool {
 	if err != nil || s.threads > 1 {
 		return true
 	}
-	parent, err := statOf(s.parent)
-	if err != nil || parent.threads == 1 && parent.state == "D" {
+	const vm = 1 // KCMP_VM
+	if same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0); errno != 0 || same != 0 {
 		return false
 	}
-	const vm = 1 // KCMP_VM
-	same, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(thread), uintptr(s.parent), vm, 0, 0, 0)
-	return errno == 0 && same == 0
+	parent, err := statOf(s.parent)
+	return err != nil || parent.threads > 1 || parent.state != "D"
 }
 
 // imageOf returns the file that a process runs.

@@ -43,15 +43,15 @@ func (g *ExecGate) roots() (shell, parent int) {
 	return g.shell, g.parent
 }
 
-// answer is the [notify.Judge] of one command's programs.
-func (g *ExecGate) answer(c *notify.Call) unix.Errno {
+// answer answers a call of one command's programs, whose root directory is known if root is not nil.
+func (g *ExecGate) answer(c *notify.Call, root *rootDir) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
 	g.mu.Unlock()
 	if judge == nil {
 		return unix.EACCES
 	}
-	l := &execLook{call: c, gate: g}
+	l := &execLook{call: c, gate: g, root: root}
 	defer l.close()
 	refused := false
 	switch err := l.look().(type) {

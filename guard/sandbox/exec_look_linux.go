@@ -38,6 +38,7 @@ type execLook struct {
 	exec  Exec
 	call  *notify.Call
 	gate  *ExecGate
+	root  *rootDir // or nil
 	base  string   // what a relative path begins at, see openOf
 	named string   // the path as the kernel hands it on to an interpreter
 	argv  []string // what the program will get
@@ -122,7 +123,7 @@ func (l *execLook) open(path string, flags uint64) (int, error) {
 		}
 		return node, err
 	}
-	node, err := lookupFrom(l.call, l.base, path, flags&atNofollow != 0)
+	node, err := l.root.lookup(l.call, l.base, path, flags&atNofollow != 0)
 	switch unseen := new(unseenError); {
 	case l.base == "cwd" || !errors.As(err, &unseen):
 		return node, err
@@ -217,7 +218,7 @@ func (l *execLook) follow(node int) error {
 		}
 		l.argv = append(append(first, name), l.argv[1:]...)
 		name = interpreter
-		if node, err = lookup(l.call, interpreter); err != nil {
+		if node, err = l.root.lookup(l.call, "cwd", interpreter, false); err != nil {
 			return err
 		}
 	}
@@ -284,7 +285,7 @@ func openNode(node int) (*os.File, error) {
 
 // openNamed is [Exec].Open.
 func (l *execLook) openNamed(name string) (f ExecFile, err error) {
-	node, err := lookup(l.call, name)
+	node, err := l.root.lookup(l.call, "cwd", name, false)
 	if err != nil {
 		return f, err
 	}
@@ -318,7 +319,7 @@ func (l *execLook) followLoader(head []byte) error {
 		if !strings.Contains(program, "/") {
 			return errLoaderOperand
 		}
-		node, err := lookup(l.call, program)
+		node, err := l.root.lookup(l.call, "cwd", program, false)
 		if err != nil {
 			return nil // as the loader will find
 		}

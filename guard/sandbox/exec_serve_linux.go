@@ -35,18 +35,26 @@ func serveCalls(files []int, k *connector, execs notify.Judge) error {
 	return nil
 }
 
-// only is the [notify.Judge] of a listener under which there is one command.
-func (g *ExecGate) only(c *notify.Call) unix.Errno {
-	if g.begin(c) {
-		return 0
+// only returns the [notify.Judge] of a listener under which there is one command. The processes of a confined one have
+// all the same root directory.
+func (g *ExecGate) only(confined bool) notify.Judge {
+	var root *rootDir
+	if confined {
+		root = &rootDir{}
 	}
-	return g.answer(c)
+	return func(c *notify.Call) unix.Errno {
+		if g.begin(c) {
+			return 0
+		}
+		return g.answer(c, root)
+	}
 }
 
 // execMarks finds the gates of the commands in one sandbox. Each command has a UTS namespace of its own, which none of
 // its processes can leave.
 type execMarks struct {
 	spawner inode // the program of the process that starts commands
+	root    rootDir
 
 	mu    sync.Mutex
 	known map[string]*execMark // by the namespace as /proc names it
@@ -102,7 +110,7 @@ func (ms *execMarks) answer(c *notify.Call) unix.Errno {
 		c.Continue()
 		return 0
 	}
-	return m.gate.answer(c)
+	return m.gate.answer(c, &ms.root)
 }
 
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the

@@ -89,4 +89,4 @@ func ListenExecs() (listener int, err error) {
 
 // Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has ended.
 // The first program is the command itself, see [ExecGate].
-func (g *ExecGate) Serve(listener int) error { return serveCalls([]int{listener}, nil, g.only) }
+func (g *ExecGate) Serve(listener int) error { return serveCalls([]int{listener}, nil, g.only(false)) }

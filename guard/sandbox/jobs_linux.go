@@ -356,10 +356,17 @@ type procStat struct {
 }
 
 func statOf(pid int) (s procStat, err error) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return s, err
 	}
+	defer unix.Close(fd)
+	text := make([]byte, 1024) // a line of 52 numbers and a short name
+	n, err := unix.Read(fd, text)
+	if err != nil {
+		return s, err
+	}
+	text = text[:n]
 	// The name stands in parentheses and may contain anything.
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[end+1:]))

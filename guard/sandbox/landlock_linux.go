@@ -94,7 +94,7 @@ func (l *landlocked) guardian(ctx context.Context, gate *ExecGate) (*namespaces,
 	if err != nil {
 		return nil, err
 	}
-	if err := serveCalls(files, nil, gate.only); err != nil {
+	if err := serveCalls(files, nil, gate.only(true)); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"errors"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -14,16 +17,71 @@ const maxLinks = 40
 
 // lookup opens, by O_PATH, what a path is to the caller: in its root and its working
 // directory, and with its /proc/self. The kernel would resolve the links of /proc for us.
-func lookup(c *notify.Call, path string) (int, error) { return lookupFrom(c, "cwd", path, false) }
+func lookup(c *notify.Call, path string) (int, error) {
+	return (*rootDir)(nil).lookup(c, "cwd", path, false)
+}
 
-// lookupFrom is lookup for a path below a directory of the caller's, see [openOf]. With
-// nofollow a symbolic link at the end of the path is an error, ELOOP.
-func lookupFrom(c *notify.Call, dir, path string, nofollow bool) (int, error) {
+// A rootDir is the root directory of callers that cannot change it; nil is that which a
+// caller has then.
+type rootDir struct {
+	once sync.Once
+	file *os.File // closed when nobody has it any more
+	fd   int
+	err  error
+}
+
+// of returns the root directory of a caller, which tells it of all others, and whether it
+// is to be closed.
+func (r *rootDir) of(c *notify.Call) (fd int, own bool, err error) {
+	if r == nil {
+		fd, err = openOf(c, "root")
+		return fd, err == nil, err
+	}
+	r.once.Do(func() {
+		if r.fd, r.err = openOf(c, "root"); r.err == nil {
+			r.file = os.NewFile(uintptr(r.fd), "root")
+		}
+	})
+	return r.fd, false, r.err
+}
+
+// plain looks up an absolute path without walking along it, and reports whether that gives
+// what the caller would find. It does not where a link of /proc has a part in it, which
+// is seen by what is found, or by nothing being found where there is a link.
+func plain(root int, path string) (node int, err error, ok bool) {
+	const flags = unix.O_PATH | unix.O_CLOEXEC
+	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return node, err, true
+	case !errors.Is(err, unix.ELOOP):
+		return -1, err, false
+	}
+	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return -1, err, false
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(node, &fs); err != nil || fs.Type == unix.PROC_SUPER_MAGIC {
+		unix.Close(node)
+		return -1, err, false
+	}
+	return node, nil, true
+}
+
+// lookup is the function lookup for a path below a directory of the caller's, see
+// [openOf]. With nofollow a symbolic link at the end of the path is an error, ELOOP.
+func (r *rootDir) lookup(c *notify.Call, dir, path string, nofollow bool) (int, error) {
 	w := &walk{call: c, root: -1, at: -1, nofollow: nofollow}
 	defer w.end()
 	var err error
-	if w.root, err = openOf(c, "root"); err != nil {
+	if w.root, w.own, err = r.of(c); err != nil {
 		return -1, &unseenError{err}
+	}
+	if strings.HasPrefix(path, "/") && !nofollow {
+		if node, err, ok := plain(w.root, path); ok {
+			return node, err
+		}
 	}
 	if w.rootID, err = inodeOf(w.root); err != nil {
 		return -1, err
@@ -61,6 +119,7 @@ func inodeOf(fd int) (inode, error) {
 type walk struct {
 	call   *notify.Call
 	root   int
+	own    bool // root is closed at the end
 	rootID inode
 	at     int // where the walk is, or -1
 	links  int
@@ -69,10 +128,11 @@ type walk struct {
 }
 
 func (w *walk) end() {
-	for _, fd := range []int{w.root, w.at} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
+	if w.own {
+		unix.Close(w.root)
+	}
+	if w.at >= 0 {
+		unix.Close(w.at)
 	}
 }
 
