@@ -27,7 +27,7 @@ func scriptLine(head []byte) (interpreter, argument string, ok bool) {
 	line = line[2:]
 	if end := bytes.IndexByte(append(line[:len(line):len(line)], at(head, scriptHead-1)), '\n'); end >= 0 {
 		line = line[:min(end, len(line))]
-	} else if name := bytes.TrimLeft(line, " \t"); bytes.IndexAny(name, " \t\x00") < 0 {
+	} else if name := bytes.TrimLeft(line, " \t"); !bytes.ContainsAny(name, " \t\x00") {
 		return "", "", false // the name may go on
 	}
 	line = bytes.TrimLeft(bytes.TrimRight(line, " \t"), " \t")

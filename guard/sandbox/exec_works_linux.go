@@ -56,12 +56,13 @@ var tryExecGate = sync.OnceValue(func() error {
 	if err := <-began; err != nil {
 		return err
 	}
-	var seen error
+	seen := make(chan error, 1)
 	judge := func(c *notify.Call) unix.Errno {
 		text, _, err := c.Text(c.Args[0], len(name)+1)
-		if seen = err; err == nil && text != name {
-			seen = fmt.Errorf("%q was read, not %q", text, name)
+		if err == nil && text != name {
+			err = fmt.Errorf("%q was read, not %q", text, name)
 		}
+		seen <- err
 		c.Continue()
 		return 0
 	}
@@ -74,7 +75,7 @@ var tryExecGate = sync.OnceValue(func() error {
 	if err := <-tried; err != unix.ENOENT {
 		return fmt.Errorf("a program that was to be looked for: %w; Linux 5.5 or later is needed", err)
 	}
-	return seen
+	return <-seen
 })
 
 // ListenExecs has all programs judged that the calling thread, which must be locked, starts from now on, and takes from
