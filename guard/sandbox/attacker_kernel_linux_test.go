@@ -48,7 +48,7 @@ func attackSetuid(args []string) error {
 var kernelAttackers = map[string]func([]string) error{
 	"reach": attackReach, "pidfd": attackPidfd, "refused": attackRefused, "writable": attackWritable,
 	"shm": attackSharedMemory, "mq": attackMessageQueue, "capability": attackCapability, "moveout": attackMoveOut,
-	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork, "missing": attackMissing, "flip": attackFlip, "tracing": attackTracing,
+	"watch": attackWatch, "inflight": attackInFlight, "execveat": attackExecveat, "vfork": attackVfork, "missing": attackMissing, "flip": attackFlip, "listen": attackListen, "tracing": attackTracing,
 }
 
 // attackExecveat starts a program below a directory.
@@ -67,6 +67,12 @@ func attackExecveat(args []string) error {
 	}
 	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0, 0, 0)
 	return errno
+}
+
+// attackListen asks for a listener of its own.
+func attackListen([]string) error {
+	_, err := ListenExecs()
+	return err
 }
 
 // attackMissing tries to start a program that is not there, so many times.

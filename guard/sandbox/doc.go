@@ -47,6 +47,33 @@
 // have no Unix sockets but pairs, and the report says so. So it is where Landlock is all
 // that contains commands, before its version 9.
 //
+// # Programs
+//
+// With [Spec].Execs the filter hands execve(2) and execveat(2) of a command and its
+// descendants to the host, which asks the [ExecJudge] of the command's [ExecGate]. The
+// host reads the arguments, and looks the path up as the process would, with the files
+// that "#!" lines and the arguments of a dynamic loader name. What it does not find, or
+// may not be executed, it answers itself; the kernel goes on only with a call that was
+// judged. In namespaces a command is known by its UTS namespace, which none of its
+// processes can leave; else each command has a listener of its own.
+//
+// The kernel reads path and arguments again when it goes on, so they may have changed.
+// With [ExecVerdict].Confirm the host stops the process before the first instruction of
+// the new program (PTRACE_EVENT_EXEC), compares program and arguments with what was
+// judged, and kills it on a difference. It does so by itself for a process with several
+// threads, and for one that shares its memory with a parent that runs. It cannot
+// know of memory that is shared otherwise, nor of a file that is exchanged.
+//
+// A process whose memory cannot be read, because it runs a program that its user may not
+// read or because it has asked for that (PR_SET_DUMPABLE), starts nothing. A program that
+// wants a listener of its own gets EBUSY. Without a sandbox, [ListenExecs] and
+// [ExecGate.Serve] do the same, for programs of 32 bits as well; setuid programs and file
+// capabilities have no effect then (no_new_privs), and a command that has another
+// program start something (systemd-run, at, docker) is not followed. When the host is
+// killed, what waits is ended with everything else; with bubblewrap it fails shortly
+// before. [ExecGateWorks] tells whether all this works here: Linux 5.5 or later is
+// needed, 5.19 for signals not to repeat what is being judged.
+//
 // # The other means
 //
 // Bubblewrap makes the same view with a program that must be installed, for

@@ -48,11 +48,15 @@ func (g *ExecGate) answer(c *notify.Call, root *rootDir) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
 	g.mu.Unlock()
-	if judge == nil {
-		return unix.EACCES
-	}
 	l := &execLook{call: c, gate: g, root: root}
 	defer l.close()
+	switch {
+	case c.Number == unix.SYS_SECCOMP:
+		l.nested(judge)
+		return unix.EBUSY // as the kernel says
+	case judge == nil:
+		return unix.EACCES
+	}
 	refused := false
 	switch err := l.look().(type) {
 	case nil:
@@ -86,6 +90,18 @@ func (g *ExecGate) answer(c *notify.Call, root *rootDir) unix.Errno {
 	}
 	c.Continue()
 	return 0
+}
+
+// nested tells the judge of a program that wants a listener of its own. A thread can have one.
+func (l *execLook) nested(judge ExecJudge) {
+	s, err := statOf(l.call.Thread)
+	if err != nil || judge == nil || !l.call.Waits() {
+		return
+	}
+	l.exec = Exec{Path: s.name, Args: []string{s.name}, Thread: l.call.Thread, Asker: l.asker, Unreadable: errNested}
+	ctx, stop := l.gate.while(l.call)
+	defer stop()
+	judge(ctx, &l.exec)
 }
 
 // while returns a context that lasts as long as the caller waits and the gate is open.

@@ -246,7 +246,7 @@ except OSError as e: print(e.errno)'`, "13\n"},
 			{`/proc/self/exe -c 'echo x'`, "x\n"},
 			{`timeout 0.1 sleep 5; echo $?`, "124\n"},
 			{`python3 -c 'import subprocess; print(subprocess.check_output(["echo","x"]))'`, "b'x\\n'\n"},
-			{`set -- $(seq 10000); /bin/echo $# "$@" | wc -w; /bin/echo "$(head -c 100000 /dev/zero | tr '\0' x)" | wc -c`, "10001\n100001\n"},
+			{`set -- $(seq 100000); /bin/echo $# "$@" | wc -w; /bin/echo "$(head -c 100000 /dev/zero | tr '\0' x)" | wc -c`, "100001\n100001\n"},
 			{`/bin/printf '%s\n' $'\xff\xfe' | od -An -tx1`, " ff fe 0a\n"},
 		} {
 			for _, confirm := range []bool{false, true} {
@@ -420,6 +420,21 @@ func TestExecTraced(t *testing.T) {
 				t.Errorf("confirm %v: %q, %v; said %q", confirm, why, err, r.output)
 			}
 			os.Remove(f.ws + "/made")
+		}
+	})
+}
+
+// A program that wants a listener of its own gets none, and the judge learns of it.
+func TestExecNested(t *testing.T) {
+	f := newFixture(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		r := &refuser{}
+		got := runGated(t, s, f, r.judge, "$ATTACK listen; /bin/echo on")
+		if !strings.Contains(got.output, unix.EBUSY.Error()) || !strings.HasSuffix(got.output, "on\n") {
+			t.Errorf("said %q", got.output)
+		}
+		if !slices.ContainsFunc(r.seen, func(e *Exec) bool { return e.Unreadable == errNested }) {
+			t.Error("the judge was told nothing")
 		}
 	})
 }

@@ -23,6 +23,7 @@ func serveCalls(files []int, k *connector, execs notify.Judge) error {
 	for _, nr := range seccomp.AllExecs() {
 		judges[int32(nr)] = execs
 	}
+	judges[unix.SYS_SECCOMP] = execs
 	if len(files) == 2 && k != nil {
 		return k.serve(files[0], files[1], judges)
 	}

@@ -204,6 +204,9 @@ func Filter(r Rules) []unix.SockFilter {
 	for _, nr := range r.Judged {
 		f.on(nr, retJudge)
 	}
+	if slices.Contains(r.Judged, unix.SYS_EXECVE) {
+		f.onListener()
+	}
 	// clone3 has its flags in memory, where no filter sees them; told that it
 	// does not exist, libraries use clone.
 	f.on(unix.SYS_CLONE3, retNoSys)
@@ -228,6 +231,11 @@ func Filter(r Rules) []unix.SockFilter {
 // Execs are the system calls that start a program.
 var Execs = [...]uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 
+// onListener has the listener told of a program that wants one of its own, which fails with EBUSY.
+func (f *filter) onListener() {
+	f.onBits(unix.SYS_SECCOMP, offArg1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, retJudge)
+}
+
 // AllExecs are those of every interface that [ExecFilter] judges.
 func AllExecs() []uint32 { return slices.Concat(Execs[:], oldExecs, foreignExecs[:]) }
 
@@ -247,6 +255,7 @@ func ExecFilter() []unix.SockFilter {
 	for _, nr := range slices.Concat(Execs[:], oldExecs) {
 		f.on(nr, retJudge)
 	}
+	f.onListener()
 	f.op(bpfRet, retAllow, 0, 0)
 	return f.prog
 }

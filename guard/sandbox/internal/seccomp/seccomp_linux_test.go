@@ -61,6 +61,38 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
 		}
 	}
+	listener := [4]uint32{unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}
+	for _, c := range []struct {
+		name     string
+		arch, nr uint32
+		args     [4]uint32
+		want     uint32
+	}{
+		{"read", auditArch, unix.SYS_READ, [4]uint32{}, retAllow},
+		{"execve", auditArch, unix.SYS_EXECVE, [4]uint32{}, retJudge},
+		{"execveat", auditArch, unix.SYS_EXECVEAT, [4]uint32{}, retJudge},
+		{"execve of another architecture", foreignArch, foreignExecs[0], [4]uint32{}, retJudge},
+		{"execveat of another architecture", foreignArch, foreignExecs[1], [4]uint32{}, retJudge},
+		{"another call of another architecture", foreignArch, unix.SYS_EXECVE, [4]uint32{}, retAllow},
+		{"an unknown architecture", 1, foreignExecs[0], [4]uint32{}, retKill},
+		{"listener", auditArch, unix.SYS_SECCOMP, listener, retJudge},
+		{"filter", auditArch, unix.SYS_SECCOMP, [4]uint32{unix.SECCOMP_SET_MODE_FILTER}, retAllow},
+	} {
+		if got := interpret(t, ExecFilter(), c.arch, c.nr, c.args); got != c.want {
+			t.Errorf("without a sandbox, %s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+	for _, nr := range oldExecs {
+		if got := interpret(t, ExecFilter(), auditArch, nr, [4]uint32{}); got != retJudge {
+			t.Errorf("without a sandbox, call %#x: %#x", nr, got)
+		}
+	}
+	judged := Filter(Rules{Families: Families[:], Judged: Execs[:]})
+	for nr, args := range map[uint32][4]uint32{unix.SYS_EXECVE: {}, unix.SYS_EXECVEAT: {}, unix.SYS_SECCOMP: listener} {
+		if got := interpret(t, judged, auditArch, nr, args); got != retJudge {
+			t.Errorf("call %d: %#x", nr, got)
+		}
+	}
 	if got := interpret(t, Filter(Rules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
