@@ -10,10 +10,10 @@ import (
 	"toolhost/guard/settings"
 )
 
-// JudgesExecs reports whether rules speak of single commands: then each program that a command starts is to be judged when it
+// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
 // starts, by [Policy.JudgeExec].
 func (p *Policy) JudgesExecs() bool {
-	return !p.core.deny.Commands.Empty() || !p.core.ask.Commands.Empty()
+	return p.core.execs && (!p.core.deny.Commands.Empty() || !p.core.ask.Commands.Empty())
 }
 
 // An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.

@@ -97,6 +97,7 @@ type core struct {
 	stateDir     string
 	blind        bool         // every Read is denied
 	execGate     func() error // see [Config.ExecGate]
+	execs        bool         // the settings do not turn it off
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -154,7 +155,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &core{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(cfg), absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.ExecGateOff, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
@@ -194,15 +195,21 @@ func containmentOf(cfg Config) func() Containment {
 	return sync.OnceValue(cfg.Contain)
 }
 
+// errExecGateOff is why there is no gate where the settings want none.
+var errExecGateOff = errors.New(`"bash": {"execGate": "off"} is set`)
+
 // errNoExecGate is why there is no gate where none was configured.
 var errNoExecGate = errors.New("this host judges no programs when they start")
 
 // execGateOf returns why programs are not judged when they start, found out once.
-func execGateOf(cfg Config) func() error {
-	if cfg.ExecGate == nil {
+func execGateOf(set *settings.Settings, works func() error) func() error {
+	switch {
+	case set.Bash.ExecGate == settings.ExecGateOff:
+		return func() error { return errExecGateOff }
+	case works == nil:
 		return func() error { return errNoExecGate }
 	}
-	return sync.OnceValue(cfg.ExecGate)
+	return sync.OnceValue(works)
 }
 
 // realOf is the real path of a directory, "" for none.

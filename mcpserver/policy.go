@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"toolhost/guard"
+	"toolhost/guard/sandbox"
 	"toolhost/guard/settings"
 )
 
@@ -160,5 +161,15 @@ func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containmen
 	return guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
 		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: h.scratch, Absent: &h.absent,
+		ExecGate: func() error { return execGate(contain()) },
 	}
+}
+
+// execGate says why the programs of commands are not judged when they start: of those that something contains, and of those that run
+// outside of it all the same.
+func execGate(held guard.Containment) error {
+	if err := sandbox.ExecGateWorks(sandbox.None); err != nil {
+		return err
+	}
+	return sandbox.ExecGateWorks(sandbox.Backend(held.Name))
 }

@@ -252,6 +252,10 @@ func ownKeys() []key {
 		{name: "bash.env.pass", form: formList, from: notWorkspace,
 			doc:  "Variables of the host's environment that commands of callers over HTTP get, beside those that hold no credentials (PATH, LANG, GOPATH and the like). With wildcards.",
 			list: func(s *Settings) *[]Entry { return &s.Bash.EnvPass }},
+		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{ExecGateAuto, ExecGateOff}, def: ExecGateAuto, unknown: ExecGateAuto,
+			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged: " +
+				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
+			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
 		{name: "bash.foregroundWindow", form: formDuration, def: "50s",
 			doc: "How long a call is held before its command becomes a background task.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.ForegroundWindow })},

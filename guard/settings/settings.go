@@ -85,6 +85,12 @@ const (
 	OnFailureAllow = "allow"
 )
 
+// Whether programs that commands start are judged when they start.
+const (
+	ExecGateAuto = "auto" // where a rule speaks of commands and this machine can
+	ExecGateOff  = "off"
+)
+
 // Which hooks run contained.
 const (
 	ContainedAlways = "always" // all
@@ -273,6 +279,8 @@ type Bash struct {
 	// EnvPass names variables (path.Match patterns) of the host's environment that commands of remote callers get,
 	// besides those that hold no credentials.
 	EnvPass []Entry
+	// ExecGate is ExecGateAuto, also when empty, or ExecGateOff from sources outside the workspace.
+	ExecGate string
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int
 }
