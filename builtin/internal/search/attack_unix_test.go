@@ -16,8 +16,8 @@ import (
 // TestSwappedDirectory swaps a directory for a link to a place outside while
 // searches run: nothing of that place may be found.
 func TestSwappedDirectory(t *testing.T) {
-	outside := tree(t, map[string]string{"in/f.txt": "secret\n", "f.txt": "secret\n", "in/.gitignore": "secret"})
-	root := tree(t, map[string]string{"sub/in/f.txt": "harmless\n", "sub/f.txt": "harmless\n"})
+	outside := writeTree(t, map[string]string{"in/f.txt": "secret\n", "f.txt": "secret\n", "in/.gitignore": "secret"})
+	root := writeTree(t, map[string]string{"sub/in/f.txt": "harmless\n", "sub/f.txt": "harmless\n"})
 	sub, aside := filepath.Join(root, "sub"), filepath.Join(root, "aside")
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -53,7 +53,7 @@ func TestSwappedDirectory(t *testing.T) {
 // TestSpecialFiles: a FIFO without a writer must not hold the search up, in the
 // tree or as the path.
 func TestSpecialFiles(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "x\n"})
+	root := writeTree(t, map[string]string{"a.txt": "x\n"})
 	for _, name := range []string{"fifo", ".gitignore", ".ignore"} {
 		if err := syscall.Mkfifo(filepath.Join(root, name), 0o644); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read everything")
 	}
-	root := tree(t, map[string]string{"a.txt": "x\n", "b.txt": "x\n", "d/c.txt": "x\n"})
+	root := writeTree(t, map[string]string{"a.txt": "x\n", "b.txt": "x\n", "d/c.txt": "x\n"})
 	for _, name := range []string{"b.txt", "d"} {
 		if err := os.Chmod(filepath.Join(root, name), 0); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestNamesOfAnyBytes(t *testing.T) {
-	root := tree(t, map[string]string{"new\nline.txt": "x\n"})
+	root := writeTree(t, map[string]string{"new\nline.txt": "x\n"})
 	if err := os.WriteFile(filepath.Join(root, "bad\xff.txt"), []byte("x\n"), 0o644); err != nil {
 		t.Skip("the file system takes no such names")
 	}

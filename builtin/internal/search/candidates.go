@@ -25,24 +25,24 @@ type candidates struct {
 	dates []int64
 }
 
-// candidatesOf returns the candidates of a snapshot. It needs mu.
-func (t *keptTree) candidatesOf(s *snapshot) *candidates {
+// current returns the candidates as they are now. It needs the tree's mu.
+func (s *snapshot) current(t *tree) *candidates {
 	c := s.candidates
-	if c != nil && c.age == t.age && c.adds == t.adds {
-		if changed, all := t.recent.after(c.changes); all && c.update(s.files, changed, t.changes) {
+	if c != nil && c.age == t.contents.age && c.adds == t.contents.adds {
+		if changed, all := t.log.after(c.changes); all && c.update(s.files, changed, t.log.count) {
 			return c
 		}
 	}
-	s.candidates = t.newCandidates(s)
+	s.candidates = newCandidates(t, s)
 	return s.candidates
 }
 
-func (t *keptTree) newCandidates(s *snapshot) *candidates {
-	c := &candidates{age: t.age, changes: t.changes, adds: t.adds, numbers: make([]int32, t.ids+1), dates: make([]int64, len(s.files))}
+func newCandidates(t *tree, s *snapshot) *candidates {
+	c := &candidates{age: t.contents.age, changes: t.log.count, adds: t.contents.adds, numbers: make([]int32, t.contents.ids+1), dates: make([]int64, len(s.files))}
 	for i, f := range s.files {
-		k := f.kept.known.Load()
-		current := t.indexed(k) && k.version == f.kept.version.Load()
-		sure := k != nil && k.age == t.age && k.version == f.kept.version.Load() && k.sure(f.kept)
+		k := f.entry.state.Load()
+		current := t.contents.covers(k) && k.version == f.entry.version.Load()
+		sure := k != nil && k.age == t.contents.age && k.version == f.entry.version.Load() && k.sure(f.entry)
 		if sure {
 			c.dates[i] = max(k.stamp.Change, 1)
 		}
@@ -53,7 +53,7 @@ func (t *keptTree) newCandidates(s *snapshot) *candidates {
 			c.rest = append(c.rest, int32(i))
 			continue
 		}
-		c.numbers[f.kept.id] = int32(i) + 1
+		c.numbers[f.entry.id] = int32(i) + 1
 	}
 	return c
 }
@@ -80,11 +80,6 @@ func (c *candidates) update(files []file, changed []*dirent, changes uint64) boo
 	return c.stale <= maxStale
 }
 
-// indexed reports whether the content of a file, or that it has none to search, is known.
-func (t *keptTree) indexed(k *known) bool {
-	return k != nil && k.age == t.age && (k.indexed || k.content > contentText)
-}
-
 // candidateIter yields the files of a listing that may match, some at a time.
 type candidateIter struct {
 	listing *listing
@@ -103,21 +98,22 @@ type candidateIter struct {
 
 // narrow asks the index. It returns nil when the index excludes nothing, unless the
 // newest files are wanted first.
-func (t *keptTree) narrow(l *listing, p *pattern.Pattern, newest bool) *candidateIter {
+func (l *listing) narrow(p *pattern.Pattern, newest bool) *candidateIter {
+	t := l.tree
 	q := required(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.age != l.stocked || t.segments == nil {
+	if t.contents.age != l.age || t.contents.segments == nil {
 		return nil
 	}
-	c := t.candidatesOf(l.snapshot)
-	if of := t.view(&l.scope); c.stale > maxStale+of.left && !t.full {
-		t.want(of)
+	c := l.snapshot.current(t)
+	if of := t.contents.filter(&l.scope); c.stale > maxStale+of.failed && !t.contents.full {
+		t.contents.want(of)
 	}
 	if !q.Selects() && !newest {
 		return nil
 	}
-	it := t.selected(l, p, q)
+	it := selectCandidates(l, p, q)
 	if it != nil {
 		it.dates, it.left = c.dates, c.matching(it)
 	}
@@ -136,12 +132,13 @@ func required(p *pattern.Pattern) *index.Query {
 	return &q
 }
 
-// selected asks the index. It returns nil if that cannot be read. It needs mu.
-func (t *keptTree) selected(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
+// selectCandidates asks the index. It returns nil if that cannot be read. It needs mu.
+func selectCandidates(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
+	t := l.tree
 	it := &candidateIter{
-		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.age, adds: t.adds, selects: q.Selects(),
+		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
 	}
-	for _, s := range t.segments {
+	for _, s := range t.contents.segments {
 		if q.Select(s, &it.may); s.Broken() {
 			t.empty()
 			return nil
@@ -174,12 +171,12 @@ func (c *candidates) matching(it *candidateIter) []uint64 {
 // next returns the next files, about limit of them, or all if that is 0: in path
 // order, or the newest ones. It returns none when there are no more.
 func (it *candidateIter) next(limit int, newest bool) (out []file) {
-	t := it.listing.kept
+	t := it.listing.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for n := it.count(0); n > 0 && len(out) == 0; n = it.count(0) {
 		batch := it.left
-		fresh := t.age == it.age && t.adds == it.adds // else the ids are of other contents: search all that is left
+		fresh := t.contents.age == it.age && t.contents.adds == it.adds // else the ids are of other contents: search all that is left
 		switch {
 		case fresh && newest:
 			batch = it.takeNewest(limit)
@@ -238,13 +235,13 @@ func (it *candidateIter) takeNewest(limit int) []uint64 {
 
 // wants reports whether a file is to be searched or counted. It needs the tree's mu.
 func (it *candidateIter) wants(f *file) bool {
-	k := f.kept.known.Load()
-	if !it.listing.kept.indexed(k) {
+	k := f.entry.state.Load()
+	if !it.listing.tree.contents.covers(k) {
 		return true
 	}
-	if it.selects && k.content == contentText && !it.may.Has(f.kept.id) && !(it.folds && k.letters) {
-		f.absent = k
+	if it.selects && k.content == contentText && !it.may.Has(f.entry.id) && !(it.folds && k.letters) {
+		f.excluded = k
 	}
 	counted := it.pattern.Lines && it.scans && k.nul // as binary
-	return f.absent == nil || counted || k.version != f.kept.version.Load() || !k.sure(f.kept)
+	return f.excluded == nil || counted || k.version != f.entry.version.Load() || !k.sure(f.entry)
 }

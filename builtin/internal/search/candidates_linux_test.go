@@ -17,7 +17,7 @@ func TestCandidatesUpdate(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("dir%d/f%d.txt", i%7, i)] = fmt.Sprintf("needle %d\n", i)
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
 	write := func(name, text string) {
@@ -28,7 +28,7 @@ func TestCandidatesUpdate(t *testing.T) {
 	// look asks for a pattern, and returns whether the candidates was kept, and how many files are in rest.
 	look := func(want int) (kept bool, rest int) {
 		t.Helper()
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		before := candidates0(k)
 		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "fresh", Mode: Count})
 		if err != nil || r.Files != want {
@@ -46,7 +46,7 @@ func TestCandidatesUpdate(t *testing.T) {
 		after := candidates0(k)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		all := k.newCandidates(k.snapshots[0])
+		all := newCandidates(k, k.snapshots[0])
 		for i, d := range after.dates {
 			if d != 0 && d != all.dates[i] {
 				t.Errorf("file %d is of %d, and said to be of %d", i, all.dates[i], d)
@@ -84,7 +84,7 @@ func TestCandidatesUpdate(t *testing.T) {
 }
 
 // candidates0 is the candidates of the last listing.
-func candidates0(t *keptTree) *candidates {
+func candidates0(t *tree) *candidates {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.snapshots) == 0 {

@@ -25,8 +25,8 @@ func TestChurn(t *testing.T) {
 	for i := range 60 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%3, i%5, i)] = "needle\n"
 	}
-	root := tree(t, files)
-	other := tree(t, files)
+	root := writeTree(t, files)
+	other := writeTree(t, files)
 	before := descriptors(t, "inotify")
 	var over atomic.Bool
 	var around sync.WaitGroup
@@ -50,7 +50,7 @@ func TestChurn(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.kept.memory.Load(); n != 0 {
+		if n := e.texts.memory.Load(); n != 0 {
 			t.Fatalf("%d bytes are still counted", n)
 		}
 	}
@@ -123,7 +123,7 @@ func meddle(root string, over *atomic.Bool) {
 // TestPatience: work in the background goes on although there is no end of queries.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		var g backgroundGate
 		g.enter()
 		began := time.Now()
 		for range 3 {

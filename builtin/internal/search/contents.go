@@ -1,128 +1,252 @@
 package search
 
 import (
-	"sync"
-	"sync/atomic"
+	"bytes"
+	"slices"
+	"time"
+
+	"toolhost/builtin/internal/search/disk"
+	"toolhost/builtin/internal/search/index"
+	"toolhost/builtin/internal/search/match"
+	"toolhost/builtin/internal/search/walk"
 )
 
-// contents bounds what an engine keeps in memory of all its trees: their indexes,
-// and in what is left the texts of files. When there is no room, the texts go that
-// have been used least: each that was used has some turns of a clock's hand to
-// be used again.
+// contents is what is kept of the contents of a tree's files: trigrams of all, and
+// as many texts as the memory limit allows. Every user of the tree shares it. What is
+// hidden from one of them is left out of that one's listings (listing.chooses), and is
+// not read for the index on its behalf. The tree's mu guards it.
 type contents struct {
-	budget int64
-	memory atomic.Int64 // bytes of indexes and texts
-	index  atomic.Int64 // bytes of indexes
+	disabled bool // nothing is kept
+	// age counts how often it was emptied. What was read for an older age is not added.
+	age      uint64
+	filters  []*filter // most recently used first
+	segments []*index.Segment
+	size     int64 // bytes of segments
+	corpus   int64 // bytes of the texts in them
+	ids      uint32
+	adds     int           // files added to the index, each as often as it was
+	full     bool          // the memory limit of the index is reached
+	wake     chan struct{} // receives when a filter becomes due
+	progress *progress
+	lastSave lastSave
+	// file holds the postings of the segments until they are in memory; nil: they are.
+	file *disk.File
+}
 
-	mu   sync.Mutex
-	ring []*dirent // with a text, or whose text has gone since
-	hand int
+// filter is the tree without what one set of rules hides.
+type filter struct {
+	some   bool // there are such rules
+	tag    string
+	hidden func(real string, dir bool) bool
+	built  uint64 // the age for which its files have been indexed
+	due    bool   // there is something to add to the index
+	failed int    // files that could not be indexed
+}
+
+// maxFilters is how many sets of rules are remembered of one tree: of the principals
+// that use a host concurrently, and of settings that have changed.
+const maxFilters = 8
+
+// fileState is what is known of a file. It is immutable.
+type fileState struct {
+	version uint32 // of the entry when the file was looked at
+	age     uint64 // of the contents
+	stamp   walk.Stamp
+	at      int64 // when it was looked at, in nanoseconds since 1970
+	content content
+	text    []byte // of contentText, as it is on disk; nil: not kept
+	indexed bool   // in the index with this content
+	nul     bool   // the decoded text holds a NUL byte
+	letters bool   // see match.FoldPartners
+}
+
+// content is the result of reading a file.
+type content uint8
+
+const (
+	contentUnread content = iota
+	contentText
+	contentBinary   // see worker.read
+	contentTooLarge // likewise
+)
+
+func newContents(disabled bool) contents {
+	return contents{disabled: disabled, age: 1, wake: make(chan struct{}, 1), progress: &progress{now: Listing}}
+}
+
+// admit returns the age of the contents if they may be used for a scope, else 0, and
+// whether the query is to add to them.
+func (c *contents) admit(s *Scope) (age uint64, stores bool) {
+	if c.disabled || s.Hidden != nil && s.HiddenTag == "" {
+		return 0, false
+	}
+	f := c.filter(s)
+	if f.built != c.age {
+		c.want(f) // this costs queries nothing, unlike copying what they read
+	}
+	return c.age, f.built == c.age
+}
+
+// filter finds the filter of a scope, or makes it.
+func (c *contents) filter(s *Scope) *filter {
+	some := s.Hidden != nil
+	i := slices.IndexFunc(c.filters, func(f *filter) bool { return f.some == some && f.tag == s.HiddenTag })
+	f := &filter{some: some, tag: s.HiddenTag}
+	if i >= 0 {
+		f = c.filters[i]
+		c.filters = slices.Delete(c.filters, i, i+1)
+	}
+	f.hidden = s.Hidden
+	c.filters = slices.Insert(c.filters, 0, f)
+	c.filters = c.filters[:min(len(c.filters), maxFilters)]
+	return f
+}
+
+// want asks the indexer to index the files of a filter.
+func (c *contents) want(f *filter) {
+	if f.due {
+		return
+	}
+	f.due = true
+	c.progress.set(Indexing)
+	c.wakeUp()
+}
+
+// wakeUp lets the indexer look for what is due.
+func (c *contents) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reset drops the index.
+func (c *contents) reset() {
+	c.closeFile()
+	c.age++
+	c.segments, c.size, c.corpus, c.ids, c.adds, c.full = nil, 0, 0, 0, 0, false
+}
+
+// closeFile closes the file of the postings.
+func (c *contents) closeFile() {
+	if c.file != nil {
+		c.file.Close()
+		c.file = nil
+	}
+}
+
+// covers reports whether the content of a file, or that it has none to search, is known.
+func (c *contents) covers(k *fileState) bool {
+	return k != nil && k.age == c.age && (k.indexed || k.content > contentText)
+}
+
+// sure reports whether events announce all changes of a file.
+func (k *fileState) sure(e *dirent) bool { return e.node.watch.Load() != 0 && k.stamp.Links <= 1 }
+
+// racy reports whether the file may have changed after it was looked at without
+// a change of its times.
+func (k *fileState) racy() bool { return racy(k.stamp, k.at) }
+
+func racy(s walk.Stamp, at int64) bool {
+	window := int64(racyWindow)
+	if s.Change%int64(time.Second) == 0 {
+		window = int64(coarseWindow)
+	}
+	return at-max(s.Change, s.Status) < window
 }
 
 const (
-	// maxUses is how many turns of the hand a text that is used often outlives.
-	maxUses = 3
-	// maxShare is what part of the budget one text may have.
-	maxShare = 16
+	// racyWindow is above the granularity of the clocks of Linux's file systems,
+	// a tick of at most 10 ms.
+	racyWindow = 20 * time.Millisecond
+	// coarseWindow is for file systems that count whole seconds, or two (FAT).
+	coarseWindow = 2100 * time.Millisecond
 )
 
-// add notes that n bytes more are kept, and returns how many that makes.
-func (c *contents) add(n int64) int64 {
-	keepBytes(n)
-	return c.memory.Add(n)
+// currentState returns what is known of a file if it is still valid, else nil.
+func currentState(t *tree, root *walk.Root, e *dirent, age uint64) *fileState {
+	k := e.state.Load()
+	if k == nil || k.age != age {
+		return nil
+	}
+	v := e.version.Load()
+	if k.version == v && k.sure(e) {
+		return k
+	}
+	if k.racy() {
+		return nil
+	}
+	info, err := root.Stat(e.path)
+	if err != nil || info.Kind != walk.File || info.Stamp != k.stamp {
+		return nil
+	}
+	again := *k
+	again.version = v
+	t.keep(e, &again)
+	return &again
 }
 
-// use notes that a text was of use.
-func (e *dirent) use() {
-	if n := e.uses.Load(); n < maxUses {
-		e.uses.Store(n + 1)
-	}
+// same reports whether two records are of the same look at a file.
+func (k *fileState) same(o *fileState) bool { return o != nil && k.at == o.at && k.stamp == o.stamp }
+
+// describe notes what a search needs to know of a text that was read.
+func (k *fileState) describe(raw []byte) (text []byte) {
+	text = match.Decode(raw)
+	k.content = contentText
+	k.nul = bytes.IndexByte(text, 0) >= 0
+	k.letters = match.FoldPartners(text)
+	return text
 }
 
-// enter notes that a file's text is kept.
-func (c *contents) enter(e *dirent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !e.entered {
-		e.entered = true
-		c.ring = append(c.ring, e)
-	}
-}
-
-// room reports whether n bytes of text may be kept. With evict it makes room.
-func (c *contents) room(n int64, evict bool) bool {
-	budget := c.budget - c.budget/8 // the rest is for the index
-	if c.memory.Load()+n <= budget {
-		return true
-	}
-	if !evict || n > c.budget/maxShare {
+// look notes the state of an open file that is about to be read.
+func (k *fileState) look(h walk.Handle) bool {
+	k.at = time.Now().UnixNano() // before: the file may change in between
+	info, err := h.Stat()
+	if err != nil || info.Kind != walk.File {
 		return false
 	}
-	c.evict(budget - n)
-	return c.memory.Load()+n <= budget
+	k.stamp = info.Stamp
+	return true
 }
 
-// forTexts is about how many bytes there are for texts besides the indexes.
-func (c *contents) forTexts() int64 {
-	all := c.budget - c.budget/8 - c.index.Load()
-	return all - all/8
-}
+// few is the part of a tree's files that an index may select for their texts to count as
+// used: texts that every query reads are not worth more than others.
+const few = 4
 
-// grow takes n bytes for an index, or gives them back. False: all indexes have as
-// much as they may.
-func (c *contents) grow(n int64) bool {
-	if n > 0 && c.index.Load()+n > c.budget-c.budget/4 {
-		return false
-	}
-	c.index.Add(n)
-	if c.add(n) > c.budget {
-		c.evict(c.budget)
+// maxStale is how many changed files are read in each query before they are indexed again.
+const maxStale = 200
+
+// fit reports whether the texts of files can all be kept. If not, a query that reads them
+// repeatedly would copy as much as it keeps, and evict what others use.
+func (l *listing) fit(files []file) bool {
+	room := l.tree.engine.texts.forTexts()
+	for _, f := range files {
+		if k := f.entry.state.Load(); k != nil && k.content == contentText {
+			if room -= k.stamp.Size; room < 0 {
+				return false
+			}
+		}
 	}
 	return true
 }
 
-// evict drops texts until no more than the given bytes are kept, if it can.
-func (c *contents) evict(to int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for steps := (maxUses + 1) * len(c.ring); steps > 0 && len(c.ring) > 0 && c.memory.Load() > to; steps-- {
-		c.hand %= len(c.ring)
-		e := c.ring[c.hand]
-		if n := e.uses.Load(); n > 0 {
-			e.uses.Store(n - 1)
-			c.hand++
-			continue
+// storeText keeps the text of a file that was read in a query. It evicts less used texts
+// only if the index selected the file, not for the first time, and the texts of all
+// selected files can be kept.
+func (l *listing) storeText(e *dirent, k *fileState, raw []byte) {
+	c, n := l.tree.engine.texts, int64(len(raw))
+	if !c.room(n, false) {
+		if !l.chosen {
+			return
 		}
-		if k := e.known.Load(); k != nil && k.text != nil {
-			without := *k
-			without.text = nil
-			if !e.known.CompareAndSwap(k, &without) {
-				c.hand++
-				continue
-			}
-			c.add(-int64(len(k.text)))
-		}
-		c.leave()
-	}
-}
-
-// leave takes the file at the hand out of the ring.
-func (c *contents) leave() {
-	last := len(c.ring) - 1
-	c.ring[c.hand].entered = false
-	c.ring[c.hand], c.ring[last] = c.ring[last], nil
-	c.ring = c.ring[:last]
-}
-
-// sweep lets go of files whose text is gone, and so of the trees that they were in.
-func (c *contents) sweep() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.hand = 0; c.hand < len(c.ring); {
-		if k := c.ring[c.hand].known.Load(); k == nil || k.text == nil {
-			c.leave()
-		} else {
-			c.hand++
+		again := e.uses.Load() > 0
+		e.use()
+		if !again || !l.fits || !c.room(n, true) {
+			return
 		}
 	}
+	kept := *k
+	kept.describe(raw)
+	kept.text = append([]byte{}, raw...)
+	l.tree.keep(e, &kept)
 }

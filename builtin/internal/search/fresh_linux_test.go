@@ -161,7 +161,7 @@ type scene struct {
 var sceneNames = []string{"a", "b", "c.go", "d.go", "e.txt", "lib", "src", "build", "x.log", ".hid", "deep", "f.md"}
 
 func newScene(tb testing.TB, seed uint64) *scene {
-	outer := tree(tb, map[string]string{"elsewhere/a": "foo\n", "elsewhere/b/c.go": "bar foo\n"})
+	outer := writeTree(tb, map[string]string{"elsewhere/a": "foo\n", "elsewhere/b/c.go": "bar foo\n"})
 	tb.Cleanup(func() { openUp(outer) })
 	s := &scene{outer, filepath.Join(outer, "in", "root"), seed%2 == 1, rand.New(rand.NewPCG(seed, 5))}
 	for _, name := range []string{".git/info", "src"} {
@@ -358,7 +358,7 @@ func TestUnreadableLater(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read everything")
 	}
-	root := tree(t, nil)
+	root := writeTree(t, nil)
 	t.Cleanup(func() { openUp(root) })
 	e := New(Config{GlobalIgnore: os.DevNull})
 	defer e.Close()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// gate lets work in the background wait while queries run; where there is no end
+// backgroundGate lets work in the background wait while queries run; where there is no end
 // of them it gets a slice of time after some patience.
-type gate struct {
+type backgroundGate struct {
 	mu      sync.Mutex
 	running int
 	free    chan struct{} // closed when none runs any more; nil: nobody waits
@@ -25,13 +25,13 @@ const (
 	workSlice = 100 * time.Millisecond
 )
 
-func (g *gate) enter() {
+func (g *backgroundGate) enter() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running++
 }
 
-func (g *gate) leave() {
+func (g *backgroundGate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running--; g.running == 0 && g.free != nil {
@@ -41,7 +41,7 @@ func (g *gate) leave() {
 }
 
 // pause returns when no query runs, or after some patience.
-func (g *gate) pause(ctx context.Context) error {
+func (g *backgroundGate) pause(ctx context.Context) error {
 	var timer *time.Timer
 	for {
 		free := g.busy()
@@ -65,7 +65,7 @@ func (g *gate) pause(ctx context.Context) error {
 }
 
 // busy returns what is closed when no query runs any more, nil if work may go on.
-func (g *gate) busy() <-chan struct{} {
+func (g *backgroundGate) busy() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running == 0 || time.Now().Before(g.slice) {

@@ -47,8 +47,8 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.keeper.gate.enter()
-	defer e.keeper.gate.leave()
+	e.cache.gate.enter()
+	defer e.cache.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
 	scope, err := q.narrow(want)
@@ -61,7 +61,7 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 		return nil, err
 	}
 	defer l.close()
-	w := newWanted(want, l.within(q.Path))
+	w := newPathSet(want, l.within(q.Path))
 	paths := l.paths()
 	found, total := l.pick(limited, e.config.Workers, max(q.Limit, 0), paths, w)
 	if err := ctx.Err(); err != nil {
@@ -73,7 +73,7 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	ignored := func(f file) bool { return w.match(f.rel()) }
 	r.IgnoredFiles, r.IgnoredMore = l.countIgnored(limited, sel, e.config.MaxIgnored, nothing, ignored)
 	l.tell(anywhere)
-	r.Unreadable = l.troubles.count
+	r.Unreadable = l.errors.count
 	r.Notes = r.notes(l, q)
 	return r, nil
 }
@@ -182,7 +182,7 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 
 // pick returns the newest files that match, at most limit unless that is 0, and how many
 // match; equal times go by path. paths may be nil.
-func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *wanted) (found []byMtime, total int) {
+func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, want *pathSet) (found []byMtime, total int) {
 	var mu sync.Mutex
 	var others sync.WaitGroup
 	var next atomic.Int64
@@ -223,7 +223,7 @@ const alone = 200 * time.Microsecond
 const pieceFiles = 2048
 
 // date adds the files from one number to another that match, and returns how many do.
-func (l *listing) date(from, to int, paths *paths, want *wanted, into *newestFiles) (n int) {
+func (l *listing) date(from, to int, paths *paths, want *pathSet, into *newestFiles) (n int) {
 	var buffer [pieceFiles + 1]int32
 	for _, i := range want.among(l, paths, from, to, buffer[:0]) {
 		date, err := l.dateOf(int(i))
@@ -232,7 +232,7 @@ func (l *listing) date(from, to int, paths *paths, want *wanted, into *newestFil
 			into.add(byMtime{date, i})
 			n++
 		case !walk.IsGone(err):
-			l.troubles.add(l.printed(l.files[i]), err)
+			l.errors.add(l.printed(l.files[i]), err)
 		}
 	}
 	return n
@@ -256,12 +256,12 @@ func (l *listing) dateOf(i int) (int64, error) {
 }
 
 // sure returns what is known of a file, if it surely holds.
-func (l *listing) sure(f file) *known {
-	if l.stocked == 0 {
+func (l *listing) sure(f file) *fileState {
+	if l.age == 0 {
 		return nil
 	}
-	k := f.kept.known.Load()
-	if k == nil || k.age != l.stocked || k.version != f.kept.version.Load() || !k.sure(f.kept) {
+	k := f.entry.state.Load()
+	if k == nil || k.age != l.age || k.version != f.entry.version.Load() || !k.sure(f.entry) {
 		return nil
 	}
 	return k

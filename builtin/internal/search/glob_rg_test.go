@@ -67,7 +67,7 @@ func TestGlobsAsRipgrep(t *testing.T) {
 				l.close()
 				want := strings.FieldsFunc(strings.ReplaceAll("\n"+string(out), "\n./", "\n"), func(r rune) bool { return r == '\n' })
 				if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-					t.Errorf("%s: seed %d, globs %q (-rg +engine):\n%s\n%s", name, seed, globs, d, ignoreFiles(root))
+					t.Errorf("%s: seed %d, globs %q (-rg +engine):\n%s\n%s", name, seed, globs, d, ignoreFileText(root))
 				}
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // TestGlobBrackets: names with brackets, as the routes of web frameworks have them, are found by what they are
 // called, but never beside or instead of a file that a choice of characters finds.
 func TestGlobBrackets(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		"app/[id]/page.tsx": "", "app/[user-id]/page.tsx": "", "app/[...all]/page.tsx": "", "app/[[...opt]]/(tab)/page.tsx": "",
 		"one/[a]/x.go": "", "one/a/x.go": "", "file[1].txt": "", "app/[id]/old.log": "", ".gitignore": "*.log\n", ".git/HEAD": "",
 	})
@@ -49,7 +49,7 @@ func TestGlobBrackets(t *testing.T) {
 }
 
 func TestGlobErrors(t *testing.T) {
-	root := tree(t, nil)
+	root := writeTree(t, nil)
 	for _, tt := range []struct {
 		pattern string
 		want    error

@@ -29,8 +29,8 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 	}
 	q.Limit, q.Offset = min(max(q.Limit, 0), maxEntries), min(max(q.Offset, 0), maxEntries)
 	q.Before, q.After = max(q.Before, 0), max(q.After, 0)
-	e.keeper.gate.enter()
-	defer e.keeper.gate.leave()
+	e.cache.gate.enter()
+	defer e.cache.gate.leave()
 	limited, cancel := deadline(ctx, q.Timeout)
 	defer cancel()
 	l, err := e.list(limited, q.Scope, sel)
@@ -111,8 +111,8 @@ const maxEntries = math.MaxInt32 / 4
 // them at once, for the first may fill it.
 func (s *search) runAll(ctx context.Context) {
 	var more *candidateIter
-	if s.list.stocked != 0 {
-		more = s.list.kept.narrow(s.list, s.pattern, s.page.byTime && s.query.Limit > 0)
+	if s.list.age != 0 {
+		more = s.list.narrow(s.pattern, s.page.byTime && s.query.Limit > 0)
 	}
 	if more == nil {
 		s.run(ctx)
@@ -214,12 +214,12 @@ func (w *worker) chunk(i int) *chunk {
 // not for one after the other. The result means nothing.
 func touch(files []file) (sum byte) {
 	for i := range files {
-		e := files[i].kept
+		e := files[i].entry
 		if e == nil {
 			continue
 		}
 		sum += e.path[0]
-		if k := e.known.Load(); k != nil && len(k.text) > 0 {
+		if k := e.state.Load(); k != nil && len(k.text) > 0 {
 			sum += k.text[0]
 		}
 	}
@@ -242,7 +242,7 @@ func (s *search) seen() func(rel string) bool {
 
 func (s *search) result() *GrepResult {
 	p := &s.page
-	r := &GrepResult{Binary: int(s.binary.Load()), TooLarge: int(s.tooLarge.Load()), Unreadable: s.list.troubles.count}
+	r := &GrepResult{Binary: int(s.binary.Load()), TooLarge: int(s.tooLarge.Load()), Unreadable: s.list.errors.count}
 	if p.byTime {
 		p.finishByTime()
 	}

@@ -9,7 +9,7 @@ import (
 
 // TestHiddenLink hides a file by its identity, whether or not its content is kept.
 func TestHiddenLink(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "secret\n", "b.txt": "secret\n"})
+	root := writeTree(t, map[string]string{"a.txt": "secret\n", "b.txt": "secret\n"})
 	if err := os.Link(filepath.Join(root, "a.txt"), filepath.Join(root, "c.txt")); err != nil {
 		t.Skip("no links here: ", err)
 	}

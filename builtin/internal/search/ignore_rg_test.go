@@ -45,7 +45,7 @@ func TestIgnoreAsRipgrep(t *testing.T) {
 					settle(t, e, root)
 				}
 				if d := cmp.Diff(want, listed(t, e, Scope{Base: root, Path: dir}), cmpopts.EquateEmpty()); d != "" {
-					t.Errorf("%s: seed %d in %s (-rg +engine):\n%s\n%s", name, seed, strings.TrimPrefix(dir, root), d, ignoreFiles(root))
+					t.Errorf("%s: seed %d in %s (-rg +engine):\n%s\n%s", name, seed, strings.TrimPrefix(dir, root), d, ignoreFileText(root))
 				}
 			}
 		}
@@ -71,7 +71,7 @@ func listed(tb testing.TB, e *Engine, scope Scope) []string {
 }
 
 // ignoreFiles lists the rules of a repository for a failure's text.
-func ignoreFiles(root string) string {
+func ignoreFileText(root string) string {
 	var b strings.Builder
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && (strings.HasSuffix(path, "ignore") || strings.HasSuffix(path, "exclude")) {

@@ -25,7 +25,7 @@ func TestIgnoreBombs(t *testing.T) {
 		{"text without rules", strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", ignore.MaxFile/1024)},
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {
-			root := tree(t, map[string]string{"rules": tt.text, "f.txt": "needle\n"})
+			root := writeTree(t, map[string]string{"rules": tt.text, "f.txt": "needle\n"})
 			var bombs []string
 			for i := range dirs {
 				dir := filepath.Join(root, fmt.Sprintf("d%02d", i))
@@ -72,20 +72,20 @@ func checkIgnoreBombs(t *testing.T, name string, e *Engine, root string, files i
 	settle(t, e, root)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 2*maxRules {
+	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 2*maxIgnoreBytes {
 		t.Errorf("%s: %d MiB are kept", name, took>>20)
 	}
 }
 
 // TestRoomOfRules changes and removes ignore files: what they took of the room is given back.
 func TestRoomOfRules(t *testing.T) {
-	root := tree(t, map[string]string{"a/.gitignore": "x\n", "a/b/.ignore": "y\n*.o\n", "a/b/f.txt": "needle\n", ".rgignore": "z\n", ".git/info/exclude": "q\n"})
+	root := writeTree(t, map[string]string{"a/.gitignore": "x\n", "a/b/.ignore": "y\n*.o\n", "a/b/f.txt": "needle\n", ".rgignore": "z\n", ".git/info/exclude": "q\n"})
 	e := newEngines(t, Config{})["keeping"]
 	settle(t, e, root)
-	look := func() *keptTree {
+	look := func() *tree {
 		mustGrep(t, e, root, GrepQuery{Pattern: "needle"})
 		settle(t, e, root)
-		return e.keeper.hold(root).tree
+		return e.cache.get(root).tree
 	}
 	for i, step := range []func() error{
 		func() error {
@@ -99,11 +99,11 @@ func TestRoomOfRules(t *testing.T) {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
-		if left := look().room.Left(); left > maxRules {
+		if left := look().room.Left(); left > maxIgnoreBytes {
 			t.Errorf("after step %d there is more room than there was: %d", i, left)
 		}
 	}
-	if left := look().room.Left(); left != maxRules {
-		t.Errorf("without ignore files %d bytes are left, want %d", left, maxRules)
+	if left := look().room.Left(); left != maxIgnoreBytes {
+		t.Errorf("without ignore files %d bytes are left, want %d", left, maxIgnoreBytes)
 	}
 }

@@ -31,7 +31,7 @@ func TestIndexedAsWalked(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	walking := quiet(Config{})
 	kept := map[string]*Engine{"with texts": keeping(t, Config{}, scope), "with an index alone": keeping(t, Config{MaxMemory: 1 << 20}, scope)}
@@ -68,7 +68,7 @@ func TestIndexedAsWalked(t *testing.T) {
 // TestOtherCases: what the index requires may be spelt with letters outside of ASCII, also
 // where that is not what the text is searched for first.
 func TestOtherCases(t *testing.T) {
-	root := tree(t, map[string]string{"a": "ſtop the needle\n", "b": "stop the needle\n", "c": "the needle\n", "d": "\u212aelvin and elsewhere\n"})
+	root := writeTree(t, map[string]string{"a": "ſtop the needle\n", "b": "stop the needle\n", "c": "the needle\n", "d": "\u212aelvin and elsewhere\n"})
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
 	for pattern, want := range map[string]string{"(?i)stop.*needle": "a:1\nb:1\n", "(?i:stop).*needle": "a:1\nb:1\n", "(?i:kelvin).*elsewhere": "d:1\n"} {

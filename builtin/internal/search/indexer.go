@@ -14,22 +14,24 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// index makes the index of a tree, brings it up to date when asked, and saves it
+// runIndexer makes the index of a tree, brings it up to date when asked, and saves it
 // when that is over and at the end, until ctx ends. It works while no query runs.
-func (t *keptTree) index(ctx context.Context, g *gate) {
+func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
 	quiet := time.NewTimer(saveDelay)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			t.saveLast()
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeSave)
+			save(last, t)
+			cancel()
 			return
 		case <-quiet.C:
 			if g.pause(ctx) == nil {
-				t.save(ctx)
+				save(ctx, t)
 			}
 			continue
-		case <-t.wake:
+		case <-t.contents.wake:
 			quiet.Reset(saveDelay)
 		}
 		if g.pause(ctx) != nil {
@@ -38,10 +40,10 @@ func (t *keptTree) index(ctx context.Context, g *gate) {
 		root, err := walk.OpenRoot(t.path)
 		if err != nil { // the next query makes a tree of what is there then
 			t.dead.Store(true)
-			t.progress.set(Walking)
+			t.contents.progress.set(Walking)
 			return
 		}
-		x := &indexer{keptTree: t, root: root, gate: g}
+		x := &indexer{t: t, root: root, gate: g}
 		for ctx.Err() == nil && x.begin() {
 			x.run(ctx)
 			x.end()
@@ -56,45 +58,38 @@ func (t *keptTree) index(ctx context.Context, g *gate) {
 // muchWork is from how many indexed files on memory is given back at once.
 const muchWork = 1000
 
-// saveLast saves the index of a tree that is about to be closed.
-func (t *keptTree) saveLast() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeSave)
-	defer cancel()
-	t.save(ctx)
-}
-
 // begin takes the next view that is due, if there is one.
 func (x *indexer) begin() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	i := slices.IndexFunc(x.views, func(v *view) bool { return v.due })
-	if i < 0 || x.dead.Load() {
-		x.progress.set(Ready)
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	i := slices.IndexFunc(x.t.contents.filters, func(v *filter) bool { return v.due })
+	if i < 0 || x.t.dead.Load() {
+		x.t.contents.progress.set(Ready)
 		return false
 	}
-	x.of, x.left = x.views[i], 0
+	x.of, x.failed = x.t.contents.filters[i], 0
 	return true
 }
 
 // end notes that the view's files have been indexed, as far as that goes.
 func (x *indexer) end() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.of.built, x.of.left, x.of.due = x.age, x.left, x.age != x.stock.age
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	x.of.built, x.of.failed, x.of.due = x.age, x.failed, x.age != x.t.contents.age
 	x.added, x.looks, x.corpus, x.texts = nil, nil, 0, 0
 }
 
 // indexer makes segments of the files that are not in the index as they are.
 type indexer struct {
-	*keptTree
+	t       *tree
 	root    *walk.Root
-	gate    *gate
-	of      *view
-	left    int // see view
+	gate    *backgroundGate
+	of      *filter
+	failed  int // see view
 	age     uint64
 	builder index.Builder
 	added   []*dirent
-	looks   []*known
+	looks   []*fileState
 	corpus  int64
 	texts   int64 // bytes of texts in looks
 	total   int   // files that were added
@@ -118,29 +113,29 @@ func (x *indexer) run(ctx context.Context) {
 
 // missing lists the files that are not in the index as they are, by number.
 func (x *indexer) missing(ctx context.Context) []numbered {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.adds > 2*x.files+manyAdds {
-		x.empty() // much in the index is of files as they no longer are
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	if x.t.contents.adds > 2*x.t.files+manyAdds {
+		x.t.empty() // much in the index is of files as they no longer are
 	}
-	x.age = x.stock.age
-	scope := Scope{Base: x.path, Path: x.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
-	l := &listing{root: x.root, path: x.path, scope: scope, top: withSlash(filepath.ToSlash(x.path))}
-	if !x.sync(ctx, x.root, 1) {
+	x.age = x.t.contents.age
+	scope := Scope{Base: x.t.path, Path: x.t.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
+	l := &listing{root: x.root, path: x.t.path, scope: scope, top: withSlash(filepath.ToSlash(x.t.path))}
+	if !x.t.sync(ctx, x.root, 1) {
 		return nil
 	}
-	s := x.snapshot(ctx, l, &selection{}, 1)
+	s := lister{x.t, l, &selection{}, 1}.snapshot(ctx)
 	if s == nil {
 		return nil
 	}
 	var out []numbered
 	for _, f := range s.files {
-		if k := f.kept.known.Load(); k == nil || k.age != x.age || !k.indexed || k.version != f.kept.version.Load() {
-			if f.kept.id == 0 {
-				x.ids++
-				f.kept.id = x.ids
+		if k := f.entry.state.Load(); k == nil || k.age != x.age || !k.indexed || k.version != f.entry.version.Load() {
+			if f.entry.id == 0 {
+				x.t.contents.ids++
+				f.entry.id = x.t.contents.ids
 			}
-			out = append(out, numbered{f, f.kept.id})
+			out = append(out, numbered{f, f.entry.id})
 		}
 	}
 	slices.SortFunc(out, func(a, b numbered) int { return cmp.Compare(a.id, b.id) })
@@ -159,13 +154,13 @@ const manyAdds = 10_000
 
 // file adds one file. False: there is no sense in going on.
 func (x *indexer) file(f numbered) bool {
-	e := f.kept
-	if x.dead.Load() {
+	e := f.entry
+	if x.t.dead.Load() {
 		return false
 	}
-	k := &known{version: e.version.Load(), age: x.age}
-	if old := x.current(x.root, e, x.age); old != nil && (old.text != nil || old.indexed) {
-		if old.indexed { // current has renewed it
+	k := &fileState{version: e.version.Load(), age: x.age}
+	if old := currentState(x.t, x.root, e, x.age); old != nil && (old.text != nil || old.indexed) {
+		if old.indexed { // currentState has renewed it
 			return true
 		}
 		*k = *old
@@ -174,28 +169,28 @@ func (x *indexer) file(f numbered) bool {
 	}
 	h, err := x.root.Open(e.path)
 	if err != nil {
-		x.left++
+		x.failed++
 		return true // queries find that out too
 	}
 	defer h.Close()
 	if !k.look(h) {
-		x.left++
+		x.failed++
 		return true
 	}
-	raw, err := reader{maxFile: x.engine.config.MaxFile, stop: &x.stop}.read(h, &x.buf)
+	raw, err := reader{maxFile: x.t.engine.config.MaxFile, stop: &x.stop}.read(h, &x.buf)
 	switch {
 	case x.stop.Load():
 		return false
 	case errors.Is(err, errTooLarge):
 		k.content = contentTooLarge
-		x.keep(e, k)
+		x.t.keep(e, k)
 	case errors.Is(err, errBinary):
 		k.content = contentBinary
-		x.keep(e, k)
+		x.t.keep(e, k)
 	case err != nil:
-		x.left++
+		x.failed++
 	default:
-		if n := int64(len(raw)); x.engine.kept.room(x.texts+n, false) {
+		if n := int64(len(raw)); x.t.engine.texts.room(x.texts+n, false) {
 			k.text = append([]byte{}, raw...)
 			x.texts += n
 		}
@@ -204,10 +199,10 @@ func (x *indexer) file(f numbered) bool {
 	return true
 }
 
-func (x *indexer) add(f numbered, k *known, raw []byte) {
+func (x *indexer) add(f numbered, k *fileState, raw []byte) {
 	text := k.describe(raw)
 	x.builder.Add(f.id, text)
-	x.added, x.looks = append(x.added, f.kept), append(x.looks, k)
+	x.added, x.looks = append(x.added, f.entry), append(x.looks, k)
 	x.corpus += int64(len(text))
 }
 
@@ -228,9 +223,9 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 		return true
 	}
 	segment := x.builder.Flush()
-	x.mu.Lock()
-	segments := append(slices.Clip(x.segments), segment)
-	x.mu.Unlock()
+	x.t.mu.Lock()
+	segments := append(slices.Clip(x.t.contents.segments), segment)
+	x.t.mu.Unlock()
 	for n := len(segments); n > 1 && merge(segments[n-2], segments[n-1]); n-- {
 		segments = append(segments[:n-2:n-2], index.Merge(segments[n-2], segments[n-1]))
 	}
@@ -238,23 +233,23 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 	for _, s := range segments {
 		size += int64(s.Size())
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.dead.Load() || x.stock.age != x.age {
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	if x.t.dead.Load() || x.t.contents.age != x.age {
 		return false
 	}
-	corpus := x.stock.corpus + x.corpus
-	if size > max(corpus*indexPercent/100, x.engine.config.MaxMemory/startShare) || !x.engine.kept.grow(size-x.size) {
-		x.full = true
+	corpus := x.t.contents.corpus + x.corpus
+	if size > max(corpus*indexPercent/100, x.t.engine.config.MaxMemory/startShare) || !x.t.engine.texts.grow(size-x.t.contents.size) {
+		x.t.contents.full = true
 		return false
 	}
-	x.segments, x.size, x.stock.corpus = segments, size, corpus
-	x.adds += len(x.added)
+	x.t.contents.segments, x.t.contents.size, x.t.contents.corpus = segments, size, corpus
+	x.t.contents.adds += len(x.added)
 	for i, e := range x.added {
 		if !e.node.gone && e.id != 0 {
 			k := x.looks[i]
 			k.indexed = true
-			x.learn(e, k)
+			x.t.engine.texts.store(e, k)
 		}
 	}
 	x.total += len(x.added)

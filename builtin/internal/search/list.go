@@ -39,32 +39,32 @@ type listing struct {
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
 
-	room *ignore.Room // for ignore files, nil where none are looked at
+	room *ignore.Budget // for ignore files, nil where none are looked at
 
 	// kept is where the listing comes from, nil when it was made anew; gen is
 	// the tree's then.
-	kept *keptTree
+	tree *tree
 	gen  uint64
 	// snapshot is what files are of, and dates are those of its candidates; nil: not known.
 	snapshot *snapshot
 	dates    []int64
-	// stocked is the age of the tree's stock that the query may use, 0: none;
-	// learns says that it may add to it.
-	stocked uint64
-	learns  bool
+	// stocked is the age of the tree's contents that the query may use, 0: none;
+	// stores says that it may add to it.
+	age    uint64
+	stores bool
 	// chosen says that the index chose the files that are searched, and they are few.
 	chosen bool
 	// fits says that all their texts can be kept, in the place of others.
 	fits bool
 
-	failed   []failure // directories; see tell
-	told     bool
-	troubles troubles
-	left     // what ignore files leave out
+	failed  []failure // directories; see tell
+	told    bool
+	errors  errorList
+	skipped // what ignore files leave out
 }
 
-// left is what ignore files leave out of a directory, or of all in a listing.
-type left struct {
+// skipped is what ignore files leave out of a directory, or of all in a listing.
+type skipped struct {
 	pruned  []*dir // ignored directories that were not entered
 	omitted []file // ignored files
 }
@@ -74,31 +74,31 @@ type dir struct {
 	rel      string // from the root, ending in a slash unless it is the root
 	chain    *ignore.Chain
 	children []child
-	kept     *node
-	left     left
+	node     *node
+	skipped  skipped
 	was      *dir // the same in an older listing, until this one is made
 }
 
 // child is an entry of a directory that is part of the listing.
 type child struct {
-	name string
-	dir  *dir // nil for a file
-	kept *dirent
+	name  string
+	dir   *dir // nil for a file
+	entry *dirent
 }
 
 type file struct {
-	dir  *dir
-	name string
-	kept *dirent // nil in a listing that was made anew
+	dir   *dir
+	name  string
+	entry *dirent // nil in a listing that was made anew
 	// number is the place in path order among the files of the listing.
 	number int32
-	// absent is what the index knows when that says that no line matches.
-	absent *known
+	// excluded is what the index knows when that says that no line matches.
+	excluded *fileState
 }
 
 func (f file) rel() string {
-	if f.kept != nil {
-		return f.kept.path
+	if f.entry != nil {
+		return f.entry.path
 	}
 	return f.dir.rel + f.name
 }
@@ -123,15 +123,15 @@ func (l *listing) hides(d *dir, e walk.Entry, kept *dirent) bool {
 	return l.scope.Hidden(l.real(d.rel+e.Name), e.Kind == walk.Dir)
 }
 
-// troubles gathers what could not be read.
-type troubles struct {
+// errorList gathers what could not be read.
+type errorList struct {
 	mu    sync.Mutex
 	count int
 	first string
 	large string // the first path of those that are too large
 }
 
-func (t *troubles) add(path string, err error) {
+func (t *errorList) add(path string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count++
@@ -146,11 +146,11 @@ func (t *troubles) add(path string, err error) {
 // fail notes that a directory could not be listed.
 func (l *listing) fail(d *dir, err error) {
 	if l.told {
-		l.troubles.add(l.shown+d.rel, err)
+		l.errors.add(l.shown+d.rel, err)
 		return
 	}
-	l.troubles.mu.Lock()
-	defer l.troubles.mu.Unlock()
+	l.errors.mu.Lock()
+	defer l.errors.mu.Unlock()
 	l.failed = append(l.failed, failure{d.rel, err})
 }
 
@@ -160,7 +160,7 @@ func (l *listing) tell(of func(rel string) bool) {
 	l.told = true
 	for _, f := range l.failed {
 		if of(f.rel) {
-			l.troubles.add(l.shown+f.rel, f.err)
+			l.errors.add(l.shown+f.rel, f.err)
 		}
 	}
 }
@@ -180,11 +180,11 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 	if err != nil || l.direct {
 		return l, err
 	}
-	if scope.Name == "" && e.keeper.list(ctx, l, sel) {
+	if scope.Name == "" && e.cache.list(ctx, l, sel) {
 		return l, nil
 	}
-	chain := ignore.NewChain(&ignore.Level{Git: ignore.Parse(e.global(), nil)})
-	l.room = ignore.NewRoom(maxRules)
+	chain := ignore.NewChain(&ignore.DirRules{Git: ignore.Parse(e.global(), nil)})
+	l.room = ignore.NewBudget(maxIgnoreBytes)
 	if !sel.noIgnore {
 		chain = l.above(chain)
 	}
@@ -204,8 +204,8 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		l.fail(d, err)
 	}
 	if !sel.noIgnore {
-		rules, _ := readRules(l.root, l.path, d.rel, entries, l.room)
-		d.chain = d.chain.Push(rules.level(len(d.rel), "", l.room))
+		rules, _ := readIgnoreFiles(l.root, l.path, d.rel, entries, l.room)
+		d.chain = d.chain.Push(rules.parse(len(d.rel), "", l.room))
 	}
 	ignored := func(e walk.Entry) bool {
 		return d.chain.Rules() && d.chain.Match(d.rel+e.Name, e.Kind == walk.Dir) == ignore.Ignored
@@ -256,7 +256,7 @@ func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.
 	if sel.noIgnore || !ignored(e) {
 		return true, false
 	}
-	if isDir && sel.overrides != nil && sel.overrides.Leads(l.names(d.rel+e.Name)...) {
+	if isDir && sel.overrides != nil && sel.overrides.MayContain(l.names(d.rel+e.Name)...) {
 		return true, false
 	}
 	return false, true
@@ -265,9 +265,9 @@ func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.
 // omit remembers an entry that ignore files leave out.
 func (d *dir) omit(e walk.Entry, kept *dirent) {
 	if e.Kind == walk.Dir {
-		d.left.pruned = append(d.left.pruned, &dir{rel: d.rel + e.Name + "/", kept: kept.dir()})
+		d.skipped.pruned = append(d.skipped.pruned, &dir{rel: d.rel + e.Name + "/", node: kept.dir()})
 	} else {
-		d.left.omitted = append(d.left.omitted, file{dir: d, name: e.Name, kept: kept})
+		d.skipped.omitted = append(d.skipped.omitted, file{dir: d, name: e.Name, entry: kept})
 	}
 }
 
@@ -310,13 +310,13 @@ func (d *dir) files() int {
 }
 
 // flatten appends the files below d in path order, and gathers what was left out.
-func (l *left) flatten(files []file, d *dir) []file {
-	l.pruned, l.omitted = append(l.pruned, d.left.pruned...), append(l.omitted, d.left.omitted...)
+func (l *skipped) flatten(files []file, d *dir) []file {
+	l.pruned, l.omitted = append(l.pruned, d.skipped.pruned...), append(l.omitted, d.skipped.omitted...)
 	for _, c := range d.children {
 		if c.dir != nil {
 			files = l.flatten(files, c.dir)
 		} else {
-			files = append(files, file{dir: d, name: c.name, kept: c.kept, number: int32(len(files))})
+			files = append(files, file{dir: d, name: c.name, entry: c.entry, number: int32(len(files))})
 		}
 	}
 	return files

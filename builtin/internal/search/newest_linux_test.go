@@ -21,7 +21,7 @@ func TestNewestPage(t *testing.T) {
 	for i := range n {
 		files[fmt.Sprintf("d%02d/f%04d.txt", i%40, i)] = []string{"needle\n", "needle, yes\n", "needle too\n", "Needle, no\n", "nothing\n"}[draw.IntN(5)]
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	now := time.Now()
 	for name := range files {
 		at := now.Add(-time.Duration(draw.IntN(30)) * time.Hour)

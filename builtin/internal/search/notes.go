@@ -34,7 +34,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	free := &selection{overrides: sel.overrides, types: sel.types, noIgnore: true}
 	var stack []*dir
 	for _, d := range l.pruned { // which other queries may share
-		stack = append(stack, &dir{rel: d.rel, kept: d.kept})
+		stack = append(stack, &dir{rel: d.rel, node: d.node})
 	}
 	slices.SortFunc(stack, descending)
 	work := 0
@@ -44,7 +44,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 		dirs := visit(d, free, buf)
 		for _, c := range d.children {
 			if c.dir == nil {
-				count(file{dir: d, name: c.name, kept: c.kept})
+				count(file{dir: d, name: c.name, entry: c.entry})
 			}
 		}
 		slices.SortFunc(dirs, descending)
@@ -58,7 +58,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 var listBuffers = sync.Pool{New: func() any { return new(walk.Buffer) }}
 
 // mention remembers a path without counting it.
-func (t *troubles) mention(path string) {
+func (t *errorList) mention(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.large == "" || path < t.large {
@@ -77,7 +77,7 @@ func (s *search) notes(r *GrepResult) []string {
 		note("%s not searched to the end: binary.", files(r.Binary))
 	}
 	if r.TooLarge > 0 {
-		note("%s not searched, larger than %d MiB: %s.", files(r.TooLarge), s.config.MaxFile>>20, s.list.troubles.large)
+		note("%s not searched, larger than %d MiB: %s.", files(r.TooLarge), s.config.MaxFile>>20, s.list.errors.large)
 	}
 	out = append(out, s.list.notes()...)
 	if r.TimedOut {
@@ -156,7 +156,7 @@ func files(n int) string {
 
 // notes tells of what could not be read.
 func (l *listing) notes() (out []string) {
-	switch t := &l.troubles; t.count {
+	switch t := &l.errors; t.count {
 	case 0:
 	case 1:
 		out = append(out, "1 file or directory could not be read: "+t.first+".")
@@ -164,7 +164,7 @@ func (l *listing) notes() (out []string) {
 		out = append(out, fmt.Sprintf("%d files or directories could not be read, the first: %s.", t.count, t.first))
 	}
 	if l.room.Short() {
-		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", maxRules>>20))
+		out = append(out, fmt.Sprintf("Some ignore files (.gitignore and the like) were not followed: all of them would take more than %d MiB of memory.", maxIgnoreBytes>>20))
 	}
 	return out
 }

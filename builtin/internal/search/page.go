@@ -12,10 +12,10 @@ type entry struct {
 	first bool // the first of its file
 	apart bool // not the line after the entry before it
 	count int  // matches it stands for
-	// aged has the number of its file. path is all there is to print where the newest files
+	// mtime has the number of its file. path is all there is to print where the newest files
 	// come first: there is no text then, nor the above.
-	path string
-	aged byMtime
+	path  string
+	mtime byMtime
 }
 
 // chunk is what a worker found in one chunk of files.
@@ -109,7 +109,7 @@ func (p *page) take(c *chunk) {
 			start = from
 		}
 		p.shown++
-		p.last = e.aged.number
+		p.last = e.mtime.number
 		from = e.end
 	}
 	p.write(c.text[start:from])
@@ -146,7 +146,7 @@ func (p *page) newestFound(last byMtime) bool {
 	}
 	n := 0
 	for _, e := range p.found {
-		if e.aged.compare(last) <= 0 {
+		if e.mtime.compare(last) <= 0 {
 			n++
 		}
 	}
@@ -163,7 +163,7 @@ func (p *page) end() int {
 
 // finishByTime fills the page with the newest files; equal times go by path.
 func (p *page) finishByTime() {
-	slices.SortFunc(p.found, func(a, b entry) int { return a.aged.compare(b.aged) })
+	slices.SortFunc(p.found, func(a, b entry) int { return a.mtime.compare(b.mtime) })
 	p.files = len(p.found)
 	size := 0
 	for _, e := range p.found[min(p.offset, len(p.found)):p.end()] {

@@ -29,7 +29,7 @@ func TestParts(t *testing.T) {
 			files[name], want[name] = put(edge+off, "\nneedle stock\n"), 1
 		}
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	e := quiet(Config{})
 	defer e.Close()
 	for _, c := range []struct {

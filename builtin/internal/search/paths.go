@@ -9,18 +9,18 @@ import (
 	"toolhost/builtin/internal/search/glob"
 )
 
-// wanted is what a Glob asks for.
-type wanted struct {
+// pathSet is what a Glob asks for.
+type pathSet struct {
 	match func(rel string) bool
 	names nameSet // the names of all that matches are in it
 	named bool    // and of nothing else
 }
 
-// newWanted returns what a pattern asks for, of paths that are made relative to where it starts.
-func newWanted(p *fileName, relative func(rel string) string) *wanted {
+// newPathSet returns what a pattern asks for, of paths that are made relative to where it starts.
+func newPathSet(p *fileName, relative func(rel string) string) *pathSet {
 	ends := p.NameEnds()
 	whole := func(e glob.NameEnds) bool { return len(e.First) <= endBytes && len(e.Last) <= endBytes }
-	return &wanted{
+	return &pathSet{
 		match: func(rel string) bool { return p.Match(relative(rel)) },
 		names: newNameSet(ends), named: p.EndsDecide() && whole(ends[0]),
 	}
@@ -28,7 +28,7 @@ func newWanted(p *fileName, relative func(rel string) string) *wanted {
 
 // among appends the numbers, from one to another, of the files of a listing that are
 // wanted. paths may be nil.
-func (w *wanted) among(l *listing, paths *paths, from, to int, out []int32) []int32 {
+func (w *pathSet) among(l *listing, paths *paths, from, to int, out []int32) []int32 {
 	if paths == nil {
 		for i := from; i < to; i++ {
 			if w.match(l.files[i].rel()) {

@@ -38,104 +38,101 @@ const (
 	maxIDs = 1 << 26
 )
 
-// saved is what an index was when it was last saved or loaded.
-type saved struct {
+// lastSave is what an index was when it was last saved or loaded.
+type lastSave struct {
 	age  uint64
 	adds int
 	err  error
 }
 
-// row is what is written of an entry.
-type row struct {
+// fileRec is what is written of an entry.
+type fileRec struct {
 	name string
 	kind walk.Kind
-	known
+	fileState
 	id uint32
 }
 
 // some reports whether something is known of what is in a file.
-func (r *row) some() bool { return r.content != contentUnread }
+func (r *fileRec) some() bool { return r.content != contentUnread }
 
-// folder is what is written of one directory: all its entries as they were when
+// dirRec is what is written of one directory: all its entries as they were when
 // the file system said that of it, or without that only files of which something is known.
-type folder struct {
+type dirRec struct {
 	rel   string
 	look  walk.Look
-	rows  []row  // by name
-	same  []*row // see compare
-	sames int    // how many of them are there
+	rows  []fileRec  // by name
+	same  []*fileRec // see compare
+	sames int        // how many of them are there
 }
 
 // partly leaves only what needs no look.
-func (f *folder) partly() {
+func (f *dirRec) partly() {
 	f.look = walk.Look{}
-	f.rows = slices.DeleteFunc(f.rows, func(r row) bool { return !r.some() })
+	f.rows = slices.DeleteFunc(f.rows, func(r fileRec) bool { return !r.some() })
 }
 
 // save writes the index, if enough in it is new.
-func (t *keptTree) save(ctx context.Context) {
-	d := t.engine.disk
-	if d == nil {
+func save(ctx context.Context, t *tree) {
+	if t.engine.disk == nil {
 		return
 	}
-	var o outline
-	var folders []folder
+	c := &t.contents
+	var o header
+	var dirs []dirRec
 	var hidden func(string, bool) bool
 	var segments []*index.Segment
 	t.mu.Lock()
-	fresh := t.adds - t.saved.adds
-	dirty := t.sees && t.segments != nil && t.elsewhere == nil && !t.dead.Load() && len(t.views) > 0 &&
-		(t.saved.age != t.age || fresh > max(maxStale, t.files/changedPart))
+	dirty := t.local && c.segments != nil && c.file == nil && !t.dead.Load() && len(c.filters) > 0 &&
+		(c.lastSave.age != c.age || c.adds-c.lastSave.adds > max(maxStale, t.files/changedPart))
 	if dirty {
-		o = outline{t.engine.config.MaxFile, t.id.Inode, t.adds, t.corpus, t.ids}
-		folders, segments, hidden = t.folders(nil, t.top), t.segments, t.views[0].hidden
+		o = header{t.engine.config.MaxFile, t.id.Inode, c.adds, c.corpus, c.ids}
+		dirs, segments, hidden = records(t, nil, t.top), c.segments, c.filters[0].hidden
 	}
-	state := saved{age: t.age, adds: t.adds}
+	state := lastSave{age: c.age, adds: c.adds}
 	t.mu.Unlock()
 	if !dirty {
 		return
 	}
-	sections := t.sections(o, visible(folders, t.path, hidden), segments)
-	state.err = d.Save(ctx, t.path, diskFormat, sections)
+	state.err = t.engine.disk.Save(ctx, t.path, diskFormat, sections(o, visible(dirs, t.path, hidden), segments))
 	if errors.Is(state.err, disk.ErrBusy) || ctx.Err() != nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saved = state
+	c.lastSave = state
 }
 
-// folders lists what is known of the files below a directory. It needs mu.
-func (t *keptTree) folders(out []folder, n *node) []folder {
-	f := folder{rel: n.rel, look: n.look}
+// records lists what is known of the files below a directory. It needs mu.
+func records(t *tree, out []dirRec, n *node) []dirRec {
+	d := dirRec{rel: n.rel, look: n.look}
 	for _, e := range n.entries {
-		r := row{name: e.name, kind: e.kind}
-		k := e.known.Load()
-		if k != nil && n.local && k.age == t.age && (k.indexed || k.content > contentText) && k.stamp.Device == t.id.Device && !k.racy() {
-			r.known, r.id = *k, e.id
+		r := fileRec{name: e.name, kind: e.kind}
+		if k := e.state.Load(); n.local && t.contents.covers(k) && k.stamp.Device == t.id.Device && !k.racy() {
+			r.fileState, r.id = *k, e.id
 		}
-		f.rows = append(f.rows, r)
+		d.rows = append(d.rows, r)
 	}
 	if !n.listed || !n.local || n.err != nil || n.look.Device != t.id.Device || racy(n.look.Stamp, n.look.At) {
-		f.partly()
+		d.partly()
 	}
-	out = append(out, f)
+	out = append(out, d)
 	for _, e := range n.entries {
 		if e.sub != nil {
-			out = t.folders(out, e.sub)
+			out = records(t, out, e.sub)
 		}
 	}
 	return out
 }
 
 // visible leaves out what is hidden.
-func visible(folders []folder, root string, hidden func(string, bool) bool) []folder {
+func visible(dirs []dirRec, root string, hidden func(string, bool) bool) []dirRec {
 	if hidden == nil {
-		return folders
+		return dirs
 	}
 	real := func(rel string) string { return filepath.Join(root, filepath.FromSlash(rel)) }
-	out, shut := folders[:0], ""
-	for _, f := range folders {
+	out, shut := dirs[:0], ""
+	for _, f := range dirs {
 		if shut != "" && strings.HasPrefix(f.rel, shut) {
 			continue
 		}
@@ -144,7 +141,7 @@ func visible(folders []folder, root string, hidden func(string, bool) bool) []fo
 			continue
 		}
 		all := len(f.rows)
-		f.rows = slices.DeleteFunc(f.rows, func(r row) bool { return hidden(real(f.rel+r.name), r.kind == walk.Dir) })
+		f.rows = slices.DeleteFunc(f.rows, func(r fileRec) bool { return hidden(real(f.rel+r.name), r.kind == walk.Dir) })
 		if len(f.rows) < all {
 			f.partly()
 		}
@@ -156,16 +153,16 @@ func visible(folders []folder, root string, hidden func(string, bool) bool) []fo
 // sections puts what is written into a form: a table of files, then two sections
 // for each segment. Where every text that was ever indexed is written they are written as
 // they are: to leave texts out takes longer than all the rest, and as much memory again.
-func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segment) [][]byte {
+func sections(o header, dirs []dirRec, segments []*index.Segment) [][]byte {
 	var there index.Set
-	for _, f := range folders {
+	for _, f := range dirs {
 		for _, r := range f.rows {
 			if r.id > 0 {
 				there.Add(r.id)
 			}
 		}
 	}
-	out := [][]byte{encodeTable(o, folders)}
+	out := [][]byte{encodeRecords(o, dirs)}
 	for _, s := range segments {
 		if there.Len() < int(o.ids) {
 			s = s.Only(&there)
@@ -176,47 +173,48 @@ func (t *keptTree) sections(o outline, folders []folder, segments []*index.Segme
 	return out
 }
 
-// earlier is what an earlier process has saved of a tree's files.
-type earlier struct {
-	outline
-	folders map[string][]byte // see decodeTable
-	device  uint64            // of the root, now
-	spare   sync.Pool         // of *folder
+// savedIndex is what an earlier process has saved of a tree's files.
+type savedIndex struct {
+	header
+	dirs   map[string][]byte // see decodeRecords
+	device uint64            // of the root, now
+	spare  sync.Pool         // of *dirRec
 }
 
-// recall loads what an earlier process has saved, unless it is of no use: what it says of a
-// file is known when that is listed. It needs the ID of the root.
-func (t *keptTree) recall() bool {
+// loadSaved loads what an earlier process has saved, if that can be used. What it says of a
+// file is applied when the file is listed. It needs mu, and the ID of the root.
+func loadSaved(t *tree) bool {
 	e := t.engine
-	if e.config.MaxMemory < 0 || !t.sees {
+	if e.config.MaxMemory < 0 || !t.local {
 		return false
 	}
 	f, err := e.disk.Load(t.path, diskFormat, e.config.MaxMemory)
 	if err != nil {
 		return false
 	}
-	was := &earlier{device: t.id.Device}
+	was := &savedIndex{device: t.id.Device}
 	segments, err := was.load(f)
 	if err != nil || was.maxFile != e.config.MaxFile || was.inode != t.id.Inode {
 		f.Close()
 		return false
 	}
-	t.earlier, t.elsewhere = was, f
-	t.segments, t.corpus, t.adds, t.ids = segments, was.corpus, was.adds, was.ids
-	t.saved = saved{age: t.age, adds: t.adds}
+	t.saved = was
+	c := &t.contents
+	c.file, c.segments, c.corpus, c.adds, c.ids = f, segments, was.corpus, was.adds, was.ids
+	c.lastSave = lastSave{age: c.age, adds: c.adds}
 	return true
 }
 
 // load reads the table, and opens the segments: what is in them stays where it is.
-func (was *earlier) load(f *disk.File) (segments []*index.Segment, err error) {
+func (was *savedIndex) load(f *disk.File) (segments []*index.Segment, err error) {
 	if f.Len()%2 == 0 { // a table, and two sections for each segment
-		return nil, errTable
+		return nil, errRecords
 	}
 	table, err := f.Section(0)
 	if err != nil {
 		return nil, err
 	}
-	if was.outline, was.folders, err = decodeTable(table); err != nil {
+	if was.header, was.dirs, err = decodeRecords(table); err != nil {
 		return nil, err
 	}
 	for i := 1; i < f.Len(); i += 2 {
@@ -232,16 +230,16 @@ func (was *earlier) load(f *disk.File) (segments []*index.Segment, err error) {
 	return segments, nil
 }
 
-// folder returns what was known of a directory. Its watch, if it has one, is from before
+// dirRec returns what was known of a directory. Its watch, if it has one, is from before
 // that is compared.
-func (was *earlier) folder(n *node) *folder {
-	blob := was.folders[n.rel]
+func (was *savedIndex) dirRec(n *node) *dirRec {
+	blob := was.dirs[n.rel]
 	if len(blob) == 0 {
 		return nil
 	}
-	f, ok := was.spare.Get().(*folder)
+	f, ok := was.spare.Get().(*dirRec)
 	if !ok {
-		f = new(folder)
+		f = new(dirRec)
 	}
 	if !f.decode(blob, was.ids) {
 		return nil
@@ -250,11 +248,11 @@ func (was *earlier) folder(n *node) *folder {
 	return f
 }
 
-// done takes back a folder that is not asked any more.
-func (was *earlier) done(f *folder) { was.spare.Put(f) }
+// recycle takes back a dirRec that is no longer used.
+func (was *savedIndex) recycle(f *dirRec) { was.spare.Put(f) }
 
 // recall appends the entries of a directory, if it still is what it was.
-func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
+func (f *dirRec) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
 	if f == nil || f.look.At == 0 || f.look.Stamp != now.Stamp || racy(f.look.Stamp, f.look.At) {
 		return to, false
 	}
@@ -266,7 +264,7 @@ func (f *folder) recall(to []walk.Entry, now walk.Look) ([]walk.Entry, bool) {
 
 // compare looks which of the files in a directory are what they were, and notes
 // what was known of them in same, nil for the others.
-func (f *folder) compare(dir *walk.Root, listed []walk.Entry) {
+func (f *dirRec) compare(dir *walk.Root, listed []walk.Entry) {
 	f.same, f.sames = slices.Grow(f.same[:0], len(listed))[:len(listed)], 0
 	clear(f.same)
 	for i, e := range listed {
@@ -288,23 +286,23 @@ func (f *folder) compare(dir *walk.Root, listed []walk.Entry) {
 	}
 }
 
-// find returns what was known of an entry, which may be the row of that number.
-func (f *folder) find(i int, name string) *row {
+// find returns what was known of an entry, which may be the fileRec of that number.
+func (f *dirRec) find(i int, name string) *fileRec {
 	if i < len(f.rows) && f.rows[i].name == name {
 		return &f.rows[i]
 	}
-	i, ok := slices.BinarySearchFunc(f.rows, name, func(r row, name string) int { return strings.Compare(r.name, name) })
+	i, ok := slices.BinarySearchFunc(f.rows, name, func(r fileRec, name string) int { return strings.Compare(r.name, name) })
 	if !ok {
 		return nil
 	}
 	return &f.rows[i]
 }
 
-// fetch reads an index that was loaded, while no query runs: one that came first has read
-// what it needed.
-func (t *keptTree) fetch(ctx context.Context, g *gate) {
+// loadPostings reads the postings of a saved index into memory, while no query runs. Queries
+// that come first read the parts that they need.
+func loadPostings(ctx context.Context, t *tree, g *backgroundGate) {
 	t.mu.Lock()
-	f, segments := t.elsewhere, slices.Clone(t.segments)
+	f, segments := t.contents.file, slices.Clone(t.contents.segments)
 	t.mu.Unlock()
 	if f == nil {
 		return
@@ -315,26 +313,26 @@ func (t *keptTree) fetch(ctx context.Context, g *gate) {
 		if g.pause(ctx) != nil {
 			return
 		}
-		if segments[i], err = fetched(s, f, 1+2*i); err != nil {
+		if segments[i], err = loadSegment(s, f, 1+2*i); err != nil {
 			break
 		}
 		size += int64(s.Size())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.elsewhere != f {
+	if t.contents.file != f {
 		return
 	}
-	if err != nil || !t.engine.kept.grow(size) {
+	if err != nil || !t.engine.texts.grow(size) {
 		t.empty()
 		return
 	}
-	t.segments, t.size = segments, size
-	t.letGo()
+	t.contents.segments, t.contents.size = segments, size
+	t.contents.closeFile()
 }
 
-// fetched reads a segment from two sections.
-func fetched(s *index.Segment, f *disk.File, section int) (*index.Segment, error) {
+// loadSegment reads a segment from two sections.
+func loadSegment(s *index.Segment, f *disk.File, section int) (*index.Segment, error) {
 	arrays, err := f.Section(section)
 	if err != nil {
 		return nil, err
@@ -344,12 +342,4 @@ func fetched(s *index.Segment, f *disk.File, section int) (*index.Segment, error
 		return nil, err
 	}
 	return s.With(arrays, postings)
-}
-
-// letGo closes the file that postings were in.
-func (t *keptTree) letGo() {
-	if t.elsewhere != nil {
-		t.elsewhere.Close()
-		t.elsewhere = nil
-	}
 }

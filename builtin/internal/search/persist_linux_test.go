@@ -58,7 +58,7 @@ func TestPersisted(t *testing.T) {
 	for i := range 50 {
 		files[fmt.Sprintf("d%d/f%d.txt", i%5, i)] = fmt.Sprintf("needle %d\n", i)
 	}
-	root, dir := tree(t, files), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	scope := Scope{Base: root, Path: root}
 	q := GrepQuery{Scope: scope, Pattern: "(?i)K.*needle|needle 7$", Mode: Count}
 	settled(t, root)
@@ -81,10 +81,10 @@ func TestPersisted(t *testing.T) {
 			t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 		}
 		settle(t, e, root)
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		k.mu.Lock()
-		if k.adds != 53 || k.saved.adds != 53 { // all but the binary one
-			t.Errorf("%d files were indexed, %d of them before", k.adds, k.saved.adds)
+		if k.contents.adds != 53 || k.contents.lastSave.adds != 53 { // all but the binary one
+			t.Errorf("%d files were indexed, %d of them before", k.contents.adds, k.contents.lastSave.adds)
 		}
 		k.mu.Unlock()
 		closeHost(t, e)
@@ -111,7 +111,7 @@ func TestPersisted(t *testing.T) {
 // TestHiddenNotSaved: nothing of a file is on disk that whoever searched last must
 // not see.
 func TestHiddenNotSaved(t *testing.T) {
-	root := tree(t, map[string]string{"open.txt": "apple\n", "shut.txt": "quince\n", "dir/shut/in.txt": "medlar\n"})
+	root := writeTree(t, map[string]string{"open.txt": "apple\n", "shut.txt": "quince\n", "dir/shut/in.txt": "medlar\n"})
 	dir := filepath.Join(t.TempDir(), "index")
 	all := Scope{Base: root, Path: root}
 	some := all
@@ -135,18 +135,18 @@ func TestHiddenNotSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, folders, err := decodeTable(table)
+	o, dirs, err := decodeRecords(table)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rel, blob := range folders {
-		for _, r := range decodeFolder(blob, o.ids).rows {
+	for rel, blob := range dirs {
+		for _, r := range decodeDirRec(blob, o.ids).rows {
 			if rel+r.name != "open.txt" {
 				t.Errorf("%s%s was saved", rel, r.name)
 			}
 		}
 	}
-	segments, err := new(earlier).load(f)
+	segments, err := new(savedIndex).load(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	for i := range 120 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%4, i%3, i)] = text(r)
 	}
-	root, dir := tree(t, files), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	scope := Scope{Base: root, Path: root}
 	rounds := 12
 	if long() {
@@ -200,9 +200,9 @@ func TestEditedMeanwhile(t *testing.T) {
 		}
 		settle(t, e, root)
 		if r.IntN(4) == 0 {
-			k := e.keeper.hold(root).tree
+			k := e.cache.get(root).tree
 			k.mu.Lock()
-			k.saved = saved{} // so that it is saved again
+			k.contents.lastSave = lastSave{} // so that it is saved again
 			k.mu.Unlock()
 		}
 		closeHost(t, e)
@@ -277,7 +277,7 @@ func editUnseen(t *testing.T, root, text string, r *rand.Rand) {
 
 // TestBrokenIndex: whatever the file holds, answers are right, and it is replaced.
 func TestBrokenIndex(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "needle\n", "b.txt": "hay\n"})
+	root := writeTree(t, map[string]string{"a.txt": "needle\n", "b.txt": "hay\n"})
 	dir := filepath.Join(t.TempDir(), "index")
 	scope := Scope{Base: root, Path: root}
 	settled(t, root)
@@ -333,7 +333,7 @@ func TestRacy(t *testing.T) {
 		{"in the future: a clock was set", -int64(time.Hour), int64(time.Hour), true},
 		{"times in whole seconds", 123_456_789 + int64(time.Second), 123_456_789 + int64(time.Second), true},
 	} {
-		k := known{at: at, stamp: walk.Stamp{Change: at - tt.change, Status: at - tt.status}}
+		k := fileState{at: at, stamp: walk.Stamp{Change: at - tt.change, Status: at - tt.status}}
 		if got := k.racy(); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
@@ -341,47 +341,47 @@ func TestRacy(t *testing.T) {
 }
 
 func FuzzTable(f *testing.F) {
-	k := known{stamp: walk.Stamp{Size: 3, Change: 4, Status: 5, Inode: 6, Links: 1}, at: 7, content: contentText, indexed: true}
-	f.Add(encodeTable(outline{maxFile: 1, ids: 5}, []folder{{rel: ""}, {rel: "d/", look: walk.Look{Stamp: k.stamp, At: 8}, rows: []row{
-		{"a", walk.File, k, 1}, {"b", walk.File, known{content: contentBinary}, 0}, {"c", walk.Dir, known{}, 0},
+	k := fileState{stamp: walk.Stamp{Size: 3, Change: 4, Status: 5, Inode: 6, Links: 1}, at: 7, content: contentText, indexed: true}
+	f.Add(encodeRecords(header{maxFile: 1, ids: 5}, []dirRec{{rel: ""}, {rel: "d/", look: walk.Look{Stamp: k.stamp, At: 8}, rows: []fileRec{
+		{"a", walk.File, k, 1}, {"b", walk.File, fileState{content: contentBinary}, 0}, {"c", walk.Dir, fileState{}, 0},
 	}}}))
-	f.Add(encodeTable(outline{}, nil))
+	f.Add(encodeRecords(header{}, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, folders, err := decodeTable(b)
+		o, dirs, err := decodeRecords(b)
 		if err != nil {
 			return
 		}
-		var all []folder
-		for _, rel := range slices.Sorted(maps.Keys(folders)) {
-			f := decodeFolder(folders[rel], o.ids)
+		var all []dirRec
+		for _, rel := range slices.Sorted(maps.Keys(dirs)) {
+			f := decodeDirRec(dirs[rel], o.ids)
 			if f == nil {
-				f = new(folder)
+				f = new(dirRec)
 			}
 			f.rel = rel
 			all = append(all, *f)
 		}
-		again, more, err := decodeTable(encodeTable(o, all))
-		if err != nil || again != o || len(more) != len(folders) {
+		again, more, err := decodeRecords(encodeRecords(o, all))
+		if err != nil || again != o || len(more) != len(dirs) {
 			t.Errorf("%v, %v: %v", o, again, err)
 		}
 		for _, f := range all {
-			if got := decodeFolder(more[f.rel], o.ids); got == nil || got.look != f.look || !slices.Equal(rowNames(got.rows), rowNames(f.rows)) {
+			if got := decodeDirRec(more[f.rel], o.ids); got == nil || got.look != f.look || !slices.Equal(rowNames(got.rows), rowNames(f.rows)) {
 				t.Errorf("%q: %v, want %v", f.rel, got, f)
 			}
 		}
 	})
 }
 
-func rowNames(rows []row) (names []string) {
+func rowNames(rows []fileRec) (names []string) {
 	for _, r := range rows {
 		names = append(names, r.name)
 	}
 	return names
 }
 
-// decodeFolder reads one directory of a table; nil if it is none.
-func decodeFolder(b []byte, ids uint32) *folder {
-	f := new(folder)
+// decodeDirRec reads one directory of a table; nil if it is none.
+func decodeDirRec(b []byte, ids uint32) *dirRec {
+	f := new(dirRec)
 	if !f.decode(b, ids) {
 		return nil
 	}

@@ -36,12 +36,12 @@ func TestPieces(t *testing.T) {
 		"end.txt":      many + "\n",
 		"small.txt":    "needle",
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
-	e.kept.budget = 1 // from here on no text is kept
+	e.texts.budget = 1 // from here on no text is kept
 	for range maxUses + 1 {
-		e.kept.evict(0)
+		e.texts.evict(0)
 	}
 	plain := New(Config{MaxKept: -1})
 	defer plain.Close()
@@ -65,11 +65,11 @@ func TestPieces(t *testing.T) {
 func TestChangedUnderQuery(t *testing.T) {
 	old, changed := "needle\n"+strings.Repeat("y", firstPiece), "other!\n"+strings.Repeat("y", firstPiece)
 	for _, mode := range []Mode{FilesWithMatches, Content, Count} {
-		root := tree(t, map[string]string{"a.txt": old, "b.txt": old, "c.txt": "hay"})
+		root := writeTree(t, map[string]string{"a.txt": old, "b.txt": old, "c.txt": "hay"})
 		scope, path := Scope{Base: root, Path: root}, filepath.Join(root, "a.txt")
 		e := keeping(t, Config{}, scope)
 		for range maxUses + 1 {
-			e.kept.evict(0)
+			e.texts.evict(0)
 		}
 		info, err := os.Stat(path)
 		if err != nil {

@@ -21,8 +21,8 @@ type output struct {
 	// whole says that the text is known to hold no NUL byte, plain is as the
 	// matcher takes it.
 	whole, plain bool
-	// known is what is known of the file, handle the open file where that is nil.
-	known  *known
+	// fileState is what is known of the file, handle the open file where that is nil.
+	state  *fileState
 	handle walk.Handle
 
 	path string // see name
@@ -37,8 +37,8 @@ type output struct {
 
 // modified is when the file was changed, in nanoseconds since 1970.
 func (o *output) modified() (int64, error) {
-	if o.known != nil {
-		return o.known.stamp.Change, nil
+	if o.state != nil {
+		return o.state.stamp.Change, nil
 	}
 	info, err := o.handle.Stat()
 	return info.Change, err
@@ -266,7 +266,7 @@ func (o *output) emit(line, part match.Span, sep byte, matches int) {
 		c.text = append(c.text, text...)
 	}
 	c.text = append(c.text, '\n')
-	e := entry{first: o.entries == 0, apart: o.printed < 0 || line.Start > o.printed+1, count: matches, aged: byMtime{number: o.file.number}}
+	e := entry{first: o.entries == 0, apart: o.printed < 0 || line.Start > o.printed+1, count: matches, mtime: byMtime{number: o.file.number}}
 	o.printed = line.End
 	o.add(e)
 }

@@ -183,11 +183,11 @@ func newEngines(tb testing.TB, c Config) engines {
 // settle waits until all is kept that an engine keeps of a root.
 func settle(tb testing.TB, e *Engine, root string) {
 	tb.Helper()
-	h := e.keeper.hold(root)
+	h := e.cache.get(root)
 	if h.tree == nil {
 		return
 	}
-	for p := h.tree.progress; ; {
+	for p := h.tree.contents.progress; ; {
 		p.mu.Lock()
 		if p.now == Ready || p.now == Walking {
 			p.mu.Unlock()

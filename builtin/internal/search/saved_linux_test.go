@@ -28,10 +28,10 @@ func saving(tb testing.TB, dir, root string) {
 func found(tb testing.TB, dir, root string) *Engine {
 	tb.Helper()
 	e := New(Config{GlobalIgnore: os.DevNull, Dir: dir})
-	e.keeper.gate.patient = time.Hour
-	e.keeper.gate.enter() // as a query would that does not end
+	e.cache.gate.patient = time.Hour
+	e.cache.gate.enter() // as a query would that does not end
 	tb.Cleanup(func() {
-		e.keeper.gate.leave()
+		e.cache.gate.leave()
 		closeHost(tb, e)
 	})
 	if e.Warm(root); !e.saves(root) {
@@ -59,7 +59,7 @@ func mustAnswer(tb testing.TB, e *Engine, q GrepQuery) *GrepResult {
 
 // reached counts the directories of a tree that have been listed.
 func reached(e *Engine, root string) (n int) {
-	t := e.keeper.hold(root).tree
+	t := e.cache.get(root).tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var count func(*node)
@@ -92,7 +92,7 @@ func many() map[string]string {
 
 // TestPageAhead: a page needs only what comes before its end, and that as it is.
 func TestPageAhead(t *testing.T) {
-	root, dir := tree(t, many()), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, many()), filepath.Join(t.TempDir(), "index")
 	saving(t, dir, root)
 	write := func(name, text string) func() error {
 		return func() error { return os.WriteFile(filepath.Join(root, name), []byte(text), 0o644) }
@@ -148,7 +148,7 @@ func TestPageAhead(t *testing.T) {
 
 // TestPageBelow: a search of a directory does not wait for the others.
 func TestPageBelow(t *testing.T) {
-	root, dir := tree(t, many()), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, many()), filepath.Join(t.TempDir(), "index")
 	saving(t, dir, root)
 	for _, mode := range []Mode{Content, FilesWithMatches} {
 		e := found(t, dir, root)
@@ -165,7 +165,7 @@ func TestPageBelow(t *testing.T) {
 // TestPageAheadMeanwhile changes a tree between two parts of a listing, and lets another
 // search find that out first.
 func TestPageAheadMeanwhile(t *testing.T) {
-	root, dir := tree(t, many()), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, many()), filepath.Join(t.TempDir(), "index")
 	saving(t, dir, root)
 	scope := Scope{Base: root, Path: root}
 	all := GrepQuery{Scope: scope, Pattern: "needle", Mode: Count}
@@ -217,7 +217,7 @@ func TestPagesOfEdited(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%10, i%7, i)] = text()
 	}
-	root, dir := tree(t, files), filepath.Join(t.TempDir(), "index")
+	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	rounds := 8
 	if long() {
 		rounds = 500

@@ -98,8 +98,8 @@ const (
 // Engine answers queries. It may be used by many goroutines at once.
 type Engine struct {
 	config Config
-	keeper *keeper
-	kept   *contents
+	cache  *treeCache
+	texts  *textCache
 	user   userFiles
 	disk   *disk.Dir // nil: nothing is saved
 }
@@ -118,11 +118,11 @@ func New(c Config) *Engine {
 	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
 	c.MaxDisk = cmp.Or(max(c.MaxDisk, 0), defaultMaxDisk)
 	c.MaxSaved = cmp.Or(max(c.MaxSaved, 0), defaultMaxSaved)
-	e := &Engine{config: c, kept: &contents{budget: c.MaxMemory}, user: userFiles{places: findExcludes()}}
+	e := &Engine{config: c, texts: &textCache{budget: c.MaxMemory}, user: userFiles{places: findExcludes()}}
 	if c.Dir != "" {
 		e.disk = disk.Open(c.Dir, c.MaxDisk, c.MaxSaved)
 	}
-	e.keeper = newKeeper(e)
+	e.cache = newTreeCache(e)
 	return e
 }
 
@@ -130,7 +130,7 @@ func New(c Config) *Engine {
 // what the engine keeps: memory, watches, descriptors and the goroutines that work
 // on it. Queries must have ended.
 func (e *Engine) Close() error {
-	e.keeper.close()
+	e.cache.close()
 	return nil
 }
 

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// tree writes files and returns their root.
-func tree(tb testing.TB, files map[string]string) string {
+// writeTree writes files and returns their root.
+func writeTree(tb testing.TB, files map[string]string) string {
 	tb.Helper()
 	root, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
@@ -79,7 +79,7 @@ func mustGrep(tb testing.TB, e *Engine, root string, q GrepQuery) *GrepResult {
 }
 
 func TestGrepText(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		"a/one.go":       "alpha\nbeta\r\ngamma\nalpha beta\n",
 		"a.txt":          "beta\n\n\n\nbeta",
 		"node/x.js":      "beta\n",
@@ -124,7 +124,7 @@ func TestGrepText(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		".git/HEAD": "", ".gitignore": "out/\n*.log\n", "out/deep/a.txt": "needle\n", "out/b.txt": "", "x.log": "needle", "y.txt": "hay\n",
 	})
 	e := quiet(Config{MaxIgnored: 2})
@@ -143,7 +143,7 @@ func TestNotes(t *testing.T) {
 }
 
 func TestNewestFirst(t *testing.T) {
-	root := tree(t, map[string]string{"a": "x", "b": "x", "c": "x", "d": "y"})
+	root := writeTree(t, map[string]string{"a": "x", "b": "x", "c": "x", "d": "y"})
 	for i, name := range []string{"b", "c", "a"} {
 		when := time.Unix(1_700_000_000+int64(i), 0)
 		if err := os.Chtimes(filepath.Join(root, name), when, when); err != nil {
@@ -171,7 +171,7 @@ func TestPages(t *testing.T) {
 	for i := range 60 {
 		files[fmt.Sprintf("d%d/f%d.txt", i%7, i)] = strings.Repeat("hit\nmiss\n", i%5)
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	for _, mode := range []Mode{Content, Count, FilesWithMatches} {
 		whole := mustGrep(t, quiet(Config{Workers: 1}), root, GrepQuery{Pattern: "hit", Mode: mode})
 		e := quiet(Config{Workers: 4})
@@ -190,7 +190,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestHiddenDoesNotExist(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		"ok.txt": "secret\n", "deny.txt": "secret\n", "deny.bin": "secret\x00\n", "vault/a.txt": "secret\n",
 		".git/HEAD": "", ".gitignore": "deny.log\n", "deny.log": "secret\n",
 	})
@@ -229,7 +229,7 @@ func TestHiddenDoesNotExist(t *testing.T) {
 
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 9<<20) + "é needle é" + strings.Repeat("y", 9<<20)
-	root := tree(t, map[string]string{"one-line.js": long, "bad.txt": "needle \xff" + strings.Repeat("z", 70_000) + "\nneedle\n"})
+	root := writeTree(t, map[string]string{"one-line.js": long, "bad.txt": "needle \xff" + strings.Repeat("z", 70_000) + "\nneedle\n"})
 	r := mustGrep(t, quiet(Config{}), root, GrepQuery{Pattern: "needle", Mode: Content, LineNumbers: true})
 	lines := strings.Split(strings.TrimSuffix(r.Text, "\n"), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "bad.txt:1:needle \uFFFDz") || lines[1] != "bad.txt:2:needle" ||
@@ -248,7 +248,7 @@ func TestLongLines(t *testing.T) {
 }
 
 func TestScopeErrors(t *testing.T) {
-	root := tree(t, map[string]string{"f": ""})
+	root := writeTree(t, map[string]string{"f": ""})
 	e := quiet(Config{})
 	for _, path := range []string{"relative", filepath.Join(root, "gone"), filepath.Join(root, "gone", "deeper"), filepath.Join(root, "f", "x")} {
 		if _, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: path}, Pattern: "x"}); !errors.Is(err, ErrScope) {
@@ -271,7 +271,7 @@ func TestCancelAndTimeout(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("%d.txt", i)] = strings.Repeat("abcdefghij\n", 2000)
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	e := quiet(Config{})
 	q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: `(\w\w?){12}z`, Mode: Count}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -292,7 +292,7 @@ func TestCancelAndTimeout(t *testing.T) {
 // TestHostilePatterns: each must end with an answer or an error in bounded
 // time and memory; the text is what makes backtracking engines hang.
 func TestHostilePatterns(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": strings.Repeat("a", 20_000) + "\n" + strings.Repeat("aé", 5_000) + "\n"})
+	root := writeTree(t, map[string]string{"a.txt": strings.Repeat("a", 20_000) + "\n" + strings.Repeat("aé", 5_000) + "\n"})
 	e := quiet(Config{})
 	for _, p := range []string{
 		`(a*)*b`, `(a|a)*b`, `(a|aa)+$b`, `(.*)*(.*)*x`, `((a{100}){100}){100}`, `a{1,1000}a{1,1000}b`, `(\w{1,50}){1,50}!`,
@@ -313,7 +313,7 @@ func TestHostilePatterns(t *testing.T) {
 }
 
 func TestGlobQuery(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		"main.go": "", "pkg/a.go": "", "pkg/deep/b.go": "", "pkg/a.ts": "", "node_modules/m/i.js": "", ".gitignore": "node_modules\n", ".git/HEAD": "",
 	})
 	e := quiet(Config{})
@@ -359,7 +359,7 @@ func TestGlobQuery(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	root := tree(t, map[string]string{"big.txt": strings.Repeat("hit\n", 200_000), "small.txt": "hit\n"})
+	root := writeTree(t, map[string]string{"big.txt": strings.Repeat("hit\n", 200_000), "small.txt": "hit\n"})
 	r := mustGrep(t, quiet(Config{MaxFile: 1 << 19}), root, GrepQuery{Pattern: "hit", Mode: Count})
 	if r.TooLarge != 1 || r.Text != "small.txt:1\n" || !strings.Contains(strings.Join(r.Notes, "\n"), "big.txt") {
 		t.Errorf("file beyond the limit: %+v", r)

@@ -13,12 +13,12 @@ import (
 // snapshot is a listing of a tree as it was at one moment, for the next query
 // that asks for the same files while nothing has changed.
 type snapshot struct {
-	key    string
-	gen    uint64
-	top    *dir
-	files  []file
-	left   left
-	failed []failure
+	key     string
+	gen     uint64
+	top     *dir
+	files   []file
+	skipped skipped
+	failed  []failure
 
 	packing    sync.Once
 	packed     *paths
@@ -35,9 +35,18 @@ type failure struct {
 // with different globs, types and paths.
 const maxSnapshots = 8
 
-// list fills the listing with what is known. False: it cannot, and the listing
-// is as it was.
-func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
+// lister fills a listing from a tree.
+type lister struct {
+	tree    *tree
+	listing *listing
+	sel     *selection
+	workers int
+}
+
+// list fills the listing with what is kept. It reports false when it cannot; then the
+// listing is unchanged.
+func (r lister) list(ctx context.Context) bool {
+	t, l := r.tree, r.listing
 	if !t.ready.Load() || t.dead.Load() {
 		return false
 	}
@@ -45,36 +54,28 @@ func (t *keptTree) list(ctx context.Context, l *listing, sel *selection) bool {
 	defer t.mu.Unlock()
 	var s *snapshot
 	for s == nil || t.linked {
-		if !t.syncLinked(ctx, l.root) {
+		if !t.sync(ctx, l.root, r.workers) {
 			return false
 		}
-		if s = t.snapshot(ctx, l, sel, t.engine.config.Workers); s == nil {
+		if s = r.snapshot(ctx); s == nil {
 			return false
 		}
 	}
-	l.kept, l.gen, l.room = t, s.gen, t.room
-	l.stocked, l.learns = t.admit(&l.scope)
-	l.files, l.left = s.files, s.left
-	if l.stocked != 0 {
-		l.snapshot, l.dates = s, t.candidatesOf(s).dates
+	l.tree, l.gen, l.room = t, s.gen, t.room
+	l.age, l.stores = t.contents.admit(&l.scope)
+	l.files, l.skipped = s.files, s.skipped
+	if l.age != 0 {
+		l.snapshot, l.dates = s, s.current(t).dates
 	}
 	l.failed = s.failed
 	return true
 }
 
-// syncLinked is sync, of everything if files have been found that others may be names of.
-func (t *keptTree) syncLinked(ctx context.Context, root *walk.Root) bool {
-	if t.linked {
-		t.linked = false
-		t.doubt(t.top)
-	}
-	return t.sync(ctx, root, t.engine.config.Workers)
-}
-
-// snapshot returns the files that a selection asks for. It needs mu, and a
-// tree that is in sync.
-func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, workers int) *snapshot {
-	key, keyed := l.key(sel)
+// snapshot returns the files that the selection asks for. It needs the tree's mu, and
+// a tree that is in sync.
+func (r lister) snapshot(ctx context.Context) *snapshot {
+	t := r.tree
+	key, keyed := r.listing.key(r.sel)
 	was := &snapshot{}
 	if i := slices.IndexFunc(t.snapshots, func(s *snapshot) bool { return s.key == key }); keyed && i >= 0 {
 		was = t.snapshots[i]
@@ -82,7 +83,7 @@ func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, wor
 	}
 	s := was
 	if was.top == nil || was.gen != t.gen {
-		s = t.renewed(ctx, l, sel, workers, was)
+		s = r.rebuild(ctx, was)
 	}
 	if s != nil && keyed {
 		s.key = key
@@ -92,43 +93,36 @@ func (t *keptTree) snapshot(ctx context.Context, l *listing, sel *selection, wor
 	return s
 }
 
-// renewed makes a snapshot, of directories in which nothing has changed from what they were.
-func (t *keptTree) renewed(ctx context.Context, l *listing, sel *selection, workers int, was *snapshot) *snapshot {
-	w := &listing{root: l.root, path: l.path, scope: l.scope, top: l.top, shown: l.shown, start: l.start}
-	n := t.node(l.root, l.start)
+// rebuild makes a snapshot. It reuses the directories of an older one in which nothing
+// has changed.
+func (r lister) rebuild(ctx context.Context, was *snapshot) *snapshot {
+	t := r.tree
+	n := r.start()
 	if n == nil {
 		return nil
 	}
-	top := &dir{rel: n.rel, kept: n, was: was.top}
-	t.visitAll(ctx, w, top, sel, workers, was.gen)
+	top := &dir{rel: n.rel, node: n, was: was.top}
+	buffers := make([]walk.Buffer, r.workers)
+	walk.Parallel(ctx, r.workers, top, func(worker int, d *dir) []*dir {
+		dirs := r.visit(d, &buffers[worker])
+		if d.was != nil {
+			dirs = d.reuse(was.gen)
+		}
+		return dirs
+	})
 	gen := t.gen
 	t.settle()
 	if ctx.Err() != nil || t.dead.Load() {
 		return nil
 	}
 	s := &snapshot{gen: gen, top: top}
-	s.files = s.left.flatten(make([]file, 0, top.files()), top)
+	s.files = s.skipped.flatten(make([]file, 0, top.files()), top)
 	s.failed = failures(nil, top)
 	return s
 }
 
-// visitAll visits a directory and all below it, but for what is as it was when the tree was of that gen.
-func (t *keptTree) visitAll(ctx context.Context, l *listing, top *dir, sel *selection, workers int, gen uint64) {
-	buffers := make([]*walk.Buffer, workers)
-	walk.Parallel(ctx, workers, top, func(worker int, d *dir) []*dir {
-		if buffers[worker] == nil {
-			buffers[worker] = new(walk.Buffer)
-		}
-		dirs := t.visit(l, d, sel, buffers[worker])
-		if d.was != nil {
-			dirs = d.reuse(gen)
-		}
-		return dirs
-	})
-}
-
-// reuse puts the directories in one that are as they were when the tree was of that gen, and
-// all below them, in the place of new ones, and returns the others.
+// reuse replaces the directories in one that have not changed since that gen of the tree by
+// those of the older listing, and returns the others.
 func (d *dir) reuse(gen uint64) (others []*dir) {
 	was := d.was
 	d.was = nil
@@ -138,8 +132,8 @@ func (d *dir) reuse(gen uint64) (others []*dir) {
 			continue
 		}
 		at, ok := slices.BinarySearchFunc(was.children, c.name, func(c child, name string) int { return strings.Compare(c.name, name) })
-		if ok && was.children[at].dir != nil && was.children[at].dir.kept == c.dir.kept {
-			if c.dir.kept.gen <= gen {
+		if ok && was.children[at].dir != nil && was.children[at].dir.node == c.dir.node {
+			if c.dir.node.gen <= gen {
 				c.dir = was.children[at].dir
 				continue
 			}
@@ -173,15 +167,15 @@ func (l *listing) key(sel *selection) (string, bool) {
 	return string(key), true
 }
 
-// node finds a directory of the tree, and lists what leads there.
-func (t *keptTree) node(root *walk.Root, rel string) *node {
-	n, buf := t.top, new(walk.Buffer)
-	for name := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
-		if rel == "" {
+// start finds the directory that is searched, and lists those that lead there.
+func (r lister) start() *node {
+	n, buf := r.tree.top, new(walk.Buffer)
+	for name := range strings.SplitSeq(strings.TrimSuffix(r.listing.start, "/"), "/") {
+		if r.listing.start == "" {
 			break
 		}
 		if !n.listed {
-			t.read(root, n, buf)
+			r.tree.read(r.listing.root, n, buf)
 		}
 		i, ok := n.find(name)
 		if !ok || n.entries[i].sub == nil {
@@ -193,21 +187,21 @@ func (t *keptTree) node(root *walk.Root, rel string) *node {
 }
 
 // visit is listing.visit for a directory of the tree.
-func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) []*dir {
-	n := d.kept
+func (r lister) visit(d *dir, buf *walk.Buffer) []*dir {
+	n := d.node
 	if !n.listed {
-		t.read(l.root, n, buf)
+		r.tree.read(r.listing.root, n, buf)
 	}
 	var dirs []*dir
 	d.children = make([]child, 0, len(n.entries))
 	for _, e := range n.entries {
 		ignored := func(walk.Entry) bool { return e.ignored }
-		if e.kind == walk.Other || e.name == ".git" || !l.chooses(d, walk.Entry{Name: e.name, Kind: e.kind}, e, sel, ignored) {
+		if e.kind == walk.Other || e.name == ".git" || !r.listing.chooses(d, walk.Entry{Name: e.name, Kind: e.kind}, e, r.sel, ignored) {
 			continue
 		}
-		c := child{name: e.name, kept: e}
+		c := child{name: e.name, entry: e}
 		if e.sub != nil {
-			c.dir = &dir{rel: e.sub.rel, kept: e.sub}
+			c.dir = &dir{rel: e.sub.rel, node: e.sub}
 			dirs = append(dirs, c.dir)
 		}
 		d.children = append(d.children, c)
@@ -217,8 +211,8 @@ func (t *keptTree) visit(l *listing, d *dir, sel *selection, buf *walk.Buffer) [
 
 // failures lists the directories that could not be listed.
 func failures(out []failure, d *dir) []failure {
-	if d.kept.err != nil {
-		out = append(out, failure{d.rel, d.kept.err})
+	if d.node.err != nil {
+		out = append(out, failure{d.rel, d.node.err})
 	}
 	for _, c := range d.children {
 		if c.dir != nil {
@@ -228,11 +222,10 @@ func failures(out []failure, d *dir) []failure {
 	return out
 }
 
-// deeper returns what visits directories that the listing has left out: in the
-// tree, which is locked until done is called, or on disk if the tree has
-// changed since.
+// deeper returns a function that visits directories that the listing has left out: in
+// the tree, which is locked until done is called, or on disk if the tree has changed.
 func (l *listing) deeper() (visit func(*dir, *selection, *walk.Buffer) []*dir, done func()) {
-	t := l.kept
+	t := l.tree
 	if t == nil {
 		return l.visit, func() {}
 	}
@@ -242,9 +235,9 @@ func (l *listing) deeper() (visit func(*dir, *selection, *walk.Buffer) []*dir, d
 		return l.visit, func() {}
 	}
 	visit = func(d *dir, sel *selection, buf *walk.Buffer) []*dir {
-		dirs := t.visit(l, d, sel, buf)
-		if d.kept.err != nil {
-			l.troubles.add(l.shown+d.rel, d.kept.err)
+		dirs := lister{tree: t, listing: l, sel: sel}.visit(d, buf)
+		if d.node.err != nil {
+			l.errors.add(l.shown+d.rel, d.node.err)
 		}
 		return dirs
 	}

@@ -10,7 +10,7 @@ import (
 // TestReuse: of a listing only the directories are made anew that lead to what has changed,
 // and what is in the others is still told of.
 func TestReuse(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := writeTree(t, map[string]string{
 		".ignore": "*.log\n/z\n", "a/b/one.txt": "x\n", "a/c/two.txt": "x\n", "d/three.txt": "x\n", "d/e/four.log": "x\n", "z/five.txt": "x\n",
 	})
 	scope := Scope{Base: root, Path: root}
@@ -23,7 +23,7 @@ func TestReuse(t *testing.T) {
 		if err != nil || r.Text != want || r.IgnoredFiles != ignored {
 			t.Errorf("got %q, %d ignored, %v; want %q, %d", r.Text, r.IgnoredFiles, err, want, ignored)
 		}
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		dirs := map[string]*dir{}

@@ -13,78 +13,65 @@ import (
 	"toolhost/builtin/internal/search/watch"
 )
 
-// keptTree is what is kept of the files below one root between queries. It grows
-// as queries need it: a directory is listed when one first leads there, and
-// kept up to date from then on.
+// tree is what is kept between queries of the files below one root. A directory is
+// listed when a query first needs it, and kept up to date from then on.
 //
-// Events are only marked when they come (event); what they mean is found out
-// when a query asks (renew). So a build that writes much costs little, and an
-// answer rests on what the file system says, not on what events are thought
-// to mean.
-type keptTree struct {
+// An event only marks what may have changed. The next query looks at the file
+// system (see sync). So a build that writes much costs little, and an answer rests on
+// what the file system says and not on how events are interpreted.
+type tree struct {
 	path   string // the real path of the root
 	base   string // the same, ending in a separator
 	engine *Engine
-	queue  *watch.Queue
-	room   *ignore.Room // for ignore files
+	room   *ignore.Budget // for ignore files
 	mounts *watch.Mounts
-	// sees says that events tell of every change; else all is looked at each time.
-	sees bool
 
-	// ready says that queries can use the tree: the first listing is done, until which mu is
-	// held by what makes it, or what an earlier process has saved is loaded.
-	ready atomic.Bool
-	dead  atomic.Bool // of no use any more
-	// tooLarge says that it was given up because of its size.
-	tooLarge atomic.Bool
+	// ready says that queries can use the tree: the first listing is done, or what an
+	// earlier process has saved is loaded. Until then the first listing holds mu.
+	ready    atomic.Bool
+	dead     atomic.Bool // unusable from now on
+	tooLarge atomic.Bool // dead because of its size
 
-	mu     sync.Mutex
-	id     walk.ID
-	global []byte
-	outer  []ancestor
-	top    *node
-	// gen changes when names or what is ignored do, changes when anything does or
-	// may have.
-	gen       uint64
-	changes   uint64
-	recent    recent
+	mu        sync.Mutex
+	id        walk.ID
+	local     bool // events announce every change; else everything is looked at in each query
+	parents   parentRules
+	top       *node
+	gen       uint64 // changes when names, or what is ignored, do
+	log       changeLog
 	snapshots []*snapshot // most recently used first
+	watches   watches
+	contents  contents
+	saved     *savedIndex // until the first listing is done
 
-	// shared guards what workers that list directories at the same time touch.
-	// They run only while mu is held.
-	shared  sync.Mutex
-	watched map[int32]*node
-	adding  map[*node]bool // a watch of them is about to be added
-	waiting map[*node]bool // listed, and something is known to have changed
-	blind   map[*node]bool // listed, and no event tells of changes
-	silent  map[*node]bool // see readRules
-	dropped []*node
-	ruled   []*node // whose ignore files have changed
-	files   int
-	linked  bool     // files have been found that others may be names of
-	earlier *earlier // until the first listing is done
-	stock
+	// shared guards the fields below while workers list directories, for which mu is held.
+	shared     sync.Mutex
+	dirtyNodes map[*node]bool // listed, and changed since
+	polled     map[*node]bool // their ignore files can change without an event
+	dropped    []*node
+	ruled      []*node // whose ignore files have changed
+	files      int
+	linked     bool // files with several names have been found
 }
 
 // node is a directory.
 type node struct {
 	rel     string // from the root, ending in a slash unless it is the root
 	up      *node
-	chain   *ignore.Chain // of its entries
-	rules   ruleFiles
-	level   *ignore.Level // rules, parsed; nil: there are none
-	looks   []ruleLook    // at rules of a silent directory when they were read, nil: not settled
-	entries []*dirent     // by name
+	chain   *ignore.Chain // the rules for its entries
+	rules   ignoreFiles
+	level   *ignore.DirRules // rules, parsed; nil: none
+	entries []*dirent        // by name
 	listed  bool
 	local   bool
 	id      walk.ID
-	look    walk.Look // when it was last listed as a whole
+	look    walk.Look // when it was last listed
 	err     error
 	watch   atomic.Int32    // 0: none
-	again   map[string]bool // entries to look at again
-	doubted bool            // all entries are to be looked at again
+	changed map[string]bool // entries to look at again
+	dirty   bool            // all entries are to be looked at again
 	gone    bool            // no longer part of the tree
-	gen     uint64          // the tree's when something in it or below last changed; see keptTree.gen
+	gen     uint64          // the tree's gen when something in it or below last changed
 }
 
 // dirent is a name in a directory.
@@ -96,13 +83,12 @@ type dirent struct {
 	kind    walk.Kind
 	sub     *node // of a directory
 	ignored bool
-	// version counts the changes that are known of.
-	version atomic.Uint32
-	known   atomic.Pointer[known]
-	inode   uint64        // when it was last seen to have more than one name
-	id      uint32        // in the index, 0: none; needs mu
-	uses    atomic.Uint32 // see contents
-	entered bool          // in contents; needs its mu
+	version atomic.Uint32 // counts the known changes
+	state   atomic.Pointer[fileState]
+	inode   uint64        // when it was last seen to have several names
+	id      uint32        // in the index, 0: none; needs the tree's mu
+	uses    atomic.Uint32 // see textCache
+	cached  bool          // in the textCache; needs its mu
 }
 
 func (e *dirent) dir() *node {
@@ -114,93 +100,94 @@ func (e *dirent) dir() *node {
 
 const separator = string(filepath.Separator)
 
-func newTree(e *Engine, path string) (*keptTree, error) {
-	t := &keptTree{
-		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, room: ignore.NewRoom(maxRules), top: &node{}, stock: newStock(),
-		watched: map[int32]*node{}, adding: map[*node]bool{}, waiting: map[*node]bool{}, blind: map[*node]bool{}, silent: map[*node]bool{},
+func newTree(e *Engine, path string) (*tree, error) {
+	t := &tree{
+		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
+		contents: newContents(e.config.MaxMemory < 0), dirtyNodes: map[*node]bool{}, polled: map[*node]bool{},
 	}
-	var err error
-	if t.queue, err = watch.Open(); err != nil {
+	queue, err := watch.Open()
+	if err != nil {
 		return nil, err
 	}
 	if t.mounts, err = watch.OpenMounts(path); err != nil {
-		t.queue.Close()
+		queue.Close()
 		return nil, err
 	}
+	t.watches = newWatches(queue, e.config.MaxWatches)
 	return t, nil
 }
 
 // close releases watches and descriptors. It must not be called twice.
-func (t *keptTree) close() {
+func (t *tree) close() {
 	t.dead.Store(true)
-	t.queue.Close() // waits for attend, which may be waiting for mu
+	t.watches.queue.Close() // waits for drainIdle, which may wait for mu
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.mounts.Close()
 	t.forget(t.top)
 	t.snapshots = nil
 	t.empty()
-	t.engine.kept.sweep()
+	t.engine.texts.sweep()
 }
 
-func (n *node) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(n.entries, name, func(e *dirent, name string) int { return strings.Compare(e.name, name) })
+func (n *node) find(name string) (int, bool) { return findEntry(n.entries, name) }
+
+func findEntry(entries []*dirent, name string) (int, bool) {
+	return slices.BinarySearchFunc(entries, name, func(e *dirent, name string) int { return strings.Compare(e.name, name) })
 }
 
-// drain marks what has changed. It needs mu.
-func (t *keptTree) drain() error { return t.queue.Drain(t.event) }
-
-// event marks what an event tells of.
-func (t *keptTree) event(ev watch.Event) {
+// event marks what an event announces.
+func (t *tree) event(ev watch.Event) {
 	var only *dirent
-	n := t.watched[ev.Watch]
+	n := t.watches.nodes[ev.Watch]
 	switch {
 	case ev.Kind == watch.Overflow:
-		t.doubt(t.top)
-	case n == nil: // not watched any more
+		t.invalidate(t.top)
+	case n == nil: // no longer watched
 	case ev.Kind == watch.Self:
 		t.unlist(n)
-	case ev.Entry == "": // the directory's own metadata: who may read it
-		t.doubt(n)
+	case ev.Entry == "": // the directory's own metadata, such as its permissions
+		t.invalidate(n)
 	default:
 		only = t.touch(n, ev)
 	}
-	t.change(only)
+	t.log.add(only)
 }
 
-// recent are the files of which the content or the metadata has changed, and nothing else
-// in the tree, since its changes were so many: one for each change.
-type recent struct {
-	since uint64
-	files []*dirent
+// changeLog counts the changes of a tree, and remembers the latest ones as long as
+// they changed nothing but the content or the metadata of a file.
+type changeLog struct {
+	count uint64
+	since uint64    // count when files was empty
+	files []*dirent // one for each change after that
 }
 
-// maxRecent is how many changes are remembered as what they are.
+// maxRecent is how many changes are remembered.
 const maxRecent = 1000
 
-// change counts a change: of one file, or of anything if that is nil.
-func (t *keptTree) change(only *dirent) {
-	t.changes++
-	r := &t.recent
-	if only != nil && len(r.files) < maxRecent {
-		r.files = append(r.files, only)
+// add counts a change of one file, or with nil of anything.
+func (c *changeLog) add(only *dirent) {
+	c.count++
+	if only != nil && len(c.files) < maxRecent {
+		c.files = append(c.files, only)
 		return
 	}
-	clear(r.files)
-	r.since, r.files = t.changes, r.files[:0]
+	clear(c.files)
+	c.since, c.files = c.count, c.files[:0]
 }
 
-// after returns the files that have changed since the changes were so many; false: that
-// is not all that has.
-func (r *recent) after(changes uint64) ([]*dirent, bool) {
-	if changes < r.since {
+// after returns the files that have changed since the count was count. It reports
+// false when other things have changed too, or too many files.
+func (c *changeLog) after(count uint64) ([]*dirent, bool) {
+	if count < c.since {
 		return nil, false
 	}
-	return r.files[changes-r.since:], true
+	return c.files[count-c.since:], true
 }
 
-// touch marks an entry, and returns it if that is a file which is no other than before.
-func (t *keptTree) touch(n *node, ev watch.Event) *dirent {
+// touch marks an entry, and returns it if it is a file of which only the content or
+// the metadata has changed.
+func (t *tree) touch(n *node, ev watch.Event) *dirent {
 	i, ok := n.find(ev.Entry)
 	if ok {
 		e := n.entries[i]
@@ -210,52 +197,43 @@ func (t *keptTree) touch(n *node, ev watch.Event) *dirent {
 		case ev.Kind == watch.Name:
 			t.forget(e.sub)
 			e.sub = &node{rel: e.sub.rel, up: n}
-			t.changed(n)
+			t.namesChanged(n)
 		default:
-			t.doubt(e.sub)
+			t.invalidate(e.sub)
 		}
 	}
-	if ok && ev.Kind == watch.Content && !isRules(ev.Entry) {
+	if ok && ev.Kind == watch.Content && !isIgnoreFile(ev.Entry) {
 		if n.entries[i].sub != nil {
 			return nil
 		}
 		return n.entries[i]
 	}
-	if n.again == nil {
-		n.again = map[string]bool{}
+	if n.changed == nil {
+		n.changed = map[string]bool{}
 	}
-	n.again[ev.Entry] = true
-	t.waiting[n] = true
+	n.changed[ev.Entry] = true
+	t.dirtyNodes[n] = true
 	return nil
 }
 
-// isRules reports whether an entry takes part in what is ignored.
-func isRules(name string) bool {
-	switch name {
-	case ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj":
-		return true
-	}
-	return false
-}
-
-// doubt marks everything below a directory.
-func (t *keptTree) doubt(n *node) {
+// invalidate marks everything below a directory.
+func (t *tree) invalidate(n *node) {
 	if !n.listed {
 		return
 	}
-	n.doubted = true
-	t.waiting[n] = true
+	n.dirty = true
+	t.dirtyNodes[n] = true
 	for _, e := range n.entries {
 		e.version.Add(1)
 		if e.sub != nil {
-			t.doubt(e.sub)
+			t.invalidate(e.sub)
 		}
 	}
 }
 
-// unlist forgets what is below a directory that is not where it was, but keeps
-// the directory: its parent tells what has become of it.
-func (t *keptTree) unlist(n *node) {
+// unlist forgets what is below a directory that has moved or is deleted, but keeps
+// the directory until its parent is looked at.
+func (t *tree) unlist(n *node) {
 	if n == t.top {
 		t.dead.Store(true)
 		return
@@ -264,53 +242,68 @@ func (t *keptTree) unlist(n *node) {
 	t.forget(n)
 	if i, ok := up.find(path.Base(n.rel)); ok && up.entries[i].sub == n {
 		up.entries[i].sub = &node{rel: n.rel, up: up}
-		up.doubted = true
-		t.waiting[up] = true
+		up.dirty = true
+		t.dirtyNodes[up] = true
 	}
-	t.changed(up)
+	t.namesChanged(up)
 }
 
-// changed notes that names in a directory, or what of them is ignored, are others now.
-// It needs shared, or no workers.
-func (t *keptTree) changed(n *node) {
+// namesChanged notes that the names in a directory, or which of them are ignored, have
+// changed. It needs shared, or no workers.
+func (t *tree) namesChanged(n *node) {
 	t.gen++
 	for ; n != nil; n = n.up {
 		n.gen = t.gen
 	}
 }
 
-// forget takes a directory and all below it out of the tree.
-func (t *keptTree) forget(n *node) {
+// forget removes a directory and everything below it from the tree.
+func (t *tree) forget(n *node) {
 	n.gone = true
-	t.unwatch(n)
-	t.leaveRules(n)
-	delete(t.waiting, n)
-	delete(t.blind, n)
-	delete(t.silent, n)
+	t.watches.forget(n)
+	n.dropRules(t.room)
+	delete(t.dirtyNodes, n)
+	delete(t.polled, n)
 	for _, e := range n.entries {
 		if e.sub != nil {
 			t.forget(e.sub)
 		} else {
-			t.drop(e)
+			t.forgetFile(e)
 		}
 	}
 	n.entries, n.listed = nil, false
 }
 
-// drop forgets a file.
-func (t *keptTree) drop(e *dirent) {
+// forgetFile removes what is kept of a file.
+func (t *tree) forgetFile(e *dirent) {
 	e.version.Add(1)
-	t.learn(e, nil)
+	t.engine.texts.store(e, nil)
 	t.files--
 }
 
-func (t *keptTree) unwatch(n *node) {
-	if n.watch.Load() == 0 {
-		return
+// empty drops the index and all texts.
+func (t *tree) empty() {
+	t.engine.texts.grow(-t.contents.size)
+	t.contents.reset()
+	t.saved = nil // it refers to that index
+	var clear func(*node)
+	clear = func(n *node) {
+		for _, e := range n.entries {
+			if e.sub != nil {
+				clear(e.sub)
+			}
+			e.id = 0
+			t.engine.texts.store(e, nil)
+		}
 	}
-	if w := n.watch.Load(); t.watched[w] == n {
-		delete(t.watched, w)
-		t.queue.Remove(w)
+	clear(t.top)
+}
+
+// keep stores the state of a file that was found without the lock, for the contents of that age.
+func (t *tree) keep(e *dirent, k *fileState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.contents.age == k.age && !t.dead.Load() && !e.node.gone {
+		t.engine.texts.store(e, k)
 	}
-	n.watch.Store(0)
 }

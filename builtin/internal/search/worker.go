@@ -24,8 +24,8 @@ type worker struct {
 	in   *walk.Root
 	// buf is what files are read into; nil: none was.
 	buf  *[]byte
-	out  output // of the file that is being searched
-	seen known  // of the file that is being read
+	out  output    // of the file that is being searched
+	seen fileState // of the file that is being read
 
 	touched byte // see touch
 }
@@ -53,8 +53,8 @@ func (w *worker) file(f file, c *chunk) {
 	if asked := s.query.Asked; asked != nil && asked(s.list.real(f.rel())) {
 		return
 	}
-	if s.list.stocked != 0 {
-		k := s.list.kept.current(s.list.root, f.kept, s.list.stocked)
+	if s.list.age != 0 {
+		k := currentState(s.list.tree, s.list.root, f.entry, s.list.age)
 		if k != nil && s.list.scope.hidesLink(k.stamp) {
 			return
 		}
@@ -67,23 +67,23 @@ func (w *worker) file(f file, c *chunk) {
 }
 
 // recall searches a file without reading it, if enough is known of it.
-func (w *worker) recall(f file, k *known, c *chunk) bool {
+func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 	s := w.search
 	switch {
 	case k.content == contentTooLarge:
 		s.tooLarge.Add(1)
-		s.list.troubles.mention(s.list.printed(f))
+		s.list.errors.mention(s.list.printed(f))
 	case k.content == contentBinary:
 		s.binary.Add(1)
-	case k.same(f.absent):
+	case k.same(f.excluded):
 		if k.nul && s.pattern.Lines && match.ScansAll(s.pattern) {
 			s.binary.Add(1)
 		}
 	case k.text != nil:
 		if s.list.chosen {
-			f.kept.use()
+			f.entry.use()
 		}
-		w.out = output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, known: k}
+		w.out = output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, state: k}
 		w.text()
 	default:
 		return false
@@ -93,20 +93,20 @@ func (w *worker) recall(f file, k *known, c *chunk) bool {
 
 // open reads a file and searches it. What is known of it, unless nil, was right when
 // that was called.
-func (w *worker) open(f file, old *known, c *chunk) {
+func (w *worker) open(f file, old *fileState, c *chunk) {
 	s := w.search
-	learns := w.start(f, old)
+	stores := w.start(f, old)
 	h, err := w.openFile(f)
 	if err != nil {
 		if !walk.IsGone(err) {
-			s.list.troubles.add(s.list.printed(f), err)
+			s.list.errors.add(s.list.printed(f), err)
 		}
 		return
 	}
 	defer h.Close()
-	var k *known
-	part := !learns && w.partly(old)
-	if (learns || part || s.list.scope.HiddenLink != nil) && w.look(f, h, old) {
+	var k *fileState
+	part := !stores && w.partly(old)
+	if (stores || part || s.list.scope.HiddenLink != nil) && w.look(f, h, old) {
 		k = &w.seen
 	}
 	if w.hidesLink(h, k) {
@@ -120,18 +120,18 @@ func (w *worker) open(f file, old *known, c *chunk) {
 		w.buf = buffers.Get().(*[]byte)
 	}
 	if part && same {
-		w.out = output{file: f, chunk: c, plain: !old.letters, whole: true, known: k}
+		w.out = output{file: f, chunk: c, plain: !old.letters, whole: true, state: k}
 		switch err := w.pieces(h); {
 		case err == errWide:
 			w.open(f, nil, c)
 		case err != nil:
-			s.list.troubles.add(s.list.printed(f), err)
+			s.list.errors.add(s.list.printed(f), err)
 		}
 		return
 	}
 	r := s.reader()
-	if !learns && !s.list.chosen { // else its text may be kept, or the index says that it is worth reading
-		r.lacks, r.overlap = w.matcher.Lacks()
+	if !stores && !s.list.chosen { // else its text may be kept, or the index says that it is worth reading
+		r.lacks, r.overlap = w.matcher.CanSkip()
 	}
 	raw, err := r.read(h, w.buf)
 	switch {
@@ -139,28 +139,28 @@ func (w *worker) open(f file, old *known, c *chunk) {
 		return
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
-		s.list.troubles.mention(s.list.printed(f))
+		s.list.errors.mention(s.list.printed(f))
 		return
 	case errors.Is(err, errBinary):
 		s.binary.Add(1)
 		return
 	case err != nil:
-		s.list.troubles.add(s.list.printed(f), err)
+		s.list.errors.add(s.list.printed(f), err)
 		return
 	}
 	text := match.Decode(raw)
-	if learns && k != nil {
-		s.list.remember(f.kept, k, raw)
+	if stores && k != nil {
+		s.list.storeText(f.entry, k, raw)
 	}
-	w.out = output{file: f, text: text, chunk: c, known: k, handle: h}
+	w.out = output{file: f, text: text, chunk: c, state: k, handle: h}
 	w.text()
 }
 
 // look notes the state of an open file that is about to be read. Where events tell of all
 // changes it is the one that is known: if the file has changed just now, the next query
 // hears of it, and finds that the file is no longer what this one will have noted.
-func (w *worker) look(f file, h walk.Handle, old *known) bool {
-	if old != nil && old.version == w.seen.version && old.sure(f.kept) && w.search.list.scope.HiddenLink == nil {
+func (w *worker) look(f file, h walk.Handle, old *fileState) bool {
+	if old != nil && old.version == w.seen.version && old.sure(f.entry) && w.search.list.scope.HiddenLink == nil {
 		w.seen.stamp, w.seen.at = old.stamp, old.at
 		return true
 	}
@@ -169,7 +169,7 @@ func (w *worker) look(f file, h walk.Handle, old *known) bool {
 
 // hidesLink reports whether an open file is hidden under another name; k is what has
 // been seen of it, or nil.
-func (w *worker) hidesLink(h walk.Handle, k *known) bool {
+func (w *worker) hidesLink(h walk.Handle, k *fileState) bool {
 	scope := &w.search.list.scope
 	switch {
 	case scope.HiddenLink == nil:
@@ -218,28 +218,28 @@ func (w *worker) end() {
 
 // start begins the record of a file that is about to be read, and reports whether it
 // may be kept. What is known of it may be nil.
-func (w *worker) start(f file, old *known) bool {
+func (w *worker) start(f file, old *fileState) bool {
 	l, size := w.search.list, int64(1)
-	w.seen = known{age: l.stocked}
-	if f.kept == nil {
+	w.seen = fileState{age: l.age}
+	if f.entry == nil {
 		return false
 	}
-	w.seen.version = f.kept.version.Load()
+	w.seen.version = f.entry.version.Load()
 	if old != nil {
 		size = old.stamp.Size
 	}
-	if !l.learns || l.fits || l.kept.engine.kept.room(size, false) {
-		return l.learns
+	if !l.stores || l.fits || l.tree.engine.texts.room(size, false) {
+		return l.stores
 	}
 	if l.chosen {
-		f.kept.use()
+		f.entry.use()
 	}
 	return false
 }
 
 // partly reports whether a part of a file may be enough, if it is as it was: one match
 // is, and it is known not to be binary.
-func (w *worker) partly(old *known) bool {
+func (w *worker) partly(old *fileState) bool {
 	s := w.search
 	return old != nil && old.content == contentText && !old.nul && s.query.Mode == FilesWithMatches && s.pattern.Lines
 }
@@ -401,13 +401,13 @@ func (w *worker) text() {
 	case FilesWithMatches:
 		date, err := o.modified()
 		if err != nil {
-			w.search.list.troubles.add(w.search.list.printed(o.file), err)
+			w.search.list.errors.add(w.search.list.printed(o.file), err)
 			return
 		}
-		o.add(entry{path: o.name(), aged: byMtime{date, o.file.number}})
+		o.add(entry{path: o.name(), mtime: byMtime{date, o.file.number}})
 	case Count:
 		o.chunk.text = append(append(o.chunk.text, o.name()...), ':')
 		o.chunk.text = append(strconv.AppendInt(o.chunk.text, int64(o.matches), 10), '\n')
-		o.add(entry{first: true, count: o.matches, aged: byMtime{number: o.file.number}})
+		o.add(entry{first: true, count: o.matches, mtime: byMtime{number: o.file.number}})
 	}
 }

@@ -57,7 +57,7 @@ type rule struct {
 // are dropped, as ripgrep does, and so are those from the first on that finds
 // no room. It returns nil when no rule is left. What the rules take of the room
 // is their Size.
-func Parse(content []byte, room *Room) *Rules {
+func Parse(content []byte, room *Budget) *Rules {
 	if len(content) == 0 {
 		return nil
 	}

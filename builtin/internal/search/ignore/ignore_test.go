@@ -51,7 +51,7 @@ func TestRoom(t *testing.T) {
 		"short rules": "a\n", "alternatives": strings.Repeat("{a,b}", 10) + "?c*d\n", "long ones": strings.Repeat("{a,b}", 4) + strings.Repeat("?x", 3000) + "\n",
 		"classes": strings.Repeat("[!a]", 2000) + "\n",
 	} {
-		room := NewRoom(bytes)
+		room := NewBudget(bytes)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
@@ -72,9 +72,9 @@ func TestRoom(t *testing.T) {
 
 func TestChain(t *testing.T) {
 	parse := func(s string) *Rules { return Parse([]byte(s), nil) }
-	global := &Level{Git: parse("*.bak"), Above: "sub/"}
-	top := &Level{Above: "sub/", Repo: true, Git: parse("/sub/x\n*.tmp"), Dot: parse("!y.tmp")}
-	inner := &Level{Depth: len("in/"), Repo: true}
+	global := &DirRules{Git: parse("*.bak"), Above: "sub/"}
+	top := &DirRules{Above: "sub/", Repo: true, Git: parse("/sub/x\n*.tmp"), Dot: parse("!y.tmp")}
+	inner := &DirRules{Depth: len("in/"), Repo: true}
 	for _, tt := range []struct {
 		name  string
 		chain *Chain
@@ -88,7 +88,7 @@ func TestChain(t *testing.T) {
 		{"global, outside of a repository", NewChain(global), "a.bak", None},
 		{"the repository within ends the one around", NewChain(global).Push(top).Push(inner), "in/a.tmp", None},
 		{".ignore goes on", NewChain(global).Push(top).Push(inner), "in/y.tmp", Kept},
-		{"no repository, no .gitignore", NewChain(&Level{}).Push(&Level{Git: parse("*")}), "a", None},
+		{"no repository, no .gitignore", NewChain(&DirRules{}).Push(&DirRules{Git: parse("*")}), "a", None},
 	} {
 		if got := tt.chain.Match(tt.path, false); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
@@ -112,7 +112,7 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%q: got %d, want %d", tt.path, got, tt.want)
 		}
 	}
-	if !o.Leads("vendor") || !o.Leads("vendor/x") || o.Leads("ven") || o.Leads("other") {
+	if !o.MayContain("vendor") || !o.MayContain("vendor/x") || o.MayContain("ven") || o.MayContain("other") {
 		t.Error("Leads is wrong")
 	}
 	if _, err := NewOverrides([]string{"{a"}); err == nil || !strings.Contains(err.Error(), `"{a"`) {

@@ -53,9 +53,9 @@ func (o *Overrides) Match(dir bool, paths ...string) Verdict {
 	return v
 }
 
-// Leads reports whether a glob names something below the directory by a
+// MayContain reports whether a glob names something below the directory by a
 // literal path, so that the directory must be entered even when it is ignored.
-func (o *Overrides) Leads(paths ...string) bool {
+func (o *Overrides) MayContain(paths ...string) bool {
 	for _, r := range o.rules.rules {
 		into := r.glob.Dir() + "/"
 		for _, p := range paths {

@@ -69,7 +69,7 @@ func (m *Matcher) automaton() *dfa {
 }
 
 // Reset starts on a new text, which must not change until the next Reset. plain
-// says that it is known to hold neither a NUL byte nor one of Partners.
+// says that it is known to hold neither a NUL byte nor one of FoldPartners.
 func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
@@ -85,11 +85,11 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 	}
 }
 
-// Lacks returns what reports whether no match has its literal in a part of a text, and by
+// CanSkip returns what reports whether no match has its literal in a part of a text, and by
 // how many bytes parts must overlap for a text to have no match when all of them lack
 // one. It is nil if a match need not hold a literal. It is not for use between Reset and
 // the last Next.
-func (m *Matcher) Lacks() (lacks func(part []byte) bool, overlap int) {
+func (m *Matcher) CanSkip() (lacks func(part []byte) bool, overlap int) {
 	if m.finder == nil {
 		return nil, 0
 	}
@@ -119,15 +119,15 @@ func ScansAll(p *pattern.Pattern) bool {
 }
 
 // FoldsBeyond reports whether a letter of something that the pattern requires has another
-// case outside of ASCII: then texts with such a letter (see Partners) need not hold that
+// case outside of ASCII: then texts with such a letter (see FoldPartners) need not hold that
 // as it is spelt.
 func FoldsBeyond(p *pattern.Pattern) bool {
 	return slices.ContainsFunc(p.Required, func(l pattern.Literals) bool { return foldsBeyond(&l) })
 }
 
-// Partners reports whether a text holds a letter outside of ASCII whose other
+// FoldPartners reports whether a text holds a letter outside of ASCII whose other
 // case is an ASCII letter.
-func Partners(text []byte) bool { return hasPartners(text) }
+func FoldPartners(text []byte) bool { return hasPartners(text) }
 
 // Next returns the next line with a match. It is for patterns whose matches
 // are within lines.

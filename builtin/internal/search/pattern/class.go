@@ -71,15 +71,6 @@ func (p *parser) leading(pairs *[]rune) {
 	}
 }
 
-func (p *parser) operator() string {
-	for _, op := range []string{"&&", "--", "~~"} {
-		if p.skip(op) {
-			return op
-		}
-	}
-	return ""
-}
-
 func combine(left set, op string, right set) set {
 	switch op {
 	case "&&":
@@ -144,26 +135,4 @@ func (p *parser) memberRune() rune {
 	r, n := utf8.DecodeRuneInString(p.text[p.pos:])
 	p.pos += n
 	return r
-}
-
-// named parses `[:name:]` or `[:^name:]`.
-func (p *parser) named() (set, bool) {
-	body, ok := strings.CutPrefix(p.text[p.pos:], "[:")
-	if !ok {
-		return nil, false
-	}
-	name, _, ok := strings.Cut(body, ":]")
-	if !ok {
-		return nil, false
-	}
-	bare, negated := strings.CutPrefix(name, "^")
-	s, ok := asciiClasses[bare]
-	if !ok {
-		return nil, false
-	}
-	p.pos += len("[:") + len(name) + len(":]")
-	if negated {
-		s = s.negate()
-	}
-	return s, true
 }

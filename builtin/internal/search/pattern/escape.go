@@ -2,7 +2,6 @@ package pattern
 
 import (
 	"regexp/syntax"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,7 +19,7 @@ const (
 	ValidAfter
 )
 
-func (p *parser) assertion(bits int) *syntax.Regexp {
+func assertion(bits int) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpCapture, Cap: bits, Sub: []*syntax.Regexp{{Op: syntax.OpWordBoundary}}}
 }
 
@@ -44,9 +43,9 @@ func (p *parser) escape() *syntax.Regexp {
 	case 'B':
 		return &syntax.Regexp{Op: syntax.OpNoWordBoundary}
 	case '<':
-		return p.assertion(NotWordBefore | WordAfter)
+		return assertion(NotWordBefore | WordAfter)
 	case '>':
-		return p.assertion(WordBefore | NotWordAfter)
+		return assertion(WordBefore | NotWordAfter)
 	}
 	p.pos = start
 	return p.literal(start, p.escapedRune())
@@ -72,7 +71,7 @@ func (p *parser) boundary(start int) *syntax.Regexp {
 	}
 	for text, bits := range kinds {
 		if p.skip(text) {
-			return p.assertion(bits)
+			return assertion(bits)
 		}
 	}
 	if _, _, ok := p.counts(); ok {
@@ -191,45 +190,4 @@ func (p *parser) escapedRune() rune {
 		p.unknownEscape(start, c)
 		return 0
 	}
-}
-
-func (p *parser) unknownEscape(start int, c rune) {
-	hints := map[rune]string{
-		'Z': `Write \z for the end.`,
-		'h': `Write [ \t] for blanks.`,
-		'R': `Write \r?\n with multiline: true.`,
-		'Q': "Escape each character on its own.",
-		'e': `Write \x1b for the escape character.`,
-	}
-	switch {
-	case '0' <= c && c <= '9' || c == 'k' || c == 'g':
-		p.fail(start, `For a character by its code write \x41.`, "back-references are not supported")
-	case c == 'K' || c == 'G':
-		p.fail(start, "", `\%c is not supported`, c)
-	}
-	p.fail(start, hints[c], `unknown escape \%c`, c)
-}
-
-// hex parses n digits, or any number of them in braces.
-func (p *parser) hex(start, n int) rune {
-	var digits string
-	if p.skip("{") {
-		body, _, ok := strings.Cut(p.text[p.pos:], "}")
-		if !ok {
-			p.fail(start, "", "unclosed hexadecimal escape")
-		}
-		digits = body
-		p.pos += len(body) + 1
-	} else {
-		digits = p.text[p.pos:min(p.pos+n, len(p.text))]
-		p.pos += len(digits)
-		if len(digits) < n {
-			p.fail(start, "", "an escape of %d hexadecimal digits is cut short", n)
-		}
-	}
-	v, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || !utf8.ValidRune(rune(min(v, unicode.MaxRune+1))) {
-		p.fail(start, "", "%q is not the hexadecimal number of a character", digits)
-	}
-	return rune(v)
 }

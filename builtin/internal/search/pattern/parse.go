@@ -25,20 +25,12 @@ const (
 type flags struct{ fold, multi, dotNL, ungreedy, verbose bool }
 
 type parser struct {
-	text  string
-	pos   int
+	scanner
 	depth int
 	flags flags
 	lines bool           // a match never spans lines
 	known map[string]set // properties already looked up
 	crlf  bool           // `$` also matches before a carriage return, and `.` not the return itself
-}
-
-// failure carries an *Error up to parse.
-type failure struct{ err *Error }
-
-func (p *parser) fail(pos int, hint, format string, args ...any) {
-	panic(failure{&Error{Pattern: p.text, Pos: pos, Msg: fmt.Sprintf(format, args...), Hint: hint}})
 }
 
 // parse parses the whole text.
@@ -57,30 +49,6 @@ func (p *parser) parse() (re *syntax.Regexp, err error) {
 		p.fail(p.pos, `For the character write \).`, "unopened group: a `)` without `(`")
 	}
 	return re, nil
-}
-
-func (p *parser) more() bool { return p.pos < len(p.text) }
-
-// peek returns the next byte, 0 at the end.
-func (p *parser) peek() byte {
-	if p.more() {
-		return p.text[p.pos]
-	}
-	return 0
-}
-
-func (p *parser) skip(s string) bool {
-	if strings.HasPrefix(p.text[p.pos:], s) {
-		p.pos += len(s)
-		return true
-	}
-	return false
-}
-
-func (p *parser) next() rune {
-	r, n := utf8.DecodeRuneInString(p.text[p.pos:])
-	p.pos += n
-	return r
 }
 
 // blanks skips what (?x) ignores.

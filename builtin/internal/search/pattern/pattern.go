@@ -68,11 +68,11 @@ func Compile(text string, o Options) (*Pattern, error) {
 }
 
 func parse(text string, o Options, lines, crlf bool) (*syntax.Regexp, error) {
-	p := parser{text: text, lines: lines, crlf: crlf, flags: flags{fold: o.IgnoreCase, multi: true, dotNL: o.Multiline}}
+	p := parser{scanner: scanner{text: text}, lines: lines, crlf: crlf, flags: flags{fold: o.IgnoreCase, multi: true, dotNL: o.Multiline}}
 	re, err := p.parse()
 	if e, ok := err.(*Error); ok {
 		if once, changed := Unescape(text); changed && e.Hint == "" || changed && strings.Contains(e.Msg, "group") {
-			q := parser{text: once, lines: lines, crlf: crlf, flags: p.flags}
+			q := parser{scanner: scanner{text: once}, lines: lines, crlf: crlf, flags: p.flags}
 			if _, err := q.parse(); err == nil {
 				e.Hint = "The pattern is escaped twice; probably meant: " + once
 			}

@@ -179,7 +179,7 @@ func TestSets(t *testing.T) {
 		{`\w`, "aé世\u200d\u0301", "-\u2010"},
 		{`(?x)[ a b ]`, "ab", " "},
 	} {
-		p := parser{text: tt.class, flags: flags{multi: true}}
+		p := parser{scanner: scanner{text: tt.class}, flags: flags{multi: true}}
 		re, err := p.parse()
 		if err != nil {
 			t.Errorf("%s: %v", tt.class, err)

@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// heap steers Go's collector, which lets garbage grow in proportion to all that is
+// gctune steers Go's collector, which lets garbage grow in proportion to all that is
 // in use: to what an engine keeps too, which is large and no reason for more garbage.
 // So GOGC, of which a process has one, is lowered by as much as is kept. Texts and
 // indexes hold no pointers for the collector to follow; lists of files do.
-var heap struct {
+var gctune struct {
 	kept    atomic.Int64 // bytes, of all engines
 	loading atomic.Int64 // how many trees are being listed for the first time
-	steered atomic.Int64 // what kept was when GOGC was last set
+	applied atomic.Int64 // what kept was when GOGC was last set
 
 	mu   sync.Mutex
 	base int // GOGC while nothing is kept; 0: not looked at yet, negative: leave it alone
 }
 
 const (
-	// steerStep is how much more or less must be kept for GOGC to be set anew, in
+	// tuneStep is how much more or less must be kept for GOGC to be set anew, in
 	// bytes: that stops the program for some microseconds.
-	steerStep = 16 << 20
+	tuneStep = 16 << 20
 	// besides is what a host has in use besides, in bytes, roughly.
 	besides = 16 << 20
 	// minPercent keeps the collector from running all the time: names and records of a hundred thousand files take it 35 to
@@ -34,25 +34,25 @@ const (
 
 // keepBytes notes that n bytes more are kept.
 func keepBytes(n int64) {
-	if d := heap.kept.Add(n) - heap.steered.Load(); d >= steerStep || -d >= steerStep {
-		steer()
+	if d := gctune.kept.Add(n) - gctune.applied.Load(); d >= tuneStep || -d >= tuneStep {
+		setPercent()
 	}
 }
 
-func steer() {
-	heap.mu.Lock()
-	defer heap.mu.Unlock()
-	kept := max(heap.kept.Load(), 0)
-	if kept < steerStep {
+func setPercent() {
+	gctune.mu.Lock()
+	defer gctune.mu.Unlock()
+	kept := max(gctune.kept.Load(), 0)
+	if kept < tuneStep {
 		kept = 0
 	}
-	if heap.base == 0 {
-		heap.base = collectorPercent()
+	if gctune.base == 0 {
+		gctune.base = collectorPercent()
 	}
-	heap.steered.Store(kept)
-	if heap.base > 0 {
-		percent := percentFor(heap.base, kept)
-		if heap.loading.Load() > 0 {
+	gctune.applied.Store(kept)
+	if gctune.base > 0 {
+		percent := percentFor(gctune.base, kept)
+		if gctune.loading.Load() > 0 {
 			percent *= whileLoading
 		}
 		debug.SetGCPercent(percent)
@@ -68,8 +68,8 @@ const whileLoading = 8
 // called that it returns.
 func loading() (done func()) {
 	change := func(n int64) {
-		heap.loading.Add(n)
-		steer()
+		gctune.loading.Add(n)
+		setPercent()
 	}
 	change(1)
 	return func() { change(-1) }

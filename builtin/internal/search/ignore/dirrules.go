@@ -10,9 +10,9 @@ const (
 // Exclude is where a repository keeps its own excludes, below its root.
 const Exclude = ".git/info/exclude"
 
-// Level is one directory on the way from the file-system root to a file, with
+// DirRules is one directory on the way from the file-system root to a file, with
 // the rules that stand in it. The zero value has no rules.
-type Level struct {
+type DirRules struct {
 	Depth int    // bytes of an entry's path, as given to Match, that lead to this directory
 	Above string // for a directory above that path's own root: what leads from here to there, ending in a slash
 	Rg    *Rules
@@ -23,7 +23,7 @@ type Level struct {
 }
 
 // Size is about how many bytes of memory the rules take.
-func (l *Level) Size() int64 {
+func (l *DirRules) Size() int64 {
 	if l == nil {
 		return 0
 	}
@@ -31,7 +31,7 @@ func (l *Level) Size() int64 {
 }
 
 // relative turns a path of the walk into one relative to this level.
-func (l *Level) relative(path string) string {
+func (l *DirRules) relative(path string) string {
 	if l.Above != "" {
 		return l.Above + path
 	}
@@ -41,18 +41,18 @@ func (l *Level) relative(path string) string {
 // Chain is what decides within one directory: its levels that have any rules
 // or are a repository's root, nearest first, and the global excludes.
 type Chain struct {
-	levels []*Level
-	global *Level
+	levels []*DirRules
+	global *DirRules
 	inRepo bool
 }
 
 // NewChain starts with no rules but the user's global excludes: the Git rules
 // of a level at the directory they are relative to, which is the working root.
-func NewChain(global *Level) *Chain { return &Chain{global: global} }
+func NewChain(global *DirRules) *Chain { return &Chain{global: global} }
 
 // Push returns the chain of a directory below; it returns c itself when the
 // level, which may be nil, changes nothing.
-func (c *Chain) Push(l *Level) *Chain {
+func (c *Chain) Push(l *DirRules) *Chain {
 	if l == nil || !l.Repo && l.Rg == nil && l.Dot == nil && l.Git == nil && l.Excl == nil {
 		return c
 	}

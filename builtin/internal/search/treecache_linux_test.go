@@ -44,15 +44,15 @@ func descriptors(tb testing.TB, what string) (n int) {
 }
 
 func TestReleased(t *testing.T) {
-	root := tree(t, map[string]string{"a/b.txt": "needle\n", "c.txt": "hay\n"})
+	root := writeTree(t, map[string]string{"a/b.txt": "needle\n", "c.txt": "hay\n"})
 	scope := Scope{Base: root, Path: root}
 	before := descriptors(t, "")
 	release := map[string]func(e *Engine){
 		"closed": func(e *Engine) {},
-		"idle":   func(e *Engine) { e.keeper.drop(e.keeper.hold(root)) }, // what the timer does
+		"idle":   func(e *Engine) { e.cache.drop(e.cache.get(root)) }, // what the timer does
 		"others": func(e *Engine) {
 			for range 2 {
-				other := tree(t, map[string]string{"x": ""})
+				other := writeTree(t, map[string]string{"x": ""})
 				warm(t, e, GrepQuery{Scope: Scope{Base: other, Path: other}, Pattern: "x"})
 			}
 		},
@@ -78,7 +78,7 @@ func TestReleased(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.kept.memory.Load(); n != 0 {
+		if n := e.texts.memory.Load(); n != 0 {
 			t.Errorf("%s: %d bytes are still counted", name, n)
 		}
 		if s := e.Stats(root); s.State != Walking {
@@ -93,11 +93,11 @@ func TestReleased(t *testing.T) {
 // TestCloseWhileAttending closes a tree just when the goroutine that empties its
 // queue waits for it.
 func TestCloseWhileAttending(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "x\n"})
+	root := writeTree(t, map[string]string{"a.txt": "x\n"})
 	scope := Scope{Base: root, Path: root}
 	for range 20 {
 		e := keeping(t, Config{}, scope)
-		kept := e.keeper.hold(root).tree
+		kept := e.cache.get(root).tree
 		kept.mu.Lock()
 		if err := os.WriteFile(filepath.Join(root, "a.txt"), []byte("y\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestCloseWhileAttending(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		for attending := false; !attending; {
 			runtime.Gosched()
-			attending = bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("keptTree).attend"))
+			attending = bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("cacheEntry).drainIdle"))
 		}
 		kept.mu.Unlock() // whoever runs already is the first to lock it again
 		if err := e.Close(); err != nil {
@@ -116,25 +116,25 @@ func TestCloseWhileAttending(t *testing.T) {
 
 // TestIdle: the timer that releases a tree is set by its last query.
 func TestIdle(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "x\n"})
+	root := writeTree(t, map[string]string{"a.txt": "x\n"})
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{Idle: time.Minute})
-		e.keeper.put(root, nil)
+		e.cache.add(root, nil)
 		for range 3 {
 			time.Sleep(40 * time.Second) // of the bubble's clock
 			synctest.Wait()
-			if e.keeper.mu.Lock(); len(e.keeper.trees) != 1 {
+			if e.cache.mu.Lock(); len(e.cache.trees) != 1 {
 				t.Fatal("released while in use")
 			}
-			e.keeper.mu.Unlock()
-			e.keeper.hold(root)
+			e.cache.mu.Unlock()
+			e.cache.get(root)
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if e.keeper.mu.Lock(); len(e.keeper.trees) != 0 {
+		if e.cache.mu.Lock(); len(e.cache.trees) != 0 {
 			t.Error("not released")
 		}
-		e.keeper.mu.Unlock()
+		e.cache.mu.Unlock()
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -151,10 +151,10 @@ func TestOverflow(t *testing.T) {
 	if _, err := fmt.Sscan(string(limit), &most); err != nil || most > 100_000 {
 		t.Skipf("a queue of %s events", limit)
 	}
-	root := tree(t, map[string]string{"a/old.txt": "needle\n", "b/same.txt": "needle\n"})
+	root := writeTree(t, map[string]string{"a/old.txt": "needle\n", "b/same.txt": "needle\n"})
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
-	k := e.keeper.hold(root).tree
+	k := e.cache.get(root).tree
 	k.mu.Lock() // nobody empties the queue
 	for i := range most {
 		name := filepath.Join(root, "a", []string{"x", "y"}[i%2])
@@ -178,7 +178,7 @@ func TestOverflow(t *testing.T) {
 // TestViews: contents are kept once for all who search a tree, of the files that
 // one of them may see, and nobody is shown what is hidden from him.
 func TestViews(t *testing.T) {
-	root := tree(t, map[string]string{"open.txt": "needle\n", "shut.txt": "needle and more\n"})
+	root := writeTree(t, map[string]string{"open.txt": "needle\n", "shut.txt": "needle and more\n"})
 	hide := func(names ...string) Scope {
 		return Scope{Base: root, Path: root, HiddenTag: strings.Join(names, " "), Hidden: func(real string, dir bool) bool {
 			return strings.Contains(strings.Join(names, " "), filepath.Base(real))
@@ -186,11 +186,11 @@ func TestViews(t *testing.T) {
 	}
 	e := keeping(t, Config{}, hide("shut.txt"))
 	kept := func() (out []string) {
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range k.top.entries {
-			if known := n.known.Load(); known != nil {
+			if known := n.state.Load(); known != nil {
 				out = append(out, fmt.Sprintf("%s %t %s", n.name, known.indexed, known.text))
 			}
 		}
@@ -237,15 +237,15 @@ func TestEvict(t *testing.T) {
 	for i := range 40 {
 		files[fmt.Sprintf("f%02d.txt", i)] = fmt.Sprintf("%s rare%02d\n", strings.Repeat("x", 4000), i)
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{MaxMemory: 100_000}, scope)
 	texts := func(name string) (n int, has bool) {
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, d := range k.top.entries {
-			if known := d.known.Load(); known != nil && known.text != nil {
+			if known := d.state.Load(); known != nil && known.text != nil {
 				n++
 				has = has || d.name == name
 			}
@@ -289,15 +289,15 @@ func TestFit(t *testing.T) {
 		}
 		files[fmt.Sprintf("f%03d.txt", i)] = strings.Repeat("x", 4000) + " " + word + "\n"
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{MaxMemory: 100_000}, scope)
 	kept := func(word string) (n int) {
-		k := e.keeper.hold(root).tree
+		k := e.cache.get(root).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, d := range k.top.entries {
-			if known := d.known.Load(); known != nil && bytes.Contains(known.text, []byte(word)) {
+			if known := d.state.Load(); known != nil && bytes.Contains(known.text, []byte(word)) {
 				n++
 			}
 		}
@@ -329,7 +329,7 @@ func TestBudgets(t *testing.T) {
 	for i := range 50 {
 		files[fmt.Sprintf("d%d/f%d.txt", i%5, i)] = fmt.Sprintf("needle %d\n", i)
 	}
-	root := tree(t, files)
+	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	for name, c := range map[string]Config{
 		"files": {MaxKept: 10}, "watches": {MaxWatches: 1}, "memory": {MaxMemory: 100}, "no memory": {MaxMemory: -1},
@@ -348,7 +348,7 @@ func TestBudgets(t *testing.T) {
 
 // TestForesee: one query is enough for an index to be made.
 func TestForesee(t *testing.T) {
-	root := tree(t, map[string]string{"a.txt": "needle\n"})
+	root := writeTree(t, map[string]string{"a.txt": "needle\n"})
 	e := New(Config{GlobalIgnore: os.DevNull})
 	defer e.Close()
 	for s := e.Stats(root); s.Index == 0; s = e.Stats(root) {
@@ -367,7 +367,7 @@ func TestForesee(t *testing.T) {
 // TestAbove: ignore files above a root count from the moment on that they are
 // there, or are no longer empty.
 func TestAbove(t *testing.T) {
-	top := tree(t, map[string]string{"in/root/a.txt": "needle\n", "in/root/b.txt": "needle\n"})
+	top := writeTree(t, map[string]string{"in/root/a.txt": "needle\n", "in/root/b.txt": "needle\n"})
 	root := filepath.Join(top, "in", "root")
 	e := keeping(t, Config{}, Scope{Base: root, Path: root})
 	settled(t, root) // so that the times of the directories above tell something

@@ -10,8 +10,8 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// outline is what is written of an index besides its files and segments.
-type outline struct {
+// header is what is written of an index besides its files and segments.
+type header struct {
 	maxFile int64  // Config.MaxFile: larger ones were not read
 	inode   uint64 // of the root
 	adds    int
@@ -26,16 +26,16 @@ const (
 	rowIndexed
 )
 
-func encodeTable(o outline, folders []folder) []byte {
+func encodeRecords(o header, dirs []dirRec) []byte {
 	var b []byte
 	number := func(n uint64) { b = binary.AppendUvarint(b, n) }
 	text := func(s string) { number(uint64(len(s))); b = append(b, s...) }
-	for _, n := range []uint64{uint64(o.maxFile), o.inode, uint64(o.adds), uint64(o.corpus), uint64(o.ids), uint64(len(folders))} {
+	for _, n := range []uint64{uint64(o.maxFile), o.inode, uint64(o.adds), uint64(o.corpus), uint64(o.ids), uint64(len(dirs))} {
 		number(n)
 	}
 	var blob []byte
-	for _, f := range folders {
-		blob = appendFolder(blob[:0], f)
+	for _, f := range dirs {
+		blob = appendDirRec(blob[:0], f)
 		text(f.rel)
 		number(uint64(len(blob)))
 		b = append(b, blob...)
@@ -43,11 +43,11 @@ func encodeTable(o outline, folders []folder) []byte {
 	return b
 }
 
-func appendFolder(b []byte, f folder) []byte {
+func appendDirRec(b []byte, f dirRec) []byte {
 	b = appendStamp(b, f.look.Stamp, f.look.At)
 	b = binary.AppendUvarint(b, uint64(len(f.rows)))
 	for _, r := range f.rows {
-		b = appendRow(b, r)
+		b = appendFileRec(b, r)
 	}
 	return b
 }
@@ -62,7 +62,7 @@ func appendStamp(b []byte, s walk.Stamp, at int64) []byte {
 	return b
 }
 
-func appendRow(b []byte, r row) []byte {
+func appendFileRec(b []byte, r fileRec) []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.name)))
 	b = append(b, r.name...)
 	flags := uint64(0)
@@ -82,38 +82,38 @@ func appendRow(b []byte, r row) []byte {
 	return appendStamp(b, r.stamp, r.at)
 }
 
-var errTable = errors.New("not a table of files")
+var errRecords = errors.New("not a table of files")
 
-// decodeTable reads what encodeTable has written, but for the folders: each, by its path,
-// is for [folder.decode], so that several workers can read them.
-func decodeTable(b []byte) (o outline, folders map[string][]byte, err error) {
+// decodeRecords reads what encodeRecords has written, but for the dirs: each, by its path,
+// is for [dirRec.decode], so that several workers can read them.
+func decodeRecords(b []byte) (o header, dirs map[string][]byte, err error) {
 	d := &decoder{b: b}
-	o = outline{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
-	folders = map[string][]byte{}
+	o = header{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
+	dirs = map[string][]byte{}
 	for n := d.number(); n > 0 && !d.bad; n-- {
 		rel := string(d.bytes())
-		folders[rel] = d.bytes()
+		dirs[rel] = d.bytes()
 	}
 	if d.bad || len(d.b) > 0 {
-		return outline{}, nil, errTable
+		return header{}, nil, errRecords
 	}
-	return o, folders, nil
+	return o, dirs, nil
 }
 
-// decode reads one directory, but for its path, into a folder that may have been of use before; false if it is none. No id
+// decode reads one directory, but for its path, into a dirRec that may have been of use before; false if it is none. No id
 // is greater than the one given. Names are parts of b.
-func (f *folder) decode(b []byte, ids uint32) bool {
+func (f *dirRec) decode(b []byte, ids uint32) bool {
 	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // nobody writes to a table
 	f.look.Stamp, f.look.At = d.stamp()
 	n := int(d.below(uint64(len(b) / minRow)))
 	f.rows = slices.Grow(f.rows[:0], n)[:n]
 	for i := range f.rows {
-		d.row(&f.rows[i], ids)
+		d.fileRec(&f.rows[i], ids)
 	}
 	return !d.bad && len(d.b) == 0
 }
 
-// minRow is how many bytes a row has at least: a number each for the length of the
+// minRow is how many bytes a fileRec has at least: a number each for the length of the
 // name, the kind and the content, and the name.
 const minRow = 4
 
@@ -124,8 +124,8 @@ type decoder struct {
 	bad  bool
 }
 
-func (d *decoder) row(r *row, ids uint32) {
-	*r = row{}
+func (d *decoder) fileRec(r *fileRec, ids uint32) {
+	*r = fileRec{}
 	r.name = d.name()
 	r.kind = walk.Kind(d.below(uint64(walk.Dir)))
 	r.content = content(d.below(uint64(contentTooLarge)))

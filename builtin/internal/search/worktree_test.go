@@ -30,7 +30,7 @@ func TestLinkedExclude(t *testing.T) {
 		{"empty", "", nil, all},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			top := tree(t, map[string]string{"tree/sub/a.txt": "needle\n", "tree/sub/b.txt": "needle\n"})
+			top := writeTree(t, map[string]string{"tree/sub/a.txt": "needle\n", "tree/sub/b.txt": "needle\n"})
 			fill := func(name, text string) {
 				t.Helper()
 				name = filepath.Join(top, filepath.FromSlash(name))
@@ -58,7 +58,7 @@ func TestLinkedExclude(t *testing.T) {
 
 // TestLinkedExcludeChanges: excludes that lie elsewhere change without an event in the tree.
 func TestLinkedExcludeChanges(t *testing.T) {
-	top := tree(t, map[string]string{"tree/a.txt": "needle\n", "tree/b.txt": "needle\n", "tree/.git": "gitdir: ../repo\n", "repo/info/exclude": ""})
+	top := writeTree(t, map[string]string{"tree/a.txt": "needle\n", "tree/b.txt": "needle\n", "tree/.git": "gitdir: ../repo\n", "repo/info/exclude": ""})
 	root, exclude := filepath.Join(top, "tree"), filepath.Join(top, "repo", "info", "exclude")
 	es := newEngines(t, Config{})
 	for _, tt := range []struct{ rules, want string }{{"a.txt\n", "b.txt:1\n"}, {"b.txt\n", "a.txt:1\n"}, {"", "a.txt:1\nb.txt:1\n"}} {

@@ -12,41 +12,46 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// ruleFiles are the contents of the ignore files of one directory, nil where
+// ignoreFiles are the contents of the ignore files of one directory, nil where
 // there is none or it cannot be read.
-type ruleFiles struct {
+type ignoreFiles struct {
 	rg, dot, git, exclude []byte
 	repo                  bool // the directory holds .git or .jj
 }
 
-func (r ruleFiles) equal(o ruleFiles) bool {
+func (r ignoreFiles) equal(o ignoreFiles) bool {
 	return r.repo == o.repo && bytes.Equal(r.rg, o.rg) && bytes.Equal(r.dot, o.dot) && bytes.Equal(r.git, o.git) &&
 		bytes.Equal(r.exclude, o.exclude)
 }
 
 // some reports whether there is anything in them.
-func (r ruleFiles) some() bool {
+func (r ignoreFiles) some() bool {
 	return r.repo || len(r.rg)+len(r.dot)+len(r.git)+len(r.exclude) > 0
 }
 
 // size is what they have taken of the room that they were read into.
-func (r ruleFiles) size() int64 { return int64(len(r.rg) + len(r.dot) + len(r.git) + len(r.exclude)) }
+func (r ignoreFiles) size() int64 { return int64(len(r.rg) + len(r.dot) + len(r.git) + len(r.exclude)) }
 
-// level parses the rules; depth and above are those of ignore.Level.
-func (r ruleFiles) level(depth int, above string, room *ignore.Room) *ignore.Level {
-	return &ignore.Level{
+// parse parses the rules; depth and above are those of ignore.DirRules.
+func (r ignoreFiles) parse(depth int, above string, room *ignore.Budget) *ignore.DirRules {
+	return &ignore.DirRules{
 		Depth: depth, Above: above, Repo: r.repo,
 		Rg: ignore.Parse(r.rg, room), Dot: ignore.Parse(r.dot, room), Git: ignore.Parse(r.git, room), Excl: ignore.Parse(r.exclude, room),
 	}
 }
 
-// maxRules is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000 rules.
-const maxRules = 32 << 20
+// ignoreNames are the entries of a directory that decide what is ignored.
+var ignoreNames = []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"}
 
-// readRules reads the ignore files among the entries of the directory dir below root, whose real path is at.
+func isIgnoreFile(name string) bool { return slices.Contains(ignoreNames, name) }
+
+// maxIgnoreBytes is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000 rules.
+const maxIgnoreBytes = 32 << 20
+
+// readIgnoreFiles reads the ignore files among the entries of the directory dir below root, whose real path is at.
 // Silent says that one of them can change without that showing in the directory: it is a link, or lies deeper
 // or elsewhere.
-func readRules(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Room) (r ruleFiles, silent bool) {
+func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles, silent bool) {
 	for _, e := range entries {
 		var to *[]byte
 		name := e.Name
@@ -81,7 +86,7 @@ func readRules(root *walk.Root, at, dir string, entries []walk.Entry, room *igno
 
 // readSmall reads an ignore file, as far as it is used; nil when it cannot be
 // read, or finds no room.
-func readSmall(root *walk.Root, rel string, room *ignore.Room) (content []byte, links uint64) {
+func readSmall(root *walk.Root, rel string, room *ignore.Budget) (content []byte, links uint64) {
 	h, err := root.OpenWithin(rel)
 	if err != nil {
 		return nil, 0
@@ -105,7 +110,7 @@ func readSmall(root *walk.Root, rel string, room *ignore.Room) (content []byte, 
 
 // ancestor is a directory above the path that is searched.
 type ancestor struct {
-	rules ruleFiles
+	rules ignoreFiles
 	above string // what leads from it to the path
 	path  string
 	bare  bool       // it has no ignore files, not even empty ones, and that shows in stamp
@@ -115,7 +120,7 @@ type ancestor struct {
 // ancestors reads the ignore files of the directories that a path lies in,
 // the nearest last. What is known of them is used again where it still holds.
 func ancestors(path string, before []ancestor) []ancestor {
-	room := ignore.NewRoom(maxRules)
+	room := ignore.NewBudget(maxIgnoreBytes)
 	var out []ancestor
 	for p := path; filepath.Dir(p) != p; p = filepath.Dir(p) {
 		dir := filepath.Dir(p)
@@ -135,7 +140,7 @@ func ancestors(path string, before []ancestor) []ancestor {
 }
 
 // read looks at the directory; false when it cannot be opened.
-func (a *ancestor) read(room *ignore.Room) bool {
+func (a *ancestor) read(room *ignore.Budget) bool {
 	root, err := walk.OpenRoot(a.path)
 	if err != nil {
 		return false
@@ -143,7 +148,7 @@ func (a *ancestor) read(room *ignore.Room) bool {
 	defer root.Close()
 	at := time.Now().UnixNano()
 	info, err := root.Stat(".")
-	rules, some := askRules(root, a.path, "", room)
+	rules, some := statIgnoreFiles(root, a.path, "", room)
 	a.rules, a.stamp = rules, info.Stamp
 	a.bare = !some && err == nil && root.Local() && !racy(info.Stamp, at)
 	return true
@@ -165,16 +170,16 @@ func allHold(path string, all []ancestor) bool {
 	return len(all) == strings.Count(path, string(filepath.Separator)) && !slices.ContainsFunc(all, func(a ancestor) bool { return !a.holds() })
 }
 
-// askRules is readRules for a directory that is not listed: asking for the
+// statIgnoreFiles is readIgnoreFiles for a directory that is not listed: asking for the
 // names costs less. It reports whether there are any.
-func askRules(root *walk.Root, at, dir string, room *ignore.Room) (r ruleFiles, some bool) {
+func statIgnoreFiles(root *walk.Root, at, dir string, room *ignore.Budget) (r ignoreFiles, some bool) {
 	var entries []walk.Entry
-	for _, name := range []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, ".git", ".jj"} {
+	for _, name := range ignoreNames {
 		if info, err := root.Stat(dir + name); err == nil {
 			entries = append(entries, walk.Entry{Name: name, Kind: info.Kind})
 		}
 	}
-	r, _ = readRules(root, at, dir, entries, room)
+	r, _ = readIgnoreFiles(root, at, dir, entries, room)
 	return r, len(entries) > 0
 }
 
@@ -184,16 +189,16 @@ func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 		if l.scope.Name != "" {
 			break
 		}
-		chain = chain.Push(a.rules.level(0, a.above, l.room))
+		chain = chain.Push(a.rules.parse(0, a.above, l.room))
 	}
 	for i, c := range l.start {
 		if i == 0 {
-			rules, _ := askRules(l.root, l.path, "", l.room)
-			chain = chain.Push(rules.level(0, "", l.room))
+			rules, _ := statIgnoreFiles(l.root, l.path, "", l.room)
+			chain = chain.Push(rules.parse(0, "", l.room))
 		}
 		if c == '/' && i < len(l.start)-1 {
-			rules, _ := askRules(l.root, l.path, l.start[:i+1], l.room)
-			chain = chain.Push(rules.level(i+1, "", l.room))
+			rules, _ := statIgnoreFiles(l.root, l.path, l.start[:i+1], l.room)
+			chain = chain.Push(rules.parse(i+1, "", l.room))
 		}
 	}
 	return chain

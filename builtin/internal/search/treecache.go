@@ -11,25 +11,25 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// keeper holds the trees of an engine. A tree is made in the background after
+// treeCache holds the trees of an engine. A tree is made in the background after
 // the first query of its root, so that no call waits for it, and released when
 // it has not been asked for a while or others need its room.
-type keeper struct {
+type treeCache struct {
 	engine *Engine
-	gate   gate
+	gate   backgroundGate
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	trees  []*holding // most recently used first
+	trees  []*cacheEntry // most recently used first
 }
 
-// holding is a tree, and what works on it.
-type holding struct {
+// cacheEntry is a tree, and what works on it.
+type cacheEntry struct {
 	path string
-	tree *keptTree // nil: this root cannot be kept
+	tree *tree // nil: this root cannot be kept
 	stop context.CancelFunc
 	idle *time.Timer
 	done chan struct{} // closed when nothing fills the tree or saves it any more
@@ -41,21 +41,21 @@ type holding struct {
 	asked atomic.Pointer[Scope]
 }
 
-func (h *holding) state() State {
+func (h *cacheEntry) state() State {
 	if h.tree == nil {
 		return Walking
 	}
-	return h.tree.progress.get()
+	return h.tree.contents.progress.get()
 }
 
-func newKeeper(e *Engine) *keeper {
-	k := &keeper{engine: e}
+func newTreeCache(e *Engine) *treeCache {
+	k := &treeCache{engine: e}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
 
 // close releases everything and waits for what works in the background.
-func (k *keeper) close() {
+func (k *treeCache) close() {
 	k.mu.Lock()
 	k.closed = true
 	trees := k.trees
@@ -70,7 +70,7 @@ func (k *keeper) close() {
 
 // release ends what works on the tree, and closes it. It may take as long as the
 // index takes to be saved.
-func (h *holding) release() {
+func (h *cacheEntry) release() {
 	h.idle.Stop()
 	h.stop()
 	if h.tree != nil {
@@ -79,12 +79,12 @@ func (h *holding) release() {
 	}
 }
 
-// list fills the listing from a tree; false when there is none to use yet.
-func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
+// list fills the listing from a tree. It reports false when none can be used yet.
+func (k *treeCache) list(ctx context.Context, l *listing, sel *selection) bool {
 	if k.engine.config.MaxKept < 0 {
 		return false
 	}
-	h := k.hold(l.path)
+	h := k.get(l.path)
 	if h == nil || h.tree == nil {
 		return false
 	}
@@ -92,27 +92,27 @@ func (k *keeper) list(ctx context.Context, l *listing, sel *selection) bool {
 		h.await(ctx)
 	}
 	if !h.tree.ready.Load() {
-		h.asked.Store(&l.scope) // before it is looked at again: it is asked for after ready is set
+		h.asked.Store(&l.scope) // before ready is looked at again: asked is read after ready is set
 	}
-	return h.tree.list(ctx, l, sel)
+	return lister{h.tree, l, sel, k.engine.config.Workers}.list(ctx)
 }
 
 // await lets a query wait until the saved index is loaded.
-func (h *holding) await(ctx context.Context) {
+func (h *cacheEntry) await(ctx context.Context) {
 	select {
 	case <-h.loaded:
 	case <-ctx.Done():
 	}
 }
 
-// hold finds the tree of a root, or starts to make it.
-func (k *keeper) hold(path string) *holding {
+// get finds the tree of a root, or starts to make it.
+func (k *treeCache) get(path string) *cacheEntry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil
 	}
-	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == path })
+	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == path })
 	if i >= 0 {
 		h := k.trees[i]
 		if h.tree == nil || !h.tree.dead.Load() {
@@ -123,19 +123,19 @@ func (k *keeper) hold(path string) *holding {
 		k.trees = slices.Delete(k.trees, i, i+1)
 		k.work.Go(h.release)
 		if h.tree.tooLarge.Load() {
-			return k.put(path, nil)
+			return k.add(path, nil)
 		}
 	}
 	t, err := newTree(k.engine, path)
 	if err != nil {
-		return k.put(path, nil)
+		return k.add(path, nil)
 	}
-	return k.put(path, t)
+	return k.add(path, t)
 }
 
-// put adds a tree, and starts to fill it. It needs mu.
-func (k *keeper) put(path string, t *keptTree) *holding {
-	h := &holding{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
+// add adds a tree, and starts to fill it. It needs mu.
+func (k *treeCache) add(path string, t *tree) *cacheEntry {
+	h := &cacheEntry{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
 	h.saved = k.engine.saves(path)
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
@@ -151,12 +151,12 @@ func (k *keeper) put(path string, t *keptTree) *holding {
 		return h
 	}
 	k.work.Go(func() { h.fill(ctx, &k.gate) })
-	k.work.Go(func() { t.queue.Wait(t.attend) })
+	k.work.Go(func() { t.watches.queue.Wait(h.drainIdle) })
 	return h
 }
 
 // drop releases a tree that has been idle.
-func (k *keeper) drop(h *holding) {
+func (k *treeCache) drop(h *cacheEntry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if i := slices.Index(k.trees, h); i >= 0 {
@@ -165,50 +165,46 @@ func (k *keeper) drop(h *holding) {
 	}
 }
 
-// fill makes the first listing, and then what rests on it.
-func (h *holding) fill(ctx context.Context, g *gate) {
+// fill makes the first listing, and then the index.
+func (h *cacheEntry) fill(ctx context.Context, g *backgroundGate) {
 	defer close(h.done)
 	t := h.tree
 	loaded := sync.OnceFunc(func() { close(h.loaded) })
 	defer loaded()
 	settled := loading()
-	if !t.build(ctx, g, h.saved, loaded) {
+	if !h.build(ctx, g, loaded) {
 		settled()
-		t.progress.set(Walking)
+		t.contents.progress.set(Walking)
 		return
 	}
-	t.progress.set(Indexing)
+	t.contents.progress.set(Indexing)
 	_ = g.pause(ctx) // the collector, too, waits for the first query
 	settled()
-	t.fetch(ctx, g)
+	loadPostings(ctx, t, g)
 	if s := h.asked.Load(); s != nil {
-		t.foresee(s)
+		t.mu.Lock()
+		t.contents.admit(s) // so that the index is made for it
+		t.mu.Unlock()
 	}
-	t.wakeUp() // it is ready when nothing is due
-	t.index(ctx, g)
+	t.contents.wakeUp() // progress is Ready when nothing is due
+	runIndexer(ctx, t, g)
 }
 
-// foresee lets the index be made for a scope, as a query in it would.
-func (t *keptTree) foresee(s *Scope) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.admit(s)
-}
-
-// build lists what a query without globs asks for, while no query runs. Of what an earlier
-// process has saved queries list themselves what they need: loaded is called when they can.
-func (t *keptTree) build(ctx context.Context, g *gate, saved bool, loaded func()) bool {
+// build lists the files that a query without globs asks for, while no query runs. With a
+// saved index queries list what they need: loaded is called when they can.
+func (h *cacheEntry) build(ctx context.Context, g *backgroundGate, loaded func()) bool {
+	t := h.tree
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
 		t.dead.Store(true)
 		return false
 	}
 	defer root.Close()
-	t.begin(root, saved)
+	h.open(root)
 	loaded()
 	buf := new(walk.Buffer)
 	for done := false; !done && !t.dead.Load() && g.pause(ctx) == nil; {
-		done = t.rest(ctx, g, root, buf)
+		done = h.listRest(ctx, g, root, buf)
 	}
 	if ctx.Err() != nil || t.dead.Load() {
 		t.dead.Store(true)
@@ -218,28 +214,31 @@ func (t *keptTree) build(ctx context.Context, g *gate, saved bool, loaded func()
 	return true
 }
 
-// begin looks at the root, and loads what an earlier process has saved: queries can use
-// the tree from then on.
-func (t *keptTree) begin(root *walk.Root, saved bool) {
+// open looks at the root, and loads the saved index: queries can use the tree from then on.
+func (h *cacheEntry) open(root *walk.Root) {
+	t := h.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.id, t.sees = root.ID(), root.Local()
-	t.around()
-	if saved && t.recall() {
-		t.progress.set(Indexing)
+	t.id, t.local = root.ID(), root.Local()
+	if t.checkParents() {
+		t.rechain(t.top)
+	}
+	if h.saved && loadSaved(t) {
+		t.contents.progress.set(Indexing)
 		t.ready.Store(true)
 	}
 }
 
-// rest lists what no query has listed, until one runs; where none can use the tree yet it
-// goes on behind that. True: everything is listed.
-func (t *keptTree) rest(ctx context.Context, g *gate, root *walk.Root, buf *walk.Buffer) (done bool) {
+// listRest lists what no query has listed, until one runs; a query that cannot use the tree
+// yet does not stop it. It reports whether everything is listed.
+func (h *cacheEntry) listRest(ctx context.Context, g *backgroundGate, root *walk.Root, buf *walk.Buffer) (done bool) {
+	t := h.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	done = true
 	walk.Parallel(ctx, 1, t.top, func(_ int, n *node) []*node {
 		switch {
-		case !done || t.overfull():
+		case !done || t.files > t.engine.config.MaxKept:
 			return nil
 		case t.ready.Load() && g.busy() != nil || !t.ready.Load() && g.pause(ctx) != nil:
 			done = false
@@ -247,42 +246,30 @@ func (t *keptTree) rest(ctx context.Context, g *gate, root *walk.Root, buf *walk
 		case !n.listed:
 			t.read(root, n, buf)
 		}
-		return n.below()
+		var subs []*node
+		for _, e := range n.entries {
+			if e.sub != nil && !e.ignored && e.name != ".git" {
+				subs = append(subs, e.sub)
+			}
+		}
+		return subs
 	})
 	t.settle()
 	if done = done && ctx.Err() == nil; done {
-		t.earlier = nil
+		t.saved = nil
 	}
 	return done
 }
 
-// below lists the directories in one that are not ignored, the last one first: who takes
-// them from the end goes through the tree in path order, as the first page needs it.
-func (n *node) below() (subs []*node) {
-	for _, e := range slices.Backward(n.entries) {
-		if e.sub != nil && !e.ignored && e.name != ".git" {
-			subs = append(subs, e.sub)
-		}
-	}
-	return subs
-}
-
-// overfull reports whether there are more files than may be kept.
-func (t *keptTree) overfull() bool {
-	t.shared.Lock()
-	defer t.shared.Unlock()
-	return t.files > t.engine.config.MaxKept
-}
-
-// attend empties the queue when something happens between queries, so that it
-// does not overflow.
-func (t *keptTree) attend() {
+// drainIdle empties the event queue between queries, so that it does not overflow.
+func (h *cacheEntry) drainIdle() {
+	t := h.tree
 	if !t.ready.Load() || t.dead.Load() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.drain() != nil {
+	if t.watches.queue.Drain(t.event) != nil {
 		t.dead.Store(true)
 	}
 }
@@ -343,14 +330,14 @@ type Stats struct {
 
 // Stats tells what is kept of a root.
 func (e *Engine) Stats(root string) Stats {
-	k := e.keeper
+	k := e.cache
 	root = filepath.Clean(root)
-	s := Stats{State: Walking, Memory: e.kept.memory.Load()}
+	s := Stats{State: Walking, Memory: e.texts.memory.Load()}
 	if e.disk != nil {
 		s.Persisted = e.disk.Size(root)
 	}
 	k.mu.Lock()
-	i := slices.IndexFunc(k.trees, func(h *holding) bool { return h.path == root })
+	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == root })
 	if i < 0 {
 		k.mu.Unlock()
 		return s
@@ -358,20 +345,21 @@ func (e *Engine) Stats(root string) Stats {
 	h := k.trees[i]
 	k.mu.Unlock()
 	if s.State = h.state(); s.State == Ready || s.State == Indexing {
-		h.tree.stats(&s)
+		h.stats(&s)
 	}
 	return s
 }
 
-func (t *keptTree) stats(s *Stats) {
+func (h *cacheEntry) stats(s *Stats) {
+	t := h.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Files, s.Watches = t.files, len(t.watched)
-	s.Directories = s.Watches + len(t.blind)
-	for _, of := range t.segments {
+	s.Files, s.Watches = t.files, len(t.watches.nodes)
+	s.Directories = s.Watches + len(t.watches.unwatched)
+	for _, of := range t.contents.segments {
 		s.Index += int64(of.Size())
 	}
-	s.Indexed, s.Unsaved = t.corpus, t.saved.err
+	s.Indexed, s.Unsaved = t.contents.corpus, t.contents.lastSave.err
 }
 
 // Warm begins to keep the list of a root and its saved index before its first
@@ -379,7 +367,7 @@ func (t *keptTree) stats(s *Stats) {
 // nobody knows that it will be searched: nothing is done then.
 func (e *Engine) Warm(root string) {
 	if root = filepath.Clean(root); e.config.MaxKept >= 0 && e.saves(root) {
-		e.keeper.hold(root)
+		e.cache.get(root)
 	}
 }
 

@@ -1,0 +1,141 @@
+package search
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// textCache bounds what an engine keeps in memory of all its trees: their indexes,
+// and in what is left the texts of files. When there is no room, the texts go that
+// have been used least: each that was used has some turns of a clock's hand to
+// be used again.
+type textCache struct {
+	budget int64
+	memory atomic.Int64 // bytes of indexes and texts
+	index  atomic.Int64 // bytes of indexes
+
+	mu   sync.Mutex
+	ring []*dirent // with a text, or whose text has gone since
+	hand int
+}
+
+const (
+	// maxUses is how many turns of the hand a text that is used often outlives.
+	maxUses = 3
+	// maxShare is what part of the budget one text may have.
+	maxShare = 16
+)
+
+// add notes that n bytes more are kept, and returns how many that makes.
+func (c *textCache) add(n int64) int64 {
+	keepBytes(n)
+	return c.memory.Add(n)
+}
+
+// store replaces what is known of a file.
+func (c *textCache) store(e *dirent, k *fileState) {
+	if k != nil && k.text != nil {
+		c.add(int64(len(k.text)))
+	}
+	if old := e.state.Swap(k); old != nil {
+		c.add(-int64(len(old.text)))
+	}
+	if k != nil && k.text != nil {
+		c.enter(e)
+	}
+}
+
+// use notes that a text was used.
+func (e *dirent) use() {
+	if n := e.uses.Load(); n < maxUses {
+		e.uses.Store(n + 1)
+	}
+}
+
+// enter notes that a file's text is kept.
+func (c *textCache) enter(e *dirent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !e.cached {
+		e.cached = true
+		c.ring = append(c.ring, e)
+	}
+}
+
+// room reports whether n bytes of text may be kept. With evict it makes room.
+func (c *textCache) room(n int64, evict bool) bool {
+	budget := c.budget - c.budget/8 // the rest is for the index
+	if c.memory.Load()+n <= budget {
+		return true
+	}
+	if !evict || n > c.budget/maxShare {
+		return false
+	}
+	c.evict(budget - n)
+	return c.memory.Load()+n <= budget
+}
+
+// forTexts is about how many bytes there are for texts besides the indexes.
+func (c *textCache) forTexts() int64 {
+	all := c.budget - c.budget/8 - c.index.Load()
+	return all - all/8
+}
+
+// grow takes n bytes for an index, or gives them back. False: all indexes have as
+// much as they may.
+func (c *textCache) grow(n int64) bool {
+	if n > 0 && c.index.Load()+n > c.budget-c.budget/4 {
+		return false
+	}
+	c.index.Add(n)
+	if c.add(n) > c.budget {
+		c.evict(c.budget)
+	}
+	return true
+}
+
+// evict drops texts until no more than the given bytes are kept, if it can.
+func (c *textCache) evict(to int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for steps := (maxUses + 1) * len(c.ring); steps > 0 && len(c.ring) > 0 && c.memory.Load() > to; steps-- {
+		c.hand %= len(c.ring)
+		e := c.ring[c.hand]
+		if n := e.uses.Load(); n > 0 {
+			e.uses.Store(n - 1)
+			c.hand++
+			continue
+		}
+		if k := e.state.Load(); k != nil && k.text != nil {
+			without := *k
+			without.text = nil
+			if !e.state.CompareAndSwap(k, &without) {
+				c.hand++
+				continue
+			}
+			c.add(-int64(len(k.text)))
+		}
+		c.leave()
+	}
+}
+
+// leave takes the file at the hand out of the ring.
+func (c *textCache) leave() {
+	last := len(c.ring) - 1
+	c.ring[c.hand].cached = false
+	c.ring[c.hand], c.ring[last] = c.ring[last], nil
+	c.ring = c.ring[:last]
+}
+
+// sweep lets go of files whose text is gone, and so of the trees that they were in.
+func (c *textCache) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.hand = 0; c.hand < len(c.ring); {
+		if k := c.ring[c.hand].state.Load(); k == nil || k.text == nil {
+			c.leave()
+		} else {
+			c.hand++
+		}
+	}
+}
