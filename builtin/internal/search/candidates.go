@@ -126,7 +126,7 @@ func required(p *pattern.Pattern) *index.Query {
 	for _, set := range p.Required {
 		q.Require(set.Texts)
 	}
-	for _, run := range p.Runs {
+	for _, run := range p.ByteRuns {
 		q.RequireRun(run)
 	}
 	return &q

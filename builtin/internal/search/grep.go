@@ -209,23 +209,6 @@ func (w *worker) chunk(i int) *chunk {
 	return c
 }
 
-// touch reads a little of all that a search of files whose texts are kept will read: what is
-// not in the processor's caches comes from memory for all of them at the same time then, and
-// not for one after the other. The result means nothing.
-func touch(files []file) (sum byte) {
-	for i := range files {
-		e := files[i].entry
-		if e == nil {
-			continue
-		}
-		sum += e.path[0]
-		if k := e.state.Load(); k != nil && len(k.text) > 0 {
-			sum += k.text[0]
-		}
-	}
-	return sum
-}
-
 // anywhere says of every path that it is of interest.
 func anywhere(string) bool { return true }
 

@@ -7,9 +7,10 @@ import (
 	"unicode/utf16"
 )
 
-// TestParts finds what stands at the edges of the parts in which a large file is looked
-// at, and nothing in files that only seem to hold it.
+// TestParts finds texts at any place in large files, and nothing in files that only seem to
+// hold them.
 func TestParts(t *testing.T) {
+	const partSize = 4 * firstRead
 	const size = firstRead + 2*partSize + 100
 	filler := strings.Repeat("...............\n", size/16+1)[:size]
 	put := func(at int, text string) string { return filler[:at] + text + filler[at:] }

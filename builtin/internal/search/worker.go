@@ -17,11 +17,6 @@ import (
 type worker struct {
 	search  *search
 	matcher *match.Matcher
-	// last is the directory of the file that was opened last, and in that directory
-	// as a root of its own, once a second file of it was opened: by its name alone a
-	// file opens in two thirds of the time.
-	last *dir
-	in   *walk.Root
 	// buf is what files are read into; nil: none was.
 	buf  *[]byte
 	out  output    // of the file that is being searched
@@ -96,7 +91,7 @@ func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 func (w *worker) open(f file, old *fileState, c *chunk) {
 	s := w.search
 	stores := w.start(f, old)
-	h, err := w.openFile(f)
+	h, err := s.list.root.Open(f.rel())
 	if err != nil {
 		if !walk.IsGone(err) {
 			s.list.errors.add(s.list.printed(f), err)
@@ -129,14 +124,8 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 		}
 		return
 	}
-	r := s.reader()
-	if !stores && !s.list.chosen { // else its text may be kept, or the index says that it is worth reading
-		r.lacks, r.overlap = w.matcher.CanSkip()
-	}
-	raw, err := r.read(h, w.buf)
+	raw, err := s.reader().read(h, w.buf)
 	switch {
-	case errors.Is(err, errLacking):
-		return
 	case errors.Is(err, errTooLarge):
 		s.tooLarge.Add(1)
 		s.list.errors.mention(s.list.printed(f))
@@ -181,35 +170,8 @@ func (w *worker) hidesLink(h walk.Handle, k *fileState) bool {
 	return err == nil && scope.hidesLink(info.Stamp)
 }
 
-// openFile opens a file of the listing.
-func (w *worker) openFile(f file) (walk.Handle, error) {
-	root := w.search.list.root
-	if f.dir != w.last {
-		w.leave()
-		w.last = f.dir
-		return root.Open(f.rel())
-	}
-	if w.in == nil {
-		in, err := root.Sub((&node{rel: f.dir.rel}).open())
-		if err != nil { // of the file it is told best
-			return root.Open(f.rel())
-		}
-		w.in = in
-	}
-	return w.in.Open(f.name)
-}
-
-// leave closes the directory that the worker has opened.
-func (w *worker) leave() {
-	if w.in != nil {
-		w.in.Close()
-	}
-	w.in, w.last = nil, nil
-}
-
-// end gives back what the worker has used.
+// end gives back the buffer of the worker.
 func (w *worker) end() {
-	w.leave()
 	if w.buf != nil && cap(*w.buf) <= maxKept {
 		buffers.Put(w.buf)
 	}
@@ -284,7 +246,6 @@ func (w *worker) pieces(h walk.Handle) error {
 var (
 	errTooLarge = errors.New("larger than the search reads")
 	errBinary   = errors.New("binary")
-	errLacking  = errors.New("without a match")
 	errWide     = errors.New("in UTF-16")
 )
 
@@ -293,10 +254,6 @@ type reader struct {
 	maxFile int64
 	direct  bool // the file was asked for by its path
 	stop    *atomic.Bool
-	// lacks, unless nil, reports whether a part of a text holds nothing of what a match
-	// must hold, if parts overlap by so many bytes.
-	lacks   func(part []byte) bool
-	overlap int
 }
 
 func (s *search) reader() reader {
@@ -304,7 +261,7 @@ func (s *search) reader() reader {
 }
 
 // read reads the whole file into the buffer. A file whose beginning shows
-// that it is binary, or that is too large, or in which no part can match, is not read on.
+// that it is binary, or that is too large, is not read on.
 func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	*buf = slices.Grow((*buf)[:0], firstRead)
 	b := (*buf)[:firstRead] // what is binary must not depend on what was read before
@@ -325,12 +282,6 @@ func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	if info.Size > r.maxFile {
 		return nil, errTooLarge
 	}
-	if r.lacks != nil && !isWide(b) && r.lacks(match.Decode(b)) {
-		if r.lacksRest(h, buf) {
-			return nil, errLacking
-		}
-		b, n = (*buf)[:0], 0
-	}
 	for more := max(int(info.Size)+1-n, n); ; more = n {
 		*buf = slices.Grow(b, more)
 		b = (*buf)[:cap(*buf)]
@@ -345,30 +296,6 @@ func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 			return nil, errTooLarge
 		}
 	}
-}
-
-// partSize is how much of a file is looked at at once, in bytes, to see whether it has to
-// be read as a whole: that stays in the processor's cache, where tens of megabytes would
-// have to come from memory, and be asked for first.
-const partSize = 4 * firstRead
-
-// lacksRest reports whether nothing behind the beginning of a file, which is in the
-// buffer, can match either. It changes the buffer.
-func (r reader) lacksRest(h walk.Handle, buf *[]byte) bool {
-	b := slices.Grow(*buf, partSize)[:partSize]
-	*buf = b
-	for kept, at := copy(b, b[firstRead-r.overlap:firstRead]), int64(firstRead); at <= r.maxFile && !r.stop.Load(); {
-		n, err := h.ReadAt(b[kept:], at)
-		if err != nil && err != io.EOF || !r.lacks(b[:kept+n]) {
-			return false
-		}
-		if err == io.EOF {
-			return true
-		}
-		at += int64(n)
-		kept = copy(b, b[len(b)-r.overlap:])
-	}
-	return false
 }
 
 // isWide reports whether a text is in UTF-16.

@@ -61,8 +61,8 @@ func countOf(size int64) (n int, ok bool) {
 // A Part reads what lies between two positions.
 type Part func(from, to int64) ([]byte, error)
 
-// away is a segment of which everything lies elsewhere.
-type away struct {
+// onDisk is a segment of which everything lies elsewhere.
+type onDisk struct {
 	count            int
 	size             int64 // of the postings
 	arrays, postings Part
@@ -76,7 +76,7 @@ func Open(arraysSize, size int64, most uint32, arrays, postings Part) (*Segment,
 	if !ok {
 		return nil, errSegment
 	}
-	return &Segment{most: most, away: &away{n, size, arrays, postings, map[int64][]byte{}}}, nil
+	return &Segment{most: most, onDisk: &onDisk{n, size, arrays, postings, map[int64][]byte{}}}, nil
 }
 
 // With is Load for a segment that Open has opened.
@@ -85,7 +85,7 @@ func (s *Segment) With(arrays, postings []byte) (*Segment, error) {
 }
 
 // find looks for a key.
-func (a *away) find(t uint32) (p span, ok bool, err error) {
+func (a *onDisk) find(t uint32) (p span, ok bool, err error) {
 	at := func(i int) (w uint32) {
 		if err == nil {
 			w, err = a.word(i)
@@ -108,7 +108,7 @@ func (a *away) find(t uint32) (p span, ok bool, err error) {
 const blockSize = 16 << 10
 
 // word is a number in the arrays.
-func (a *away) word(i int) (uint32, error) {
+func (a *onDisk) word(i int) (uint32, error) {
 	at := width * int64(i)
 	from := at / blockSize * blockSize
 	b, ok := a.blocks[from]

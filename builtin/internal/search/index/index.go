@@ -27,7 +27,7 @@ type Segment struct {
 	least    uint32   // no text has a smaller number
 	most     uint32   // no text has a greater one
 
-	away   *away       // where all of that is elsewhere; nil: it is here
+	onDisk *onDisk     // where all of that is elsewhere; nil: it is here
 	broken atomic.Bool // see Broken
 }
 
@@ -38,7 +38,7 @@ func (s span) size() int { return int(s.to - s.from) }
 
 // Size is the memory that the segment takes with its postings, in bytes.
 func (s *Segment) Size() int {
-	if a := s.away; a != nil {
+	if a := s.onDisk; a != nil {
 		return width*(2*a.count+1) + int(a.size)
 	}
 	return 4*len(s.keys) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
@@ -293,14 +293,14 @@ func (s *Segment) decode(p span, out []uint32) []uint32 {
 
 // find returns where the postings of a key lie; false if no text has it.
 func (s *Segment) find(t uint32) (p span, ok bool) {
-	if s.away == nil {
+	if s.onDisk == nil {
 		i, ok := slices.BinarySearch(s.keys, t)
 		if !ok {
 			return span{}, false
 		}
 		return s.at(i), true
 	}
-	p, ok, err := s.away.find(t)
+	p, ok, err := s.onDisk.find(t)
 	if err != nil {
 		s.broken.Store(true)
 	}
@@ -311,10 +311,10 @@ func (s *Segment) at(i int) span { return span{s.starts[i], s.starts[i+1]} }
 
 // list is a key's postings.
 func (s *Segment) list(p span) []byte {
-	if s.away == nil {
+	if s.onDisk == nil {
 		return s.postings[p.from:p.to]
 	}
-	b, err := s.away.postings(int64(p.from), int64(p.to))
+	b, err := s.onDisk.postings(int64(p.from), int64(p.to))
 	if err != nil {
 		s.broken.Store(true)
 	}

@@ -127,11 +127,11 @@ func TestDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		away, err := Open(int64(len(arrays)), int64(len(postings)), 4, partOf(arrays), partOf(postings))
+		onDisk, err := Open(int64(len(arrays)), int64(len(postings)), 4, partOf(arrays), partOf(postings))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, s := range []*Segment{loaded, away} {
+		for i, s := range []*Segment{loaded, onDisk} {
 			var q Query
 			q.Require([]string{"Alpha"})
 			var found Set
@@ -165,13 +165,13 @@ func FuzzLoad(f *testing.F) {
 		q.Require([]string{"abe"})
 		var found Set
 		q.Select(s, &found)
-		away, err := Open(int64(len(arrays)), int64(len(postings)), 1000, partOf(arrays), partOf(postings))
+		onDisk, err := Open(int64(len(arrays)), int64(len(postings)), 1000, partOf(arrays), partOf(postings))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var same Set
-		if q.Select(away, &same); away.Broken() || !slices.Equal(slices.Collect(found.All()), slices.Collect(same.All())) {
-			t.Errorf("elsewhere %v were selected, here %v; broken: %t", same, found, away.Broken())
+		if q.Select(onDisk, &same); onDisk.Broken() || !slices.Equal(slices.Collect(found.All()), slices.Collect(same.All())) {
+			t.Errorf("elsewhere %v were selected, here %v; broken: %t", same, found, onDisk.Broken())
 		}
 		q.Select(Merge(s, s.Only(&found)), &found)
 		if found.Len() > 1001 {

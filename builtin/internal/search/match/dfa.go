@@ -39,7 +39,7 @@ type dfa struct {
 	key   []byte
 	slow  int
 
-	lanes [lanes]lane // see scan
+	streams [streamCount]stream // see scan
 }
 
 // state is a set of instructions to go on from, and what stood before.

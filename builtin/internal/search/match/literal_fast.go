@@ -9,9 +9,9 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// needle is one text. It is looked for by its rarest byte, which in source
+// literal is one text. It is looked for by its rarest byte, which in source
 // text is far rarer than the first, or where that is not rare by its two rarest.
-type needle struct {
+type literal struct {
 	text   []byte // lower case when fold
 	fold   bool
 	rare   int  // index of the rarest byte
@@ -25,15 +25,15 @@ type needle struct {
 	// head is what the text begins with, and mask has the bits of it that count.
 	head, mask uint64
 
-	before, after pattern.Edge
+	before, after pattern.Boundary
 	crlf          bool // a carriage return ends a line too
 
 	next  int
 	found bool
 }
 
-func newNeedle(text string, fold bool) needle {
-	n := needle{text: []byte(text), fold: fold}
+func newLiteral(text string, fold bool) literal {
+	n := literal{text: []byte(text), fold: fold}
 	rarity := func(i int) int {
 		c := text[i]
 		if fold && isLower(c) {
@@ -65,23 +65,23 @@ func newNeedle(text string, fold bool) needle {
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
 // between sets what stands at either side. Most lines do not end behind the text.
-func (n *needle) between(before, after pattern.Edge, crlf bool) {
+func (n *literal) between(before, after pattern.Boundary, crlf bool) {
 	n.before, n.after, n.crlf = before, after, crlf
-	if after == pattern.LineEdge {
+	if after == pattern.LineBoundary {
 		n.second = len(n.text)
 	}
 }
 
 // stands reports whether the text at a position may be between its edges: where it is
 // for the automaton to know, it may.
-func (n *needle) stands(b []byte, i int) bool {
+func (n *literal) stands(b []byte, i int) bool {
 	end := i + len(n.text)
-	return (n.before == pattern.AnyEdge || i == 0 || n.isEdge(n.before, b[i-1])) &&
-		(n.after == pattern.AnyEdge || end == len(b) || n.isEdge(n.after, b[end]))
+	return (n.before == pattern.AnyBoundary || i == 0 || n.isBoundary(n.before, b[i-1])) &&
+		(n.after == pattern.AnyBoundary || end == len(b) || n.isBoundary(n.after, b[end]))
 }
 
-func (n *needle) isEdge(e pattern.Edge, c byte) bool {
-	if e == pattern.LineEdge {
+func (n *literal) isBoundary(e pattern.Boundary, c byte) bool {
+	if e == pattern.LineBoundary {
 		return c == '\n' || c == '\r' && n.crlf
 	}
 	return c >= utf8.RuneSelf || !pattern.IsWord(rune(c))
@@ -89,7 +89,7 @@ func (n *needle) isEdge(e pattern.Edge, c byte) bool {
 
 // index returns the first position at or after from where the text stands between its
 // edges, or -1.
-func (n *needle) index(b []byte, from int) int {
+func (n *literal) index(b []byte, from int) int {
 	if n.pairs || n.common > 0 {
 		return n.indexPair(b, from)
 	}
@@ -127,7 +127,7 @@ const (
 )
 
 // isCommon judges by the looks at so many bytes of a text whether the rarest byte is rare.
-func (n *needle) isCommon(size int) bool {
+func (n *literal) isCommon(size int) bool {
 	if n.looks < judgeByteAt || size > n.looks*commonGap {
 		return false
 	}
@@ -137,7 +137,7 @@ func (n *needle) isCommon(size int) bool {
 }
 
 // at reports whether the text is at a position.
-func (n *needle) at(b []byte, i int) bool {
+func (n *literal) at(b []byte, i int) bool {
 	if i+len(n.text) > len(b) {
 		return false
 	}
@@ -168,7 +168,7 @@ const (
 // bytes at a window of positions: of their differences, a byte is zero where both are as
 // in the text. x-1 has the high bit of each zero byte set, and besides only of bytes
 // outside of ASCII and of some behind a zero byte.
-func (n *needle) indexPair(b []byte, from int) int {
+func (n *literal) indexPair(b []byte, from int) int {
 	last := len(b) - max(n.rare, n.second) - window
 	if last < from {
 		return n.indexEach(b, from)
@@ -202,7 +202,7 @@ func (n *needle) indexPair(b []byte, from int) int {
 
 // indexPairMasked is indexPair where some bits do not count: of letters in any case that of
 // the case, of the end of a line those by which a newline and a carriage return differ.
-func (n *needle) indexPairMasked(b []byte, from, last int) int {
+func (n *literal) indexPairMasked(b []byte, from, last int) int {
 	c1, m1 := lowBits*uint64(n.text[n.rare]), ^n.foldBits(n.rare)
 	c2, m2 := uint64(lowBits*'\n'), ^uint64(lowBits*('\n'^'\r'))
 	if n.second < len(n.text) {
@@ -229,7 +229,7 @@ func (n *needle) indexPairMasked(b []byte, from, last int) int {
 func part(s *[window]byte, k int) uint64 { return binary.LittleEndian.Uint64(s[8*k:]) }
 
 // among returns the first position in a window where the text is, or -1, given the differences there.
-func (n *needle) among(b []byte, i int, differences [window / 8]uint64) int {
+func (n *literal) among(b []byte, i int, differences [window / 8]uint64) int {
 	for k, x := range differences {
 		for y := (x - lowBits) &^ x & highBits; y != 0; y &= y - 1 {
 			if p := i + 8*k + bits.TrailingZeros64(y)/8; n.at(b, p) && n.stands(b, p) {
@@ -241,7 +241,7 @@ func (n *needle) among(b []byte, i int, differences [window / 8]uint64) int {
 }
 
 // indexEach is index for what is shorter than a window.
-func (n *needle) indexEach(b []byte, from int) int {
+func (n *literal) indexEach(b []byte, from int) int {
 	for i := from; i+len(n.text) <= len(b); i++ {
 		if n.at(b, i) && n.stands(b, i) {
 			return i
@@ -251,7 +251,7 @@ func (n *needle) indexEach(b []byte, from int) int {
 }
 
 // foldBits are what makes lower case of a byte of the text, eight times.
-func (n *needle) foldBits(i int) uint64 {
+func (n *literal) foldBits(i int) uint64 {
 	if n.fold && isLower(n.text[i]) {
 		return lowBits * caseBit
 	}

@@ -12,7 +12,7 @@ import (
 func TestNeedle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const letters = "aabkAKbs .\n\r\x00\x80\xc5\xbf"
-	edges := []pattern.Edge{pattern.AnyEdge, pattern.AnyEdge, pattern.LineEdge, pattern.WordEdge}
+	edges := []pattern.Boundary{pattern.AnyBoundary, pattern.AnyBoundary, pattern.LineBoundary, pattern.WordBoundary}
 	random := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -29,7 +29,7 @@ func TestNeedle(t *testing.T) {
 		from := r.IntN(len(b) + 1)
 		before, after, crlf := edges[r.IntN(len(edges))], edges[r.IntN(len(edges))], r.IntN(2) == 0
 		for _, common := range []int{0, 1} {
-			n := newNeedle(text, fold)
+			n := newLiteral(text, fold)
 			n.between(before, after, crlf)
 			n.common = common
 			want := from

@@ -15,14 +15,14 @@ import (
 // Matcher searches one text after the other for one pattern. It keeps what it
 // learns of the pattern, and is not for use by several goroutines.
 type Matcher struct {
-	p      *pattern.Pattern
-	stop   *atomic.Bool
-	dfa    *dfa // see automaton
-	vm     *machine
-	finder *finder
-	beyond bool // see foldsBeyond
-	isText bool // the pattern is one text
-	dense  int  // for so many texts more scanning counts as faster: literals were dense
+	p         *pattern.Pattern
+	stop      *atomic.Bool
+	dfa       *dfa // see automaton
+	vm        *pikeVM
+	prefilter *prefilter
+	beyond    bool // see foldsBeyond
+	isText    bool // the pattern is one text
+	dense     int  // for so many texts more scanning counts as faster: literals were dense
 
 	text   []byte
 	at     int // start of the next line to look at
@@ -49,12 +49,12 @@ const (
 // New returns a matcher for the pattern. When stop becomes true, what is under
 // way ends within microseconds and finds nothing more.
 func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
-	m := &Matcher{p: p, stop: stop, finder: newFinder(p), beyond: !ScansAll(p) && foldsBeyond(p.Literals)}
-	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == pattern.AnyEdge && l.After == pattern.AnyEdge {
+	m := &Matcher{p: p, stop: stop, prefilter: newPrefilter(p), beyond: !ScansAll(p) && foldsBeyond(p.Literals)}
+	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == pattern.AnyBoundary && l.After == pattern.AnyBoundary {
 		m.isText = true
 	}
 	if !p.Lines {
-		m.vm = newMachine(p, stop)
+		m.vm = newPikeVM(p, stop)
 	}
 	return m
 }
@@ -73,40 +73,16 @@ func (m *Matcher) automaton() *dfa {
 func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
-	m.direct = m.finder == nil || m.beyond && !plain && hasPartners(text)
+	m.direct = m.prefilter == nil || m.beyond && !plain && hasPartners(text)
 	// A binary file is told of if a line with a match is in it at all, so that one
 	// is searched by its literals in any case.
 	if m.dense > 0 && !m.direct {
 		m.dense--
 		m.direct = plain || bytes.IndexByte(text, 0) < 0
 	}
-	if m.finder != nil {
-		m.finder.reset()
+	if m.prefilter != nil {
+		m.prefilter.reset()
 	}
-}
-
-// CanSkip returns what reports whether no match has its literal in a part of a text, and by
-// how many bytes parts must overlap for a text to have no match when all of them lack
-// one. It is nil if a match need not hold a literal. It is not for use between Reset and
-// the last Next.
-func (m *Matcher) CanSkip() (lacks func(part []byte) bool, overlap int) {
-	if m.finder == nil {
-		return nil, 0
-	}
-	overlap = len(kelvin) - 1
-	for _, n := range m.finder.needles {
-		overlap = max(overlap, len(n.text)-1)
-	}
-	return m.lacks, overlap
-}
-
-// lacks takes the edges of a part for those of lines and words.
-func (m *Matcher) lacks(part []byte) bool {
-	if m.beyond && hasPartners(part) {
-		return false
-	}
-	m.finder.restart()
-	return m.finder.find(part, 0) < 0
 }
 
 // Scans reports whether Next looks at every byte of the text, not only at
@@ -115,7 +91,7 @@ func (m *Matcher) Scans() bool { return m.direct }
 
 // ScansAll reports whether each text is scanned as a whole for a pattern.
 func ScansAll(p *pattern.Pattern) bool {
-	return p.Literals == nil || len(p.Literals.Texts) > maxNeedles
+	return p.Literals == nil || len(p.Literals.Texts) > maxLiterals
 }
 
 // FoldsBeyond reports whether a letter of something that the pattern requires has another
@@ -164,7 +140,7 @@ func stopped(ok *bool) {
 // leaves the rest to scanning, when there are too many of them.
 func (m *Matcher) nextLiteral() (Span, bool) {
 	for m.at < len(m.text) {
-		k := m.finder.find(m.text, m.at)
+		k := m.prefilter.find(m.text, m.at)
 		if k < 0 {
 			m.skipped += len(m.text) - m.at
 			m.at = len(m.text)
@@ -195,7 +171,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 // empty ones. It leaves alone where [Matcher.Next] and [Matcher.NextMatch] are.
 func (m *Matcher) Within(s Span) iter.Seq[Span] {
 	if m.vm == nil {
-		m.vm = newMachine(m.p, m.stop)
+		m.vm = newPikeVM(m.p, m.stop)
 	}
 	next := func(from int) (found Span, ok bool) {
 		defer stopped(&ok)
@@ -225,12 +201,12 @@ func (m *Matcher) Where(line []byte) (end int) {
 
 // NextMatch returns the next match, leftmost-first, that starts at or after
 // from. It is for patterns whose matches may span lines. The automaton finds
-// where to look, so that the machine, which is slow, runs over little more than
+// where to look, so that the pikeVM, which is slow, runs over little more than
 // the matches.
 func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	defer stopped(&ok)
 	if !m.direct && (from == 0 || m.isText) {
-		k := m.finder.find(m.text, from)
+		k := m.prefilter.find(m.text, from)
 		if k < 0 || m.isText {
 			return m.textAt(k)
 		}
@@ -256,5 +232,5 @@ func (m *Matcher) jump() func(from int) int {
 	if m.direct || !m.p.Literals.Prefix {
 		return nil
 	}
-	return func(from int) int { return m.finder.find(m.text, from) }
+	return func(from int) int { return m.prefilter.find(m.text, from) }
 }

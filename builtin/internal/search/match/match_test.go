@@ -22,7 +22,7 @@ func all(m *Matcher, text string) (out []Span) {
 
 // byMachine finds the matching lines with the simulation, line by line.
 func byMachine(p *pattern.Pattern, text string) (out []Span) {
-	vm := newMachine(p, new(atomic.Bool))
+	vm := newPikeVM(p, new(atomic.Bool))
 	at := 0
 	for line := range strings.Lines(text) {
 		body := strings.TrimSuffix(line, "\n")
@@ -65,7 +65,7 @@ func TestRoadsAgree(t *testing.T) {
 			t.Fatalf("%q with literals %+v:\n%v\nsimulation\n%v\n%.300q", src.String(), p.Literals, got, want, text.String())
 		}
 		m := New(p, stop)
-		m.finder = nil
+		m.prefilter = nil
 		if got := all(m, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("%q by scanning:\n%v\nsimulation\n%v\n%.300q", src.String(), got, want, text.String())
 		}
@@ -92,7 +92,7 @@ func TestSpansAgree(t *testing.T) {
 		}
 		m := New(p, new(atomic.Bool))
 		m.Reset([]byte(text.String()), false)
-		vm := newMachine(p, new(atomic.Bool))
+		vm := newPikeVM(p, new(atomic.Bool))
 		for from := 0; from <= text.Len(); {
 			want, ok := vm.find([]byte(text.String()), from, text.Len())
 			if got, found := m.NextMatch(from); found != ok || got != want {
@@ -125,7 +125,7 @@ func TestFullAutomaton(t *testing.T) {
 	}
 	copy(b[200_000:], "abbbbbbbbbbbbbbc")
 	m := New(p, new(atomic.Bool))
-	m.finder = nil
+	m.prefilter = nil
 	if got := all(m, string(b)); len(got) != 1 || got[0].Start > 200_000 || got[0].End < 200_000 {
 		t.Errorf("got %v", got)
 	}

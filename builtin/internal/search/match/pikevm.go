@@ -8,11 +8,11 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// machine simulates a program with all its threads at once, in order of
+// pikeVM simulates a program with all its threads at once, in order of
 // preference, which finds the bounds of the leftmost-first match that the
 // automaton does not know: those of patterns whose matches span lines, and of matches
 // that are shown without their lines.
-type machine struct {
+type pikeVM struct {
 	dfa  *dfa // for the assertions
 	prog *syntax.Prog
 	stop *atomic.Bool
@@ -29,9 +29,9 @@ type threads struct {
 	gen   uint32
 }
 
-func newMachine(p *pattern.Pattern, stop *atomic.Bool) *machine {
+func newPikeVM(p *pattern.Pattern, stop *atomic.Bool) *pikeVM {
 	n := len(p.Prog.Inst)
-	return &machine{
+	return &pikeVM{
 		dfa: &dfa{crlf: p.CRLF, lines: p.Lines}, prog: p.Prog, stop: stop,
 		cur: threads{mark: make([]uint32, n)}, next: threads{mark: make([]uint32, n)},
 	}
@@ -43,7 +43,7 @@ func (t *threads) clear() {
 }
 
 // find returns the first match of b that starts at or after from, and not after last.
-func (m *machine) find(b []byte, from, last int) (s Span, ok bool) {
+func (m *pikeVM) find(b []byte, from, last int) (s Span, ok bool) {
 	m.cur.clear()
 	prev := m.dfa.kindBefore(b, from)
 	for i, n := from, 0; ; n++ {
@@ -88,7 +88,7 @@ func runeAt(b []byte, i int) (rune, int) {
 // follow follows an instruction through those that take no rune, and adds
 // what comes after the rune to the next threads. It reports a match; then
 // everything less preferred is void.
-func (m *machine) follow(pc uint32, start int, r rune, holds uint32) bool {
+func (m *pikeVM) follow(pc uint32, start int, r rune, holds uint32) bool {
 	if m.cur.mark[pc] == m.cur.gen {
 		return false
 	}

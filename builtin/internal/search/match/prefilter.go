@@ -7,57 +7,49 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// maxNeedles is up to how many texts it is faster to look for each of them
+// maxLiterals is up to how many texts it is faster to look for each of them
 // than to run the automaton.
-const maxNeedles = 4
+const maxLiterals = 4
 
-// finder looks for the first of several texts. Each needle remembers where it
+// prefilter looks for the first of several texts. Each literal remembers where it
 // was found, so that a text is scanned once for each and not once for each
 // result.
-type finder struct{ needles []needle }
+type prefilter struct{ literals []literal }
 
-// newFinder returns nil when there are no texts, or too many.
-func newFinder(p *pattern.Pattern) *finder {
+// newPrefilter returns nil when there are no texts, or too many.
+func newPrefilter(p *pattern.Pattern) *prefilter {
 	if ScansAll(p) {
 		return nil
 	}
-	f := &finder{}
+	f := &prefilter{}
 	for _, t := range p.Literals.Texts {
-		n := newNeedle(t, p.Literals.Fold)
+		n := newLiteral(t, p.Literals.Fold)
 		n.between(p.Literals.Before, p.Literals.After, p.CRLF)
-		f.needles = append(f.needles, n)
+		f.literals = append(f.literals, n)
 	}
 	return f
 }
 
 // reset is called before a new text is searched.
-func (f *finder) reset() {
-	for i := range f.needles {
-		n := &f.needles[i]
+func (f *prefilter) reset() {
+	for i := range f.literals {
+		n := &f.literals[i]
 		if n.common > 0 {
 			n.common--
 		} else {
 			n.streak = 0
 		}
 		n.looks, n.passed = 0, 0
-	}
-	f.restart()
-}
-
-// restart is called before another part of a text is searched.
-func (f *finder) restart() {
-	for i := range f.needles {
-		n := &f.needles[i]
 		n.next, n.found = 0, false
 	}
 }
 
 // find returns the first position at or after from where one of the texts
 // starts, or -1. from must not go back between calls.
-func (f *finder) find(b []byte, from int) int {
+func (f *prefilter) find(b []byte, from int) int {
 	first := -1
-	for i := range f.needles {
-		n := &f.needles[i]
+	for i := range f.literals {
+		n := &f.literals[i]
 		if !n.found || n.next >= 0 && n.next < from {
 			n.next = n.index(b, from)
 			n.found = true

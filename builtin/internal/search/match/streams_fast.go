@@ -10,13 +10,13 @@ import (
 type Span struct{ Start, End int }
 
 const (
-	lanes = 4
-	// minLanes is the length in bytes below which a text is not split.
-	minLanes = 1024
+	streamCount = 4
+	// minStreams is the length in bytes below which a text is not split.
+	minStreams = 1024
 )
 
-// lane is a run of the automaton over whole lines of the text.
-type lane struct {
+// stream is a run of the automaton over whole lines of the text.
+type stream struct {
 	at, end int
 	state   uint32
 	hits    []Span
@@ -28,19 +28,19 @@ type lane struct {
 // from memory, and four independent loads are under way at once where a single
 // run would wait for each.
 func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
-	if to-from < minLanes {
-		l := lane{at: from, end: to, state: d.start[newline], hits: hits}
+	if to-from < minStreams {
+		l := stream{at: from, end: to, state: d.start[newline], hits: hits}
 		d.run(b, &l)
 		return l.hits
 	}
-	ls := &d.lanes
+	ls := &d.streams
 	cut := from
 	for k := range ls {
 		end := to
-		if k < lanes-1 {
-			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/lanes))+1, to)
+		if k < streamCount-1 {
+			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/streamCount))+1, to)
 		}
-		ls[k] = lane{at: cut, end: end, state: d.start[newline], hits: ls[k].hits[:0]}
+		ls[k] = stream{at: cut, end: end, state: d.start[newline], hits: ls[k].hits[:0]}
 		if cut == end { // a long line is another's: what has no line matches nothing
 			ls[k].at, ls[k].end = 0, 0
 		}
@@ -54,13 +54,13 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 	return hits
 }
 
-// idle is the state of a lane that has ended, while others have not: none leads out
+// idle is the state of a stream that has ended, while others have not: none leads out
 // of it.
 const idle = 0
 
-// lockstep runs the lanes until all of them are done. One that has ended goes along
+// lockstep runs the streams until all of them are done. One that has ended goes along
 // with another.
-func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
+func (d *dfa) lockstep(b []byte, ls *[streamCount]stream) {
 	for {
 		live, n := -1, 0 // a stream that has bytes left, and how many all of these have
 		for k := range ls {
@@ -71,8 +71,8 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 		if live < 0 {
 			return
 		}
-		var at [lanes]int
-		var s [lanes]uint32
+		var at [streamCount]int
+		var s [streamCount]uint32
 		for k := range ls {
 			at[k], s[k] = ls[live].at, idle
 			if ls[k].at < ls[k].end {
@@ -92,7 +92,7 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 			}
 			s0, s1, s2, s3 = t0, t1, t2, t3
 		}
-		for k, s := range [lanes]uint32{s0, s1, s2, s3} {
+		for k, s := range [streamCount]uint32{s0, s1, s2, s3} {
 			if l := &ls[k]; s != idle {
 				l.at += i
 				l.state = s
@@ -110,8 +110,8 @@ func (d *dfa) lockstep(b []byte, ls *[lanes]lane) {
 	}
 }
 
-// run runs one lane to its end.
-func (d *dfa) run(b []byte, l *lane) {
+// run runs one stream to its end.
+func (d *dfa) run(b []byte, l *stream) {
 	for l.at < l.end {
 		t := d.trans[l.state|uint32(b[l.at])]
 		if int32(t) >= 0 {
@@ -130,7 +130,7 @@ func (d *dfa) run(b []byte, l *lane) {
 }
 
 // special goes over one rune whose transition is not computed or ends a match.
-func (d *dfa) special(b []byte, l *lane, t uint32) {
+func (d *dfa) special(b []byte, l *stream, t uint32) {
 	size := 1
 	if t == unknown {
 		t, size = d.advance(l.state, b[:l.end], l.at)

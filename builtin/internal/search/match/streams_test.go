@@ -28,9 +28,9 @@ func TestLineStart(t *testing.T) {
 	}
 }
 
-// TestEmptyLane: a lane that gets no line, because a long one is another's, finds nothing.
-func TestEmptyLane(t *testing.T) {
-	long := strings.Repeat("z", 4*minLanes)
+// TestEmptyStream: a stream that gets no line, because a long one is another's, finds nothing.
+func TestEmptyStream(t *testing.T) {
+	long := strings.Repeat("z", 4*minStreams)
 	for _, tt := range []struct {
 		pattern, text string
 		want          int

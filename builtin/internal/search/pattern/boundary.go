@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Edge is what a match asks for beside a literal.
-type Edge uint8
+// Boundary is what a match asks for beside a literal.
+type Boundary uint8
 
 const (
-	AnyEdge  Edge = iota
-	LineEdge      // the line begins or ends there
-	WordEdge      // the literal ends in a character of ASCII that is part of a word, and the word goes no further
+	AnyBoundary  Boundary = iota
+	LineBoundary          // the line begins or ends there
+	WordBoundary          // the literal ends in a character of ASCII that is part of a word, and the word goes no further
 )
 
 // empty reports whether there is nothing but the empty text.
@@ -31,9 +31,9 @@ func (t *texts) assert(re *syntax.Regexp) {
 	}
 	switch {
 	case re.Op == line:
-		*edge = LineEdge
-	case *edge == AnyEdge && (word || re.Op == syntax.OpWordBoundary):
-		*edge = WordEdge
+		*edge = LineBoundary
+	case *edge == AnyBoundary && (word || re.Op == syntax.OpWordBoundary):
+		*edge = WordBoundary
 	}
 }
 
@@ -44,10 +44,10 @@ func inner(re *syntax.Regexp, l *Literals) *syntax.Regexp {
 		return re
 	}
 	subs := re.Sub
-	if len(subs) > 0 && l.Before == LineEdge && subs[0].Op == syntax.OpBeginLine {
+	if len(subs) > 0 && l.Before == LineBoundary && subs[0].Op == syntax.OpBeginLine {
 		subs = subs[1:]
 	}
-	if n := len(subs); n > 0 && l.After == LineEdge && subs[n-1].Op == syntax.OpEndLine {
+	if n := len(subs); n > 0 && l.After == LineBoundary && subs[n-1].Op == syntax.OpEndLine {
 		subs = subs[:n-1]
 	}
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: subs}

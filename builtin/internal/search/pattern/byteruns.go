@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Run is what stands in every match one behind the other: of each class of ASCII
+// ByteRun is what stands in every match one behind the other: of each class of ASCII
 // characters one.
-type Run = [][]byte
+type ByteRun = [][]byte
 
 // minRun is how long a run is at least: as long as what an index knows of texts.
 const minRun = 3
 
-// runs lists the runs of a simplified regexp.
-func runs(re *syntax.Regexp) []Run {
-	var f runFinder
+// byteRuns lists the runs of a simplified regexp.
+func byteRuns(re *syntax.Regexp) []ByteRun {
+	var f runCollector
 	f.walk(re)
 	f.end()
 	return f.found
 }
 
-// runFinder gathers the run under way.
-type runFinder struct {
-	found []Run
-	run   Run
+// runCollector gathers the run under way.
+type runCollector struct {
+	found []ByteRun
+	run   ByteRun
 }
 
-func (f *runFinder) end() {
+func (f *runCollector) end() {
 	if len(f.run) >= minRun {
 		f.found = append(f.found, f.run)
 	}
@@ -34,7 +34,7 @@ func (f *runFinder) end() {
 }
 
 // add goes on with a class; one that is not known ends the run.
-func (f *runFinder) add(c []byte) {
+func (f *runCollector) add(c []byte) {
 	if c == nil {
 		f.end()
 		return
@@ -42,7 +42,7 @@ func (f *runFinder) add(c []byte) {
 	f.run = append(f.run, c)
 }
 
-func (f *runFinder) walk(re *syntax.Regexp) {
+func (f *runCollector) walk(re *syntax.Regexp) {
 	switch re.Op {
 	case syntax.OpConcat, syntax.OpCapture:
 		for _, s := range re.Sub {

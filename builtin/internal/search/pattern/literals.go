@@ -15,7 +15,7 @@ type Literals struct {
 	// ASCII, the Kelvin sign and the long s.
 	Fold bool
 	// Before and After are what stands at either side of a text in every match.
-	Before, After Edge
+	Before, After Boundary
 	// Prefix says that every match starts with one of the texts.
 	Prefix bool
 	// Exact says that a line matches if it contains one of the texts with these edges.
@@ -67,7 +67,7 @@ type texts struct {
 	fold  bool
 	mixed bool // fold holds for some of the letters only
 	// before and after are assertions at either side.
-	before, after Edge
+	before, after Boundary
 }
 
 // with returns the fold and mixed of t joined with next.
@@ -223,7 +223,7 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 	for _, s := range subs {
 		e := exact(s)
 		if joined := run.cross(e); joined != nil {
-			joined.before, joined.after = run.before, AnyEdge
+			joined.before, joined.after = run.before, AnyBoundary
 			if e.empty() {
 				joined.after = run.after
 				joined.assert(s)
@@ -282,11 +282,11 @@ func keep(list []Literals, t *texts) []Literals {
 	}
 	l := Literals{Texts: n, Fold: t.fold, Before: t.before, After: t.after}
 	for _, s := range n {
-		if l.Before == WordEdge && !isWordByte(s[0]) {
-			l.Before = AnyEdge
+		if l.Before == WordBoundary && !isWordByte(s[0]) {
+			l.Before = AnyBoundary
 		}
-		if l.After == WordEdge && !isWordByte(s[len(s)-1]) {
-			l.After = AnyEdge
+		if l.After == WordBoundary && !isWordByte(s[len(s)-1]) {
+			l.After = AnyBoundary
 		}
 	}
 	return append(list, l)

@@ -29,8 +29,8 @@ type Pattern struct {
 	Literals *Literals
 	// Required are sets of texts; each match contains one of each set.
 	Required []Literals
-	// Runs are characters of ASCII that each match contains.
-	Runs []Run
+	// ByteRuns are characters of ASCII that each match contains.
+	ByteRuns []ByteRun
 }
 
 // Compile reads a pattern. Its errors are *Error.
@@ -63,7 +63,7 @@ func Compile(text string, o Options) (*Pattern, error) {
 	markAssertions(p.Prog)
 	p.Required = required(re)
 	p.Literals = literals(re, p.Required)
-	p.Runs = runs(re)
+	p.ByteRuns = byteRuns(re)
 	return p, nil
 }
 

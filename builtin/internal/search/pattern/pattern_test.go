@@ -78,7 +78,7 @@ func TestLiterals(t *testing.T) {
 	}{
 		{`foo`, &Literals{Texts: []string{"foo"}, Exact: true}},
 		{`(?i)Foo`, &Literals{Texts: []string{"foo"}, Fold: true, Exact: true}},
-		{`\bfoo\b`, &Literals{Texts: []string{"foo"}, Before: WordEdge, After: WordEdge}},
+		{`\bfoo\b`, &Literals{Texts: []string{"foo"}, Before: WordBoundary, After: WordBoundary}},
 		{`foo|bar`, &Literals{Texts: []string{"bar", "foo"}, Exact: true}},
 		{`(?i:foo)Bar`, &Literals{Texts: []string{"foobar"}, Fold: true}},
 		{`a(b|c)d`, &Literals{Texts: []string{"abd", "acd"}, Exact: true}},
@@ -93,13 +93,13 @@ func TestLiterals(t *testing.T) {
 		{`(foo\d){2,}`, &Literals{Texts: []string{"foo"}}},
 		{`colou?r`, &Literals{Texts: []string{"color", "colour"}, Exact: true}},
 		{`[^a]`, nil},
-		{`^foo`, &Literals{Texts: []string{"foo"}, Before: LineEdge, Exact: true}},
-		{`^(foo|bar)$`, &Literals{Texts: []string{"bar", "foo"}, Before: LineEdge, After: LineEdge, Exact: true}},
-		{`^\bfoo`, &Literals{Texts: []string{"foo"}, Before: LineEdge}},
-		{`\bfoo\(`, &Literals{Texts: []string{"foo("}, Before: WordEdge}},
-		{`\w+\bfoo\.\b`, &Literals{Texts: []string{"foo."}, Before: WordEdge}},
-		{`\<foo\>\s`, &Literals{Texts: []string{"foo"}, Before: WordEdge, After: WordEdge}},
-		{`^\t+return$`, &Literals{Texts: []string{"\treturn"}, After: LineEdge}},
+		{`^foo`, &Literals{Texts: []string{"foo"}, Before: LineBoundary, Exact: true}},
+		{`^(foo|bar)$`, &Literals{Texts: []string{"bar", "foo"}, Before: LineBoundary, After: LineBoundary, Exact: true}},
+		{`^\bfoo`, &Literals{Texts: []string{"foo"}, Before: LineBoundary}},
+		{`\bfoo\(`, &Literals{Texts: []string{"foo("}, Before: WordBoundary}},
+		{`\w+\bfoo\.\b`, &Literals{Texts: []string{"foo."}, Before: WordBoundary}},
+		{`\<foo\>\s`, &Literals{Texts: []string{"foo"}, Before: WordBoundary, After: WordBoundary}},
+		{`^\t+return$`, &Literals{Texts: []string{"\treturn"}, After: LineBoundary}},
 		{`foo$|bar`, &Literals{Texts: []string{"bar", "foo"}}},
 	} {
 		p, err := Compile(tt.pattern, Options{})
@@ -134,7 +134,7 @@ func TestRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all []string
-		for _, run := range p.Runs {
+		for _, run := range p.ByteRuns {
 			var classes []string
 			for _, c := range run {
 				if len(c) > 3 {
