@@ -14,7 +14,6 @@ import (
 // indexes hold no pointers for the collector to follow; lists of files do.
 var gctune struct {
 	kept    atomic.Int64 // bytes, of all engines
-	loading atomic.Int64 // how many trees are being listed for the first time
 	applied atomic.Int64 // what kept was when GOGC was last set
 
 	mu   sync.Mutex
@@ -51,28 +50,8 @@ func setPercent() {
 	}
 	gctune.applied.Store(kept)
 	if gctune.base > 0 {
-		percent := percentFor(gctune.base, kept)
-		if gctune.loading.Load() > 0 {
-			percent *= whileLoading
-		}
-		debug.SetGCPercent(percent)
+		debug.SetGCPercent(percentFor(gctune.base, kept))
 	}
-}
-
-// whileLoading is how many times as much memory may be asked for between two runs of the
-// collector while a tree is listed: nearly all of it will be kept, and marking it again
-// and again takes longer than the listing.
-const whileLoading = 8
-
-// loading notes that a tree is being listed for the first time, until the function is
-// called that it returns.
-func loading() (done func()) {
-	change := func(n int64) {
-		gctune.loading.Add(n)
-		setPercent()
-	}
-	change(1)
-	return func() { change(-1) }
 }
 
 // percentFor is the GOGC with which as much garbage may gather as base allows

@@ -171,15 +171,11 @@ func (h *cacheEntry) fill(ctx context.Context, g *backgroundGate) {
 	t := h.tree
 	loaded := sync.OnceFunc(func() { close(h.loaded) })
 	defer loaded()
-	settled := loading()
 	if !h.build(ctx, g, loaded) {
-		settled()
 		t.contents.progress.set(Walking)
 		return
 	}
 	t.contents.progress.set(Indexing)
-	_ = g.pause(ctx) // the collector, too, waits for the first query
-	settled()
 	loadPostings(ctx, t, g)
 	if s := h.asked.Load(); s != nil {
 		t.mu.Lock()

@@ -100,29 +100,17 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 	}
 	defer h.Close()
 	var k *fileState
-	part := !stores && w.partly(old)
-	if (stores || part || s.list.scope.HiddenLink != nil) && w.look(f, h, old) {
+	if (stores || s.list.scope.HiddenLink != nil) && w.seen.look(h) {
 		k = &w.seen
 	}
 	if w.hidesLink(h, k) {
 		return
 	}
-	same := k != nil && old != nil && k.version == old.version && k.stamp == old.stamp
-	if same {
+	if k != nil && old != nil && k.version == old.version && k.stamp == old.stamp {
 		k.indexed = old.indexed
 	}
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
-	}
-	if part && same {
-		w.out = output{file: f, chunk: c, plain: !old.letters, whole: true, state: k}
-		switch err := w.pieces(h); {
-		case err == errWide:
-			w.open(f, nil, c)
-		case err != nil:
-			s.list.errors.add(s.list.printed(f), err)
-		}
-		return
 	}
 	raw, err := s.reader().read(h, w.buf)
 	switch {
@@ -143,17 +131,6 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 	}
 	w.out = output{file: f, text: text, chunk: c, state: k, handle: h}
 	w.text()
-}
-
-// look notes the state of an open file that is about to be read. Where events tell of all
-// changes it is the one that is known: if the file has changed just now, the next query
-// hears of it, and finds that the file is no longer what this one will have noted.
-func (w *worker) look(f file, h walk.Handle, old *fileState) bool {
-	if old != nil && old.version == w.seen.version && old.sure(f.entry) && w.search.list.scope.HiddenLink == nil {
-		w.seen.stamp, w.seen.at = old.stamp, old.at
-		return true
-	}
-	return w.seen.look(h)
 }
 
 // hidesLink reports whether an open file is hidden under another name; k is what has
@@ -199,54 +176,9 @@ func (w *worker) start(f file, old *fileState) bool {
 	return false
 }
 
-// partly reports whether a part of a file may be enough, if it is as it was: one match
-// is, and it is known not to be binary.
-func (w *worker) partly(old *fileState) bool {
-	s := w.search
-	return old != nil && old.content == contentText && !old.nul && s.query.Mode == FilesWithMatches && s.pattern.Lines
-}
-
-// firstPiece is how much of such a file is read at first, in bytes: most of those with a
-// match have one there, and to copy the rest would take longer than to open the file.
-const firstPiece = 8 << 10
-
-// pieces searches the file that the output is set to piece by piece, lines as a whole,
-// up to the first match.
-func (w *worker) pieces(h walk.Handle) error {
-	*w.buf = slices.Grow((*w.buf)[:0], firstRead)
-	b, have := (*w.buf)[:firstPiece], 0
-	for at := int64(0); !w.search.stop.Load(); {
-		n, err := h.ReadAt(b[have:], at)
-		if err != nil && err != io.EOF {
-			return err
-		}
-		first, ended := at == 0, err == io.EOF
-		at, have = at+int64(n), have+n
-		if first && isWide(b[:have]) {
-			return errWide
-		}
-		end := have
-		if !ended {
-			end = bytes.LastIndexByte(b[:have], '\n') + 1
-		}
-		if w.out.text = b[:end]; first {
-			w.out.text = match.Decode(b[:end])
-		}
-		if w.text(); w.out.matches > 0 || ended {
-			return nil
-		}
-		have = copy(b, b[end:have])
-		size := max(firstRead, 2*have)
-		*w.buf = slices.Grow(b[:have], size-have)
-		b = (*w.buf)[:size]
-	}
-	return nil
-}
-
 var (
 	errTooLarge = errors.New("larger than the search reads")
 	errBinary   = errors.New("binary")
-	errWide     = errors.New("in UTF-16")
 )
 
 // reader reads files as a whole.

@@ -77,8 +77,6 @@ const (
 	general      kind = iota
 	whole             // the path equals lit
 	base              // the last element equals lit
-	baseSuffix        // the last element ends in lit
-	basePrefix        // the last element starts with lit
 	baseContains      // the last element contains lit
 	baseEnds          // the last element starts with lit and ends in tail, which do not overlap
 )
@@ -115,15 +113,11 @@ func (p *Pattern) Match(path string) bool {
 		return path == p.lit
 	case base:
 		return lastElement(path) == p.lit
-	case baseSuffix:
-		return strings.HasSuffix(path, p.lit)
-	case basePrefix:
-		return strings.HasPrefix(lastElement(path), p.lit)
 	case baseContains:
 		return strings.Contains(lastElement(path), p.lit)
 	case baseEnds:
-		if !strings.HasSuffix(path, p.tail) { // of most paths that is all to look at
-			return false
+		if ok := strings.HasSuffix(path, p.tail); !ok || p.lit == "" { // which is all for most paths
+			return ok
 		}
 		name := lastElement(path)
 		return len(name) >= len(p.lit)+len(p.tail) && strings.HasPrefix(name, p.lit)
@@ -146,8 +140,8 @@ func (p *Pattern) Base() (string, bool) { return p.lit, p.kind == base }
 // Extension returns the literal that starts with the last dot of the last
 // element, for rules such as `*.o` that can be looked up in a map.
 func (p *Pattern) Extension() (string, bool) {
-	ok := p.kind == baseSuffix && strings.LastIndexByte(p.lit, '.') == 0
-	return p.lit, ok
+	ok := p.kind == baseEnds && p.lit == "" && strings.LastIndexByte(p.tail, '.') == 0
+	return p.tail, ok
 }
 
 // NameEnds is what the last element of a path starts and ends with, in one alternative
@@ -161,10 +155,6 @@ func (p *Pattern) NameEnds() []NameEnds {
 	case whole, base:
 		name := lastElement(p.lit)
 		return []NameEnds{{name, name}}
-	case baseSuffix:
-		return []NameEnds{{Last: p.lit}}
-	case basePrefix:
-		return []NameEnds{{First: p.lit}}
 	case baseContains:
 		return []NameEnds{{}}
 	case baseEnds:
@@ -178,7 +168,7 @@ func (p *Pattern) NameEnds() []NameEnds {
 }
 
 // EndsDecide reports whether every path whose last element has those ends matches.
-func (p *Pattern) EndsDecide() bool { return p.kind == baseSuffix || p.kind == basePrefix }
+func (p *Pattern) EndsDecide() bool { return p.kind == baseEnds && (p.lit == "" || p.tail == "") }
 
 // Dir returns the literal directory, without a slash at its end, in which
 // every match lies; "" when there is none.
@@ -207,6 +197,7 @@ func (p *Pattern) classify() {
 		if len(ops) > 1 && ops[0].kind == opDirs && p.classifyBase(ops[1:]) {
 			return
 		}
+		p.kind, p.lit, p.tail = general, "", ""
 	}
 	p.prefix = commonDir(p.alts)
 	for _, ops := range p.alts {
@@ -220,38 +211,20 @@ func (p *Pattern) classifyBase(ops []op) bool {
 		p.kind, p.lit = base, lit
 		return true
 	}
-	if at := slices.IndexFunc(ops, func(o op) bool { return o.kind == opStar }); at > 0 && at < len(ops)-1 {
-		lit, ok := literal(ops[:at])
-		tail, too := literal(ops[at+1:])
-		if ok && too && !strings.Contains(lit+tail, "/") {
-			p.kind, p.lit, p.tail = baseEnds, lit, tail
-			return true
-		}
-	}
-	first, last := ops[0].kind == opStar, ops[len(ops)-1].kind == opStar
-	inner := ops
-	if first {
-		inner = inner[1:]
-	}
-	if last && len(inner) > 0 {
-		inner = inner[:len(inner)-1]
-	}
-	lit, ok := literal(inner)
-	if !ok || lit == "" || strings.Contains(lit, "/") {
+	at := slices.IndexFunc(ops, func(o op) bool { return o.kind == opStar })
+	if at < 0 {
 		return false
 	}
-	p.lit = lit
-	switch {
-	case first && last:
-		p.kind = baseContains
-	case first:
-		p.kind = baseSuffix
-	case last:
-		p.kind = basePrefix
-	default:
-		return false
+	last := len(ops) - 1
+	if at == 0 && last > 1 && ops[last].kind == opStar {
+		lit, ok := literal(ops[1:last])
+		p.kind, p.lit = baseContains, lit
+		return ok && !strings.Contains(lit, "/")
 	}
-	return true
+	lit, ok := literal(ops[:at])
+	tail, tailOK := literal(ops[at+1:])
+	p.kind, p.lit, p.tail = baseEnds, lit, tail
+	return ok && tailOK && lit+tail != "" && !strings.Contains(lit+tail, "/")
 }
 
 func literal(ops []op) (string, bool) {

@@ -166,50 +166,30 @@ const (
 
 // indexPair is index where the rarest byte is not rare. It compares the two rarest
 // bytes at a window of positions: of their differences, a byte is zero where both are as
-// in the text. x-1 has the high bit of each zero byte set, and besides only of bytes
-// outside of ASCII and of some behind a zero byte.
+// in the text. x-1 has the high bit of each zero byte set, and otherwise only of bytes
+// outside of ASCII and of some after a zero byte.
 func (n *literal) indexPair(b []byte, from int) int {
 	last := len(b) - max(n.rare, n.second) - window
 	if last < from {
 		return n.indexEach(b, from)
 	}
-	if n.second == len(n.text) {
-		if i := n.indexPairMasked(b, from, last); i >= 0 {
-			return i
-		}
-		return n.indexEach(b, len(b)-len(n.text)) // the text may end there, without a line's end
+	if i := n.indexWindows(b, from, last); i >= 0 || n.second < len(n.text) {
+		return i
 	}
-	if n.fold {
-		return n.indexPairMasked(b, from, last)
-	}
-	c1, c2 := lowBits*uint64(n.text[n.rare]), lowBits*uint64(n.text[n.second])
-	for i := from; i < last+window; i += window {
-		i = min(i, last) // the last window overlaps with the one before
-		s1, s2 := (*[window]byte)(b[i+n.rare:]), (*[window]byte)(b[i+n.second:])
-		x0 := (part(s1, 0) ^ c1) | (part(s2, 0) ^ c2)
-		x1 := (part(s1, 1) ^ c1) | (part(s2, 1) ^ c2)
-		x2 := (part(s1, 2) ^ c1) | (part(s2, 2) ^ c2)
-		x3 := (part(s1, 3) ^ c1) | (part(s2, 3) ^ c2)
-		if ((x0-lowBits)|(x1-lowBits)|(x2-lowBits)|(x3-lowBits))&highBits == 0 {
-			continue
-		}
-		if k := n.among(b, i, [4]uint64{x0, x1, x2, x3}); k >= 0 {
-			return k
-		}
-	}
-	return -1
+	return n.indexEach(b, len(b)-len(n.text)) // the text may end there, without the end of a line
 }
 
-// indexPairMasked is indexPair where some bits do not count: of letters in any case that of
-// the case, of the end of a line those by which a newline and a carriage return differ.
-func (n *literal) indexPairMasked(b []byte, from, last int) int {
+// indexWindows is indexPair for the windows that start up to last. The masks leave out the
+// bits that do not count: the case of letters, and what differs between a newline and a
+// carriage return.
+func (n *literal) indexWindows(b []byte, from, last int) int {
 	c1, m1 := lowBits*uint64(n.text[n.rare]), ^n.foldBits(n.rare)
 	c2, m2 := uint64(lowBits*'\n'), ^uint64(lowBits*('\n'^'\r'))
 	if n.second < len(n.text) {
 		c2, m2 = lowBits*uint64(n.text[n.second]), ^n.foldBits(n.second)
 	}
 	for i := from; i < last+window; i += window {
-		i = min(i, last)
+		i = min(i, last) // the last window overlaps with the one before
 		s1, s2 := (*[window]byte)(b[i+n.rare:]), (*[window]byte)(b[i+n.second:])
 		x0 := (part(s1, 0)^c1)&m1 | (part(s2, 0)^c2)&m2
 		x1 := (part(s1, 1)^c1)&m1 | (part(s2, 1)^c2)&m2

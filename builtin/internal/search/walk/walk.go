@@ -69,7 +69,8 @@ func IsGone(err error) bool {
 // number of its worker, from 0. When ctx ends no further items are visited.
 // It returns when all calls have returned.
 func Parallel[T any](ctx context.Context, workers int, first T, visit func(worker int, item T) []T) {
-	q := newQueue(first, workers)
+	q := &queue[T]{items: []T{first}}
+	q.wake.L = &q.mu
 	stop := context.AfterFunc(ctx, q.cancel)
 	defer stop()
 	var wg sync.WaitGroup
@@ -80,21 +81,13 @@ func Parallel[T any](ctx context.Context, workers int, first T, visit func(worke
 	wg.Wait()
 }
 
-// queue hands items between workers. A worker keeps most of what it finds to
-// itself and shares half of it when another one is idle.
+// queue holds the items that are to be visited.
 type queue[T any] struct {
-	mu      sync.Mutex
-	wake    sync.Cond
-	shared  []T
-	idle    int
-	workers int
-	done    bool
-}
-
-func newQueue[T any](first T, workers int) *queue[T] {
-	q := &queue[T]{shared: []T{first}, workers: workers}
-	q.wake.L = &q.mu
-	return q
+	mu    sync.Mutex
+	wake  sync.Cond // items, busy or done has changed
+	items []T
+	busy  int // visits under way
+	done  bool
 }
 
 func (q *queue[T]) cancel() {
@@ -105,54 +98,26 @@ func (q *queue[T]) cancel() {
 }
 
 func (q *queue[T]) work(w int, visit func(int, T) []T) {
-	var own []T
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
-		if len(own) == 0 {
-			item, ok := q.take()
-			if !ok {
-				return
-			}
-			own = append(own, item)
+		for len(q.items) == 0 && q.busy > 0 && !q.done {
+			q.wake.Wait()
 		}
-		item := own[len(own)-1]
-		own = append(own[:len(own)-1], visit(w, item)...)
-		var ok bool
-		if own, ok = q.share(own); !ok {
+		if q.done || len(q.items) == 0 {
 			return
 		}
+		item := q.items[len(q.items)-1]
+		q.items = q.items[:len(q.items)-1]
+		q.busy++
+		q.mu.Unlock()
+		found := visit(w, item)
+		q.mu.Lock()
+		q.items = append(q.items, found...)
+		if q.busy--; len(found) > 1 || q.busy == 0 {
+			q.wake.Broadcast()
+		}
 	}
-}
-
-// take waits for a shared item; ok is false when there will be none.
-func (q *queue[T]) take() (item T, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.idle++
-	for len(q.shared) == 0 && q.idle < q.workers && !q.done {
-		q.wake.Wait()
-	}
-	if q.done || len(q.shared) == 0 {
-		q.done = true
-		q.wake.Broadcast()
-		return item, false
-	}
-	q.idle--
-	item = q.shared[len(q.shared)-1]
-	q.shared = q.shared[:len(q.shared)-1]
-	return item, true
-}
-
-// share gives half of the items away when somebody waits for them.
-func (q *queue[T]) share(own []T) ([]T, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.idle > 0 && len(q.shared) == 0 && len(own) > 1 {
-		half := len(own) / 2
-		q.shared = append(q.shared, own[:half]...)
-		own = append(own[:0], own[half:]...)
-		q.wake.Broadcast()
-	}
-	return own, !q.done
 }
 
 // A Listing is what the listing of a directory tells beside the entries, and whom. Only on Linux is any of it filled in or called.

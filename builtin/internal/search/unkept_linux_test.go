@@ -12,10 +12,10 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// TestPieces: files of which no text is kept are found by a part of them, as they are by
-// all of it.
-func TestPieces(t *testing.T) {
-	const size = firstPiece
+// TestUnkeptTexts: files of which no text is kept are found as by an engine that keeps
+// nothing.
+func TestUnkeptTexts(t *testing.T) {
+	const size = 8 << 10
 	line := strings.Repeat("y", 99) + "\n"
 	many := strings.Repeat(line, 3*size/len(line))
 	files := map[string]string{
@@ -63,7 +63,7 @@ func TestPieces(t *testing.T) {
 // TestChangedUnderQuery changes a file of which no text is kept between the moment a query has heard of all changes and
 // the one when it reads the file, and puts its time back: what that query notes of it must mislead none of the next.
 func TestChangedUnderQuery(t *testing.T) {
-	old, changed := "needle\n"+strings.Repeat("y", firstPiece), "other!\n"+strings.Repeat("y", firstPiece)
+	old, changed := "needle\n"+strings.Repeat("y", 8<<10), "other!\n"+strings.Repeat("y", 8<<10)
 	for _, mode := range []Mode{FilesWithMatches, Content, Count} {
 		root := writeTree(t, map[string]string{"a.txt": old, "b.txt": old, "c.txt": "hay"})
 		scope, path := Scope{Base: root, Path: root}, filepath.Join(root, "a.txt")
