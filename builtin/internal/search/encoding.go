@@ -10,7 +10,7 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// header is what is written of an index besides its files and segments.
+// header is what is written of an index before its files and segments.
 type header struct {
 	maxFile int64  // Config.MaxFile: larger ones were not read
 	inode   uint64 // of the root
@@ -100,10 +100,10 @@ func decodeRecords(b []byte) (o header, dirs map[string][]byte, err error) {
 	return o, dirs, nil
 }
 
-// decode reads one directory, but for its path, into a dirRec that may have been of use before; false if it is none. No id
+// decode reads one directory, except its path, into a dirRec that may be reused. It reports false if b is invalid. No id
 // is greater than the one given. Names are parts of b.
 func (f *dirRec) decode(b []byte, ids uint32) bool {
-	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // nobody writes to a table
+	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // b is never modified
 	f.look.Stamp, f.look.At = d.stamp()
 	n := int(d.below(uint64(len(b) / minRow)))
 	f.rows = slices.Grow(f.rows[:0], n)[:n]
@@ -156,7 +156,7 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// below reads a number that is at most so great.
+// below reads a number that is at most most.
 func (d *decoder) below(most uint64) uint64 {
 	n := d.number()
 	if n > most {
@@ -173,7 +173,7 @@ func (d *decoder) name() string {
 	return d.text[end-n : end]
 }
 
-// bytes reads a length and so many bytes.
+// bytes reads a length and that many bytes.
 func (d *decoder) bytes() []byte {
 	n := d.below(uint64(len(d.b)))
 	if n > uint64(len(d.b)) {

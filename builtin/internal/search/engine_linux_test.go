@@ -18,7 +18,7 @@ func BenchmarkEngine(b *testing.B) {
 			{Pattern: `err`, Mode: FilesWithMatches, Limit: 250},
 			{Pattern: `err != nil`, Mode: Content, LineNumbers: true},
 			{Pattern: `(?i)goroutine leak`, Mode: Content, LineNumbers: true},
-			{Pattern: `TODO|FIXME|XXX|HACK`, Mode: Count},
+			{Pattern: `TODO|FIXME|XXX|HACK`, Mode: Count}, {Pattern: `^\t+return$`, Mode: Count}, {Pattern: `return nil`, Mode: Count},
 			{Pattern: `\w+_\d+\w+X`, Mode: Count},
 			{Pattern: `[a-z]+\s+:=\s+range`, Mode: Count},
 			{Pattern: `func \w+\([^)]*\n`, Multiline: true, Mode: Count},

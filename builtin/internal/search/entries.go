@@ -15,12 +15,7 @@ func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	first := !n.listed
 	fresh := first || moved || n.watch.Load() == 0
 	if first {
-		entries, files := newEntries(n, t.base, t.contents.age, listed, was)
-		n.entries = entries
-		t.shared.Lock()
-		t.namesChanged(n)
-		t.files += files
-		t.shared.Unlock()
+		n.entries = t.add(n, listed, was)
 	} else {
 		n.entries = t.merge(n, listed, moved, n.watch.Load() != watch)
 	}
@@ -90,7 +85,7 @@ func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dir
 			n.entries[i] = &dirent{name: e.Name} // taken
 			continue
 		}
-		entries = append(entries, t.add(n, e.Name, e.Kind))
+		entries = append(entries, t.add(n, []walk.Entry{e}, nil)...)
 	}
 	for _, e := range n.entries {
 		if e.node != nil {
@@ -100,25 +95,12 @@ func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dir
 	return entries
 }
 
-// add makes an entry.
-func (t *tree) add(n *node, name string, kind walk.Kind) *dirent {
-	e := new(dirent)
-	e.fill(n, t.base+n.rel+name, len(t.base), kind)
-	t.shared.Lock()
-	defer t.shared.Unlock()
-	t.namesChanged(n)
-	if kind != walk.Dir {
-		t.files++
-	}
-	return e
-}
-
-// newEntries makes the entries of a directory that is listed for the first time, all of
-// them in a few allocations, and returns how many are files.
-func newEntries(n *node, base string, age uint64, listed []walk.Entry, was *dirRec) (out []*dirent, files int) {
-	size := 0
+// add makes entries of a directory, all of them in a few allocations. With was it stores
+// what an earlier process knew of them.
+func (t *tree) add(n *node, listed []walk.Entry, was *dirRec) []*dirent {
+	size, files := 0, 0
 	for _, l := range listed {
-		size += len(base) + len(n.rel) + len(l.Name)
+		size += len(t.base) + len(n.rel) + len(l.Name)
 	}
 	var paths strings.Builder
 	paths.Grow(size)
@@ -129,36 +111,34 @@ func newEntries(n *node, base string, age uint64, listed []walk.Entry, was *dirR
 	}
 	for i, l := range listed {
 		from := paths.Len()
-		paths.WriteString(base)
+		paths.WriteString(t.base)
 		paths.WriteString(n.rel)
 		paths.WriteString(l.Name)
-		out[i] = &all[i]
-		out[i].fill(n, paths.String()[from:], len(base), l.Kind)
-		if l.Kind != walk.Dir {
+		real := paths.String()[from:]
+		e := &all[i]
+		out[i] = e
+		e.real, e.path, e.name, e.node, e.kind = real, real[len(t.base):], real[len(t.base)+len(n.rel):], n, l.Kind
+		if l.Kind == walk.Dir {
+			e.sub = &node{rel: e.path + "/", up: n}
+		} else {
 			files++
+		}
+		if n.chain != nil {
+			e.ignored = n.ignores(e)
 		}
 		if was != nil && was.same[i] != nil {
 			states = append(states, was.same[i].fileState)
 			k := &states[len(states)-1]
-			k.age = age
-			out[i].id = was.same[i].id
-			out[i].state.Store(k)
+			k.age = t.contents.age
+			e.id = was.same[i].id
+			e.state.Store(k)
 		}
 	}
-	return out, files
-}
-
-// fill makes it the entry of a directory with that real path, of which top bytes lead to
-// the root.
-func (e *dirent) fill(n *node, real string, top int, kind walk.Kind) {
-	path := real[top:]
-	e.real, e.path, e.name, e.node, e.kind = real, path, path[len(n.rel):], n, kind
-	if kind == walk.Dir {
-		e.sub = &node{rel: path + "/", up: n}
-	}
-	if n.chain != nil {
-		e.ignored = n.ignores(e)
-	}
+	t.shared.Lock()
+	defer t.shared.Unlock()
+	t.namesChanged(n)
+	t.files += files
+	return out
 }
 
 // remove removes an entry.

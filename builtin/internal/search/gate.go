@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// backgroundGate lets work in the background wait while queries run; where there is no end
-// of them it gets a slice of time after some patience.
+// backgroundGate makes background work wait while queries run. When they do not end, it
+// gets a slice of time after a limit.
 type backgroundGate struct {
 	mu      sync.Mutex
 	running int
-	free    chan struct{} // closed when none runs any more; nil: nobody waits
+	free    chan struct{} // closed when no query runs any more; nil: no goroutine waits
 	slice   time.Time     // until when work goes on although queries run
 	patient time.Duration // instead of patience, for tests; 0: it is not set
 }
 
 const (
-	// patience is how long work in the background waits for queries to end, and
-	// workSlice how long it goes on then: so that a host that is never idle gets its
-	// index too, and the first query of a large tree is not the one that pays.
+	// patience is how long background work waits for queries to end, and workSlice how
+	// long it then goes on: a host that is never idle gets its index too.
 	patience  = time.Second
 	workSlice = 100 * time.Millisecond
 )

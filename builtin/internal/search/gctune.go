@@ -1,17 +1,16 @@
 package search
 
 import (
-	"math"
+	"cmp"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 )
 
-// gctune steers Go's collector, which lets garbage grow in proportion to all that is
-// in use: to what an engine keeps too, which is large and no reason for more garbage.
-// So GOGC, of which a process has one, is lowered by as much as is kept. Texts and
-// indexes hold no pointers for the collector to follow; lists of files do.
+// gctune sets GOGC, of which a process has one. The collector lets garbage grow in
+// proportion to all that is in use, and so to the large data that an engine keeps; GOGC is
+// lowered to compensate for that. Texts and indexes hold no pointers for the collector
+// to follow; lists of files do.
 var gctune struct {
 	kept    atomic.Int64 // bytes, of all engines
 	applied atomic.Int64 // what kept was when GOGC was last set
@@ -21,11 +20,11 @@ var gctune struct {
 }
 
 const (
-	// tuneStep is how much more or less must be kept for GOGC to be set anew, in
-	// bytes: that stops the program for some microseconds.
+	// tuneStep is how much the kept bytes must change for GOGC to be set again, which
+	// stops the program for some microseconds.
 	tuneStep = 16 << 20
-	// besides is what a host has in use besides, in bytes, roughly.
-	besides = 16 << 20
+	// otherHeap is about what a host has in use without an engine, in bytes.
+	otherHeap = 16 << 20
 	// minPercent keeps the collector from running all the time: names and records of a hundred thousand files take it 35 to
 	// 100 ms. With 10 instead, all lines of Linux's tree took a seventh longer, and memory was 410 instead of 470 MB.
 	minPercent = 20
@@ -45,10 +44,12 @@ func setPercent() {
 	if kept < tuneStep {
 		kept = 0
 	}
-	if gctune.base == 0 {
-		gctune.base = collectorPercent()
-	}
 	gctune.applied.Store(kept)
+	if gctune.base == 0 {
+		old := debug.SetGCPercent(-1)
+		gctune.base = cmp.Or(old, -1)
+		debug.SetGCPercent(old)
+	}
 	if gctune.base > 0 {
 		debug.SetGCPercent(percentFor(gctune.base, kept))
 	}
@@ -60,15 +61,5 @@ func percentFor(base int, kept int64) int {
 	if base <= minPercent {
 		return base
 	}
-	return max(minPercent, int(int64(base)*besides/(besides+kept)))
-}
-
-// collectorPercent is the GOGC that is set, -1 if the collector is off.
-func collectorPercent() int {
-	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	metrics.Read(s)
-	if s[0].Value.Kind() != metrics.KindUint64 || s[0].Value.Uint64() == 0 || s[0].Value.Uint64() > math.MaxInt32 {
-		return -1
-	}
-	return int(s[0].Value.Uint64())
+	return max(minPercent, int(int64(base)*otherHeap/(otherHeap+kept)))
 }

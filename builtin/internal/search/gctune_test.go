@@ -1,6 +1,9 @@
 package search
 
-import "testing"
+import (
+	"runtime/metrics"
+	"testing"
+)
 
 func TestPercentFor(t *testing.T) {
 	for _, tt := range []struct {
@@ -8,7 +11,7 @@ func TestPercentFor(t *testing.T) {
 		kept int64
 		want int
 	}{
-		{200, 0, 200}, {200, besides, 100}, {100, 3 * besides, 25}, {100, 1 << 40, minPercent}, {minPercent, 1 << 30, minPercent}, {5, 1 << 30, 5},
+		{200, 0, 200}, {200, otherHeap, 100}, {100, 3 * otherHeap, 25}, {100, 1 << 40, minPercent}, {minPercent, 1 << 30, minPercent}, {5, 1 << 30, 5},
 	} {
 		if got := percentFor(tt.base, tt.kept); got != tt.want {
 			t.Errorf("GOGC=%d, %d bytes kept: got %d, want %d", tt.base, tt.kept, got, tt.want)
@@ -16,8 +19,8 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-// TestSteer: what is kept lets no garbage grow, and leaves no trace when it is gone.
-func TestSteer(t *testing.T) {
+// TestSetPercent: what is kept lets no garbage grow, and leaves no trace when it is gone.
+func TestSetPercent(t *testing.T) {
 	keepBytes(0)
 	before := collectorPercent()
 	if before <= minPercent {
@@ -32,4 +35,14 @@ func TestSteer(t *testing.T) {
 	if got := collectorPercent(); got != before {
 		t.Errorf("GOGC is %d when nothing is kept any more, was %d", got, before)
 	}
+}
+
+// collectorPercent is the GOGC that is set, -1 if the collector is off.
+func collectorPercent() int {
+	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(s)
+	if n := s[0].Value.Uint64(); n < 1<<31 {
+		return int(n)
+	}
+	return -1
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // userFiles are the files of the user that say what is ignored everywhere, by their
-// paths. They are asked for in each query, and read when they have changed.
+// paths. Each query looks at them, and reads them when they have changed.
 type userFiles struct {
 	mu     sync.Mutex
 	files  map[string]userFile
@@ -25,7 +25,7 @@ type userFiles struct {
 // userFile is a file as it was read.
 type userFile struct {
 	content  []byte // nil: it cannot be read
-	excludes string // what it says of core.excludesFile, if it is a git configuration
+	excludes string // its core.excludesFile, if it is a git configuration
 	stamp    walk.Stamp
 }
 
@@ -49,7 +49,7 @@ func findExcludes() (p excludesPlaces) {
 	return excludesPlaces{home, []string{filepath.Join(home, ".gitconfig"), filepath.Join(git, "config")}, filepath.Join(git, "ignore")}
 }
 
-// read returns a file, as far as it is used; the zero userFile when there is none.
+// read returns a file, up to the size that is used, or the zero userFile.
 func (u *userFiles) read(name string) userFile {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +64,7 @@ func (u *userFiles) read(name string) userFile {
 	at := time.Now().UnixNano()
 	f := userFile{content: readUserFile(name), stamp: info.Stamp}
 	f.excludes = excludesFile(f.content)
-	// A link says nothing of what it leads to.
+	// The stamp of a link does not change with its target.
 	if err == nil && info.Kind == walk.File && !racy(info.Stamp, at) && onLocal(name) {
 		if u.files == nil {
 			u.files = map[string]userFile{}

@@ -125,7 +125,7 @@ func (q *GlobQuery) compile() (*fileName, error) {
 	if slices.Contains(strings.Split(p, "/"), "..") {
 		return nil, fmt.Errorf("%w %q: `..` leads outside; pass the directory as path", ErrGlob, q.Pattern)
 	}
-	want, err := glob.Compile(p, glob.Options{}) // says best what is wrong, and bounds what a pattern may stand for
+	want, err := glob.Compile(p, glob.Options{}) // it has the better errors, and limits the expansion
 	if err != nil {
 		if _, plain := glob.Compile(filepath.ToSlash(q.Pattern), glob.Options{}); plain != nil {
 			err = plain // which counts the characters that were written
@@ -142,7 +142,7 @@ type fileName struct {
 	text string
 }
 
-// Match reports whether the path, with slashes, is asked for.
+// Match reports whether the path, with slashes, matches.
 func (n *fileName) Match(path string) bool {
 	if n.Simple() {
 		return n.Pattern.Match(path)
@@ -159,7 +159,7 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	}
 	info, err := os.Lstat(scope.Path)
 	if err != nil || !info.IsDir() {
-		return scope, nil // list tells what is wrong
+		return scope, nil // list reports the error
 	}
 	for name := range strings.SplitSeq(want.Dir(), "/") {
 		if name == "" {
@@ -244,27 +244,11 @@ func (l *listing) dateOf(i int) (int64, error) {
 	if l.dates != nil && l.dates[i] != 0 {
 		return l.dates[i], nil
 	}
-	f := l.files[i]
-	if k := l.sure(f); k != nil {
-		return k.stamp.Change, nil
-	}
-	info, err := l.root.Stat(f.rel())
+	info, err := l.root.Stat(l.files[i].rel())
 	if err == nil && info.Kind != walk.File {
 		err = walk.ErrNotRegular
 	}
 	return info.Stamp.Change, err
-}
-
-// sure returns what is known of a file, if it surely holds.
-func (l *listing) sure(f file) *fileState {
-	if l.age == 0 {
-		return nil
-	}
-	k := f.entry.state.Load()
-	if k == nil || k.age != l.age || k.version != f.entry.version.Load() || !k.sure(f.entry) {
-		return nil
-	}
-	return k
 }
 
 // comparePaths orders by path elements: a directory's files stand where its

@@ -42,7 +42,7 @@ func escapeBrackets(p string) string {
 // extended finds what bash and some libraries read as a choice, and Glob as the characters that are there.
 var extended = regexp.MustCompile(`[@+!?*]\([^()]*\)`)
 
-// notes tell what is not shown.
+// notes say what is not shown.
 func (r *GlobResult) notes(l *listing, q GlobQuery) []string {
 	var out []string
 	if r.Total == 0 && r.IgnoredFiles > 0 {

@@ -74,7 +74,7 @@ func (q *GrepQuery) selection() (*selection, error) {
 
 // search is one query under way: workers take files in path order, chunk by
 // chunk, and add what they find to the page, which puts it back in order and
-// tells them to stop once it is full.
+// stops them once it is full.
 type search struct {
 	config  Config
 	query   *GrepQuery
@@ -209,11 +209,11 @@ func (w *worker) chunk(i int) *chunk {
 	return c
 }
 
-// anywhere says of every path that it is of interest.
+// anywhere accepts every path.
 func anywhere(string) bool { return true }
 
-// seen returns what tells of which paths the result speaks: of those up to the last that it
-// shows if it ended there because the page was full. What lies behind that may not have been
+// seen returns a function that reports whether the result covers a path: all up to the last that it
+// shows if it ended there because the page was full. What comes later may not have been
 // looked at.
 func (s *search) seen() func(rel string) bool {
 	if p := &s.page; !p.byTime && p.more && p.shown > 0 {

@@ -49,9 +49,9 @@ func isIgnoreFile(name string) bool { return slices.Contains(ignoreNames, name) 
 const maxIgnoreBytes = 32 << 20
 
 // readIgnoreFiles reads the ignore files among the entries of the directory dir below root, whose real path is at.
-// Silent says that one of them can change without that showing in the directory: it is a link, or lies deeper
+// Polled says that one of them can change without an event for the directory: it is a link, or lies deeper
 // or elsewhere.
-func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles, silent bool) {
+func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles, polled bool) {
 	for _, e := range entries {
 		var to *[]byte
 		name := e.Name
@@ -63,7 +63,7 @@ func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room
 		case ignore.GitIgnore:
 			to = &r.git
 		case ".git":
-			r.repo, silent = true, true
+			r.repo, polled = true, true
 			if e.Kind == walk.File {
 				if r.exclude = linkedExclude(root, at, dir); !room.Take(int64(len(r.exclude))) {
 					r.exclude = nil
@@ -79,9 +79,9 @@ func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room
 		}
 		content, links := readSmall(root, dir+name, room)
 		*to = content
-		silent = silent || links > 1 || e.Kind == walk.Other
+		polled = polled || links > 1 || e.Kind == walk.Other
 	}
-	return r, silent
+	return r, polled
 }
 
 // readSmall reads an ignore file, as far as it is used; nil when it cannot be
@@ -139,7 +139,7 @@ func ancestors(path string, before []ancestor) []ancestor {
 	return out
 }
 
-// read looks at the directory; false when it cannot be opened.
+// read looks at the directory. It reports false when it cannot be opened.
 func (a *ancestor) read(room *ignore.Budget) bool {
 	root, err := walk.OpenRoot(a.path)
 	if err != nil {

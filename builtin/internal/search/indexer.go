@@ -50,15 +50,15 @@ func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
 		}
 		root.Close()
 		if x.total > muchWork {
-			debug.FreeOSMemory() // what the work took would stay with the process for minutes
+			debug.FreeOSMemory() // the process would keep it for minutes
 		}
 	}
 }
 
-// muchWork is from how many indexed files on memory is given back at once.
+// muchWork is the number of indexed files from which memory is returned to the system.
 const muchWork = 1000
 
-// begin takes the next view that is due, if there is one.
+// begin takes the next filter that is due, if there is one.
 func (x *indexer) begin() bool {
 	x.t.mu.Lock()
 	defer x.t.mu.Unlock()
@@ -71,7 +71,7 @@ func (x *indexer) begin() bool {
 	return true
 }
 
-// end notes that the view's files have been indexed, as far as that goes.
+// end notes that the filter's files have been indexed, as far as possible.
 func (x *indexer) end() {
 	x.t.mu.Lock()
 	defer x.t.mu.Unlock()
@@ -85,7 +85,7 @@ type indexer struct {
 	root    *walk.Root
 	gate    *backgroundGate
 	of      *filter
-	failed  int // see view
+	failed  int // see filter
 	age     uint64
 	builder index.Builder
 	added   []*dirent
@@ -149,10 +149,10 @@ type numbered struct {
 }
 
 // manyAdds is how many files a small tree may add to its index before that is
-// made anew.
+// rebuilt.
 const manyAdds = 10_000
 
-// file adds one file. False: there is no sense in going on.
+// file adds one file. It reports false when the indexer has to stop.
 func (x *indexer) file(f numbered) bool {
 	e := f.entry
 	if x.t.dead.Load() {
@@ -216,7 +216,7 @@ func mergeable(a, b *index.Segment) bool {
 // need much memory.
 const maxSegment = 32 << 20
 
-// flush makes a segment of what was added. False: the index may not grow, or
+// flush makes a segment of what was added. It reports false when the index may not grow, or
 // what it is made for is gone.
 func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 	if len(x.added) == 0 {

@@ -41,20 +41,20 @@ type listing struct {
 
 	room *ignore.Budget // for ignore files, nil where none are looked at
 
-	// kept is where the listing comes from, nil when it was made anew; gen is
-	// the tree's then.
+	// tree is where the listing comes from, nil when the file system was listed; gen is
+	// the tree's gen at that time.
 	tree *tree
 	gen  uint64
 	// snapshot is what files are of, and dates are those of its candidates; nil: not known.
 	snapshot *snapshot
 	dates    []int64
-	// stocked is the age of the tree's contents that the query may use, 0: none;
-	// stores says that it may add to it.
+	// age is that of the tree's contents that the query may use, 0: none; stores says
+	// that it may add to them.
 	age    uint64
 	stores bool
-	// chosen says that the index chose the files that are searched, and they are few.
+	// chosen says that the index selected the files that are searched, and they are few.
 	chosen bool
-	// fits says that all their texts can be kept, in the place of others.
+	// fits says that all their texts can be kept, in place of others.
 	fits bool
 
 	failed  []failure // directories; see tell
@@ -89,10 +89,10 @@ type child struct {
 type file struct {
 	dir   *dir
 	name  string
-	entry *dirent // nil in a listing that was made anew
+	entry *dirent // nil when the file system was listed
 	// number is the place in path order among the files of the listing.
 	number int32
-	// excluded is what the index knows when that says that no line matches.
+	// excluded is the state of the file for which the index says that no line matches.
 	excluded *fileState
 }
 
@@ -154,7 +154,7 @@ func (l *listing) fail(d *dir, err error) {
 	l.failed = append(l.failed, failure{d.rel, err})
 }
 
-// tell adds to what could not be read the directories that are of interest, and from then
+// tell adds the directories that of accepts to what could not be read, and from then
 // on all that are looked at.
 func (l *listing) tell(of func(rel string) bool) {
 	l.told = true
@@ -228,8 +228,8 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	return dirs
 }
 
-// chooses decides about one entry, and remembers it if ignore files leave it out. What
-// does not exist for the query is in no listing, so nobody needs to ask again.
+// chooses decides about one entry, and notes it if ignore files leave it out. What
+// does not exist for the query is in no listing, so that it need not be checked again.
 func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
 	chosen, omitted := l.judge(d, e, sel, ignored)
 	if !chosen && !omitted || l.hides(d, e, kept) {
@@ -241,8 +241,7 @@ func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ig
 	return chosen
 }
 
-// judge says what becomes of an entry: globs before ignore files before types, as in
-// ripgrep.
+// judge decides by globs, then ignore files, then types, as ripgrep does.
 func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.Entry) bool) (chosen, omitted bool) {
 	isDir := e.Kind == walk.Dir
 	if sel.overrides != nil {

@@ -54,10 +54,10 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	return min(n, most), n > most || len(stack) > 0
 }
 
-// listBuffers are for lists that are hardly ever made anew: they are large.
+// listBuffers are reused: they are large.
 var listBuffers = sync.Pool{New: func() any { return new(walk.Buffer) }}
 
-// mention remembers a path without counting it.
+// mention notes a path without counting it.
 func (t *errorList) mention(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *search) nothing(r *GrepResult) []string {
 	return out
 }
 
-// unchosen says why no file was searched, when that is for the globs and types.
+// unchosen says why no file was searched, when globs and types are the cause.
 func (s *search) unchosen() []string {
 	q := s.query
 	chosen := slices.Clone(q.Globs)
@@ -154,7 +154,7 @@ func files(n int) string {
 	return fmt.Sprintf("%d files were", n)
 }
 
-// notes tells of what could not be read.
+// notes report what could not be read.
 func (l *listing) notes() (out []string) {
 	switch t := &l.errors; t.count {
 	case 0:

@@ -24,8 +24,7 @@ type chunk struct {
 	entries []entry
 }
 
-// chunks are used again once the page has taken them: growing them anew costs as
-// much as filling them.
+// chunks are reused: growing a new one costs as much as filling it.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 // page puts entries into order and keeps those that the query asked for.

@@ -14,12 +14,11 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// An index outlives the process in one file for each root. Of a file that has
-// been indexed it says what the file system said of it then, and of a directory
-// with it what names it had. That is believed again only where the file system says
-// the same, to the nanosecond and the inode, and only if it was said long enough
-// after the last change for a later one to show (racy). What is hidden from
-// whoever searched last, and what is no longer there, is not written.
+// An index is saved in one file for each root. It holds the stamp of each indexed file,
+// and the stamp and the names of each directory. They are used again only where the
+// file system reports the same stamp, to the nanosecond and the inode, and only if it was
+// taken long enough after the last change for a later one to show (racy). What is hidden
+// from the last user, and what no longer exists, is not written.
 
 // diskFormat changes whenever what is written, or what it means, does: also what
 // counts as binary or as text.
@@ -31,7 +30,7 @@ const (
 	// closeSave bounds how long saving may keep an engine from closing.
 	closeSave = 2 * time.Second
 	// changedPart is what part of a tree's files must have been indexed since the
-	// index was saved for it to be saved again. The next process reads so many.
+	// index was saved for it to be saved again. The next process reads those.
 	changedPart = 50
 	// maxIDs bounds the numbers of texts that are believed: a set of them takes
 	// an eighth of that in bytes.
@@ -53,11 +52,11 @@ type fileRec struct {
 	id uint32
 }
 
-// some reports whether something is known of what is in a file.
+// some reports whether the content of the file was read.
 func (r *fileRec) some() bool { return r.content != contentUnread }
 
-// dirRec is what is written of one directory: all its entries as they were when
-// the file system said that of it, or without that only files of which something is known.
+// dirRec is what is written of one directory: all its entries at the time of look, or
+// without look only the files that were read.
 type dirRec struct {
 	rel   string
 	look  walk.Look
@@ -66,7 +65,7 @@ type dirRec struct {
 	sames int        // how many of them are there
 }
 
-// partly leaves only what needs no look.
+// partly removes what is of no use without look.
 func (f *dirRec) partly() {
 	f.look = walk.Look{}
 	f.rows = slices.DeleteFunc(f.rows, func(r fileRec) bool { return !r.some() })
@@ -181,8 +180,8 @@ type savedIndex struct {
 	spare  sync.Pool         // of *dirRec
 }
 
-// loadSaved loads what an earlier process has saved, if that can be used. What it says of a
-// file is applied when the file is listed. It needs mu, and the ID of the root.
+// loadSaved loads what an earlier process has saved, if that can be used. The records
+// of a file are applied when the file is listed. It needs mu, and the ID of the root.
 func loadSaved(t *tree) bool {
 	e := t.engine
 	if e.config.MaxMemory < 0 || !t.local {

@@ -86,7 +86,7 @@ func (o *output) limit() bool {
 	}
 	o.search.binary.Add(1)
 	if o.search.query.Mode == Count {
-		text = nil // ripgrep tells no number of a part
+		text = nil // ripgrep does not count a part
 	}
 	o.text = text
 	return true
@@ -125,7 +125,7 @@ func (o *output) lead(to int) {
 }
 
 // parts prints the matches in a line, or in a block of them, by themselves. What of
-// a match lies in a line is an entry, and nothing is none.
+// a match lies in a line is an entry, unless it is empty.
 func (o *output) parts(s match.Span) {
 	for m := range o.matcher.Within(s) {
 		count := 1
@@ -213,7 +213,7 @@ func (o *output) linesOf(m match.Span) match.Span {
 	return match.Span{Start: start, End: len(o.text)}
 }
 
-// block takes the lines of a block with so many matches; false when the search
+// block takes the lines of a block with found matches. It reports false when the search
 // of this file has ended.
 func (o *output) block(s match.Span, found int) bool {
 	if bytes.IndexByte(o.text[s.Start:s.End], 0) >= 0 {
@@ -246,7 +246,7 @@ func (o *output) block(s match.Span, found int) bool {
 }
 
 // emit prints a part of a line, or of a block of lines, which may be all of it, as
-// an entry with so many matches. The separator tells matches from context.
+// an entry that counts as matches matches. The separator is : for matches, - for context.
 func (o *output) emit(line, part match.Span, sep byte, matches int) {
 	q, c := o.search.query, o.chunk
 	c.text = append(append(c.text, o.name()...), sep)

@@ -2,22 +2,22 @@
 // ripgrep 15 would find, found within the host.
 //
 // Semantics are ripgrep's, with `--hidden`, without `.git`, and with `--crlf`
-// unless the pattern speaks of carriage returns. The rooms: walk lists and
+// unless the pattern names carriage returns. The packages: walk lists and
 // opens below one root, ignore and glob and filetype choose the files, pattern
 // reads Rust's regex syntax, match finds the lines. This package puts them
 // together and renders what the model reads.
 //
-// What a new process would have to find out each time is kept: watch tells what
-// has changed since the last query, so that the list of files (tree) need not
-// be made anew, and index tells which files cannot match. Neither changes an
-// answer: an edit whose system call has returned before a query is seen by it.
-// Three things are not told by any system and missed where contents are kept:
+// The engine keeps what a new process would have to find out each time: watch reports
+// what has changed since the last query, so that the files (tree) need not be listed
+// again, and index excludes files that cannot match. Neither changes an answer: a
+// query sees every edit whose system call returned before it.
+// Three kinds of changes are announced by no system and missed where contents are kept:
 // stores through a mapping that is still open, and writes through a hard link
 // from outside of the root that was made after the file was looked at, or
 // through a descriptor of a file that was made without a name (O_TMPFILE).
 //
-// The engine knows nothing of tools and settings: the caller has judged the
-// path, and tells by Scope.Hidden what does not exist.
+// The engine knows nothing of tools and settings: the caller has checked the
+// path, and Scope.Hidden decides what does not exist.
 package search
 
 import (
@@ -39,8 +39,8 @@ type Config struct {
 	// Workers is how many files are searched at once in one call; default: one
 	// per processor.
 	Workers int
-	// MaxFile is the size in bytes beyond which a file is not searched but told
-	// of; a file is held in memory as a whole, once per worker. Default 256 MiB.
+	// MaxFile is the size in bytes beyond which a file is reported instead of searched.
+	// A file is held in memory as a whole, once per worker. Default 256 MiB.
 	MaxFile int64
 	// MaxText is the size in bytes at which a result ends as if its Limit was
 	// reached. Default 16 MiB.
@@ -146,17 +146,17 @@ type Scope struct {
 	// Asked are still asked about paths on disk. Such a directory lies in none that ignore files are looked for in, and
 	// nothing is kept of it. Empty: it is called Path.
 	Name string
-	// Hidden tells which files and directories do not exist: they appear
+	// Hidden reports which files and directories do not exist: they appear
 	// neither in results nor in counts nor in errors, and are never opened. It
 	// is called by several goroutines, and answers the same of a path each time.
 	// Nil: everything exists.
 	Hidden func(real string, dir bool) bool
-	// HiddenLink tells of a file with several names, by its device, its inode and the
+	// HiddenLink reports of a file with several names, by its device, its inode and the
 	// time of its last change of any kind in nanoseconds since 1970, whether it is
 	// hidden under one of them: what stands at a name may not be what stood there when
 	// Hidden learnt of the names. It is called by several goroutines. Nil: none is.
 	HiddenLink func(device, inode uint64, status int64) bool
-	// Asked tells of a file whose contents are not to be shown here, though it exists. It
+	// Asked reports a file whose contents are not to be shown here, though it exists. It
 	// is called by several goroutines. Nil: there is none.
 	Asked func(real string) bool
 	// HiddenTag names what Hidden hides: a different tag whenever its answers may
@@ -225,7 +225,7 @@ type GrepResult struct {
 	// Files and Matches count files with a match and matching lines (with
 	// Multiline or Only: matches), in FilesWithMatches mode files for both. When the
 	// search ended early because the page was full, up to the page's last entry,
-	// in FilesWithMatches mode up to 1,000, or that entry if it stands behind.
+	// in FilesWithMatches mode up to 1,000, or that entry if it comes later.
 	Files, Matches int
 	// Shown is the number of entries in Text.
 	Shown int
@@ -242,7 +242,7 @@ type GrepResult struct {
 	Binary, Unreadable, TooLarge int
 	// TimedOut says that the search ended early and the result is partial.
 	TimedOut bool
-	// Notes tell what was left out and how to get it, one line each, for the
+	// Notes say what was left out and how to get it, one line each, for the
 	// end of the result.
 	Notes []string
 }

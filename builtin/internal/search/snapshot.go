@@ -144,8 +144,8 @@ func (d *dir) reuse(gen uint64) (others []*dir) {
 	return others
 }
 
-// key tells snapshots apart. Rules about what is hidden that have no tag may
-// be others each time: nothing is kept for them.
+// key identifies a snapshot. Rules about what is hidden that have no tag may differ
+// each time: no snapshot is kept for them.
 func (l *listing) key(sel *selection) (string, bool) {
 	if l.scope.Hidden != nil && l.scope.HiddenTag == "" {
 		return "", false

@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// textCache bounds what an engine keeps in memory of all its trees: their indexes,
-// and in what is left the texts of files. When there is no room, the texts go that
-// have been used least: each that was used has some turns of a clock's hand to
-// be used again.
+// textCache bounds what an engine keeps in memory of all its trees: their indexes, and
+// with the rest the texts of files. When the limit is reached, texts are evicted by the
+// clock algorithm: each use of a text lets it survive a turn of the hand.
 type textCache struct {
 	budget int64
 	memory atomic.Int64 // bytes of indexes and texts
@@ -75,13 +74,13 @@ func (c *textCache) room(n int64, evict bool) bool {
 	return c.memory.Load()+n <= budget
 }
 
-// forTexts is about how many bytes there are for texts besides the indexes.
+// forTexts is about how many bytes the indexes leave for texts.
 func (c *textCache) forTexts() int64 {
 	all := c.budget - c.budget/8 - c.index.Load()
 	return all - all/8
 }
 
-// grow takes n bytes for an index, or gives them back. False: all indexes have as
+// grow takes n bytes for an index, or gives them back. It reports false when all indexes have as
 // much as they may.
 func (c *textCache) grow(n int64) bool {
 	if n > 0 && c.index.Load()+n > c.budget-c.budget/4 {
@@ -127,7 +126,7 @@ func (c *textCache) leave() {
 	c.ring = c.ring[:last]
 }
 
-// sweep lets go of files whose text is gone, and so of the trees that they were in.
+// sweep releases files without a text, and so the trees that they were in.
 func (c *textCache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 // treeCache holds the trees of an engine. A tree is made in the background after
-// the first query of its root, so that no call waits for it, and released when
-// it has not been asked for a while or others need its room.
+// the first query of its root, so that no call waits for it. It is released when
+// it has not been used for some time, or when others take its place.
 type treeCache struct {
 	engine *Engine
 	gate   backgroundGate
@@ -26,13 +26,13 @@ type treeCache struct {
 	trees  []*cacheEntry // most recently used first
 }
 
-// cacheEntry is a tree, and what works on it.
+// cacheEntry is a tree, and the goroutines that work on it.
 type cacheEntry struct {
 	path string
 	tree *tree // nil: this root cannot be kept
 	stop context.CancelFunc
 	idle *time.Timer
-	done chan struct{} // closed when nothing fills the tree or saves it any more
+	done chan struct{} // closed when the tree is no longer filled or saved
 	// saved says that an index of the root is on disk: until it is loaded, which takes less
 	// time than to search without it, queries wait for loaded.
 	saved  bool
@@ -54,7 +54,7 @@ func newTreeCache(e *Engine) *treeCache {
 	return k
 }
 
-// close releases everything and waits for what works in the background.
+// close releases everything and waits for the background work.
 func (k *treeCache) close() {
 	k.mu.Lock()
 	k.closed = true
@@ -68,8 +68,8 @@ func (k *treeCache) close() {
 	k.work.Wait()
 }
 
-// release ends what works on the tree, and closes it. It may take as long as the
-// index takes to be saved.
+// release stops the work on the tree and closes it. It may take as long as saving
+// the index.
 func (h *cacheEntry) release() {
 	h.idle.Stop()
 	h.stop()
@@ -270,7 +270,7 @@ func (h *cacheEntry) drainIdle() {
 	}
 }
 
-// State is how far an engine is with a root.
+// State is how much an engine has prepared of a root.
 type State string
 
 const (
@@ -289,7 +289,7 @@ const (
 type progress struct {
 	mu      sync.Mutex
 	now     State
-	changed chan struct{} // closed at the next change; nil: nobody waits
+	changed chan struct{} // closed at the next change; nil: no goroutine waits
 }
 
 func (p *progress) set(s State) {
@@ -311,7 +311,7 @@ func (p *progress) get() State {
 // Stats is what an engine keeps of one root.
 type Stats struct {
 	State State
-	// Files and Directories are kept; Watches tells of how many directories the
+	// Files and Directories are kept. Watches is of how many directories the
 	// system announces changes, the others are looked at in each query.
 	Files, Directories, Watches int
 	// Index is the size of the index of contents in bytes, Indexed that of the
@@ -324,7 +324,7 @@ type Stats struct {
 	Unsaved   error
 }
 
-// Stats tells what is kept of a root.
+// Stats returns what is kept of a root.
 func (e *Engine) Stats(root string) Stats {
 	k := e.cache
 	root = filepath.Clean(root)
@@ -359,8 +359,8 @@ func (h *cacheEntry) stats(s *Stats) {
 }
 
 // Warm begins to keep the list of a root and its saved index before its first
-// query, while none runs. It returns at once. Of a root that has no saved index
-// nobody knows that it will be searched: nothing is done then.
+// query, while none runs. It returns at once. It does nothing for a root
+// without a saved index, which may never be searched.
 func (e *Engine) Warm(root string) {
 	if root = filepath.Clean(root); e.config.MaxKept >= 0 && e.saves(root) {
 		e.cache.get(root)

@@ -13,7 +13,7 @@ import (
 	"toolhost/builtin/internal/search/walk"
 )
 
-// worker searches files, one after the other.
+// worker searches one file at a time.
 type worker struct {
 	search  *search
 	matcher *match.Matcher
@@ -30,8 +30,8 @@ type worker struct {
 var buffers = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
 const (
-	// firstRead is how much of a file is read at first, in bytes: as much as tells
-	// whether it is binary, and more than most files have.
+	// firstRead is how much of a file is read at first, in bytes: enough to
+	// decide whether it is binary, and more than most files have.
 	firstRead = match.Window
 	// maxKept is the largest buffer that is kept for later, in bytes: the largest files
 	// in source trees are tables of registers and numbers.
@@ -184,7 +184,7 @@ var (
 // reader reads files as a whole.
 type reader struct {
 	maxFile int64
-	direct  bool // the file was asked for by its path
+	direct  bool // the query names the file
 	stop    *atomic.Bool
 }
 

@@ -1,10 +1,10 @@
 // Package disk keeps one file for each of many names in a directory that several
 // processes use at once.
 //
-// A file is written anew as a whole and put in place by a rename, so that a reader
-// has one version or the other. It says by itself whether it is whole, and each block of
-// it, so that a part can be read alone: what was torn by a crash, or is not ours, is as good as
-// none. The directory is bounded in size and in number; what was used least recently goes.
+// A file is written as a whole and put in place by a rename, so that a reader sees
+// one version or the other. It has checksums of its header and of each block, so that a
+// part can be read alone. A file that was torn by a crash, or is not ours, is ignored. The
+// directory is bounded in size and number; files used least recently are removed.
 package disk
 
 import (
@@ -34,7 +34,7 @@ type Dir struct {
 	files int
 }
 
-// Errors that are told apart. Whatever the error of Load, there is nothing to load.
+// Errors of Load and Save. After any error of Load there is nothing to load.
 var (
 	// ErrUnsafe is returned when others than the owner could write the directory.
 	ErrUnsafe = errors.New("the directory is not its owner's alone")
@@ -47,22 +47,22 @@ var (
 )
 
 // Open uses a directory, which is made when something is first saved. It holds at
-// most so many bytes, in so many files.
+// most bytes bytes, in files files.
 func Open(path string, bytes int64, files int) *Dir { return &Dir{path, bytes, files} }
 
 const (
 	// magic begins a file.
 	magic = "toolhost"
-	// head is the length of what stands first: magic, checksum of what stands before
+	// head is the length of the first part: magic, checksum of what stands before
 	// the sections, format, length of the name, number of sections (4 bytes each),
 	// length of the file (8). Then come the length of each section (8), the name, the
 	// checksum of each block of each section (4), and the sections. All numbers have
 	// the low byte first, on any machine.
 	head = len(magic) + 4*4 + 8
-	// perSection and perBlock are what is told of a section and a block, in bytes.
+	// perSection and perBlock are the sizes of the entry of a section and of a block, in bytes.
 	perSection, perBlock = 8, 4
-	// block is how many bytes have one checksum: who reads a part of a section reads
-	// whole blocks. The last one of a section is shorter.
+	// block is how many bytes have one checksum: a part of a section is read in whole
+	// blocks. The last one of a section is shorter.
 	block = 16 << 10
 	// maxSections bounds what a file may say of itself.
 	maxSections = 1 << 16
@@ -124,9 +124,9 @@ func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // write writes a file. It is not made durable: after a loss of power it is torn at
-// worst, which its checksums tell.
+// worst, which its checksums show.
 func write(ctx context.Context, path, name string, format uint32, size int64, sections [][]byte) error {
-	_ = os.Remove(path) // so that nothing that stands there is followed or shared
+	_ = os.Remove(path) // so that no link that is there is followed
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -171,10 +171,10 @@ type section struct {
 	sums     []byte // of its blocks, as they are written
 }
 
-// blocks is how many blocks a section of so many bytes has.
+// blocks is how many blocks a section of size bytes has.
 func blocks(size int64) int64 { return (size + block - 1) / block }
 
-// Load opens a name's file, if it is of that format and at most so many bytes large,
+// Load opens a name's file, if it has that format and at most that size in bytes,
 // and counts it as used. The file must be closed.
 func (d *Dir) Load(name string, format uint32, most int64) (*File, error) {
 	if err := private(d.path); err != nil {
@@ -249,7 +249,7 @@ func (f *File) Part(i int, from, to int64) ([]byte, error) {
 	return b[from-start : to-start], nil
 }
 
-// parseHead finds the sections of a file of so many bytes.
+// parseHead finds the sections of a file of size bytes.
 func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section, error) {
 	var begin [head]byte
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), begin[:]); err != nil {
@@ -299,7 +299,7 @@ func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section
 	return sections, nil
 }
 
-// lengths reads the lengths of the sections of a file of so many bytes, and counts their
+// lengths reads the lengths of the sections of a file of size bytes, and counts their
 // blocks.
 func lengths(table []byte, size int64) (sections []section, total int64, err error) {
 	for row := range slices.Chunk(table, perSection) {
@@ -315,7 +315,7 @@ func lengths(table []byte, size int64) (sections []section, total int64, err err
 }
 
 // trim removes what was used least recently until the rest fits, but not the file
-// last written, and what writers left who died. The directory is locked.
+// last written, and the unfinished files of dead writers. The directory is locked.
 func (d *Dir) trim(last string) error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {

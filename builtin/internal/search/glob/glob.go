@@ -70,7 +70,7 @@ func (p *Pattern) Size() int64 {
 	return n
 }
 
-// kind tells the shapes that need no automaton, in practice nearly all.
+// kind is the shape of a pattern. All but general need no automaton.
 type kind uint8
 
 const (

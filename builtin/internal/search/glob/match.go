@@ -21,7 +21,7 @@ type op struct {
 func (o op) in(c byte) bool { return o.class[c>>6]&(1<<(c&63)) != 0 }
 
 // matcher backtracks, but never tries one pair of step and position twice:
-// seen holds the pairs where a wildcard was entered in vain.
+// seen holds the pairs where a wildcard has failed.
 type matcher struct {
 	ops  []op
 	path string
@@ -88,7 +88,7 @@ func (m *matcher) wild(k, i int) bool {
 	}
 }
 
-// enter marks the pair and tells whether it was marked before.
+// enter marks the pair and reports whether it was marked before.
 func (m *matcher) enter(k, i int) bool {
 	if m.seen == nil {
 		m.seen = m.few[:]

@@ -1,6 +1,6 @@
 package ignore
 
-// Names of the ignore files that may stand in any directory, by precedence.
+// Names of the ignore files of a directory, by precedence.
 const (
 	RgIgnore  = ".rgignore"
 	DotIgnore = ".ignore"
@@ -11,7 +11,7 @@ const (
 const Exclude = ".git/info/exclude"
 
 // DirRules is one directory on the way from the file-system root to a file, with
-// the rules that stand in it. The zero value has no rules.
+// its rules. The zero value has no rules.
 type DirRules struct {
 	Depth int    // bytes of an entry's path, as given to Match, that lead to this directory
 	Above string // for a directory above that path's own root: what leads from here to there, ending in a slash

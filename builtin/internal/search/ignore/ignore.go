@@ -85,7 +85,7 @@ func Parse(content []byte, room *Budget) *Rules {
 	return rs
 }
 
-// ruleSize is about what a rule takes beside its glob: itself, and its place in an index.
+// ruleSize is about how many bytes a rule takes without its glob.
 const ruleSize = 96
 
 func (rs *Rules) add(r rule) {
@@ -142,7 +142,7 @@ func parseLine(line string, o glob.Options) (r rule, err error) {
 	return r, err
 }
 
-// Match returns what the last matching rule says of the path, which is
+// Match returns the verdict of the last matching rule on the path, which is
 // relative to the directory of the ignore file. A nil Rules matches nothing.
 func (rs *Rules) Match(path string, dir bool) Verdict {
 	if rs == nil {

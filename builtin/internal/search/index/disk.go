@@ -52,7 +52,7 @@ func Load(arrays, postings []byte, most uint32) (*Segment, error) {
 // width is that of a number in the arrays, in bytes.
 const width = 4
 
-// countOf returns how many keys arrays of so many bytes tell of.
+// countOf returns the number of keys of arrays of size bytes.
 func countOf(size int64) (n int, ok bool) {
 	n = int(size/width-2) / 2
 	return n, n >= 0 && n <= keys && size == width*(2*int64(n)+2)
@@ -61,7 +61,7 @@ func countOf(size int64) (n int, ok bool) {
 // A Part reads what lies between two positions.
 type Part func(from, to int64) ([]byte, error)
 
-// onDisk is a segment of which everything lies elsewhere.
+// onDisk is a segment that is not in memory.
 type onDisk struct {
 	count            int
 	size             int64 // of the postings
@@ -69,8 +69,8 @@ type onDisk struct {
 	blocks           map[int64][]byte // of the arrays, that were read
 }
 
-// Open is Load for arrays and postings that lie elsewhere, so many bytes of them: queries,
-// one at a time, read what they ask for.
+// Open is Load for arrays and postings of those sizes that stay on disk: queries, one
+// at a time, read the parts that they need.
 func Open(arraysSize, size int64, most uint32, arrays, postings Part) (*Segment, error) {
 	n, ok := countOf(arraysSize)
 	if !ok {
@@ -122,8 +122,8 @@ func (a *onDisk) word(i int) (uint32, error) {
 	return binary.LittleEndian.Uint32(b[at-from:]), nil
 }
 
-// Broken reports whether something that a query asked for could not be read: what it
-// selected says nothing then.
+// Broken reports whether a part that a query needed could not be read. What it selected
+// is invalid then.
 func (s *Segment) Broken() bool { return s.broken.Load() }
 
 // Only returns the index of those texts of the segment that are in the set.

@@ -1,7 +1,6 @@
-// Package index tells which of many texts may hold given strings, by what both are made
-// of: trigrams, three bytes in a row, and joints, the five around a space, with ASCII letters
-// in lower case. It errs on one side only: a text that is not selected does not hold the
-// strings.
+// Package index selects those of many texts that may contain given strings, by their
+// trigrams, three bytes in a row, and joints, the five bytes around a space, with ASCII
+// letters in lower case. A text that is not selected does not contain the strings.
 package index
 
 import (
@@ -11,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// The keys of an index are numbers: trigrams, of three bytes each, and behind them
+// The keys of an index are numbers: trigrams, of three bytes each, and after them
 // joints, which share numbers.
 const trigrams = 1 << 24
 
@@ -19,7 +18,7 @@ const trigrams = 1 << 24
 // pack better, and need more memory while they are gathered, 16 bytes each.
 const MaxPairs = 2 << 20
 
-// Segment is the index of some texts. What it says is immutable.
+// Segment is the index of some texts. Its content is immutable.
 type Segment struct {
 	keys     []uint32 // ascending
 	starts   []uint32 // of each key's postings, and the end of the last
@@ -99,7 +98,7 @@ func (b *Builder) see(key uint32) {
 	}
 }
 
-// Flush returns the index of what was added, and begins anew.
+// Flush returns the index of what was added, and empties the builder.
 func (b *Builder) Flush() *Segment {
 	b.sort()
 	s := &Segment{postings: make([]byte, 0, len(b.pairs)), least: maxID}
@@ -120,7 +119,7 @@ func (b *Builder) Flush() *Segment {
 	return s
 }
 
-// append adds a key, behind all that are there, whose postings are appended next.
+// append adds a key after all others. Its postings are appended next.
 func (s *Segment) append(key uint32) {
 	s.keys = append(s.keys, key)
 	s.starts = append(s.starts, uint32(len(s.postings)))
@@ -134,7 +133,7 @@ func Merge(a, b *Segment) *Segment {
 		postings: make([]byte, 0, len(a.postings)+len(b.postings)),
 		least:    min(a.least, b.least),
 		most:     max(a.most, b.most),
-	}, behind: a.most < b.least}
+	}, ordered: a.most < b.least}
 	for i, j := 0, 0; i < len(a.keys) || j < len(b.keys); {
 		key := uint32(keys)
 		if i < len(a.keys) {
@@ -163,21 +162,21 @@ func Merge(a, b *Segment) *Segment {
 // merging is a segment that is made of two.
 type merging struct {
 	Segment
-	behind            bool     // the numbers of the second one come behind those of the first
+	ordered           bool     // the numbers of the second one are after those of the first
 	left, right, both []uint32 // memory
 }
 
-// enough is how many bytes of postings stay a block of their own: what stands before a block
-// is little beside that.
+// enough is how many bytes of postings stay a block of their own: the head of a block is
+// small compared with that.
 const enough = 64
 
 // merge appends the postings of a key in the one and in the other segment.
 func (m *merging) merge(a, b []byte) {
-	if len(a) == 0 || len(b) == 0 || m.behind && len(a) >= enough && len(b) >= enough {
+	if len(a) == 0 || len(b) == 0 || m.ordered && len(a) >= enough && len(b) >= enough {
 		m.postings = append(append(m.postings, a...), b...)
 		return
 	}
-	if m.behind {
+	if m.ordered {
 		m.both = appendAll(appendAll(m.both[:0], a, m.most), b, m.most)
 	} else {
 		m.left, m.right = appendAll(m.left[:0], a, m.most), appendAll(m.right[:0], b, m.most)
@@ -291,7 +290,7 @@ func (s *Segment) decode(p span, out []uint32) []uint32 {
 	return appendAll(out, s.list(p), s.most)
 }
 
-// find returns where the postings of a key lie; false if no text has it.
+// find returns the position of the postings of a key. It reports false if no text has it.
 func (s *Segment) find(t uint32) (p span, ok bool) {
 	if s.onDisk == nil {
 		i, ok := slices.BinarySearch(s.keys, t)

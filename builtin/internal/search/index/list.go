@@ -13,13 +13,13 @@ import (
 //	            unless that is its only one:
 //	a varint    how many bytes follow
 //	bits        the other numbers, each in what it is more than the one before, less one:
-//	            so many ones as it has whole parts of 1<<k, a zero, and the rest in k
+//	            as many ones as it has whole parts of 1<<k, a zero, and the rest in k
 //	            bits (Rice's code); ones up to the end of the last byte
-//	or a bitmap the other numbers, as bits behind the first one
+//	or a bitmap the other numbers, as bits after the first one
 //
 // whichever is shorter, or the bitmap where it is not much longer: half of all postings are
 // of keys that every third text has, where a byte for each would be eight times what tells
-// them. Bits are counted from the lowest of each byte. A block stands for itself, so that
+// them. Bits are counted from the lowest of each byte. A block is self-contained, so that
 // lists are joined by copying them.
 
 // Ways in which a block is written; others are k.
@@ -55,7 +55,7 @@ func appendList(out []byte, ids []uint32) []byte {
 	return appendRice(appendHead(out, byte(k), first, size), first, gaps, k)
 }
 
-// appendHead appends what stands before so many bits.
+// appendHead appends the head of a block with that many bits.
 func appendHead(out []byte, way byte, first uint32, bits int) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(append(out, way), uint64(first)), uint64(bits+7)/8)
 }
@@ -107,7 +107,7 @@ type block struct {
 	others []byte
 }
 
-// nextBlock takes a block from postings; false if there is none.
+// nextBlock takes a block from postings. It reports false if there is none.
 func nextBlock(b *[]byte) (l block, ok bool) {
 	if len(*b) == 0 {
 		return l, false
@@ -159,7 +159,7 @@ func (l block) appendTo(out []uint32, most uint32) []uint32 {
 	return out
 }
 
-// appendRice is appendTo for Rice's code, behind the first number.
+// appendRice is appendTo for Rice's code, after the first number.
 func (l block) appendRice(out []uint32, most uint32) []uint32 {
 	id, k := uint64(l.first), l.k
 	end := uint(len(l.others)) * 8
@@ -200,7 +200,7 @@ func (l block) long(id uint64, at uint) (uint64, uint) {
 // sureBits is how many bits bitsAt returns wherever it begins.
 const sureBits = 64 - 7
 
-// bitsAt returns the bits from a position on, and ones behind them and behind the end.
+// bitsAt returns the bits from a position on, and ones after them and after the end.
 func bitsAt(b []byte, at uint) uint64 {
 	i, shift := at/8, at%8
 	w := ^uint64(0)
@@ -239,21 +239,21 @@ func intersectList(ids []uint32, b []byte, spare *[]uint32, most uint32) []uint3
 	return out
 }
 
-// last is the last number of a block that is a bitmap: behind it another block may begin.
+// last is the last number of a block that is a bitmap. Another block may follow.
 func (l block) last() uint64 {
 	whole := len(l.others) - 1
 	return uint64(l.first) + uint64(8*whole+bits.Len8(l.others[whole]))
 }
 
-// has reports whether a number is in a block that is a bitmap, of which it is not behind the last.
+// has reports whether a number is in a block that is a bitmap, of which it is not after the last.
 func (l block) has(id uint32) bool {
 	bit := id - l.first - 1
 	return id == l.first || l.others[bit/8]>>(bit%8)&1 != 0
 }
 
 // intersect appends to out, which may be before a in memory, the numbers that both have, and
-// returns what of a is behind b.
-func intersect(out, a, b []uint32) (both, behind []uint32) {
+// returns the rest of a after the end of b.
+func intersect(out, a, b []uint32) (both, rest []uint32) {
 	for len(a) > 0 && len(b) > 0 {
 		x, y := a[0], b[0]
 		if x == y {

@@ -36,7 +36,7 @@ const (
 	fewTexts = 64
 )
 
-// RequireRun adds characters that a text must hold one behind the other, of each class one,
+// RequireRun adds a sequence that a text must hold, one character of each class,
 // in any case. What is a string, or may be nearly everything, is left out.
 func (q *Query) RequireRun(run [][]byte) {
 	var lists [][]uint32

@@ -11,7 +11,7 @@ import (
 )
 
 // dfa runs a program as an automaton whose states are built when they are
-// first entered. It tells whether and where a match ends, not where it starts:
+// first entered. It reports whether and where a match ends, not where it starts:
 // all that choosing lines needs. It looks at text from left to right once, so
 // its time is bounded by text × program, and is near one table look-up a byte
 // in practice.
@@ -66,7 +66,7 @@ const (
 	newline
 	wordRune
 	otherRune
-	returnRune // only told apart with crlf
+	returnRune // only with crlf
 	badByte    // not UTF-8
 	kinds      = 6
 )
@@ -75,7 +75,7 @@ const (
 	matched = 1 << 31    // set in a transition: a match ended before this rune
 	unknown = 0xffffffff // a transition not computed yet
 	// maxStates bounds the memory of one automaton, to about 10 MB; beyond it
-	// starts anew.
+	// all states are dropped.
 	maxStates = 8000
 	// fewStates is how many states there is room for at first.
 	fewStates   = 16
@@ -386,5 +386,5 @@ func (d *dfa) findFrom(b []byte, from int, prev kind, step int, jump func(int) i
 // way: reset makes one for each kind, first of all.
 const lastStart = kinds << 8
 
-// interrupted is what a computation panics with when it was told to stop.
+// interrupted is the panic value of a computation that has to stop.
 type interrupted struct{}

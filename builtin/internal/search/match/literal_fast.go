@@ -9,15 +9,16 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// literal is one text. It is looked for by its rarest byte, which in source
-// text is far rarer than the first, or where that is not rare by its two rarest.
+// literal is one text. It is searched for by its rarest byte, which in source text is
+// far rarer than the first, or if that is not rare by its two rarest. Without the latter
+// BenchmarkEngine/grep/index takes 1.7 times as long for "return nil", 7 times for (?i).
 type literal struct {
 	text   []byte // lower case when fold
 	fold   bool
 	rare   int  // index of the rarest byte
-	second int  // index of the second rarest byte, or behind the text that of the end of its line
+	second int  // index of the second rarest byte, or after the text that of the end of its line
 	pairs  bool // it is never looked for by one byte: that is a letter in either case
-	common int  // for so many texts more the rarest byte counts as common
+	common int  // for how many more texts the rarest byte counts as common
 	streak int  // for how many it did the last time
 	looks  int  // how often it was looked for in this text by its rarest byte
 	passed int  // how many bytes lay before what was found by that
@@ -64,7 +65,7 @@ func newLiteral(text string, fold bool) literal {
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// between sets what stands at either side. Most lines do not end behind the text.
+// between sets the boundaries on either side. Most lines do not end after the text.
 func (n *literal) between(before, after pattern.Boundary, crlf bool) {
 	n.before, n.after, n.crlf = before, after, crlf
 	if after == pattern.LineBoundary {
@@ -122,11 +123,11 @@ const (
 	commonGap   = 112
 	judgeByteAt = 16
 	// commonFor is up to for how many texts that holds, the more the longer it has held: one
-	// table of numbers says nothing of the rest of the tree.
+	// table of numbers is not typical of the rest of the tree.
 	commonFor = 64
 )
 
-// isCommon judges by the looks at so many bytes of a text whether the rarest byte is rare.
+// isCommon decides by how often the rarest byte was found in size bytes whether it is rare.
 func (n *literal) isCommon(size int) bool {
 	if n.looks < judgeByteAt || size > n.looks*commonGap {
 		return false

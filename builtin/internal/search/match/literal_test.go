@@ -8,8 +8,8 @@ import (
 	"toolhost/builtin/internal/search/pattern"
 )
 
-// TestNeedle compares each way of looking for a text, with what stands beside it, with the plain one.
-func TestNeedle(t *testing.T) {
+// TestLiteral compares each way of searching for a text between boundaries with the plain one.
+func TestLiteral(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const letters = "aabkAKbs .\n\r\x00\x80\xc5\xbf"
 	edges := []pattern.Boundary{pattern.AnyBoundary, pattern.AnyBoundary, pattern.LineBoundary, pattern.WordBoundary}

@@ -22,7 +22,7 @@ type Matcher struct {
 	prefilter *prefilter
 	beyond    bool // see foldsBeyond
 	isText    bool // the pattern is one text
-	dense     int  // for so many texts more scanning counts as faster: literals were dense
+	dense     int  // for how many more texts scanning counts as faster: literals were dense
 
 	text   []byte
 	at     int // start of the next line to look at
@@ -42,7 +42,7 @@ const (
 	minSkip     = 200
 	judgeSkipAt = 256
 	// denseFor is for how many texts that holds: a file of hexadecimal numbers
-	// says nothing of the rest of the tree.
+	// is not typical of the rest of the tree.
 	denseFor = 16
 )
 
@@ -74,8 +74,8 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
 	m.direct = m.prefilter == nil || m.beyond && !plain && hasPartners(text)
-	// A binary file is told of if a line with a match is in it at all, so that one
-	// is searched by its literals in any case.
+	// A binary file is reported if any line of it matches, so it is searched by its
+	// literals in any case.
 	if m.dense > 0 && !m.direct {
 		m.dense--
 		m.direct = plain || bytes.IndexByte(text, 0) < 0

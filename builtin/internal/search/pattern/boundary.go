@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Boundary is what a match asks for beside a literal.
+// Boundary is what a match requires next to a literal.
 type Boundary uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 // empty reports whether there is nothing but the empty text.
 func (t *texts) empty() bool { return len(t.all) == 1 && t.all[0] == "" }
 
-// assert notes an assertion behind the texts, or before them if there are none yet.
+// assert notes an assertion after the texts, or before them if there are none yet.
 func (t *texts) assert(re *syntax.Regexp) {
 	bits := 0
 	if re.Op == syntax.OpCapture && re.Sub[0].Op == syntax.OpWordBoundary {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// ByteRun is what stands in every match one behind the other: of each class of ASCII
-// characters one.
+// ByteRun is a sequence that every match contains: one character of each class of ASCII
+// characters.
 type ByteRun = [][]byte
 
 // minRun is how long a run is at least: as long as what an index knows of texts.
@@ -48,7 +48,7 @@ func (f *runCollector) walk(re *syntax.Regexp) {
 		for _, s := range re.Sub {
 			f.walk(s)
 		}
-	case syntax.OpPlus: // what precedes stands before the first, what follows behind the last
+	case syntax.OpPlus: // what precedes comes before the first, what follows after the last
 		f.walk(re.Sub[0])
 		f.end()
 		f.walk(re.Sub[0])

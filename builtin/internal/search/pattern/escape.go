@@ -15,7 +15,7 @@ const (
 	WordAfter
 	WordBefore
 	NotWordAfter
-	ValidBefore // what stands there is not a byte that is not UTF-8
+	ValidBefore // the rune there is valid UTF-8
 	ValidAfter
 )
 

@@ -14,7 +14,7 @@ type Literals struct {
 	// Texts with a k or an s then also match with their partners outside of
 	// ASCII, the Kelvin sign and the long s.
 	Fold bool
-	// Before and After are what stands at either side of a text in every match.
+	// Before and After are the boundaries of a text in every match.
 	Before, After Boundary
 	// Prefix says that every match starts with one of the texts.
 	Prefix bool
@@ -235,7 +235,7 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 			if joined := run.cross(once); joined != nil {
 				joined.before, run = run.before, joined
 			}
-			e = once // what follows stands behind one of them
+			e = once // what follows comes after one of them
 		}
 		out = keep(out, run)
 		if run = e; e == nil {
@@ -246,8 +246,8 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 	return keep(out, run)
 }
 
-// repeated lists what a node matches once or more, one after the other; nil: not known,
-// or it is no such node.
+// repeated lists the texts that a node matches once or more in sequence; nil: not known,
+// or another kind of node.
 func repeated(re *syntax.Regexp) *texts {
 	if re.Op != syntax.OpPlus {
 		return nil

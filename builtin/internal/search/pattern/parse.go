@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a pattern. Every query compiles its pattern anew for each worker,
-// so they are what bounds its memory.
+// Limits of a pattern. Every query compiles its pattern for each worker, so they
+// bound its memory.
 const (
 	// MaxLength is the longest pattern, in bytes.
 	MaxLength = 64 << 10
@@ -235,7 +235,7 @@ func (p *parser) repetitions(start int, re *syntax.Regexp) *syntax.Regexp {
 }
 
 // counts parses `{n}`, `{n,}`, `{n,m}` or `{,m}`; anything else is not a
-// repetition, and nothing is consumed. Rust refuses it; nobody means that.
+// repetition, and nothing is consumed. Rust refuses it.
 func (p *parser) counts() (lo, hi int, ok bool) {
 	body, _, closed := strings.Cut(p.text[p.pos+1:], "}")
 	if !closed {
@@ -300,7 +300,7 @@ func (p *parser) group() *syntax.Regexp {
 	return re
 }
 
-// groupHead parses what stands after `(?`. It reports whether that was a
+// groupHead parses what follows `(?`. It reports whether that was a
 // whole `(?flags)`.
 func (p *parser) groupHead(start int) bool {
 	for _, look := range []string{"=", "!", "<=", "<!"} {

@@ -112,8 +112,8 @@ func invalidUTF8(s string) int {
 	return -1
 }
 
-// mentionsReturn tells whether the author thought of carriage returns; then
-// they are characters like others.
+// mentionsReturn reports whether the pattern names carriage returns. Then they are
+// ordinary characters.
 func mentionsReturn(text string) bool {
 	lower := strings.ToLower(text)
 	return slices.ContainsFunc([]string{"\r", `\r`, `\x0d`, `\x{d}`, `\x{0d}`, `\u000d`, `\u{d}`, `\u{0d}`},

@@ -144,7 +144,7 @@ var (
 	spaceSet = sync.OnceValue(func() set { return tableSet(unicode.White_Space) })
 )
 
-// IsWord reports whether `\w` matches the rune; false for a negative one.
+// IsWord reports whether `\w` matches the rune. It does not match a negative one.
 func IsWord(r rune) bool {
 	if r < 0x80 {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'

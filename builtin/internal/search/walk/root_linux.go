@@ -16,7 +16,7 @@ import (
 	"toolhost/guard/lease"
 )
 
-// Root is an open directory. Its methods may be called at the same time.
+// Root is an open directory. Its methods may be called concurrently.
 type Root struct {
 	fd    int
 	id    ID
@@ -41,7 +41,7 @@ func OpenRoot(path string) (*Root, error) {
 	return r, nil
 }
 
-// inspect learns on what file system the root is.
+// inspect finds out which file system the root is on.
 func (r *Root) inspect() {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -275,8 +275,8 @@ func (r *Root) open(rel string, flags int) (int, error) {
 
 func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_RDONLY | unix.O_CLOEXEC), Resolve: resolve}
-	// The kernel says EAGAIN when a rename crossed its way, and also when another
-	// process holds a lease on the file: so not for ever.
+	// The kernel returns EAGAIN after a concurrent rename, and also while another process
+	// holds a lease on the file: so the number of tries is bounded.
 	for try := 0; ; try++ {
 		fd, err := unix.Openat2(r.fd, path, &how)
 		if err == unix.EAGAIN && try == maxRaces {
@@ -292,7 +292,7 @@ func (r *Root) openat2(path string, flags int, resolve uint64) (int, error) {
 // resolved.
 const maxRaces = 16
 
-// errLeased says why a file cannot be read at the moment. A search waits for nobody.
+// errLeased is the error of a file that cannot be read now. A search does not wait.
 var errLeased = fmt.Errorf("%w; search again in a moment", lease.ErrHeld)
 
 func refused(err error) bool {

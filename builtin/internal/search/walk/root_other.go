@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// Root is an open directory. Its methods may be called at the same time.
+// Root is an open directory. Its methods may be called concurrently.
 //
-// Outside Linux it rests on os.Root: nothing can lead outside of the root. A
-// link is refused by looking first; one swapped in between would be followed,
-// within the root.
+// Outside of Linux it uses os.Root: no path can leave the root. Links are refused
+// by an Lstat before the open; one that is swapped in between is followed, within
+// the root.
 type Root struct{ root *os.Root }
 
 // OpenRoot opens a directory by its real path.

@@ -28,14 +28,14 @@ type Entry struct {
 	Kind Kind
 }
 
-// Info is what the search needs to know of a file.
+// Info describes a file.
 type Info struct {
 	Kind Kind
 	Stamp
 }
 
-// Stamp tells one state of a file from another, as far as the file system
-// does: after a change within the granularity of its clock it is the same.
+// Stamp identifies a state of a file, as far as the file system does: a change
+// within the granularity of its clock leaves it as it is.
 type Stamp struct {
 	Size   int64  // bytes
 	Change int64  // time of the last change of content, in nanoseconds since 1970
@@ -45,13 +45,13 @@ type Stamp struct {
 	Links  uint64 // names of the file
 }
 
-// Look is what the file system said of a file at some time.
+// Look is the stamp of a file at some time.
 type Look struct {
 	Stamp
-	At int64 // in nanoseconds since 1970; not after it was said
+	At int64 // before the file system was asked, in nanoseconds since 1970
 }
 
-// ID tells directories apart. The zero ID is of none.
+// ID identifies a directory. The zero ID identifies none.
 type ID struct{ Device, Inode uint64 }
 
 // ErrNotRegular is returned when a path turns out not to be a regular file.
@@ -120,7 +120,7 @@ func (q *queue[T]) work(w int, visit func(int, T) []T) {
 	}
 }
 
-// A Listing is what the listing of a directory tells beside the entries, and whom. Only on Linux is any of it filled in or called.
+// A Listing holds what List reports in addition to the entries, and its callbacks. They are used on Linux only.
 type Listing struct {
 	// Local says that the listed directory is on a file system where a read that
 	// returns less than was asked for has reached the end of the file.

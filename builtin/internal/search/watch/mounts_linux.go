@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounts tells whether what is mounted on, above or below a directory has
-// changed: no event tells of that.
+// Mounts reports whether what is mounted on, above or below a directory has
+// changed. No event announces that.
 type Mounts struct {
 	fd   int
 	root string
 	seen []byte
 }
 
-// OpenMounts starts to look at a directory, by its real path.
+// OpenMounts observes a directory, by its real path.
 func OpenMounts(root string) (*Mounts, error) {
-	// Not as an os.File: the kernel tells of a change once, and the runtime's
-	// poller would be the one that it tells.
+	// Not as an os.File: the kernel reports a change once, and the runtime's poller
+	// would consume it.
 	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("open", err)
@@ -33,7 +33,7 @@ func OpenMounts(root string) (*Mounts, error) {
 	return m, nil
 }
 
-// Close ends looking.
+// Close releases the descriptor.
 func (m *Mounts) Close() error { return unix.Close(m.fd) }
 
 // Changed reports whether something has changed since the last call.

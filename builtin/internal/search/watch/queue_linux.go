@@ -109,7 +109,7 @@ func (q *Queue) read() (int, error) {
 // Wait calls ready whenever there are events, until the queue is closed. ready
 // must drain it.
 func (q *Queue) Wait(ready func()) {
-	_ = q.raw.Read(func(uintptr) bool { // its error says that the queue is closed
+	_ = q.raw.Read(func(uintptr) bool { // it fails when the queue is closed
 		ready()
 		return false
 	})

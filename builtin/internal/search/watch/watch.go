@@ -1,12 +1,11 @@
-// Package watch tells what has changed in directories, exactly: a change whose
+// Package watch reports what has changed in directories, exactly: a change whose
 // system call has returned is among the events that the next Drain yields.
 //
 // That holds on Linux, where the kernel queues an event before the call that
 // caused it returns, and where this package reads the queue itself instead of
-// leaving that to a goroutine. Elsewhere there is no such promise to build on,
-// and Open says so.
+// leaving that to a goroutine. Other systems give no such guarantee, and Open fails.
 //
-// What no event tells of, in the kernel's words: stores through a shared
+// No event announces stores through a shared
 // mapping, until the file is closed; writes through another name of the file (a
 // hard link) in a directory that is not watched.
 package watch
@@ -16,7 +15,7 @@ import "errors"
 // ErrUnsupported is returned by Open where changes cannot be known exactly.
 var ErrUnsupported = errors.New("this system does not tell of changes before they are done")
 
-// Kind is what an event tells.
+// Kind is the kind of an event.
 type Kind uint8
 
 const (

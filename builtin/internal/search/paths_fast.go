@@ -44,9 +44,9 @@ func (w *pathSet) among(l *listing, paths *paths, from, to int, out []int32) []i
 	return out
 }
 
-// paths are the paths of a listing's files from the root, one after the other in memory,
-// and what their names begin and end with: to look at all of them where they are takes
-// many times as long.
+// paths are the paths of a listing's files from the root, contiguous in memory, and what
+// their names begin and end with. Without them BenchmarkEngine/glob follows a pointer for
+// each file, which takes many times as long.
 type paths struct {
 	all  string
 	ends []uint32
