@@ -301,17 +301,18 @@ func TestExecHeld(t *testing.T) {
 	f := newFixture(t)
 	f.victim(t)
 	gated(t, f, func(t *testing.T, s *Sandbox) {
-		asked := make(chan struct{}, 1)
+		os.Remove(f.ws + "/asked")
 		judge := func(ctx context.Context, e *Exec) ExecVerdict {
 			if filepath.Base(e.Path) != "victim" {
 				return ExecVerdict{Allow: true}
 			}
-			asked <- struct{}{}
+			if err := os.WriteFile(f.ws+"/asked", nil, 0o644); err != nil {
+				t.Error(err)
+			}
 			<-ctx.Done()
 			return ExecVerdict{Allow: true}
 		}
-		r := runGated(t, s, f, judge, `timeout -s KILL 0.3 ./victim held & for i in $(seq 50); do /bin/true; done; wait; echo done`)
-		<-asked
+		r := runGated(t, s, f, judge, `./victim held & until [ -e asked ]; do /bin/sleep 0.01; done; kill -KILL $!; wait; echo done`)
 		if !strings.Contains(r.output, "done") {
 			t.Errorf("said %q", r.output)
 		}
