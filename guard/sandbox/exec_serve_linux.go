@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -92,9 +93,9 @@ func newExecMarks(spawner int) (*execMarks, error) {
 
 // answer is the [notify.Judge] of the programs of all commands.
 func (ms *execMarks) answer(c *notify.Call) unix.Errno {
-	name, err := os.Readlink("/proc/" + strconv.Itoa(c.Thread) + "/ns/uts")
+	name, err := markOf(c.Thread)
 	if err != nil {
-		return unix.EACCES // the process runs a program that it may not read itself
+		return unix.EACCES
 	}
 	m, first, err := ms.find(c, name)
 	switch {
@@ -112,6 +113,22 @@ func (ms *execMarks) answer(c *notify.Call) unix.Errno {
 		return 0
 	}
 	return m.gate.answer(c, &ms.root)
+}
+
+// markOf returns the name of a process's namespace. One that runs a program that its user may not read keeps it from us:
+// its programs are refused, which its parent's command is told.
+func markOf(pid int) (name string, err error) {
+	for {
+		name, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts")
+		if !errors.Is(err, unix.EACCES) {
+			return name, err
+		}
+		s, statErr := statOf(pid)
+		if statErr != nil || s.parent <= 1 {
+			return "", err
+		}
+		pid = s.parent
+	}
 }
 
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
