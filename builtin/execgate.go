@@ -68,34 +68,49 @@ func newExecGate(e Execs) *execGate {
 func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
 	finding := g.Policy().JudgeExec(e)
 	if finding.Action == guard.Allow {
-		v := sandbox.ExecVerdict{Allow: true, Confirm: finding.Confirm}
-		if args := e.Args; finding.Confirm {
-			v.Failed = func(why string) {
-				g.note(ExecEvent{Text: guard.ExecText(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
-			}
-		}
-		return v
+		return g.allowed(e, finding.Confirm)
 	}
 	event, key := describeExec(e, finding)
 	switch was, known := g.recall(key); {
 	case known:
-		return sandbox.ExecVerdict{Allow: was == guard.Allow, Confirm: was == guard.Allow}
+		event.Action = was
 	case finding.Action == guard.Ask && slices.ContainsFunc(g.Granted, func(grant guard.ExecGrant) bool { return grant.Covers(finding, e.Args) }):
-		g.remember(key, guard.Allow)
-		return sandbox.ExecVerdict{Allow: true, Confirm: true}
-	case finding.Action == guard.Ask:
+		event.Action = guard.Allow
+		g.remember(key, event.Action)
+	default:
+		if !g.decide(ctx, e, finding, &event) {
+			return sandbox.ExecVerdict{} // the process is gone
+		}
+		g.remember(key, event.Action)
+		g.note(event)
+	}
+	if event.Action != guard.Allow {
+		return sandbox.ExecVerdict{}
+	}
+	return g.allowed(e, true)
+}
+
+// allowed starts a program, and notes if it could not be compared again.
+func (g *execGate) allowed(e *sandbox.Exec, confirm bool) sandbox.ExecVerdict {
+	args := e.Args
+	return sandbox.ExecVerdict{Allow: true, Confirm: confirm, Failed: func(why string) {
+		g.note(ExecEvent{Text: guard.ExecText(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
+	}}
+}
+
+// decide settles what becomes of an attempt that no earlier decision covers. It reports false if the process no longer waits.
+func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.ExecFinding, event *ExecEvent) bool {
+	if finding.Action == guard.Ask {
 		answer, err := g.ask(ctx, e, finding, event.Chain)
-		if err != nil { // the process is gone
-			return sandbox.ExecVerdict{}
+		if err != nil {
+			return false
 		}
 		event.By, event.Reason, event.Action = answer.By, answer.Reason, guard.Deny
 		if answer.Allowed {
 			event.Action = guard.Allow
 		}
 	}
-	g.remember(key, event.Action)
-	g.note(event)
-	return sandbox.ExecVerdict{Allow: event.Action == guard.Allow, Confirm: event.Action == guard.Allow}
+	return true
 }
 
 // describeExec returns what there is to tell of a finding, and what names the attempt among those of its command: which process
@@ -114,7 +129,7 @@ func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key st
 	if len(f.Words) > 0 && path.Base(args[0]) != f.Words[0] {
 		event.Text += " (as " + guard.ExecText(f.Words) + ")"
 	}
-	return event, fmt.Sprintf("%d %d %d %s\x00%s", e.Thread, asker.Process, asker.Started, f.Rule, strings.Join(f.Words, "\x00"))
+	return event, fmt.Sprintf("%d %d %d %s %s\x00%s", e.Thread, asker.Process, asker.Started, f.Action, f.Rule, strings.Join(f.Words, "\x00"))
 }
 
 func (g *execGate) recall(key string) (guard.Action, bool) {

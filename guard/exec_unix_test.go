@@ -132,7 +132,7 @@ func TestJudgeExec(t *testing.T) {
 		}, nil, []string{"bin/ls | ls rm", "ws/changed | changed x", "bin/busybox | cat rm", "bin/node | node --flag build.js rm", "bin/shim-a | rmdir x"}},
 		{"Bash(git push:*)", []string{
 			"bin/git | git push", "bin/git | git -C dir push origin", "bin/git | git -c a.b=c --no-pager push", "ws/git-copy | g push", "bin/ls | git-push origin",
-		}, []string{"bin/git | git pull", "bin/git | git -C push status", "bin/git | git commit -m push", "ws/git-copy | g pull"}, []string{"bin/ls | ls git push"}},
+		}, []string{"bin/git | git pull", "bin/git | git -C push status", "bin/git | git -C push --version", "bin/git | git -C push", "bin/git | git commit -m push", "ws/git-copy | g pull"}, []string{"bin/ls | ls git push"}},
 		{"Bash(npm publish:*)", []string{
 			"bin/npm bin/env | npm publish", "bin/node | node " + m.dir + "/bin/npm publish", "bin/node | node lib/npm/bin/npm-cli.js publish x", "bin/node | node --title x ws/tool.js publish",
 			"bin/node | node --harmony ws/tool.js --silent publish",

@@ -21,7 +21,7 @@ func Argv(args []string) Simple {
 		c.spelled(words)
 	}
 	if path.Base(words[0].Text) == "git" {
-		if index, _ := gitSubcommand(Simple{Args: words}); index > 1 && index < len(words) { // the value of an option is no subcommand
+		if index, _ := gitSubcommand(Simple{Args: words}); index > 1 { // the value of an option is no subcommand
 			c.Args = append([]Word{fixed("git")}, words[index:]...)
 			c.spelled(c.Args)
 		}
