@@ -149,8 +149,10 @@ func TestExecGateAsks(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		p.answers <- ExecAnswer{Allowed: true, By: "console"}
-		if !<-results || !<-results {
-			t.Error("an approved program is refused")
+		for range 2 {
+			if !<-results {
+				t.Error("an approved program is refused")
+			}
 		}
 		if held := g.Held(); held != time.Minute {
 			t.Errorf("held for %s, want 1m", held)
