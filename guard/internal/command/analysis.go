@@ -8,7 +8,7 @@ import (
 // An Analysis is what a command text may run, read and write.
 type Analysis struct {
 	// Commands holds every simple command, in order of appearance. A command
-	// found inside another (behind sudo, in bash -c) follows it.
+	// found inside another (after sudo, in bash -c) follows it.
 	Commands []Simple
 
 	// Reads holds the targets of `<` redirections.
@@ -111,7 +111,7 @@ type Simple struct {
 	// also those given to env and sudo.
 	Assigns []string
 
-	// Via names the wrappers the command was found behind, outermost first,
+	// Via names the wrappers that the command stands in, outermost first,
 	// such as "sudo", "bash -c" or "sudo > xargs". It is "" for a command that
 	// the text itself runs.
 	Via string

@@ -18,7 +18,7 @@ const (
 	maxText = 256 << 10
 
 	// maxDepth bounds texts within texts (bash -c "bash -c …") and wrappers
-	// behind wrappers.
+	// within wrappers.
 	maxDepth = 16
 
 	// maxBrackets bounds how deep brackets of any kind may nest. The parser looks
@@ -283,7 +283,7 @@ func (w *walker) sourceOf(call *syntax.CallExpr) string {
 }
 
 // simple adds one command and looks at what it runs in turn. stdin holds the
-// redirections that stand beside it, for shells that read their script there.
+// redirections of its statement, for shells that read their script there.
 func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	if w.depth > maxDepth || len(w.out.Commands) >= maxCommands {
 		w.unread("too many commands, or nested too deep")

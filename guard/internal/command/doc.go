@@ -1,13 +1,13 @@
 // Package command finds the programs that a text given to bash may run, without
 // running anything: it parses the text, expands its words as far as they do not
-// depend on the machine, and looks behind wrappers (sudo, timeout, xargs,
-// bash -c, find -exec …).
+// depend on the machine, and looks into wrappers (sudo, timeout, xargs,
+// bash -c, find -exec …). It reads no other language than that of the shell.
 //
 // The result is meant for permission rules, so it errs on one side: a command
 // that could run is listed, even if it never will, and what cannot be known
 // before the text runs is named in [Analysis.Undecidable] rather than dropped.
-// It is no sandbox. A listed program may start others (make, npm, a script of
-// the workspace); what these do is for the kernel to contain.
+// It is no sandbox. A listed program may start others (make, npm, an interpreter,
+// a script): these are judged when they start, where the machine can do that.
 //
 // # Matching rules
 //

@@ -107,7 +107,7 @@ func (w *walker) launches(c Simple) {
 	for i, word := range c.Args[1:] {
 		switch {
 		// The options of curl and diff make them read and write files, no more.
-		case !word.Static && word.MayBeOption() && !oneOf(c.Name, "curl diff") && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")) && (word.single || word.Glob || word.prefix == ""):
+		case !word.Static && word.MayBeOption() && !oneOf(c.Name, "curl diff") && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")):
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
 		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && !isOption(word.Text) && strings.ContainsAny(word.Text, "IF"),

@@ -161,7 +161,7 @@ func (c Simple) findPaths() (readsFrom, writesTo []Word) {
 }
 
 // Vague reports whether the operands of a program may name files in ways that
-// [Simple.Paths] does not know, beside the options that it does.
+// [Simple.Paths] does not know, besides the options that it does.
 func (c Simple) Vague() bool {
 	p, ok := programs[c.Name]
 	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"

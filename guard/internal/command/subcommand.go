@@ -7,7 +7,7 @@ import (
 )
 
 // hasSubcommands are programs whose first operand says what they do. Rules name it
-// right behind the program.
+// right after the program.
 const hasSubcommands = "npm pnpm yarn bun pip pip3 uv poetry cargo go gh glab docker podman kubectl oc helm aws gcloud az terraform tofu systemctl brew apt apt-get dnf yum apk " +
 	"gem bundle composer dotnet conda mamba svn hg fly heroku vercel netlify supabase firebase wrangler deno rustup nix snap flatpak ollama"
 
