@@ -1,0 +1,277 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// flipThread starts the program by posix_spawn, while another thread changes its argument.
+const flipThread = `python3 -c "
+import ctypes, os, sys, threading
+sys.setswitchinterval(1e-6)
+libc = ctypes.CDLL(None)
+arg = ctypes.create_string_buffer(64)
+argv = (ctypes.c_char_p * 3)(b'victim', ctypes.cast(arg, ctypes.c_char_p), None)
+argv = (ctypes.c_void_p * 3)(ctypes.cast(argv[0], ctypes.c_void_p), ctypes.addressof(arg), None)
+name = ctypes.create_string_buffer(b'./victim'); done = False
+argv[0] = ctypes.addressof(name)
+def flip():
+    while not done:
+        for word in (b'good', b'bad-'):
+            for _ in range(40): ctypes.memmove(ctypes.addressof(arg) + 8, word, 4)
+threading.Thread(target=flip).start()
+pid = ctypes.c_int()
+for i in range(int(os.environ['N'])):
+    text = b'%d\0' % i
+    ctypes.memmove(arg, b'ran-----', 8); ctypes.memmove(ctypes.addressof(arg) + 12, text, len(text))
+    if libc.posix_spawn(ctypes.byref(pid), name, None, None, argv, None) == 0: os.waitpid(pid.value, 0)
+done = True"`
+
+// What another thread or process changes after the look does not run: not one of many tries has an effect.
+func TestExecRace(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	tries := "600"
+	if testing.Short() {
+		tries = "100"
+	}
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, c := range []struct {
+			way, script string
+			confirm     bool // else it is done without asking
+		}{{"thread", flipThread, false}, {"memory", "$ATTACK flip $N ./victim", true}} {
+			asked, killed := 0, 0
+			var mu sync.Mutex
+			judge := func(_ context.Context, e *Exec) ExecVerdict {
+				mu.Lock()
+				defer mu.Unlock()
+				if filepath.Base(e.Path) == "victim" {
+					if strings.Contains(e.Args[1], "bad-") {
+						return ExecVerdict{}
+					}
+					asked++
+				}
+				return ExecVerdict{Allow: true, Confirm: c.confirm, Failed: func(string) {
+					mu.Lock()
+					defer mu.Unlock()
+					killed++
+				}}
+			}
+			r := runGated(t, s, f, judge, "export N="+tries+"; "+c.script)
+			bad, _ := filepath.Glob(f.ws + "/ran*bad-*")
+			good, _ := filepath.Glob(f.ws + "/ran*good*")
+			t.Logf("%s: %d were allowed, %d of them killed, %d ran as they were judged, %d as something else", c.way, asked, killed, len(good), len(bad))
+			if len(bad) > 0 || asked == 0 || asked != killed+len(good) {
+				t.Errorf("%s: said %q", c.way, r.output)
+			}
+			for _, path := range append(bad, good...) {
+				os.Remove(path)
+			}
+		}
+	})
+}
+
+// A process that another one traces cannot be compared: it is refused where that is asked for, and runs else.
+func TestExecTraced(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, confirm := range []bool{false, true} {
+			var why string
+			judge := func(_ context.Context, e *Exec) ExecVerdict {
+				v := ExecVerdict{Allow: true}
+				if filepath.Base(e.Path) == "victim" {
+					v.Confirm, v.Failed = confirm, func(s string) { why = s }
+				}
+				return v
+			}
+			r := runGated(t, s, f, judge, "$ATTACK tracing ./victim made")
+			_, err := os.Lstat(f.ws + "/made")
+			if confirm && (why != whyTraced || err == nil) || !confirm && (why != "" || err != nil) {
+				t.Errorf("confirm %v: %q, %v; said %q", confirm, why, err, r.output)
+			}
+			os.Remove(f.ws + "/made")
+		}
+	})
+}
+
+// A program that wants a listener of its own gets none, and the judge learns of it.
+func TestExecNested(t *testing.T) {
+	f := newFixture(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		r := &refuser{}
+		got := runGated(t, s, f, r.judge, "$ATTACK listen; /bin/echo on")
+		if !strings.Contains(got.output, unix.EBUSY.Error()) || !strings.HasSuffix(got.output, "on\n") {
+			t.Errorf("said %q", got.output)
+		}
+		if !slices.ContainsFunc(r.seen, func(e *Exec) bool { return e.Unreadable == errNested }) {
+			t.Error("the judge was told nothing")
+		}
+	})
+}
+
+// So many programs may wait for their judges at once.
+func TestExecManyHeld(t *testing.T) {
+	const many = 300
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var waiting sync.WaitGroup
+		waiting.Add(many)
+		all := make(chan struct{})
+		go func() { waiting.Wait(); close(all) }()
+		judge := func(ctx context.Context, e *Exec) ExecVerdict {
+			if filepath.Base(e.Path) == "victim" {
+				waiting.Done()
+				<-all
+			}
+			return ExecVerdict{Allow: true}
+		}
+		r := runGated(t, s, f, judge, fmt.Sprintf(`for i in $(seq %d); do ./victim held$i & done; wait; ls | grep -c ^held; rm held*`, many))
+		if r.output != fmt.Sprintln(many) {
+			t.Errorf("said %q", r.output)
+		}
+	})
+}
+
+// When the host is killed in the middle, nothing survives.
+func TestExecHostKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a host for each backend")
+	}
+	f := newFixture(t)
+	f.victim(t)
+	for _, b := range backendsUnderTest() {
+		t.Run(string(b), func(t *testing.T) {
+			if _, err := Start(t.Context(), Policy{Writable: []string{f.ws}}, Options{Backends: []Backend{b}}); err != nil {
+				t.Skip(err)
+			}
+			d := duration()
+			os.Remove(f.ws + "/on")
+			cmd := exec.Command(os.Args[0], judgingArg, string(b), f.ws, d)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "asked\n" {
+				t.Fatalf("the host says %q", line)
+			}
+			waitFor(t, "the other process", func() bool { return sleepers(t, d) == 1 })
+			cmd.Process.Kill()
+			cmd.Wait()
+			waitFor(t, "the end of all", func() bool { return sleepers(t, d) == 0 })
+			for _, name := range []string{"held", "on"} {
+				if name == "on" && b == Bubblewrap {
+					continue // the program fails shortly before all is ended
+				}
+				if _, err := os.Lstat(filepath.Join(f.ws, name)); err == nil {
+					text, _ := os.ReadFile(filepath.Join(f.ws, name))
+					t.Errorf("%s was made: %s", name, text)
+				}
+			}
+		})
+	}
+}
+
+// judgingArg makes the test binary a host that asks about one program for ever, and prints "asked".
+const judgingArg = "__judging"
+
+func judgingHost(b Backend, ws, duration string) {
+	s, err := Start(context.Background(), Policy{Writable: []string{ws}, Execs: true}, Options{Backends: []Backend{b}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	g := NewExecGate()
+	g.Judge(func(ctx context.Context, e *Exec) ExecVerdict {
+		if filepath.Base(e.Path) == "victim" {
+			fmt.Println("asked")
+			<-ctx.Done()
+		}
+		return ExecVerdict{Allow: true}
+	})
+	script := "setsid sleep " + duration + " & ./victim held; echo $? > on"
+	if _, err := s.Spawn(Spec{Argv: []string{"/bin/bash", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Execs: g}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	select {}
+}
+
+// BenchmarkExec tells what one program costs that a shell starts.
+func BenchmarkExec(b *testing.B) {
+	f := newFixture(b)
+	f.victim(b)
+	const many = `i=0; while [ $i -lt $N ]; do /bin/true; i=$((i+1)); done`
+	for _, c := range []struct {
+		name, script string
+		gate         bool
+		confirm      bool
+	}{
+		{"without", many, false, false}, {"allowed", many, true, false}, {"confirmed", many, true, true},
+		{"missed", `exec $ATTACK missing $N`, true, false}, {"missed without", `exec $ATTACK missing $N`, false, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p := f.policy()
+			p.Execs = c.gate
+			s, err := Start(b.Context(), p, Options{Backends: []Backend{Namespaces}})
+			if err != nil {
+				b.Skip(err)
+			}
+			defer s.Close()
+			r := newRefuser(b, f.ws+"/victim")
+			r.confirm = c.confirm
+			script := fmt.Sprintf("N=%d; %s", b.N, c.script)
+			begun := processorTime(b)
+			defer func() { b.ReportMetric(float64(processorTime(b)-begun)/float64(b.N), "host-ns/op") }()
+			if c.gate {
+				runGated(b, s, f, r.judge, script)
+			} else {
+				runIn(b, s, f.ws, f.env, "/bin/bash", "-c", script)
+			}
+		})
+	}
+}
+
+// processorTime is what this process has had of the processors, which says more than the time where others run.
+func processorTime(b *testing.B) int64 {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// A thousand and more programs at once lose none.
+func TestExecStorm(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	n := 2000
+	if testing.Short() {
+		n = 400
+	}
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for _, confirm := range []bool{false, true} {
+			r := newRefuser(t, f.ws+"/victim")
+			r.confirm = confirm
+			got := runGated(t, s, f, r.judge, fmt.Sprintf(`seq %d | xargs -P 8 -n 1 /bin/echo | wc -l`, n))
+			if got.output != fmt.Sprintln(n) || len(r.failed) > 0 {
+				t.Errorf("confirm %v: %q %q", confirm, got.output, r.failed)
+			}
+		}
+	})
+}
