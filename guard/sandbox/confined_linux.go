@@ -12,14 +12,15 @@ import (
 
 // confined is a command in a namespace sandbox.
 type confined struct {
-	host   *namespaces
-	id     uint64
-	gate   *ExecGate     // or nil
-	mark   uint64        // of its UTS namespace
-	ended  chan struct{} // closed when the fields below are set
-	status Status
-	gone   bool // nothing of the command was left when it ended
-	err    error
+	host    *namespaces
+	id      uint64
+	gate    *ExecGate     // or nil
+	mark    uint64        // of its UTS namespace
+	dropped bool          // that has been forgotten
+	ended   chan struct{} // closed when the fields below are set
+	status  Status
+	gone    bool // nothing of the command was left when it ended
+	err     error
 
 	mu        sync.Mutex
 	over      bool // it has ended
@@ -139,7 +140,9 @@ func (c *confined) Kill() (ended int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("sandbox: ending a command: %w", err)
 	}
-	c.host.execs.drop(c.mark)
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	c.host.drop(c)
 	return int(r.n), nil
 }
 

@@ -305,6 +305,15 @@ func (n *namespaces) receive() {
 	close(n.dead)
 }
 
+// drop forgets the namespace of a command that has no processes, once: its number may then be that of another command. The caller
+// holds the lock.
+func (n *namespaces) drop(c *confined) {
+	if !c.dropped {
+		c.dropped = true
+		n.execs.drop(c.mark)
+	}
+}
+
 func (n *namespaces) deliver(d *decoder, files []int) {
 	k, id := d.kind(), d.uint()
 	n.mu.Lock()
@@ -313,9 +322,12 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 		if c := n.commands[id]; c != nil {
 			delete(n.commands, id)
 			status := statusOf(syscall.WaitStatus(d.uint()))
-			c.gone, c.mark = d.bool(), d.uint()
-			if n.execs.bind(c.mark, c.gate); c.gone {
-				n.execs.drop(c.mark)
+			c.gone = d.bool()
+			if mark := d.uint(); !c.dropped {
+				c.mark = mark
+				if n.execs.bind(mark, c.gate); c.gone {
+					n.drop(c)
+				}
 			}
 			if c.end(status, nil) && !c.gone {
 				go c.Kill() // nobody else will; this lock is needed for it
