@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"toolhost/guard/sandbox"
@@ -41,13 +42,13 @@ func TestJudgedOnHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	refused := 0
+	var refused atomic.Int32 // judges run at the same time
 	judge := func(_ context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
 		if e.Unreadable != nil {
 			t.Errorf("%s: %v", e.Path, e.Unreadable)
 		}
 		if last := e.Files[len(e.Files)-1]; filepath.Base(last.Name) == "victim" {
-			refused++
+			refused.Add(1)
 			return sandbox.ExecVerdict{}
 		}
 		return sandbox.ExecVerdict{Allow: true}
@@ -55,16 +56,16 @@ func TestJudgedOnHost(t *testing.T) {
 	for _, c := range []struct{ script, says string }{
 		{`./victim made; echo $?`, "126"},
 		{`sh -c './victim made'; env ./victim made; find victim -exec {} made \;`, "denied"},
-		{`(setsid sh -c './victim made' &); sleep 0.2`, ""},
+		{`rm -f ended; (setsid sh -c './victim made; : > ended' &); until [ -e ended ]; do :; done`, ""},
 		{`set -- "$PWD/victim" made; ` + int80, "-13"},
 	} {
-		refused = 0
+		refused.Store(0)
 		res, err := r.Run(t.Context(), Command{Text: c.script, Dir: dir, Gate: judged{judge: judge}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(res.Text, c.says) || refused == 0 {
-			t.Errorf("%s: %d refused, said %q, want %q", c.script, refused, res.Text, c.says)
+		if !strings.Contains(res.Text, c.says) || refused.Load() == 0 {
+			t.Errorf("%s: %d refused, said %q, want %q", c.script, refused.Load(), res.Text, c.says)
 		}
 		if _, err := os.Lstat(dir + "/made"); err == nil {
 			t.Errorf("%s: the program ran", c.script)
