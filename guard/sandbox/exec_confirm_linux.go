@@ -44,6 +44,7 @@ func (l *execLook) confirm(strict bool) (why string) {
 // known that the program was started; or that it was not, by what PTRACE_INTERRUPT asks for.
 func (l *execLook) trace(strict bool) (why string) {
 	thread := l.call.Thread
+	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // whose number a thread has once it has started a program
 	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
 		if !strict {
 			l.call.Continue()
@@ -64,6 +65,9 @@ func (l *execLook) trace(strict bool) (why string) {
 			continue
 		case err != nil:
 			return why
+		case pid != thread && pid != process: // of an earlier call, and nothing waits for it
+			ptrace(unix.PTRACE_DETACH, pid, 0)
+			continue
 		case !ws.Stopped():
 			return why // it has ended
 		case why != "":
@@ -79,8 +83,10 @@ func (l *execLook) trace(strict bool) (why string) {
 		if event == 0 { // it was about to get one
 			signal = uintptr(ws.StopSignal())
 		}
-		ptrace(unix.PTRACE_DETACH, pid, signal)
-		return ""
+		if ptrace(unix.PTRACE_DETACH, pid, signal) == nil {
+			return ""
+		}
+		// It is being killed: until it was waited for, its parent does not learn of its end.
 	}
 }
 
