@@ -25,6 +25,10 @@ func (l *line) reads(s command.Simple) bool {
 		return false
 	}
 	files, writes := s.Paths()
+	if slices.ContainsFunc(files, command.Word.Given) && !l.suppliedReadable(s) {
+		return false
+	}
+	files = slices.DeleteFunc(files, command.Word.Given)
 	for _, w := range s.Args[1:] { // echo /root/* tells names too
 		if w.Glob {
 			files = append(files, w)
@@ -81,6 +85,9 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 	case w.Glob:
 		return l.readableGlob(w, dirs)
 	case !w.Static && !w.Home:
+		if values, ok := l.analysis.Values(w); ok {
+			return l.valuesReadable(w, values, dirs)
+		}
 		return w.Named() && !slices.ContainsFunc(w.Guesses(), func(text string) bool {
 			return wildcard.HasMeta(text) || !l.readableWord(command.Word{Text: text, Static: true}, dirs)
 		})

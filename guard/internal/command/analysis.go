@@ -47,7 +47,8 @@ type Analysis struct {
 	braceWords int                 // made by brace expansion so far, see maxBraceWords
 	arrays     bool                // a variable may be an array
 	values     map[string][]string // that the text gives its variables, see collect
-	others     map[string]bool     // variables that are given other values too
+	others     map[string]int      // how often variables are given other values too
+	patterns   map[string][]Word   // those of these that are patterns of a loop: for f in *.go
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -81,6 +82,7 @@ type Word struct {
 	guesses []string // words that this one may become, see guess
 	guessed bool     // these are all
 	from    []string // the variables that they come from
+	name    string   // the variable whose value is all of the word
 	held    int      // how many combinations of values these had then
 }
 
@@ -143,6 +145,7 @@ type Simple struct {
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
 	unsafeEnv   bool     // an assignment that no allow rule passes
+	from        int      // 1 + the index of the command whose output it is piped
 }
 
 // Forms returns the texts that a deny or ask rule is matched against: as

@@ -90,6 +90,9 @@ type walker struct {
 	sameShell bool    // what it does to its directory outlasts it
 	at        map[*syntax.Stmt][]Place
 	standing  []Place // of the statement being looked at
+
+	fed  map[*syntax.Stmt]*syntax.Stmt // which statement a statement gets its input from, by a pipe
+	made map[*syntax.Stmt]int          // 1 + the index of the command of a statement
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -185,6 +188,8 @@ func (w *walker) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		w.stmt(n)
+	case *syntax.BinaryCmd:
+		w.pipe(n)
 	case *syntax.DeclClause:
 		w.declaration(n)
 	case *syntax.Assign:
@@ -258,8 +263,29 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	for _, a := range call.Assigns {
 		w.leads(&c, a)
 	}
+	if before := w.fed[s]; before != nil {
+		c.from = w.made[before]
+	}
+	if w.fed != nil {
+		w.made[s] = len(w.out.Commands) + 1
+	}
 	w.simple(c, s.Redirs)
 	w.current = -1
+}
+
+// pipe notes whose output a statement is given.
+func (w *walker) pipe(n *syntax.BinaryCmd) {
+	if n.Op != syntax.Pipe {
+		return
+	}
+	if w.fed == nil {
+		w.fed, w.made = map[*syntax.Stmt]*syntax.Stmt{}, map[*syntax.Stmt]int{}
+	}
+	from := n.X
+	if inner, ok := from.Cmd.(*syntax.BinaryCmd); ok && inner.Op == syntax.Pipe {
+		from = inner.Y
+	}
+	w.fed[n.Y] = from
 }
 
 // sourceOf joins the words of a call as they were written.

@@ -197,6 +197,18 @@ func (c Simple) FollowsLinks() bool {
 	return false
 }
 
+// Recurses reports whether a read-only command may go into the directories that it is
+// given.
+func (c Simple) Recurses() bool {
+	switch c.Name {
+	case "cat", "tac", "nl", "head", "tail", "wc", "sed", "awk", "file", "stat", "cut", "od", "xxd", "strings", "md5sum", "sha1sum", "sha256sum", "basename", "dirname", "echo", "realpath":
+		return false
+	case "grep", "egrep", "fgrep":
+		return programs[c.Name].parse(c).hasStartOf("r R recursive dereference-recursive d directories")
+	}
+	return true
+}
+
 // readsByItself reports whether a word makes jq or strings read files that are not
 // among its words: import "x" {search: "/d"}, and @file, which holds further words.
 func (c Simple) readsByItself() bool {

@@ -31,7 +31,7 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 				}
 			case *syntax.WordIter:
 				for _, item := range n.Items {
-					w.mayHold(n.Name.Value, item, false)
+					w.loops(n.Name.Value, item)
 				}
 			}
 			return true
@@ -39,19 +39,66 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 	}
 }
 
-// mayHold notes what a variable may be given.
+// loops notes an item that a loop gives its variable.
+func (w *walker) loops(name string, item *syntax.Word) {
+	if word := w.word(item); word.Glob {
+		if w.out.patterns == nil {
+			w.out.patterns = map[string][]Word{}
+		}
+		w.out.patterns[name] = append(w.out.patterns[name], word)
+	}
+	w.mayHold(name, item, false)
+}
+
+// Values returns the words that a word stands for which is a variable alone, if the text
+// gives this all its values, as `for f in *.go` does.
+func (a *Analysis) Values(w Word) (values []Word, ok bool) {
+	if w.name == "" || a.others[w.name] != len(a.patterns[w.name]) {
+		return nil, false
+	}
+	for _, text := range a.values[w.name] {
+		values = append(values, Word{Text: text, Static: true, single: true})
+	}
+	values = append(values, a.patterns[w.name]...)
+	return values, len(values) > 0
+}
+
+// Single reports whether the shell makes no more than one word of it.
+func (w Word) Single() bool { return w.single }
+
+// variableOf returns the variable whose value is all of a word: $f, "$f" or "${f}".
+func variableOf(arg *syntax.Word) string {
+	parts := arg.Parts
+	if len(parts) == 1 {
+		if quoted, ok := parts[0].(*syntax.DblQuoted); ok {
+			parts = quoted.Parts
+		}
+	}
+	if len(parts) != 1 {
+		return ""
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	if !ok || p.Param == nil || p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0 {
+		return ""
+	}
+	return p.Param.Value
+}
+
+// mayHold notes what a variable may be given. That there is more than the text tells is noted once.
 func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
 	var texts []string
 	if !unknown {
 		if word := w.word(value); word.Static && !word.Home {
 			texts = []string{word.Text}
-		} else if texts = word.guesses; !word.guessed {
-			w.mayHoldOther(name)
+		} else {
+			texts, unknown = word.guesses, !word.guessed
 		}
 	}
-	if unknown || len(texts) == 0 || len(w.out.values[name])+len(texts) > maxValues {
+	if len(w.out.values[name])+len(texts) > maxValues {
+		texts, unknown = nil, true
+	}
+	if unknown || len(texts) == 0 {
 		w.mayHoldOther(name)
-		return
 	}
 	if w.out.values == nil {
 		w.out.values = map[string][]string{}
@@ -64,9 +111,9 @@ func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
 // mayHoldOther notes that a variable may be given more than is known.
 func (w *walker) mayHoldOther(name string) {
 	if w.out.others == nil {
-		w.out.others = map[string]bool{}
+		w.out.others = map[string]int{}
 	}
-	w.out.others[name] = true
+	w.out.others[name]++
 }
 
 // guess returns what a word becomes with the values of its variables; known reports whether
@@ -88,7 +135,7 @@ func (w *walker) guess(arg *syntax.Word) (texts, names []string, known bool) {
 				break
 			}
 			names = appendNew(names, n.Param.Value)
-			known = known && !w.out.others[n.Param.Value]
+			known = known && w.out.others[n.Param.Value] == 0
 		}
 		return ok
 	})
@@ -132,7 +179,7 @@ func (w *walker) settle() {
 			held := 1
 			for _, name := range list[i].from {
 				held *= len(w.out.values[name])
-				list[i].guessed = list[i].guessed && !w.out.others[name]
+				list[i].guessed = list[i].guessed && w.out.others[name] == 0
 			}
 			list[i].guessed = list[i].guessed && held == list[i].held
 		}

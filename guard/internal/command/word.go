@@ -179,6 +179,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
 		word.guesses, word.from, word.guessed = w.guess(arg)
+		word.name = variableOf(arg)
 		word.held = 1
 		for _, name := range word.from {
 			word.held *= len(w.out.values[name])

@@ -1,0 +1,172 @@
+package command
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Lister returns the command whose output xargs is given, through filters that let lines
+// pass as they are.
+func (a *Analysis) Lister(xargs Simple) (Simple, bool) {
+	if !oneOf(xargs.Name, "xargs gxargs") {
+		return Simple{}, false
+	}
+	if xargs.wrapperOptions().has("a arg-file") {
+		return Simple{}, false
+	}
+	for at := xargs.from; at > 0; {
+		c := a.Commands[at-1]
+		if !c.filters() {
+			return c, true
+		}
+		at = c.from
+	}
+	return Simple{}, false
+}
+
+// SplitsLines reports whether xargs takes what it reads apart at blanks, not only where a
+// name ends.
+func (c Simple) SplitsLines() bool {
+	return !c.wrapperOptions().has("0 null")
+}
+
+// wrapperOptions are the options of a program that runs the command in its words.
+func (c Simple) wrapperOptions() parsed {
+	wr, _ := wrapperOf(c.Name)
+	return spec{short: wr.short, long: wr.long}.parse(c.Args)
+}
+
+// filters reports whether a command prints some of the lines that it is given, and
+// nothing else.
+func (c Simple) filters() bool {
+	if c.from == 0 {
+		return false
+	}
+	p := programs[c.Name].parse(c)
+	switch c.Name {
+	case "sort", "head", "tail", "uniq":
+		for _, word := range c.Args[1:] {
+			if !word.Static || !isOption(word.Text) && strings.Trim(word.Text, "0123456789") != "" {
+				return false
+			}
+		}
+		return !p.has("c count D group o output files0-from compress-program")
+	case "grep", "egrep", "fgrep":
+		for _, o := range p.options {
+			if !oneOf(o.name, "v E F G P i w x e invert-match ignore-case regexp extended-regexp fixed-strings") {
+				return false
+			}
+		}
+		files, _ := c.generalPaths(programs[c.Name])
+		return len(files) == 0
+	}
+	return false
+}
+
+// Lists returns the directories and files that a command prints names from, one a line or
+// each followed by NUL, and which of them it prints. It prints nothing else.
+func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool, ok bool) {
+	all := func(string, bool) bool { return true }
+	here := []Word{fixed(".")}
+	switch c.Name {
+	case "find", "gfind":
+		starts, _ = c.findPaths()
+		return starts, c.findMatch(), c.findPrints()
+	case "git":
+		index, reason := gitSubcommand(c)
+		if reason == "" && index < len(c.Args) && c.Args[index].Text == "grep" {
+			return here, all, grepsNames(c.Args[index+1:])
+		}
+		if reason != "" || index >= len(c.Args) || c.Args[index].Text != "ls-files" {
+			return nil, nil, false
+		}
+		for _, word := range c.Args[index+1:] {
+			option := isOption(word.Text) && !oneOf(word.Text, "-z -m -o -c --others --cached --modified --exclude-standard --")
+			if option || leadsOut(word) || !word.Static && !word.Glob || strings.HasPrefix(word.Text, ":") {
+				return nil, nil, false
+			}
+		}
+		return here, all, true
+	case "ls":
+		for _, word := range c.Args[1:] {
+			if !word.Static || !isOption(word.Text) || strings.Trim(word.Text, "-1AtrSU") != "" {
+				return nil, nil, false
+			}
+		}
+		return here, all, true
+	case "grep", "egrep", "fgrep", "rg":
+		p := programs[c.Name].parse(c)
+		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n with-filename") {
+			return nil, nil, false
+		}
+		if starts, _ = c.generalPaths(programs[c.Name]); len(starts) == 0 {
+			starts = here
+		}
+		return starts, all, true
+	}
+	return nil, nil, false
+}
+
+// grepsNames reports whether git grep, with these words, prints names of files in the
+// working tree: of a commit it would print another word before each.
+func grepsNames(words []Word) bool {
+	lists, patterns := false, 0
+	for i, word := range words {
+		switch {
+		case word.Static && word.Text == "--":
+			return lists && patterns == 1 && !slices.ContainsFunc(words[i+1:], func(w Word) bool {
+				return leadsOut(w) || !w.Static && !w.Glob || strings.HasPrefix(w.Text, ":")
+			})
+		case !word.Static:
+			return false
+		case oneOf(word.Text, "-l --files-with-matches --name-only -lz -li -lE -lF -lw -il"):
+			lists = true
+		case !isOption(word.Text):
+			patterns++
+		case !oneOf(word.Text, "-z -i -E -F -w -P -I"):
+			return false
+		}
+	}
+	return lists && patterns == 1
+}
+
+// findPrints reports whether find prints the names that it finds and nothing else.
+func (c Simple) findPrints() bool {
+	for _, word := range c.Args[1:] {
+		if oneOf(word.Text, "-printf -ls -fprint -fprint0 -fprintf -fls -files0-from -L -follow -H") {
+			return false
+		}
+	}
+	return true
+}
+
+// findMatch returns the test that all that find finds has passed: of -name and -type f, if
+// nothing makes them but one of several.
+func (c Simple) findMatch() func(name string, link bool) bool {
+	pattern, files := "", false
+	for i, word := range c.Args[1:] {
+		if oneOf(word.Text, "-o -or -not ! ,") {
+			return func(string, bool) bool { return true }
+		}
+		if i+2 == len(c.Args) || !c.Args[i+2].Static {
+			continue
+		}
+		switch next := c.Args[i+2].Text; {
+		case word.Text == "-exec":
+			return matchFound(pattern, files)
+		case word.Text == "-name" && pattern == "":
+			pattern = next
+		case word.Text == "-type":
+			files = files || next == "f"
+		}
+	}
+	return matchFound(pattern, files)
+}
+
+func matchFound(pattern string, files bool) func(name string, link bool) bool {
+	return func(name string, link bool) bool {
+		ok, err := path.Match(pattern, name)
+		return (ok || err != nil || pattern == "") && !(files && link)
+	}
+}
