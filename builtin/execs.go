@@ -28,7 +28,7 @@ type Execs struct {
 	Policy func() *guard.Policy
 	// Granted are commands that a person has allowed with the text of the call.
 	Granted []guard.ExecGrant
-	// Ask puts a question to a person and waits for the answer. Nil: nobody can be asked.
+	// Ask puts a question to a person and waits for the answer. Nil: no person can be asked.
 	Ask func(ctx context.Context, q ExecQuestion) ExecAnswer
 	// Known reports whether a person has allowed a program for good. Nil: none has.
 	Known func(q ExecQuestion) bool
@@ -77,7 +77,7 @@ type ExecEvent struct {
 	Rule, Source string
 	Reason       string // what else there is to say of it
 	Chain        []string
-	By           string // who put the question to a person; "" if nobody was asked
+	By           string // who put the question to a person; "" if no person was asked
 }
 
 // String is the line of a result about the event.

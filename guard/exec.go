@@ -63,7 +63,7 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all) > 0}
 }
 
-// unasked is what becomes of an action in a mode that asks nobody.
+// unasked is what becomes of an action in a mode that asks no person.
 func (p *Policy) unasked(a Action) Action {
 	if a == Ask && p.core.mode == settings.ModeDontAsk {
 		return Deny

@@ -44,7 +44,7 @@ type Request struct {
 	Progress func(lastLines string)
 	// CanAsk says that the client can put a question to a person.
 	CanAsk bool
-	// Put puts a question to a person behind the client while the call waits. Nil: the client cannot be asked then.
+	// Put has the client ask its user while the call waits. Nil: the client cannot be asked then.
 	Put func(ctx context.Context, q *Question) *Answer
 	// Later says that a question in the middle of a call ends it, and the call is repeated with the answer.
 	Later bool

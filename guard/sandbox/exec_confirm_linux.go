@@ -18,7 +18,7 @@ const (
 )
 
 // tracers are threads that have no children but what they trace: a wait for any of those
-// disturbs nobody.
+// disturbs no other call.
 var tracers = make(chan *launcher, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it

@@ -114,7 +114,7 @@ func runGated(t testing.TB, s *Sandbox, f *fixture, j ExecJudge, script string) 
 	return result{said, status, ended}
 }
 
-// waysToStart start the program ./victim, which makes the file that is its argument. $M is a name that nobody has used.
+// waysToStart start the program ./victim, which makes the file that is its argument. $M is a name that is new.
 var waysToStart = []struct{ name, script string }{
 	{"plainly", `./victim $M`},
 	{"sh -c", `sh -c "./victim $M"`},
@@ -316,7 +316,7 @@ func TestExecHeld(t *testing.T) {
 			t.Errorf("said %q", r.output)
 		}
 		if _, err := os.Lstat(f.ws + "/held"); err == nil {
-			t.Error("the program ran that nobody allowed")
+			t.Error("a program ran that was not allowed")
 		}
 	})
 }

@@ -81,7 +81,7 @@ func TestJudgedOnHost(t *testing.T) {
 	}
 }
 
-// judged is a gate that asks nobody.
+// judged is a gate that asks no person.
 type judged struct {
 	ungated
 	judge sandbox.ExecJudge
