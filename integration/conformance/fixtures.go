@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -48,6 +49,27 @@ func tool(name, schema string, run runFunc) mcpserver.ExtraTool {
 func constant(name string, isError bool, content ...mcp.Content) mcpserver.ExtraTool {
 	return tool(name, emptyInput, func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: content, IsError: isError}, nil
+	})
+}
+
+// deniable are tools of the host that no scenario calls.
+var deniable = []string{"NotebookEdit", "TaskStop", "TaskOutput", "Glob", "Grep", "Edit", "Write", "Read", "Bash"}
+
+// listChange is the tool that changes the list of tools: each call has the rules deny one more.
+func listChange(rules string) mcpserver.ExtraTool {
+	return tool("test_trigger_tool_change", emptyInput, func(context.Context, mcpserver.ExtraCall) (*mcp.CallToolResult, error) {
+		text, err := os.ReadFile(rules)
+		if err != nil {
+			return nil, err
+		}
+		var now struct {
+			Permissions map[string][]string `json:"permissions"`
+		}
+		if err := json.Unmarshal(text, &now); err != nil {
+			return nil, err
+		}
+		now.Permissions["deny"] = deniable[:min(len(now.Permissions["deny"])+1, len(deniable))]
+		return mcp.NewToolResultText("changed"), writeRules(rules, now.Permissions)
 	})
 }
 

@@ -85,21 +85,27 @@ func openHost(dir string) (*mcpserver.Host, error) {
 		return nil, err
 	}
 	extension := fixtures()
+	extension.Tools = append(extension.Tools, listChange(rules))
 	permissions := map[string][]string{"ask": {askedTool}}
 	for _, t := range extension.Tools {
 		permissions["allow"] = append(permissions["allow"], t.Tool.Name)
 	}
-	text, err := json.Marshal(map[string]any{"permissions": permissions})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(rules, text, 0o600); err != nil {
+	if err := writeRules(rules, permissions); err != nil {
 		return nil, err
 	}
 	return mcpserver.Open(mcpserver.Config{
 		Roots: []string{root}, StateDir: filepath.Join(dir, "state"), Settings: []string{rules}, Remote: true,
 		Extension: extension, Version: "conformance", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+}
+
+// writeRules writes a settings file.
+func writeRules(file string, permissions map[string][]string) error {
+	text, err := json.Marshal(map[string]any{"permissions": permissions})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
 }
 
 // withToken passes requests on to target with the token and with everything else untouched, the Host header
