@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"toolhost/guard/internal/command"
+	"toolhost/guard/internal/pathname"
 	"toolhost/guard/privatedir"
 	"toolhost/guard/settings"
 )
@@ -57,6 +58,14 @@ func (p *Policy) DeniesFiles() bool {
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
 func (p *Policy) Withheld(real string, dir bool) bool {
 	return p.Hidden(real, dir) || p.core.files.withholds(real, dir)
+}
+
+// ReadRule returns the deny rule on reading the file at real, as it was written; "" if there is none.
+func (p *Policy) ReadRule(real string) string {
+	if r := p.core.deny.Read.Match(pathname.Slashed(real), false); r != nil {
+		return r.Text
+	}
+	return ""
 }
 
 // Environment returns the variables, as NAME=value, that the settings give commands.

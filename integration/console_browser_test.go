@@ -15,7 +15,7 @@ import (
 // hostile is what a command prints to take over the page, and to look like something else.
 const hostile = `<script>document.title='owned'</script><img src=x onerror=document.title='owned'></pre></li><h1>Approved</h1>`
 
-const browserRules = `{"permissions":{"defaultMode":"default","deny":["Read(.env)"],"ask":["Bash(git push:*)"],"allow":["Bash(printf:*)","Bash(sleep:*)"]}}`
+const browserRules = `{"permissions":{"defaultMode":"default","deny":["Read(.env)","Bash(curl:*)"],"ask":["Bash(git push:*)"],"allow":["Bash(printf:*)","Bash(sleep:*)"]}}`
 
 // TestConsoleInBrowser does in a browser what a person does: sees calls, allows, denies, always allows, undoes,
 // stops.
@@ -203,10 +203,10 @@ func undoes(b browser, c *consoleHost) {
 
 func explains(b browser, c *consoleHost) {
 	b.open(c.at("/rules"))
-	b.enter("#input", "git push --force && cat .env")
+	b.enter("#input", "git push --force && curl -s example.com")
 	b.press(".panel button.main")
 	b.shows(".explained .verdict", "deny")
-	b.shows(".explained code", "Read(.env)")
+	b.shows(".explained code", "Bash(curl:*)")
 	b.keep("rules-light", 1000, 900, "light")
 	b.keep("rules-phone-dark", 360, 740, "dark")
 	b.size(1000, 900)

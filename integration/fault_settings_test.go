@@ -112,7 +112,7 @@ func settingsCalls(sandboxed bool) []settingsCall {
 	all := []settingsCall{
 		{"Read", args{"file_path": "secret.txt"}, false},
 		{"Grep", args{"pattern": "toolhost-tag", "output_mode": "content"}, true},
-		{"Bash", args{"command": "cat secret.txt; cat s*.txt; true"}, false},
+		{"Bash", args{"command": "cat secret.txt; cat s*.txt"}, false},
 		{"Glob", args{"pattern": "*.txt"}, true},
 		{"Read", args{"file_path": "open.txt"}, true},
 	}

@@ -23,9 +23,14 @@ func NewLock(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|NoWait|NoFollow))
 }
 
-// Locked runs do while no other holder has the lock at path. It fails without running do when it gets no lock within [LockWait].
+// Locked runs do while no other holder has the lock at path, in a directory that only its owner can use: a link there is followed. It
+// fails without running do when it gets no lock within [LockWait].
 func Locked(path string, do func() error) error {
-	lock := NewLock(path)
+	return Hold(flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|NoWait)), do)
+}
+
+// Hold is [Locked] with a lock of the caller.
+func Hold(lock *flock.Flock, do func() error) error {
 	free, err := lock.TryLock()
 	if err == nil && !free {
 		ctx, cancel := context.WithTimeout(context.Background(), LockWait)
@@ -34,9 +39,9 @@ func Locked(path string, do func() error) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("another process has held %s for %v", path, LockWait)
+		return fmt.Errorf("another process has held %s for %v", lock.Path(), LockWait)
 	case err != nil:
-		return fmt.Errorf("lock %s: %w", path, err)
+		return fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}
 	return errors.Join(do(), lock.Unlock())
 }

@@ -144,7 +144,7 @@ func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("the directory of the tokens file: %w", err)
 	}
-	return privatefile.Locked(file+".lock", func() error {
+	return privatefile.Hold(privatefile.NewLock(file+".lock"), func() error {
 		all, err := readTokens(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -22,13 +22,14 @@ const (
 // Barred tells which files a command was kept from by the sandbox, as far as its output names them, and what can be done about it.
 // The dir is where it ended.
 func (c *Cell) Barred(output, dir string) []string {
-	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Withheld}.barred(output, dir)
+	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Withheld, rule: c.policy.ReadRule}.barred(output, dir)
 }
 
 // bounds are what a sandbox holds of the files.
 type bounds struct {
 	writable, readOnly []string
 	withheld           func(real string, dir bool) bool
+	rule               func(real string) string // the deny rule on reading a file, or ""
 }
 
 func (b bounds) barred(output, dir string) []string {
@@ -55,8 +56,22 @@ func (b bounds) barred(output, dir string) []string {
 	}
 	note(outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
 	note(kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
-	note(unread, "The sandbox refused to read %s: a rule denies it. Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
+	note(unread, "The sandbox refused to read %s: a rule denies it"+b.rules(unread)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
 	return notes
+}
+
+// rules names the rules on reading some files.
+func (b bounds) rules(files []string) string {
+	var rules []string
+	for _, file := range files {
+		if rule := b.rule(settled(file)); rule != "" && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return " (" + strings.ReplaceAll(strings.Join(rules, ", "), "%", "%%") + ")"
 }
 
 // sort puts the file that a line is about where it belongs, if the sandbox is the reason for what the line says.

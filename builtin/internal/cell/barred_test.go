@@ -25,7 +25,7 @@ func TestBarred(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(ws, "link")); err != nil {
 		t.Skip("no links: ", err)
 	}
-	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }}
+	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }, rule: func(string) string { return "Read(s*)" }}
 	const outside, kept, unread = "allowWrite", "leave it as it is", "denyRead"
 	for name, tt := range map[string]struct{ output, note, path string }{
 		"bash":                {"bash: line 1: AWAY/x: Read-only file system\n", outside, "AWAY/x:"},
