@@ -1,4 +1,4 @@
-module toolhost
+module github.com/toolhost/toolhost
 
 go 1.26.0
 
@@ -87,6 +87,3 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 )
-
-// mcp-go imports it to validate on request, which is never made. See the package for what the original costs.
-replace github.com/santhosh-tekuri/jsonschema/v6 => ./mcpserver/internal/jsonschema

@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // bashLimit is the longest result of Bash, in characters.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/guard"
 )
 
 func TestClampTimeout(t *testing.T) {

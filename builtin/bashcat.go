@@ -8,11 +8,11 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // seeCat counts files as read that a plain `cat FILE…` has shown whole: what it printed must be what they hold now, and Read

@@ -9,7 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
 // answers are the programs whose exit code 1 is an answer and no failure, and what it says.

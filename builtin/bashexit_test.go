@@ -3,8 +3,8 @@ package builtin
 import (
 	"testing"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestExplain(t *testing.T) {

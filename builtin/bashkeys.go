@@ -10,7 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
 // Of all that usually asks somebody at a terminal only two end neither by themselves nor with their input: Vim, which goes on to

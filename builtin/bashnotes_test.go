@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // What could not be kept of an output is said once.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // A bashRun is a command while its call runs it.

@@ -15,8 +15,8 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin/jsontext"
-	"toolhost/guard/alias"
+	"github.com/toolhost/toolhost/builtin/jsontext"
+	"github.com/toolhost/toolhost/guard/alias"
 )
 
 // A binder turns raw arguments into one tool's typed input. The schema that clients see is the one that

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin/internal/atomicfile"
-	"toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/builtin/internal/history"
 )
 
 // HistoryQuota is how many bytes the earlier contents of files that one principal changed may take.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"toolhost/builtin/internal/document"
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // EditInput is the input of [Edit].

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard"
-	"toolhost/readstate"
-	"toolhost/resultstore"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
+	"github.com/toolhost/toolhost/resultstore"
 )
 
 // An Env is what one call may use. The pipeline fills it for each call from the caller's scope.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // An execGate judges the programs of one command. It is a [shell.Gate].

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // execRules makes rules that deny and ask for commands.

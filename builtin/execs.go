@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Limits of what the programs of one command may ask and be told of.

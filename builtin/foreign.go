@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Foreign completes the description d of a tool that is not declared in this package: its arguments go to run

@@ -12,8 +12,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"toolhost/builtin/internal/search"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Limits of one search.

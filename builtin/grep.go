@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin/internal/search"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // GrepEntries is how many entries a Grep shows when the call does not say.

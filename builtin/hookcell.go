@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin/internal/cell"
-	"toolhost/guard"
-	"toolhost/guard/hook"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/cell"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // HookPrincipal is whose sandbox contained hooks run in: none of a caller, whose commands could reach into them.

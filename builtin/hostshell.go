@@ -6,10 +6,10 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/environ"
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where

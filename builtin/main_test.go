@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"toolhost/builtin/internal/shell/supervise"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // TestMain lets the test binary be what a cell starts it as.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"toolhost/builtin/internal/document"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // TestNotebookEncodings: a cell is changed in the encoding of the notebook, and every other byte stays.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin/internal/document"
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // Limits of one Read.

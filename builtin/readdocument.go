@@ -7,11 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"toolhost/builtin/internal/document"
-	"toolhost/builtin/internal/memory"
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/memory"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // MaxImage is the largest image file that is read, in bytes. Larger ones are no pictures for a model.

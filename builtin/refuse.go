@@ -14,8 +14,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 
-	"toolhost/builtin/internal/search"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // What Read says of names that cannot be shown as text. Each answer tells the next step.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"toolhost/builtin/internal/cell"
-	"toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/cell"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
 // A spot is where a command runs: in a cell, or on the host.

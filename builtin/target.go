@@ -12,13 +12,13 @@ import (
 	"strconv"
 	"strings"
 
-	"toolhost/builtin/internal/atomicfile"
-	"toolhost/builtin/internal/document"
-	"toolhost/builtin/internal/history"
-	"toolhost/builtin/internal/memory"
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/memory"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // MaxTarget is the largest file that Edit and Write change, in bytes.

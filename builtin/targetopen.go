@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"toolhost/builtin/internal/atomicfile"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // lockWait bounds the wait for other changes of the same file. Each takes milliseconds.

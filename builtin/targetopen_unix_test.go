@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // TestDirectoryGoneMeanwhile: a call that made a directory takes it away again when it fails, but from no other call that makes a file

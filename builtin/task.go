@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Limits of a wait for a task.

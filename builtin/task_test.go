@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestChunkText(t *testing.T) {

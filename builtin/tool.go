@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/guard"
-	"toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/alias"
 )
 
 //go:embed doc/*.md

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/builtin/internal/memory"
-	"toolhost/builtin/internal/search"
-	"toolhost/guard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/builtin/internal/memory"
+	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // openSearch makes the engine of Glob and Grep. Indexes are saved below the state directory, which no tool shows.

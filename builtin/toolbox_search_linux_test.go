@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestPreparedForSearch: a root that was searched before is looked through from the start, if calls will come, and no other.

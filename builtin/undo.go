@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"toolhost/builtin/internal/atomicfile"
-	"toolhost/builtin/internal/history"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // What the owner of the machine sees of the history, and how changes are undone.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"toolhost/builtin/internal/text"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // WriteInput is the input of [Write].

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // manyRules makes n rules of all kinds and forms.

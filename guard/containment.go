@@ -3,10 +3,10 @@ package guard
 import (
 	"os"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/privatedir"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/privatedir"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // Excluded reports whether the settings want the command run outside of the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // contained is a sandbox that holds everything.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 
 	"golang.org/x/sys/unix"
 )

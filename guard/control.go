@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A control is the set of files that the host obeys or writes itself, such as settings, as their names lead to them

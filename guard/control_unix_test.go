@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestControl asks of files that the host obeys or writes, by their own names and by the links and directories that lead to them.

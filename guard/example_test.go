@@ -5,8 +5,8 @@ import (
 	"log"
 	"os"
 
-	"toolhost/guard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A tool resolves what it was given, says what it would do, and opens only what

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it

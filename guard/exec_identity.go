@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 //go:embed exec_programs.txt

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // machine is a directory of programs, which takes the place of those of this machine for a test.

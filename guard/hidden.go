@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // hiddenDir remembers what is known of one directory: searches go through the

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/ctime"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/ctime"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // TestHidingLinks gives a denied file further names after its names were looked for.

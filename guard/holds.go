@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // HeldLate is how a rule is held that the exec gate applies.

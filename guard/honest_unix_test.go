@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // rows returns the lines of a file of testdata; a line in double quotes is a Go string.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A HookRun says how a hook's command runs. The zero HookRun is contained.

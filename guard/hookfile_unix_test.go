@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // hookWorkspace is what the hooks of the tables find.

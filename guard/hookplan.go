@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A hookPlanner finds out whether the command of a hook can run outside of the sandbox: each program is known and lies where no command writes, or is a file of the

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // command looks at one command of the text: its program, and the words that it may run or obey.

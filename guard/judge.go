@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // Judge decides whether the caller may do what in says. It looks at the disk

@@ -1,6 +1,6 @@
 package guard
 
-import "toolhost/guard/settings"
+import "github.com/toolhost/toolhost/guard/settings"
 
 // tool applies the rules on every call of the tool.
 func (j *judge) tool() {

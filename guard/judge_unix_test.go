@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // rules makes settings of rules written as "deny Read(x)", one on each line of

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A line is a command line while it is judged.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // descends are the programs that go through the directories they are given.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // follow finds the directories that the line changes to. Where it is not understood

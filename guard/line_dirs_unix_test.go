@@ -5,7 +5,7 @@ package guard
 import (
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestPlaces asks that a command is judged in the directories that it may run in,

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A station judges a file of the line; it reports whether it has decided.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/gitrepo"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 )
 
 // gitPlaces are the variables that lead git to another repository, or to parts of one,

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // gitWorkspace is a workspace with a repository, and what judges a command in it in plan mode.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // maxFollowed bounds the entries of directories that are looked at for links that

@@ -3,8 +3,8 @@ package guard
 import (
 	"slices"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // onlyReads reports whether every command of the line belongs to the read-only

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // emptied matches a removal that is one of "/" or all of its children when the

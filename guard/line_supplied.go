@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // suppliedReadable reports whether all that find or xargs may put into the words of a

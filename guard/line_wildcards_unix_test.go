@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // globbed is what the guard takes the words of a line for.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/guard/internal/ctime"
-	"toolhost/guard/internal/hardlink"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/ctime"
+	"github.com/toolhost/toolhost/guard/internal/hardlink"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
 )
 
 // secretRule stands for the built-in mask of home secrets where that of an entry is

@@ -1,6 +1,6 @@
 package guard
 
-import "toolhost/guard/settings"
+import "github.com/toolhost/toolhost/guard/settings"
 
 // modeOf returns the mode the settings ask for. A name nobody knows, or bypass
 // where it is forbidden, is the default mode.

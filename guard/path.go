@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // ErrSwapped reports that a path changed between the moment it was judged and

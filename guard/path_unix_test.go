@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // realTemp returns a fresh directory by its real name.

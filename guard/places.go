@@ -3,8 +3,8 @@ package guard
 import (
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
 )
 
 // isProtected reports whether one of the elements of path below the directory of the

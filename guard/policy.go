@@ -13,13 +13,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"toolhost/guard/internal/hardlink"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/privatedir"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/hardlink"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/privatedir"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A Config is what a [Policy] is made of.

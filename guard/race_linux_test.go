@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // TestSwapRace exchanges a directory of the workspace with a link to one outside

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // AllowRules are the narrowest rules that would allow what the verdict asks for: exactly these commands,

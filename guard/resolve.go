@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one

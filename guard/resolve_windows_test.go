@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 func windowsPolicy(t *testing.T, root string, deny ...string) *Policy {

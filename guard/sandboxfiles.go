@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard/internal/gitrepo"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // commandFiles is what the settings say, beyond the rules, of the files that

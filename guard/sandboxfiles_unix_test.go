@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 func TestCommandFiles(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // dropStray takes out of the lists the links that a rule's pattern is on, but not what they lead to: a sandbox holds what is

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestSandboxPathsStrayLinks: a link whose name a rule denies hides what it leads to, but for what commands need to do anything.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/gitrepo"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/protected"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/protected"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
 )
 
 // SandboxPaths are what the rules say of files, as lists of real paths that a

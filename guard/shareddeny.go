@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A SharedDeny are bare denies in settings files of Claude Code that take tools from that client and from this host.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestSharedDenies: which tools are missing for a bare deny of Claude Code's files, and what is said of them.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A wire speaks to a host in bytes, as no client library would.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // containedOtherwise are attacks on commands that something else than the first choice contains.
@@ -125,7 +125,7 @@ func withBubblewrapOnly(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, "toolhost/cmd/toolhost")
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, module+"cmd/toolhost")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the binary: %v\n%s", err, out)

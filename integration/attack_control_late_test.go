@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackControlLate has links to settings appear, and change, while commands run that would make use of it.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A control layout is a way in which the host comes to a file that it obeys.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // secretVariables are in the environment of the hosts that TestAttackEnvironment starts. Each value has the mark in it.

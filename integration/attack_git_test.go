@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // gitTools begin each script that makes a repository. P is a program that tells that it ran.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackHookFile writes what a hook of the user runs that lies in the workspace: the next call would run it outside of

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackHTTP sends what a web page, a rebound name or a process without the token could send. Nothing may

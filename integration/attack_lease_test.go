@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // leaseFile has this process hold a lease on a file, as a file server does. What opens the file waits for /proc/sys/fs/lease-break-time.

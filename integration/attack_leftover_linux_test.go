@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A leftover is what a command leaves behind so that git executes something outside of the sandbox. The script runs in the

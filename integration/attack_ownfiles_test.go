@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // auditCanary is in the record of a call, which no later call may show.

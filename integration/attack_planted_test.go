@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // mostMemory is what no workspace makes a host take, in bytes: a host that has searched a usual one takes a fifteenth of that.

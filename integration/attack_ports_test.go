@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // freePort is a port of this machine that nobody listens on, below those that the system picks, and not that of a service.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackPrivate uses /tmp as honest commands do, with every tool, and reaches from there for what other programs have.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // raceCalls is how many calls are made against each swap. A swap takes some 20 µs and a call some 300, so that

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // renewals are how what stands at a path comes to be another file, as when an editor saves, git checks out or a

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // hostileSettings is what a repository would like to be allowed: every loosening there is.

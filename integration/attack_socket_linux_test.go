@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackSocket has commands connect to a program outside that listens on a Unix socket

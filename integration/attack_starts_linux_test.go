@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A way is a script that starts a program by one of testdata/starts.txt, by one of its names.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackStrayLink has commands make links by denied names: no link to a directory takes the root or the programs of the

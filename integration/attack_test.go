@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // An attack is one row of testdata/attacks: a call, and what must become of it.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestAttackUndo changes a file with the tools, then lays a trap in its place, and has the owner undo the change: what is

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestTokenCommand uses the commands that make, list and revoke tokens, while a host runs.

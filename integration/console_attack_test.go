@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestConsoleAttacks tries to get past the door of the console. Each attack changes one thing of a request that

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A consoleHost is a host with a console, and a way to look at it as a browser does.

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // tree is a command that starts processes which hold on to life in every way known, all carrying the tag, and then says so and waits:

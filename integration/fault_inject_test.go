@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // An injector stands between a host and its kernel: the system calls by which files are changed wait for its word (seccomp(2), user

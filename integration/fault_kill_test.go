@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A victim is a file that is changed while its host is killed. Its content tells how many changes it has seen, and is torn if it

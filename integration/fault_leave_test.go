@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A stop is a station of a call at which its client leaves. Each is held there by something that waits, so that none is met by chance.

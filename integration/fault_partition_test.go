@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // far is the address of a host beyond the partition: one of this machine that is not among those which commands reach without the proxy.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // The tests whose names begin with TestFault break what a host stands on and look at what is left: no torn file, no acknowledged write

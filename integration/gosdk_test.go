@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestGoSDK has the client of the official Go SDK speak to a host over HTTP in every protocol version that the SDK knows: it lists

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestHeldWhenProgramsStart runs every way of guard/testdata/held.txt to start a denied program that the text of a command does

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // honestFiles are what the hooks of the tables find. The programs in bin stand for those of a machine.

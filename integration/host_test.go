@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // patience bounds every wait of these tests. It passes only when something is broken.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // withoutNamespaces has a host start where no program can make namespaces, as in most containers.

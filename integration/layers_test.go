@@ -7,6 +7,9 @@ import (
 	"testing"
 )
 
+// module is the path of this module, with a slash.
+const module = "github.com/toolhost/toolhost/"
+
 // mayImport lists, room by room, which rooms of the top level a room may know. Imports point down only.
 var mayImport = map[string][]string{
 	"cmd":         {"mcpserver", "builtin", "guard"},
@@ -19,17 +22,17 @@ var mayImport = map[string][]string{
 }
 
 // privateFile is a leaf of guard that every room may import: the one way in which stores write.
-const privateFile = "toolhost/guard/privatefile"
+const privateFile = module + "guard/privatefile"
 
 // mcpLibrary may be imported by mcpserver alone: the tools know nothing of MCP.
 const mcpLibrary = "github.com/mark3labs/mcp-go"
 
 // conformance serves the fixtures of the official suite, in the words of the library. It is a program for
 // tests, so nothing can import it.
-const conformance = "toolhost/integration/conformance"
+const conformance = module + "integration/conformance"
 
 func TestLayers(t *testing.T) {
-	for _, fields := range imports(t, "toolhost/...") {
+	for _, fields := range imports(t, module+"...") {
 		if fields[0] == conformance {
 			continue
 		}
@@ -99,33 +102,32 @@ var mcpserverMayImport = map[string][]string{
 		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/wire", "mcpserver/observe", "mcpserver/scope",
 		"mcpserver/traits", "mcpserver/visible", "mcpserver/web",
 	},
-	"mcpserver/audit":               {},
-	"mcpserver/auth":                {},
-	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/observe", "mcpserver/listen", "mcpserver/visible"},
-	"mcpserver/doctor":              {"mcpserver/audit", "mcpserver/internal/statedir"},
-	"mcpserver/internal/gate":       {},
-	"mcpserver/internal/jsonschema": {}, // in the place of another module
-	"mcpserver/internal/question":   {"mcpserver/internal/statedir"},
-	"mcpserver/internal/statedir":   {},
-	"mcpserver/internal/stdio":      {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
-	"mcpserver/internal/transport":  {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/wire"},
-	"mcpserver/internal/wire":       {},
-	"mcpserver/listen":              {},
-	"mcpserver/metrics":             {"mcpserver", "mcpserver/audit", "mcpserver/listen", "mcpserver/observe"},
-	"mcpserver/observe":             {"mcpserver/audit"},
-	"mcpserver/parent":              {},
-	"mcpserver/scope":               {"mcpserver/internal/gate"},
-	"mcpserver/telemetry":           {"mcpserver/audit", "mcpserver/observe"},
-	"mcpserver/traits":              {},
-	"mcpserver/visible":             {},
-	"mcpserver/web":                 {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
+	"mcpserver/audit":              {},
+	"mcpserver/auth":               {},
+	"mcpserver/console":            {"mcpserver", "mcpserver/audit", "mcpserver/observe", "mcpserver/listen", "mcpserver/visible"},
+	"mcpserver/doctor":             {"mcpserver/audit", "mcpserver/internal/statedir"},
+	"mcpserver/internal/gate":      {},
+	"mcpserver/internal/question":  {"mcpserver/internal/statedir"},
+	"mcpserver/internal/statedir":  {},
+	"mcpserver/internal/stdio":     {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
+	"mcpserver/internal/transport": {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/wire"},
+	"mcpserver/internal/wire":      {},
+	"mcpserver/listen":             {},
+	"mcpserver/metrics":            {"mcpserver", "mcpserver/audit", "mcpserver/listen", "mcpserver/observe"},
+	"mcpserver/observe":            {"mcpserver/audit"},
+	"mcpserver/parent":             {},
+	"mcpserver/scope":              {"mcpserver/internal/gate"},
+	"mcpserver/telemetry":          {"mcpserver/audit", "mcpserver/observe"},
+	"mcpserver/traits":             {},
+	"mcpserver/visible":            {},
+	"mcpserver/web":                {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/wire"},
 }
 
 func TestRoomsOfMcpserver(t *testing.T) { checkRooms(t, "mcpserver", mcpserverMayImport) }
 
 // checkRooms holds the packages below a folder of the top level to what each may know of the others there.
 func checkRooms(t *testing.T, top string, may map[string][]string) {
-	for _, fields := range imports(t, "toolhost/"+top+"/...") {
+	for _, fields := range imports(t, module+top+"/...") {
 		from := roomWithin(top, fields[0])
 		allowed, known := may[from]
 		if !known {
@@ -144,7 +146,7 @@ var housed = []string{"guard/sandbox", "mcpserver/telemetry"}
 
 // roomWithin is the room of a package of ours within a folder of the top level, or "".
 func roomWithin(top, path string) string {
-	rest, ok := strings.CutPrefix(path, "toolhost/")
+	rest, ok := strings.CutPrefix(path, module)
 	if !ok || room(path) != top {
 		return ""
 	}
@@ -158,7 +160,7 @@ func roomWithin(top, path string) string {
 
 // room is the top-level folder of a package of ours, or "".
 func room(path string) string {
-	rest, ok := strings.CutPrefix(path, "toolhost/")
+	rest, ok := strings.CutPrefix(path, module)
 	if !ok {
 		return ""
 	}

@@ -48,10 +48,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	flag.Parse()
-	build := exec.Command("go", "build", "-o", binary, "toolhost/cmd/toolhost")
+	build := exec.Command("go", "build", "-o", binary, module+"cmd/toolhost")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if *raceHost {
-		build = exec.Command("go", "build", "-race", "-o", binary, "toolhost/cmd/toolhost")
+		build = exec.Command("go", "build", "-race", "-o", binary, module+"cmd/toolhost")
 		build.Env = append(os.Environ(), "CGO_ENABLED=1")
 		if err := logRaces(filepath.Join(dir, "races")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // limitedGroup makes a control group whose processes may use so many bytes of memory, in version 2 or 1.

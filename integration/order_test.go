@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // TestOrder pipelines appends: those of one conversation arrive in their order, whatever the others of the connection do.

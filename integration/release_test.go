@@ -339,7 +339,7 @@ func TestReleaseBuild(t *testing.T) {
 		holds(t, []string{"completion", shell})
 	}
 	probe := filepath.Join(tempDir(t), "toolhost")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", strings.ReplaceAll(ldflags, "$VERSION", "1.2.3"), "-o", probe, "toolhost/cmd/toolhost")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", strings.ReplaceAll(ldflags, "$VERSION", "1.2.3"), "-o", probe, module+"cmd/toolhost")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 var only = flag.String("setting", "", "run the scripts in this setting only, such as stdio-2026-07-28")

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A served is a running toolhost that is spoken to by plain HTTP requests.

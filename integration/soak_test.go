@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A soaked file is one that many clients add lines to, each before the last line. Its lines are numbered nowhere: what makes one whole

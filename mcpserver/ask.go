@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/settings"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // A Question asks a person whether a call may run.

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/guard"
-	"toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/internal/question"
 )
 
 func TestQuestionsAreBoundToTheirCall(t *testing.T) {

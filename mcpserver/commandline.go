@@ -8,10 +8,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/doctor"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
 )
 
 // What the command line asks of a host. The history is in history.go.

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/observe"
-	"toolhost/mcpserver/scope"
-	"toolhost/mcpserver/traits"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 // A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.

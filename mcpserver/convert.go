@@ -7,8 +7,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // metaLongest lets Claude Code hand a model results up to this many characters. Of longer ones, without it of more than 50,000, it shows

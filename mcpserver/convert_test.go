@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // answered reads an answer: whether it is that of a call which failed, and its text.

@@ -8,13 +8,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/gate"
-	"toolhost/mcpserver/observe"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // An Arrival is a call's place in its scope, taken the moment the call came in. It must be left.

@@ -7,7 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/mcpserver/internal/question"
 )
 
 // How a question travels to the person behind a client, as an elicitation of either era.

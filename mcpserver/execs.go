@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // Programs that a command starts are judged when they start, where rules speak of commands. A question about one is put in the

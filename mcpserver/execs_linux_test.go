@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // python is a command whose text does not tell what its script starts.

@@ -3,7 +3,7 @@ package mcpserver
 import (
 	"context"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // The history as the owner of the machine sees it: the changes of all principals, by the rules in force.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"toolhost/builtin"
-	"toolhost/guard"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // pathFields are the arguments of the tools that name a file or a directory.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/hook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A hooked call is one that hooks take part in: before it is planned, when it would be asked, and after it ran.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 func TestMain(m *testing.M) {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 const testToken = "a-token-of-these-tests"

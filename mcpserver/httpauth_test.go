@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // An office is a server whose callers are named by a tokens file.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // rpcError is the error in a response.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // serveWeb serves a host; stop ends the server and waits for it.

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/scope"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // A host that starts anew knows the exact scopes of the one before, and no question that was put before.

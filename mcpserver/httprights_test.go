@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 func TestRightsOfTools(t *testing.T) {

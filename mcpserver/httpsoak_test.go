@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // A soakedServer is a server that is stopped and started anew on the same state while clients go on.

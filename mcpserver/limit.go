@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // Limits of what goes in and out in one piece. What is over a limit is refused and told so.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 func TestBounded(t *testing.T) {

@@ -3,7 +3,7 @@ package mcpserver
 import (
 	"sync/atomic"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // looks count the looks at the settings. Calls that came in together share one: a look that began behind the arrival of a call shows

@@ -6,7 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which

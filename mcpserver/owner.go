@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/settings"
-	"toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/internal/question"
 )
 
 // What the owner of the machine sees and decides, whoever calls. The history is in history.go.

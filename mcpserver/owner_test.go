@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // An owner answers every question in the same way.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // answersPlain reports whether a call needs nothing of the library: its tool is one of ours, and no extension takes part.

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // The rules in force for each principal, of the settings as they are.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a call that

@@ -13,7 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // A listener is a client that notes when it hears of its call.

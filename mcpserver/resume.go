@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/internal/question"
 )
 
 // A modern client is asked about a program by the result of the call, whose command goes on as a task. The call comes again with the

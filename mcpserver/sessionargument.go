@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/internal/wire"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // The argument by which a call names its session, where [Config.SessionArgument] says so.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 func TestSessionArgument(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/alias"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/observe"
-	"toolhost/resultstore"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/resultstore"
 )
 
 // The stations of [Host.Call], in its order.

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // Stats is what a host holds at this moment.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/internal/stdio"
+	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 )
 
 // A pipeClient speaks to a stdio host line by line.

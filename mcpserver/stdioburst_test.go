@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // TestTogetherNobodyWaitsForACall: of messages that came in together, none waits for a call that does not end.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/traits"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 func TestStructuredTo(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // startTask starts a command in the background of a thread.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/guard/privatefile"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // TokenPrincipal is who the bearer of the host's single token is.

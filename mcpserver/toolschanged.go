@@ -9,8 +9,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/guard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // listFresh is how long a client may use a list of tools, and what server/discover said, without asking again. An older list does no

@@ -11,13 +11,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/stdio"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
-	"toolhost/mcpserver/scope"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // ServeStdio serves one client, the user the host runs as: a message a line on in, answers on out. It returns when in has ended, when

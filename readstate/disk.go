@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (

@@ -23,7 +23,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Defaults of Config.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // youngest is the age below which no result is removed: somebody was just told its path.

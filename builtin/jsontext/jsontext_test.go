@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin/jsontext"
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // texts are JSON, and what is nearly so. Those of usual must be accepted, or the package is of no use.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // authFlags say who may call over HTTP.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // An aside is served beside a server. It listens already; what was not served listens until the process ends, which is at once.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // copyLimited copies at most as much as one message may hold.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/cmd/toolhost/internal/clients"
-	"toolhost/cmd/toolhost/internal/selftest"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/doctor"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/selftest"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
 )
 
 func doctorCommand() *cobra.Command {

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/listen"
-	"toolhost/mcpserver/observe"
-	"toolhost/mcpserver/telemetry"
-	"toolhost/mcpserver/traits"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/mcpserver/telemetry"
+	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 // hostFlags are the flags of every command that opens a host.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 func historyCommand() *cobra.Command {

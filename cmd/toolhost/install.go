@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/cmd/toolhost/internal/clients"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/visible"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // installFlags are the flags of install and uninstall.

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // ballastLen is the size, in bytes, of memory that is never touched, and so never taken from the machine, but counts when

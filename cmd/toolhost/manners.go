@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"toolhost/mcpserver/listen"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.

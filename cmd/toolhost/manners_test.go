@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/cmd/toolhost/internal/clients"
-	"toolhost/mcpserver/doctor"
-	"toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
+	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 func TestCommandsAreDocumented(t *testing.T) {

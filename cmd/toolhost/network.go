@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/listen"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // networkFlags say where the server listens, and how.

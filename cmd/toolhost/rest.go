@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // resting lets the host come to rest again behind commands that go on in the background: a client that has started them

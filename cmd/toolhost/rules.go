@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/guard"
-	"toolhost/guard/settings"
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // loadRules reads the settings as a host with these flags would.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // scopeFlags say how calls are told apart that belong to different conversations.

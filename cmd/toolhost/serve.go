@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/listen"
-	"toolhost/mcpserver/parent"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver/parent"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 func stdioCommand() *cobra.Command {

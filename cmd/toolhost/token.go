@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // tokenFlags say which file of named tokens is meant.

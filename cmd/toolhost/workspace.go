@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // onFiles opens a host on the workspaces of changed files, so that their rules apply as they did then, and other

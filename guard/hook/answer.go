@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 const (

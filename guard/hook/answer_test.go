@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 func TestClip(t *testing.T) {

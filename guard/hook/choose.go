@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // chosen is a hook that is to run, and where it is written.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 func TestMatches(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // projectDir is the variable that tells a hook the project's directory.

@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"toolhost/guard/hook"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A hook of one line keeps git from pushing.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // Config is what hooks run with.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // outcome is what became of one hook.

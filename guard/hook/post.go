@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // withoutRedirects returns a client that follows none: a guard that another host

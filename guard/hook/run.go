@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // Append opens a file for appending where others could have put something else in its place, and makes it if it is not there. No

@@ -6,8 +6,8 @@ import (
 	"os"
 	"syscall"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // Read reads a file of at most so many bytes. What is no file, such as a pipe

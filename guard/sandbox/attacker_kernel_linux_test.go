@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // attackSetuid makes setuid files in every way there is.

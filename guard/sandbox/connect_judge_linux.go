@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
-	"toolhost/guard/sandbox/internal/proxy"
-	"toolhost/guard/sandbox/internal/unixdiag"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // judge reports 0 if commands may connect to a file: a command listens on it, or the

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
-	"toolhost/guard/sandbox/internal/proxy"
-	"toolhost/guard/sandbox/internal/unixdiag"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
 )
 
 const (

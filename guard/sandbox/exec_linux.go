@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
 )
 
 // withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 const (

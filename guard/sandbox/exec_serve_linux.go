@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by trying;

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // The gaps the package documentation names. A test that fails here is good

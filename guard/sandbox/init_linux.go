@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/unixdiag"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // initArg is the first argument of a program that is to become part of a

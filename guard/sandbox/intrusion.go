@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"toolhost/guard/sandbox/internal/mend"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/mend"
 )
 
 // A Guarded path is protected, but mounts cannot hold it: it was absent at the

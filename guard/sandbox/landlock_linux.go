@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/landlock"
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // landlocked contains commands by Landlock and the system call filter alone.

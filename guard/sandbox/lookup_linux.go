@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
 )
 
 // maxLinks is how many symbolic links the kernel follows in one path.

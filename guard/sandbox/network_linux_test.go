@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
 )
 
 // From inside, an allowed host is reached and a refused one is named.

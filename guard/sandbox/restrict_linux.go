@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/landlock"
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // Bits of capabilities(7), absent from the library.

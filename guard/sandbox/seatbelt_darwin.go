@@ -14,7 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
 
 	"golang.org/x/sys/unix"
 )

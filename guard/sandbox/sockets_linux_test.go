@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
 )
 
 // hostServer is a program outside of the sandbox that listens on Unix sockets, and what

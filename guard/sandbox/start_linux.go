@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
 )
 
 // platformBackends are the backends to try, best first.

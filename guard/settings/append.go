@@ -9,7 +9,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // AppendAllow remembers an "always allow" answer: it adds rule to

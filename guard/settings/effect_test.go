@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // TestEverySettingIsAskedFor: a setting that nothing outside of this package looks at

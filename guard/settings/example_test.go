@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A cloned repository's deny counts at once, its allow when its user trusts it.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // look reads one file if it may have changed, and reports whether what is in

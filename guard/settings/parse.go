@@ -13,7 +13,7 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/tailscale/hujson"
 
-	"toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/internal/lookalike"
 )
 
 // MaxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger

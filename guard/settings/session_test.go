@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/guard/internal/ctime"
+	"github.com/toolhost/toolhost/guard/internal/ctime"
 )
 
 func rules(allow, deny string) string {

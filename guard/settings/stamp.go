@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/guard/internal/ctime"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/internal/ctime"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // racyWindow is how close to its reading a file's time stamp may lie before

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // trustFile is the trust store, in the state directory. It is replaced by

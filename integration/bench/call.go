@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A call is a tool and its arguments.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // A server is a running program that speaks MCP on its input and output. Its client is kept lean, so that what is

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // The programs that search, and the kinds of search, as rows name them.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/client"
 )
 
 // sessions measures Reads while ever more clients have a session over HTTP.

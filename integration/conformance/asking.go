@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // legacyAsking are the tools that ask their client by a request of their own.

@@ -18,10 +18,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 func main() {

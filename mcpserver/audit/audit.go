@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A Record is one call.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A notebook is a log that can be read while it is written.

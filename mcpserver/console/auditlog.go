@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // writeLog writes records to a file, oldest first, with what a crash may leave at its end.

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // Limits of what a console keeps in memory, and of who looks at it.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // The way of a request: the right host, no other site behind it, a session, and for what changes something the

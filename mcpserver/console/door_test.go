@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // dial opens a connection to a server of the pages that waits for nobody for longer than a moment.

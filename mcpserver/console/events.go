@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/html"
 	g "maragu.dev/gomponents"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // breakout leaves a text, an attribute in either quotes, and one without.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // The page of what happens now: questions, tasks, calls.

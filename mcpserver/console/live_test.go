@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // TestPartsAreShort sends again only what has changed.

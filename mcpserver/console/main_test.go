@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 func TestMain(m *testing.M) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"

@@ -6,7 +6,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 func (b auditBody) show(f frame) g.Node {

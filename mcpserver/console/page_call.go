@@ -3,7 +3,7 @@ package console
 import (
 	"fmt"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"

@@ -3,7 +3,7 @@ package console
 import (
 	"strconv"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"

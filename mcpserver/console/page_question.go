@@ -6,8 +6,8 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"toolhost/guard"
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The questions of the first page.

@@ -6,9 +6,9 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 func (b rulesBody) show(f frame) g.Node {

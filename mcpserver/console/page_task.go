@@ -6,7 +6,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 func (b taskBody) show(f frame) g.Node {

@@ -10,9 +10,9 @@ import (
 
 	g "maragu.dev/gomponents"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 //go:embed assets

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/settings"
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The pages of what has been done: the history and the audit log; and of the rules.

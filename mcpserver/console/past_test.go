@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 func TestUndoOnThePage(t *testing.T) {

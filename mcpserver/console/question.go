@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // A question waits for the person.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // ask puts a question in the background, and waits until it stands.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Folder is the directory below the state directory that says which consoles can be opened.

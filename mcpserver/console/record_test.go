@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 func TestFind(t *testing.T) {

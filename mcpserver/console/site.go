@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 // Limits of the server.

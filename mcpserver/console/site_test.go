@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // A served console is one of a real host, with a browser that was let in.

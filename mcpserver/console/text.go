@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
 // A line is one line of a text, and how it is shown: as added, removed, the place of a hunk, or plain.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/guard/settings"
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // A Finding is one line of what a host says about itself.

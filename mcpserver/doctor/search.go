@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"toolhost/builtin"
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // settleTime is how long a look at a root waits for its list of files, which is made in the background.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/internal/statedir"
-	"toolhost/resultstore"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/resultstore"
 )
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

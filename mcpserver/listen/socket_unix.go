@@ -16,7 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // socketMode lets nobody but the owner connect.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // recheck is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of

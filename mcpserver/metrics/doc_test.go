@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 //go:generate go test . -run TestTableInTheDocumentation -update

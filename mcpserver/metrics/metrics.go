@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // Buckets are the upper bounds of the durations that are told apart, in seconds. They are those of the

@@ -22,10 +22,10 @@ import (
 	"github.com/prometheus/common/model"
 	"go.uber.org/goleak"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 func TestMain(m *testing.M) {

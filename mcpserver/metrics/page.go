@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The metrics of a host. docs/observability.md lists them; a test compares.

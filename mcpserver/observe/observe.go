@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/guard"
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // A Call names one call on its way through the pipeline.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // No handle but those that were minted is taken, and by nobody but whom it was minted for.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/internal/gate"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 // Limits of what is remembered, and of what one scope may hold. Each protects the other callers from one.

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/mcpserver/internal/gate"
-	"toolhost/mcpserver/internal/statedir"
-	"toolhost/readstate"
+	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/readstate"
 )
 
 func newTable(t *testing.T) *Table {

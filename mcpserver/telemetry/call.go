@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"toolhost/builtin"
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // method is the MCP method of every call that is observed.

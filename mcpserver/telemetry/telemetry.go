@@ -27,7 +27,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"toolhost/mcpserver/telemetry/internal/otlp"
+	"github.com/toolhost/toolhost/mcpserver/telemetry/internal/otlp"
 )
 
 // FlushTime bounds how long the end of a host waits for a collector to take what is still to be sent.
@@ -37,7 +37,7 @@ const FlushTime = 2 * time.Second
 const variableDetails = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 // scopeName names what records the spans and metrics.
-const scopeName = "toolhost/mcpserver"
+const scopeName = "github.com/toolhost/toolhost/mcpserver"
 
 // What the semantic conventions say, version 1.40. Their packages are not imported, because each has something to
 // do at every start; a test compares.

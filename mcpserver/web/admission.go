@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // Limits of the HTTP server beside those of every host.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 func request(id string) wire.Envelope {

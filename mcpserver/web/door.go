@@ -13,9 +13,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // A door stands before the library and lets in only what may come in: the right host and origin, a known

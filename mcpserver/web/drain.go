@@ -9,7 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // drain lets no more requests in and waits for those in flight; after [transport.DrainGrace] they are cancelled.

@@ -15,8 +15,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // repeated finds a header that says twice what may be said once. Authorization is not among them: see

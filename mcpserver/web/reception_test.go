@@ -9,8 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // strangers are what a server that knows nobody is told of.

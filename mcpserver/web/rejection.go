@@ -7,10 +7,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // A rejection is why a request is not let in.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 func TestKeptStreamsAreBounded(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {

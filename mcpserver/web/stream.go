@@ -14,9 +14,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // A callStream is the response to one POST. Notifications that belong to the request are written to it at

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // DefaultMode is the mode of a new file, before the umask, like that of a file

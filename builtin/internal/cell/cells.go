@@ -15,12 +15,12 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/environ"
-	"toolhost/builtin/internal/shell/supervise"
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 )
 
 // A Cell is where the commands of one principal run under one snapshot of the rules: a sandbox, and the

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // TestReplacedStaysHeld: what takes the place of a protected or masked file cannot be written or read by a command that

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // TestLinkAppears: a name that somebody gives a denied file while a command runs is out of that command's reach, wherever it

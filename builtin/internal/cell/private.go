@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"toolhost/guard/privatedir"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/privatedir"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // private brings the caller's private directories up to date, for a sandbox that is about to start. Where they cannot be made, because

@@ -11,10 +11,10 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"toolhost/builtin/internal/shell"
-	"toolhost/builtin/internal/shell/environ"
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // warm starts shells in a cell, and has its ports published.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // maxCellWatches is how many directories are watched for one cell, those nearest to the roots: a user has 65,536 inotify

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/guard"
-	"toolhost/guard/sandbox"
-	"toolhost/guard/sandbox/baseline"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 const (

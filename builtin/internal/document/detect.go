@@ -8,7 +8,7 @@ import (
 
 	"github.com/gabriel-vasile/mimetype"
 
-	"toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // Kind is how a file is shown.

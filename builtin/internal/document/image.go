@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"toolhost/builtin/internal/memory"
+	"github.com/toolhost/toolhost/builtin/internal/memory"
 )
 
 // Limits of pictures. Models scale larger ones down themselves at best, and at

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // Limits of reading a PDF.

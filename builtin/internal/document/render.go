@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // Limits of a rendered notebook.

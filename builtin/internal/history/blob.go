@@ -11,7 +11,7 @@ import (
 	"slices"
 	"syscall"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A Blob stands for a content. The zero Blob stands for no file. Blobs are equal if the contents are.

@@ -31,7 +31,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Defaults of [Config].

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (

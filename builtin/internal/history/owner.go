@@ -12,7 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 const (

@@ -4,9 +4,9 @@ import (
 	"math/bits"
 	"slices"
 
-	"toolhost/builtin/internal/search/index"
-	"toolhost/builtin/internal/search/match"
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
+	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // candidates sums up what is known of the files of a snapshot, in arrays: a query

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/builtin/internal/search/disk"
-	"toolhost/builtin/internal/search/index"
-	"toolhost/builtin/internal/search/match"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/disk"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
+	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // contents is what is kept of the contents of a tree's files: trigrams of all, and

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // header is what is written of an index before its files and segments.

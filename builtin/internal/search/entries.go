@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // read lists a directory and, if possible, watches it from before that.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // userFiles are the files of the user that say what is ignored everywhere, by their

@@ -15,8 +15,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"toolhost/builtin/internal/search/glob"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // ErrGlob is wrapped by errors about a Glob pattern.

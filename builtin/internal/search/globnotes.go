@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 const bracketsNote = "No file matches with [ ] as a choice of characters: these have the brackets in their names."

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // TestGlobBrackets: names with brackets, as the routes of web frameworks have them, are found by what they are

@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/search/filetype"
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/filetype"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // Grep searches file contents. Errors are of the query (a *PatternError, an

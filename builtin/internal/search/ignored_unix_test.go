@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 )
 
 // TestIgnoreBombs searches trees whose ignore files are small on disk, or one file under many names, and large in memory. What

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // ignoreFiles are the contents of the ignore files of one directory, nil where

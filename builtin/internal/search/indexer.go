@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/builtin/internal/search/index"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // runIndexer makes the index of a tree, brings it up to date when asked, and saves it

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/search/filetype"
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/filetype"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // selection is which files of a scope are wanted.

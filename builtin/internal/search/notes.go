@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/search/pattern"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // countIgnored counts the files that ignore files left out and that are

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // pathSet is what a Glob asks for.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // TestNameSet: a set holds every name that the pattern matches, and of patterns whose ends

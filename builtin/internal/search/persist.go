@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin/internal/search/disk"
-	"toolhost/builtin/internal/search/index"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/disk"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // An index is saved in one file for each root. It holds the stamp of each indexed file,

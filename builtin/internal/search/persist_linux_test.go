@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"toolhost/builtin/internal/search/disk"
-	"toolhost/builtin/internal/search/index"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/disk"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // settled waits until a file that was just changed can be told from one that is

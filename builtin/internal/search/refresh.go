@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // sync brings all that is listed up to date: every change that was finished before

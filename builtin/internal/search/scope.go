@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // openScope opens the directory to search, or the directory of the one file.

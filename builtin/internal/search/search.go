@@ -28,9 +28,9 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/builtin/internal/search/disk"
-	"toolhost/builtin/internal/search/pattern"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/disk"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // Config holds the budgets of an Engine. The zero value of each field takes

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // snapshot is a listing of a tree as it was at one moment, for the next query

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"toolhost/builtin/internal/search/ignore"
-	"toolhost/builtin/internal/search/walk"
-	"toolhost/builtin/internal/search/watch"
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/watch"
 )
 
 // tree is what is kept between queries of the files below one root. A directory is

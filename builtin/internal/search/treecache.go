@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // treeCache holds the trees of an engine. A tree is made in the background after

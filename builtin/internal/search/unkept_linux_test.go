@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // TestUnkeptTexts: files of which no text is kept are found as by an engine that keeps

@@ -3,7 +3,7 @@ package search
 import (
 	"sync"
 
-	"toolhost/builtin/internal/search/watch"
+	"github.com/toolhost/toolhost/builtin/internal/search/watch"
 )
 
 // watches are the watched directories of a tree.

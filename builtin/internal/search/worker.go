@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"toolhost/builtin/internal/search/match"
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // worker searches one file at a time.

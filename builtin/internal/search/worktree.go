@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // linkedExclude reads the excludes of a repository whose .git is a file, as that of a linked worktree and of

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // A quiet is what a shell has on Linux as long as nobody watches it.

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // A Command is one command to run.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 
 	"github.com/google/go-cmp/cmp"
 )

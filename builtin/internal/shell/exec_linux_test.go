@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // int80 starts the program $1 with the argument $2 by the calls of the architecture i386, and by those of x32.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // A flood is taken without the runtime being woken for it, and what follows as before.

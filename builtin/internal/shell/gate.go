@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A Gate judges the programs that a command starts.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // known is a process on the host of which the tests know the supervisor.

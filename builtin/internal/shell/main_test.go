@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 
 	"go.uber.org/goleak"
 )

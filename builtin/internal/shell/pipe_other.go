@@ -5,7 +5,7 @@ package shell
 import (
 	"os"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // unwatchedPipe returns a pipe. That its read end need not be watched saves

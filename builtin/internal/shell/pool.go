@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // refillAfter is how long after a command the next shells are started, unless

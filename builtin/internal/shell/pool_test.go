@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // TestFewDescriptors: a shell needs some descriptors of its own. It gets them where

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin/internal/shell/environ"
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // Defaults of [Config]. Times and sizes follow what was measured for this design:

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // drainRounds bounds how often the drain after the shell's end is prolonged

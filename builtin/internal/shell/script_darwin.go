@@ -3,7 +3,7 @@ package shell
 import (
 	"os"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // scriptPipe returns what a shell gets its script over: a socket, so that no other

@@ -5,9 +5,9 @@ import (
 	"os"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
-	"toolhost/builtin/internal/shell/supervise"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestNothingSurvives(t *testing.T) {

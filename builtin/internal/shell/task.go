@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // Defaults of [TaskLimits].

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // A Kind says what git finds when it starts in a directory. The zero Kind is

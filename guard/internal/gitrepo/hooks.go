@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // Hooks returns the directories of hooks that exist in a .git directory, those of submodules included.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/gitconf"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // maxConfig is the most that is read of a git configuration, in bytes. Real

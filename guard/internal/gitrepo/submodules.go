@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 const (

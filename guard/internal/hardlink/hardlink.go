@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
 )
 
 const (

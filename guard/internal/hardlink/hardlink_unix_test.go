@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
 )
 
 // TestIndex: a rule on one name is one on the file, wherever that name is, as soon as it has another.

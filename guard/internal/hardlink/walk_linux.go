@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // walker walks directories by their descriptors: asking for each name by its

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 
 	"github.com/google/go-cmp/cmp"
 )

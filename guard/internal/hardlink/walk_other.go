@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 // walk calls found for every name of a file that has several.

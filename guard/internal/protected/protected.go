@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // Names returns the names of files and directories that other programs

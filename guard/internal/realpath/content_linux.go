@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false

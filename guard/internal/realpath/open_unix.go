@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // Identify returns the identity of a file and how many names it has.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // An added pattern is one that was added to a matcher.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // Commands are the Bash rules of one list, indexed by their form.

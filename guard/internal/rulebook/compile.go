@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/alias"
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/wildcard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // A Compiler turns the entries of the settings into lists.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // compiled is the list of rules for a workspace /ws and a home directory /home/u.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/realpath"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // maxAlternatives bounds how many patterns the braces of one may stand for.

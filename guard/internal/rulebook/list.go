@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // A Kind is one of the lists of permissions, as the settings call them.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
 // A looseRule is a rule of several words that is looked for whatever options stand among them:

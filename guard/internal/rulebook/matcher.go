@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // A Matcher finds the pattern that decides a path among very many. Patterns

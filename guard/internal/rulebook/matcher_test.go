@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // matcherOf compiles gitignore lines relative to base, in one source.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // A pattern is one gitignore pattern, compiled. Its elements are compared one by

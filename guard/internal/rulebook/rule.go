@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"toolhost/guard/alias"
-	"toolhost/guard/internal/lookalike"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // serverName is the name this host is usually registered under with its

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/internal/wildcard"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // Withheld compiles the paths that commands are denied, in which wildcards mean

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/internal/lookalike"
 )
 
 // A slip is a way to write a file pattern by which it probably misses what is meant.

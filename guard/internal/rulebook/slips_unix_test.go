@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/pathname"
-	"toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // slippery is a workspace with some files, and the list that entries of one file make for it.

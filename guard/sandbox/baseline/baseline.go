@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A Keeper keeps the baselines of the directories that commands of a host may write. Its methods may be called from

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 const (

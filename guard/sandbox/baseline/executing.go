@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/gitconf"
 )
 
 // executingText lists the settings that [executes] reports.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/gitconf"
 )
 
 // The list is sorted, without twins, and each line is understood.

@@ -14,8 +14,8 @@ import (
 
 	"crypto/rand"
 
-	"toolhost/guard/internal/gitconf"
-	"toolhost/guard/sandbox/internal/mend"
+	"github.com/toolhost/toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/mend"
 )
 
 // maxText is the size from which a file is not read; real ones have a few KiB.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"toolhost/guard/privatefile"
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A record is the baseline of a directory.

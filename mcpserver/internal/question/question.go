@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // Time is how long a person has to answer.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // SecretSize is the length of a secret of ours, in bytes.

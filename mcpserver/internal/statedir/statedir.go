@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // stateNames begin the names of what is kept there.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toolhost/mcpserver/internal/transport"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 func TestBytesInFlightAreBounded(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"toolhost/guard"
-	"toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // How many refused requests are recorded: the log must not be something that strangers can fill.

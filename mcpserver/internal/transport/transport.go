@@ -10,9 +10,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
-	"toolhost/mcpserver/audit"
-	"toolhost/mcpserver/auth"
-	"toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // Limits of what callers may hold of a host at once, and of what comes in in one piece. What is over a limit is refused and told so; what

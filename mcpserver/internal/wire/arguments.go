@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"toolhost/builtin/jsontext"
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // cutArguments takes the arguments of a call out of its message, where they are nearly all of a long one: rest has an empty

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"toolhost/builtin/jsontext"
+	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
 // Plain takes the message of a call apart that has nothing but what clients of the era of sessions send: it is decoded once,

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // table is the output of `rg --type-list` of Version, unchanged.

@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // MaxFile bounds how much of one ignore file is used, in bytes. Rules that do

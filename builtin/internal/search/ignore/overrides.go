@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"toolhost/builtin/internal/search/glob"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
 // Overrides are the globs of a query, as of ripgrep's --glob: gitignore lines

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // maxClasses is how many classes of runes outside of ASCII get a column of

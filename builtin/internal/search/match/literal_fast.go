@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // literal is one text. It is searched for by its rarest byte, which in source text is

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // TestLiteral compares each way of searching for a text between boundaries with the plain one.

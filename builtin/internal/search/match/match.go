@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // Matcher searches one text after the other for one pattern. It keeps what it

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // all returns the matching lines by the road that the matcher takes.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // pikeVM simulates a program with all its threads at once, in order of

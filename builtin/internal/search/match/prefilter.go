@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // maxLiterals is up to how many texts it is faster to look for each of them

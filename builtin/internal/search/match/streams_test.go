@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"toolhost/builtin/internal/search/pattern"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 func TestLineStart(t *testing.T) {

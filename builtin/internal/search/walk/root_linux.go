@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/lease"
+	"github.com/toolhost/toolhost/guard/lease"
 )
 
 // Root is an open directory. Its methods may be called concurrently.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // A Login is the look at the PATH of the user's login shell. A server that a desktop

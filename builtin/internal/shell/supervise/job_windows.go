@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A job is a process in a job object, which ends all its processes when its last

@@ -3,7 +3,7 @@ package supervise
 import (
 	"os"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // CallVariable is set in every command's environment, to a random identifier of

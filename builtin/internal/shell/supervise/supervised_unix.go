@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 const (

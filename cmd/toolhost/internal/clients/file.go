@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (

@@ -49,7 +49,7 @@ type Listener struct {
 // [Call.Continue], after which what it returns has no effect.
 type Judge func(*Call) unix.Errno
 
-// New takes over fd, which [toolhost/guard/sandbox/internal/seccomp.Listen] returned.
+// New takes over fd, which [github.com/toolhost/toolhost/guard/sandbox/internal/seccomp.Listen] returned.
 func New(fd int) (*Listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime does not poll it
 		unix.Close(fd)

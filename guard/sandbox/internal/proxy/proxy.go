@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Rules say which hosts are reached, as [toolhost/guard/sandbox.Network] describes them.
+// Rules say which hosts are reached, as [github.com/toolhost/toolhost/guard/sandbox.Network] describes them.
 type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool

@@ -282,7 +282,7 @@ func Install(prog []unix.SockFilter) error {
 }
 
 // Listen is Install for a program with judged system calls, and returns the descriptor
-// from which they are read and answered, see [toolhost/guard/sandbox/internal/notify].
+// from which they are read and answered, see [github.com/toolhost/toolhost/guard/sandbox/internal/notify].
 // A thread has one listener at most, those of its ancestors included: a further one
 // fails with EBUSY.
 func Listen(prog []unix.SockFilter) (int, error) {

@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/document"
 )
 
 func main() { document.Reexec(os.Args) }
