@@ -73,6 +73,7 @@ type wildSecrets struct {
 //
 // A failure names the seed, and the fewest steps found that still fail.
 func TestAttackGenerated(t *testing.T) {
+	t.Parallel()
 	seed := *wildSeed
 	if seed == 0 {
 		seed = 1

@@ -16,6 +16,7 @@ import (
 // TestAttackHookFile writes what a hook of the user runs that lies in the workspace: the next call would run it outside of
 // the sandbox, and without what it guards.
 func TestAttackHookFile(t *testing.T) {
+	t.Parallel()
 	held := contained(t)
 	const shell, python = "tools/guard", "tools/guard.py"
 	for _, hook := range []struct {

@@ -34,6 +34,7 @@ func leaseFile(t *testing.T, path string, kind int) {
 
 // TestAttackLeases calls the tools on files that another program holds a lease on. They answer long before the kernel takes it away.
 func TestAttackLeases(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	ctx, cancel := patient()
 	defer cancel()

@@ -155,27 +155,27 @@ func (g *leftoverGround) script(t *testing.T, script string) string {
 
 // plantLeftovers runs f for every so many leftovers, on a ground of its own each.
 func plantLeftovers(t *testing.T, program string, user, step int, f func(t *testing.T, g *leftoverGround, l leftover)) {
-	for i := 0; i < len(leftoverScripts); i += often(step, 1) {
-		l := leftoverScripts[i]
+	for _, l := range sampled(leftoverScripts, step) {
 		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { f(t, newLeftoverGround(t, program, user), l) })
 	}
 }
 
 // TestAttackLeftover leaves behind what makes git execute something, and uses git afterwards.
 func TestAttackLeftover(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
 	t.Run("control", func(t *testing.T) {
-		plantLeftovers(t, "", 0, 1, func(t *testing.T, g *leftoverGround, l leftover) {
+		plantLeftovers(t, "", 0, 3, func(t *testing.T, g *leftoverGround, l leftover) {
 			if out, err := g.outside(g.ws, "mkdir -p .git/hooks; export TMPDIR="+shellWord(g.root)+"; "+l.script); err != nil || !g.runs(l.look) {
 				t.Errorf("git does not execute it: %v\n%s", err, out)
 			}
 		})
 	})
-	t.Run("root", func(t *testing.T) { attackLeftover(t, "", 0, 1) })
+	t.Run("root", func(t *testing.T) { attackLeftover(t, "", 0, 2) })
 	if os.Geteuid() == 0 {
-		t.Run("user", func(t *testing.T) { attackLeftover(t, "", ordinaryUser, 3) })
+		t.Run("user", func(t *testing.T) { attackLeftover(t, "", ordinaryUser, 6) })
 	}
 }
 

@@ -58,6 +58,7 @@ var planted = []map[string]string{
 // TestAttackPlanted opens workspaces in which something else is in the place of a file that the host reads unasked. Every call is answered,
 // nothing of what a link leads to is told, and the host stays small.
 func TestAttackPlanted(t *testing.T) {
+	t.Parallel()
 	for what, plant := range plants {
 		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
 			for _, files := range planted {

@@ -16,6 +16,7 @@ import (
 
 // TestAttackPrivate uses /tmp as honest commands do, with every tool, and reaches from there for what other programs have.
 func TestAttackPrivate(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

@@ -149,6 +149,7 @@ func profileFlags(w *world, profile string) []string {
 // TestAttacks runs every row of testdata/attacks on a host of its own for each class and profile, and looks
 // after each at what was shown and what has changed.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	held := contained(t)
 	if !held {
 		t.Log("nothing contains commands on this machine: rows of Bash must be refused, and those that must pass are left out")

@@ -45,6 +45,7 @@ var realClients = []realClient{
 //
 // the directory DIR/node_modules/.bin.
 func TestRealClients(t *testing.T) {
+	t.Parallel()
 	for _, c := range realClients {
 		t.Run(c.name, func(t *testing.T) {
 			program, env := clientProgram(t, c.program)

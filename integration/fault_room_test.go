@@ -54,7 +54,7 @@ func TestFaultHistoryRoom(t *testing.T) {
 				}
 				s := g.start(stdioModern)
 				s.call("Read", args{"file_path": path, "limit": 1})
-				rounds := min(often(40, 400), often(4, 40)*(32<<20)/size)
+				rounds := min(often(20, 400), often(3, 40)*(32<<20)/size)
 				for i := 1; i <= rounds; i++ {
 					s.call("Write", args{"file_path": path, "content": lines(i, size)})
 					s.call("Edit", args{"file_path": g.path("small.txt"), "old_string": "", "new_string": "new\n"})

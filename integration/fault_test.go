@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,16 +17,6 @@ import (
 
 // The tests whose names begin with TestFault break what a host stands on and look at what is left: no torn file, no acknowledged write
 // lost, no process, no temporary file. They run in a short form; -long runs them as long as a night's soak would be worth.
-
-var long = flag.Bool("long", false, "run the tests of faults and the soak in their long form")
-
-// often is how many times something is tried.
-func often(short, inLong int) int {
-	if *long {
-		return inLong
-	}
-	return short
-}
 
 // A ground is where a host of a fault test works: a root, a home and a state directory of its own.
 type ground struct {

@@ -44,6 +44,7 @@ func protectedWorkspace(t *testing.T) (dir, ws string) {
 // TestLandlock runs commands where Landlock is all that holds them: in the workspace they work, with what is protected in it, which
 // Landlock cannot hold, they are asked about, and rules on files refuse them.
 func TestLandlock(t *testing.T) {
+	t.Parallel()
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		t.Skip("unshare is not installed")
@@ -55,7 +56,7 @@ func TestLandlock(t *testing.T) {
 	if out, _ := doctor.CombinedOutput(); !strings.Contains(string(out), "landlock: writes stay in the workspace") {
 		t.Skipf("Landlock does not hold commands here:\n%s", out)
 	}
-	controlBackend{name: "control", plain: true, through: as}.attack(t)
+	controlBackend{name: "control", plain: true, through: as}.attack(t, 2)
 	for _, tt := range []struct {
 		transport string
 		flags     []string
