@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
+var long = flag.Bool("long", false, "run the races in their long form")
+
 // TestSwapRace exchanges a directory of the workspace with a link to one outside
 // as fast as it can while files are resolved, opened and created in it.
 func TestSwapRace(t *testing.T) {
@@ -23,7 +26,7 @@ func TestSwapRace(t *testing.T) {
 	tree(t, top, "ws/sub/f", "out/f", "ws/link -> "+top+"/out")
 	p := policy(t, ws, nil)
 	rounds := 3000
-	if os.Getenv("GUARD_LONG") != "" {
+	if *long {
 		rounds = 100_000
 	}
 	var stop atomic.Bool

@@ -16,6 +16,9 @@ const (
 
 // TestResultsKeepTheirBounds: whatever a tool is asked for, its result is no longer than it may be.
 func TestResultsKeepTheirBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	output := func(text string) string {
 		raw, _ := json.Marshal(text)
 		return `{"output_type":"stream","name":"stdout","text":` + string(raw) + `}`

@@ -12,6 +12,9 @@ import (
 // TestResultsFitTheClient: of a result that its client would cut, or put aside, the whole is kept and its path told, or the page goes
 // on where it ends.
 func TestResultsFitTheClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const claude, codex, copilot = "claude-code", "codex-mcp-client", "copilot-cli"
 	read := func(limit int) string { return fmt.Sprintf(`{"file_path":"lines.txt","limit":%d}`, limit) }
 	cell := fmt.Sprintf(`{"cell_type":"markdown","id":"c%%d","metadata":{},"source":["%s"]}`, strings.Repeat("x", 400))

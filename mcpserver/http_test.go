@@ -302,6 +302,9 @@ func endWorking(t *testing.T, stream *webStream, root, id string) {
 }
 
 func TestProgressIsNotLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
 	for range 10 {

@@ -52,6 +52,9 @@ type soakTally struct {
 // TestWebSoak lets clients of both eras call, cancel, hang up and end their sessions while the server starts anew
 // again and again. Every answer is one, what was written is whole, and nothing is left behind. Run it with -race.
 func TestWebSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const clients = 12
 	lasting := time.Duration(often(4, 600)) * time.Second
 	generations := often(3, 60)

@@ -281,6 +281,9 @@ var ends = map[string]struct {
 }
 
 func TestEndOfInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	for name, tt := range ends {
 		t.Run(name, func(t *testing.T) {
 			said, late := endedWhileRunning(t, tt.end)

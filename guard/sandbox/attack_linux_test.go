@@ -285,6 +285,9 @@ const ordinaryUser = 65534
 // TestAsOrdinaryUser runs the tests of this package as a user without any
 // privilege, from a place that user can reach.
 func TestAsOrdinaryUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("runs as an ordinary user already")
 	}

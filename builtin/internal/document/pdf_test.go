@@ -54,6 +54,9 @@ func readPDF(tb testing.TB, content []byte, from, to int) (*Pages, error) {
 }
 
 func TestPDFPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	thirty := make([]pdfPage, 30)
 	for i := range thirty {
 		thirty[i] = textPage(fmt.Sprintf("This is page %d.", i+1))

@@ -74,6 +74,9 @@ func (w *tree) expect(what string, want map[string]string) {
 // TestUndoSinceRestoresThatTime holds that undoing all since a moment makes the files what they were then, whatever changes, undos and
 // undos of undos came after; and that undoing that takes it back.
 func TestUndoSinceRestoresThatTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTree(t)
 		type moment struct {

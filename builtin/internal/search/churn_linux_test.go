@@ -18,9 +18,12 @@ import (
 
 // TestChurn makes engines, asks them everything at once and closes them, while
 // files come and go and every processor is busy: whatever order locks are taken
-// in, nothing may wait for ever, and nothing may be left. TOOLHOST_LONG makes it
+// in, nothing may wait for ever, and nothing may be left. -long makes it
 // last.
 func TestChurn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	files := map[string]string{}
 	for i := range 60 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%3, i%5, i)] = "needle\n"
@@ -41,7 +44,7 @@ func TestChurn(t *testing.T) {
 	}
 	around.Go(func() { meddle(root, &over) })
 	rounds := 25
-	if long() {
+	if *long {
 		rounds = 2000
 	}
 	for round := range rounds {

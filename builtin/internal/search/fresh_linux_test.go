@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Edits compared in a normal run, and with TOOLHOST_LONG set.
+// Edits compared in a normal run, and with -long.
 const (
 	fewEdits  = 3_000
 	manyEdits = 100_000
@@ -307,8 +307,11 @@ func (s *scene) query() (string, func(e *Engine) (any, error)) {
 // TestFreshness lets another process change files at random; each change is
 // followed at once by a query, whose answer must be the one of a fresh walk.
 func TestFreshness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	edits := fewEdits
-	if long() {
+	if *long {
 		edits = manyEdits
 	}
 	const perScene = 1000

@@ -17,7 +17,7 @@ import (
 func TestGlobsAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
 	n := fewRepositories / 2
-	if long() {
+	if *long {
 		n = manyRepositories
 	}
 	es := newEngines(t, Config{Workers: 2})

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Repositories compared in a normal run, and with TOOLHOST_LONG set.
+// Repositories compared in a normal run, and with -long.
 const (
 	fewRepositories  = 150
 	manyRepositories = 1500
@@ -26,7 +26,7 @@ const (
 func TestIgnoreAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
 	n := fewRepositories
-	if long() {
+	if *long {
 		n = manyRepositories
 	}
 	es := newEngines(t, Config{Workers: 2})

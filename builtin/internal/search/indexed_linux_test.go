@@ -17,8 +17,11 @@ import (
 // and one that keeps nothing, random questions about odd texts, between random edits:
 // the answers are the same, whatever the index left out and whatever was remembered.
 func TestIndexedAsWalked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	queries := 400
-	if long() {
+	if *long {
 		queries = 4000
 	}
 	draw := rand.New(rand.NewPCG(11, 12))

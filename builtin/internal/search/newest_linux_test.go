@@ -15,6 +15,9 @@ import (
 // search, also where files have changed that the index does not know, or it knows nothing
 // of the pattern.
 func TestNewestPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const n = 5 * firstFiles
 	draw := rand.New(rand.NewPCG(5, 6))
 	files := map[string]string{}

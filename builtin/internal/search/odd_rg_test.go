@@ -62,6 +62,9 @@ var oddPatterns = []string{
 // the ends of what it holds of a file at that moment; here they are those of each line. With
 // multiline, [^\S\n] matches a return before the newline there; here no more than within lines.
 func TestOddTextsAsRipgrep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rg := ripgrep(t)
 	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := t.TempDir()
@@ -72,7 +75,7 @@ func TestOddTextsAsRipgrep(t *testing.T) {
 	}
 	for i, p := range oddPatterns {
 		for m, q := range []GrepQuery{{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: Content, Multiline: true}} {
-			if long() || i%3 == m {
+			if *long || i%3 == m {
 				q.Pattern = p
 				compareGrep(t, es, rg, root, q)
 			}

@@ -168,6 +168,9 @@ func TestHiddenNotSaved(t *testing.T) {
 // TestEditedMeanwhile changes files while no engine runs, also so that size and
 // time look as before, and demands ripgrep's answers of the next one.
 func TestEditedMeanwhile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rg := ripgrep(t)
 	words := []string{"alpha", "bravo", "delta", "gamma", "kappa", "omega"}
 	text := func(r *rand.Rand) string {
@@ -185,7 +188,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	scope := Scope{Base: root, Path: root}
 	rounds := 12
-	if long() {
+	if *long {
 		rounds = 500
 	}
 	for range rounds {

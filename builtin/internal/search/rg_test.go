@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -33,8 +34,7 @@ func ripgrep(tb testing.TB) string {
 	return name
 }
 
-// long asks for the long forms of the comparisons: TOOLHOST_LONG=1.
-func long() bool { return os.Getenv("TOOLHOST_LONG") != "" }
+var long = flag.Bool("long", false, "run the long forms of the comparisons")
 
 // goSource is Go's own source tree.
 func goSource(tb testing.TB) string {
@@ -247,7 +247,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 				{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: FilesWithMatches},
 				{Mode: Content, LineNumbers: true, Before: 2, After: 1, Globs: noLateBinary}, {Mode: Content, IgnoreCase: true},
 			} {
-				if !long() && (i%len(roots) != k || i/len(roots)%5 != m) {
+				if !*long && (i%len(roots) != k || i/len(roots)%5 != m) {
 					continue
 				}
 				q.Pattern = p
@@ -258,6 +258,9 @@ func TestLinesAsRipgrep(t *testing.T) {
 }
 
 func TestQueriesOnGoTree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rg := ripgrep(t)
 	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := goSource(t)
@@ -281,7 +284,7 @@ func TestQueriesOnGoTree(t *testing.T) {
 		{Pattern: `return\s+nil\s+\}`, Multiline: true, Mode: Count},
 		{Pattern: `^$\n^$`, Multiline: true, Mode: Count},
 	} {
-		if long() || i%3 == 0 {
+		if *long || i%3 == 0 {
 			compareGrep(t, es, rg, root, q)
 		}
 	}
@@ -293,6 +296,9 @@ var multilinePatterns = []string{
 }
 
 func TestMultilineAsRipgrep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rg := ripgrep(t)
 	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := t.TempDir()
@@ -304,7 +310,7 @@ func TestMultilineAsRipgrep(t *testing.T) {
 		} {
 			// Around empty matches ripgrep 15 prints context that belongs to none,
 			// and counts by searching the printed lines again.
-			if p == `^\s*$` && (q.Mode == Count || q.After > 0) || !long() && i%2 != m%2 {
+			if p == `^\s*$` && (q.Mode == Count || q.After > 0) || !*long && i%2 != m%2 {
 				continue
 			}
 			q.Pattern, q.Multiline = p, true
@@ -314,13 +320,16 @@ func TestMultilineAsRipgrep(t *testing.T) {
 }
 
 func TestOnlyAsRipgrep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	rg := ripgrep(t)
 	es := newEngines(t, Config{MaxLine: -1, MaxText: 1 << 30})
 	root := t.TempDir()
 	makeTree(t, root, 12)
 	for i, p := range slices.Concat(patterns, oddPatterns, multilinePatterns) {
 		for m, q := range []GrepQuery{{}, {Multiline: true}, {Before: 1, After: 2, Globs: noLateBinary}} {
-			if !long() && i%3 != m || !q.Multiline && slices.Contains(multilinePatterns, p) {
+			if !*long && (i+4*m)%12 != 0 || !q.Multiline && slices.Contains(multilinePatterns, p) {
 				continue // ripgrep refuses \n then, and takes \z for the end of what it holds
 			}
 			q.Pattern, q.Mode, q.LineNumbers, q.Only = p, Content, true, true

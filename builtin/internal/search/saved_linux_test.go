@@ -204,6 +204,9 @@ func TestPageAheadMeanwhile(t *testing.T) {
 // TestPagesOfEdited changes files before and while an engine has a part of the tree, so that
 // little of it shows, and demands the answers of one that keeps nothing.
 func TestPagesOfEdited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	r := rand.New(rand.NewPCG(7, 8))
 	words := []string{"alpha", "bravo", "delta", "gamma"}
 	text := func() string {
@@ -219,7 +222,7 @@ func TestPagesOfEdited(t *testing.T) {
 	}
 	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	rounds := 8
-	if long() {
+	if *long {
 		rounds = 500
 	}
 	for range rounds {

@@ -62,6 +62,9 @@ func TestSwallow(t *testing.T) {
 
 // What is said before, between and after floods arrives.
 func TestFloods(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	r := newRunner(t, Config{InheritPath: true})
 	res, err := r.Run(t.Context(), Command{Text: "echo first; for i in 1 2 3; do head -c 20000000 /dev/zero; sleep 0.01; echo; done; echo last", Dir: "/"})
 	if err != nil {

@@ -30,6 +30,9 @@ func TestEnvironmentReachesNothing(t *testing.T) {
 // TestLoginPath starts runners as a desktop program would, with nearly no PATH,
 // and with login shells of all sorts.
 func TestLoginPath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	dir := t.TempDir()
 	tag := newTag()
 	for name, test := range map[string]struct {

@@ -351,6 +351,9 @@ func TestPromptsFail(t *testing.T) {
 
 // TestEndedAtOnce ends commands before or while their shell comes to them: what it reports then is not the command's.
 func TestEndedAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	r := newRunner(t, Config{InheritPath: true})
 	dir := t.TempDir()
 	for range 20 {

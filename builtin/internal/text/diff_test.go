@@ -68,6 +68,9 @@ func TestDiff(t *testing.T) {
 // BenchmarkDiffRewritten compares texts that have no line in common, of which only the first ones are shown.
 // TestReplacedIsTheSearchsHunk holds that a hunk which is told without a search is the one that a search finds.
 func TestReplacedIsTheSearchsHunk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	text := func(lines, kinds int) (out []string) {
 		for range lines {

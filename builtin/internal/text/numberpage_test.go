@@ -72,6 +72,9 @@ func TestPageOfShortLines(t *testing.T) {
 
 // TestPageBound: whatever its lines are, a page of more than one is no longer than its bound in characters, and in bytes if it is UTF-8.
 func TestPageBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const clip = 2000
 	pieces := []string{"", "x", "}\t", "ä", "→", "😀", "\xff", strings.Repeat("x", clip+1), strings.Repeat("ä", clip+1), strings.Repeat("😀", clip), strings.Repeat("😀", clip+9), strings.Repeat("\xff", 9000)}
 	r := rand.New(rand.NewPCG(1, 2))

@@ -173,6 +173,9 @@ func (lab *shellLab) compare(t testing.TB, text string) {
 // it started was found. The commands are those of testdata/commands.txt (only
 // stubs can start) and testdata/tricky.txt.
 func TestAgainstBash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	lab := newShellLab(t)
 	texts := append(corpus(t, "tricky.txt"), corpus(t, "commands.txt")...)
 	started := 0

@@ -83,6 +83,9 @@ func namesAreListed(t *testing.T, a *Analysis, text string) {
 // minutes for, up to the longest text that is analysed. It has no limit of its
 // own: what is not bounded does not end.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	for _, part := range []string{
 		"{,}", "{a,b}", "{a,b} ", "{1..9}", "{1..9", "~{a,}", "~{", "{", "((", "(((", "$((", "$(((", "$(", "`", "\"$(", "((a;", "[[ (", "[[ -n $(", "if ", "<<E ", "<<A\n$(",
 		"case x in (", "f(){ ", "${a:-", "${a[", "x=${y", "$[", "<(", "a=(", "a[", "a[$(", "$'", "'", "\\", "# \\\n", "! ", "time ", "coproc ", "for((", "while ", "until ",

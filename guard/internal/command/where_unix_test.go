@@ -96,6 +96,9 @@ func may(c Simple) (dirs []string, anywhere bool) {
 // TestPlacesAgainstBash runs random texts under bash and asks that each command ran
 // in one of its places.
 func TestPlacesAgainstBash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed: its view of the directories cannot be compared")

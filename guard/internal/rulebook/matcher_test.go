@@ -2,6 +2,7 @@ package rulebook
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -99,6 +100,8 @@ func TestInvalidPatterns(t *testing.T) {
 	}
 }
 
+var long = flag.Bool("long", false, "compare more rules with git")
+
 // TestMatcherAgreesWithGit compares with git check-ignore, the reference for
 // these patterns.
 func TestMatcherAgreesWithGit(t *testing.T) {
@@ -106,7 +109,7 @@ func TestMatcherAgreesWithGit(t *testing.T) {
 		t.Skip("git is not installed; it is the reference for gitignore patterns")
 	}
 	rounds := 60
-	if os.Getenv("GUARD_LONG") != "" {
+	if *long {
 		rounds = 2000
 	}
 	dir := t.TempDir()
