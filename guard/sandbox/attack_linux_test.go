@@ -183,6 +183,7 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 }
 
 func TestAttacks(t *testing.T) {
+	slow(t)
 	for _, backend := range backendsUnderTest() {
 		if raceEnabled && backend != Namespaces {
 			continue
@@ -221,6 +222,7 @@ func TestAttacks(t *testing.T) {
 // TestAttacksAreReal runs the attacks without a sandbox, each in a fixture of
 // its own: a script that never succeeds proves nothing.
 func TestAttacksAreReal(t *testing.T) {
+	slow(t)
 	for _, a := range attacks {
 		if !a.real {
 			continue
@@ -285,9 +287,7 @@ const ordinaryUser = 65534
 // TestAsOrdinaryUser runs the tests of this package as a user without any
 // privilege, from a place that user can reach.
 func TestAsOrdinaryUser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
+	slow(t)
 	if os.Geteuid() != 0 {
 		t.Skip("runs as an ordinary user already")
 	}
@@ -356,4 +356,11 @@ func copyFile(to, from string) error {
 		return err
 	}
 	return out.Close()
+}
+
+// slow skips a test with -short, but not in the run as an ordinary user, which shortens tests only.
+func slow(t *testing.T) {
+	if testing.Short() && os.Getenv(backendsVariable) == "" {
+		t.Skip("slow")
+	}
 }

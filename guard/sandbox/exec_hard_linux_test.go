@@ -262,6 +262,7 @@ func processorTime(b *testing.B) int64 {
 
 // A thousand and more programs at once lose none.
 func TestExecStorm(t *testing.T) {
+	slow(t)
 	f := newFixture(t)
 	f.victim(t)
 	n := 2000

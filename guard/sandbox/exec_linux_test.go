@@ -223,6 +223,7 @@ func (f *fixture) victim(t testing.TB) {
 
 // What is not refused runs as if nothing looked on.
 func TestExecGateHonest(t *testing.T) {
+	slow(t)
 	f := newFixture(t)
 	f.victim(t)
 	gated(t, f, func(t *testing.T, s *Sandbox) {

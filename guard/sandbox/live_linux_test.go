@@ -12,6 +12,7 @@ import (
 
 // What the host changes while the sandbox lives, and what a command sees then.
 func TestLive(t *testing.T) {
+	slow(t)
 	write := func(t *testing.T, path string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

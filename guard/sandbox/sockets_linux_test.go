@@ -170,6 +170,7 @@ func python(t *testing.T, f *fixture) (run func(script string, args ...string) [
 // Nothing that a program outside listens on is reached, whatever its name and whenever
 // it was bound.
 func TestHostSockets(t *testing.T) {
+	slow(t)
 	sockets := []string{"stream:plain", "renamed:renamed", "linked:linked", "packets:packets", "datagrams:datagrams"}
 	for _, backend := range backendsUnderTest() {
 		f := newFixture(t)
@@ -222,6 +223,7 @@ func TestHostSocketsAreReal(t *testing.T) {
 
 // What connect(2) returns is the same inside and outside.
 func TestConnectBehaves(t *testing.T) {
+	slow(t)
 	f := newFixture(t)
 	run := python(t, f)
 	argv := run("connect.py")
