@@ -68,7 +68,7 @@ var Bash = declare(Tool[BashInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Command: &guard.Command{Text: in.Command, Dir: dir}, Unsandboxed: in.Unsandboxed},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed}}},
 			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, dir, note) },
 		}, nil
 	},
@@ -111,7 +111,7 @@ func runInRoot(ctx context.Context, env *Env, in BashInput, barred *shell.DirErr
 	}
 	env.Dir.Set(root)
 	note := fmt.Sprintf("The working directory was set back to %s: %v.", root, barred)
-	intent := guard.Intent{Tool: env.Tool, Command: &guard.Command{Text: in.Command, Dir: dir}, Unsandboxed: in.Unsandboxed}
+	intent := guard.Intent{Tool: env.Tool, Effects: []guard.Effect{guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed}}}
 	if env.Policy.Judge(intent).Action != guard.Allow {
 		return Result{}, fmt.Errorf("the command was not run. %s Repeat the call to run it there", note)
 	}

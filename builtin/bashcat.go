@@ -29,7 +29,7 @@ func seeCat(env *Env, command string, dir guard.Path, r *shell.Result) {
 	var seen []func()
 	for _, name := range names {
 		path, err := env.Policy.ResolveIn(dir, name)
-		if err != nil || refuseSpecial(path) != nil || env.Policy.Judge(guard.Intent{Tool: Read.Name, Reads: []guard.Path{path}}).Action != guard.Allow {
+		if err != nil || refuseSpecial(path) != nil || env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
 			return
 		}
 		var room bytes.Buffer

@@ -50,7 +50,7 @@ var Edit = declare(Tool[EditInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
 			Run:    func(ctx context.Context) (Result, error) { return edit(ctx, env, path, in) },
 		}, nil
 	},
@@ -102,7 +102,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 // showPlace answers an Edit of a file that was not read, which unread says, with the lines around the only place that it names. They
 // count as read, so that the same call succeeds when it is repeated.
 func (t *target) showPlace(env *Env, in EditInput, unread error) error {
-	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Reads: []guard.Path{t.path}}).Action != guard.Allow {
+	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
 		return unread
 	}
 	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind != document.TextFile {

@@ -29,7 +29,7 @@ func Foreign(d Def, run func(ctx context.Context, env *Env, args json.RawMessage
 			Input: func() (json.RawMessage, error) { return args, nil },
 			plan: func(_ context.Context, env *Env) (Plan, error) {
 				return Plan{
-					Intent: guard.Intent{Tool: d.Name, Extension: true},
+					Intent: guard.Intent{Tool: d.Name, Effects: []guard.Effect{guard.CallTool{}}},
 					Run:    func(ctx context.Context) (Result, error) { return run(ctx, env, args) },
 				}, nil
 			},

@@ -57,7 +57,7 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
 			Run:    func(ctx context.Context) (Result, error) { return editNotebook(ctx, env, path, in) },
 		}, nil
 	},

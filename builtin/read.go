@@ -74,7 +74,7 @@ var Read = declare(Tool[ReadInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Reads: []guard.Path{path}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path}}},
 			Run: func(ctx context.Context) (Result, error) {
 				r, err := read(ctx, env, path, in)
 				r.Text = atMost(r.Text, env.Passes)

@@ -106,7 +106,7 @@ const (
 // Suggest adds to the refusal of a path outside of the roots the file inside that it probably means: one with the same end of its path
 // that exists, and that the caller may read.
 func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
-	paths := slices.Concat(in.Reads, in.Searches, in.Writes)
+	paths := in.Files()
 	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
 		return v
 	}
@@ -127,7 +127,7 @@ func sameTail(env *Env, path guard.Path) string {
 			}
 			info, err := inside.Stat()
 			if err == nil && !env.Policy.Hidden(inside.Real(), info.IsDir()) &&
-				env.Policy.Judge(guard.Intent{Tool: "Read", Reads: []guard.Path{inside}}).Action == guard.Allow {
+				env.Policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: inside}}}).Action == guard.Allow {
 				return inside.String()
 			}
 		}

@@ -67,7 +67,7 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{ReadsTask: true},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.ReadTask{ID: in.TaskID}}},
 			Run:    func(ctx context.Context) (Result, error) { return taskOutput(ctx, env, in, reading) },
 		}, nil
 	},
@@ -215,7 +215,7 @@ var TaskStop = declare(Tool[TaskStopInput]{
 	Ungated: true,
 	Plan: func(_ context.Context, env *Env, in TaskStopInput) (Plan, error) {
 		return Plan{
-			Intent: guard.Intent{StopsTask: true},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.StopTask{ID: in.TaskID}}},
 			Run: func(context.Context) (Result, error) {
 				r, err := env.Box.tasks.Stop(env.Principal, env.Scope, in.TaskID)
 				if err != nil {

@@ -63,7 +63,7 @@ func readable(policy *guard.Policy, path string) error {
 	if err != nil {
 		return err
 	}
-	if v := policy.Judge(guard.Intent{Tool: "Read", Reads: []guard.Path{p}}); v.Action == guard.Deny {
+	if v := policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: p}}}); v.Action == guard.Deny {
 		return v
 	}
 	return nil
@@ -105,7 +105,7 @@ func (b *Toolbox) restore(ctx context.Context, env *Env, f history.FileUndo) err
 		// The journal holds real paths, so an agent has led this one elsewhere: what was written here is not for there.
 		return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
 	}
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Writes: []guard.Path{path}}); v.Action == guard.Deny {
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
 		return v
 	}
 	t, err := openTarget(ctx, env, path, !f.Restore.IsZero())

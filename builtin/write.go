@@ -36,7 +36,7 @@ var Write = declare(Tool[WriteInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Writes: []guard.Path{path}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
 			Run:    func(ctx context.Context) (Result, error) { return write(ctx, env, path, in.Content) },
 		}, nil
 	},

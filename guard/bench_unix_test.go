@@ -38,13 +38,13 @@ func BenchmarkJudge(b *testing.B) {
 		p := policy(b, ws, manyRules(n), contained)
 		dir, file := resolve(b, p, "."), resolve(b, p, "src/main.go")
 		for _, in := range []Intent{
-			{Tool: "Read", Reads: []Path{file}},
-			{Tool: "Edit", Writes: []Path{file}},
-			{Tool: "Bash", Command: &Command{"git status", dir}},
-			{Tool: "Bash", Command: &Command{"cd src && go build ./... && go test -run X ./... 2>&1 | grep -v ok | tail -20", dir}},
+			{Tool: "Read", Effects: []Effect{Read{file}}},
+			{Tool: "Edit", Effects: []Effect{Write{file}}},
+			{Tool: "Bash", Effects: []Effect{Exec{Text: "git status", Dir: dir}}},
+			{Tool: "Bash", Effects: []Effect{Exec{Text: "cd src && go build ./... && go test -run X ./... 2>&1 | grep -v ok | tail -20", Dir: dir}}},
 		} {
 			name := in.Tool
-			if in.Command != nil && len(in.Command.Text) > 20 {
+			if c := in.Command(); c != nil && len(c.Text) > 20 {
 				name = "BashPipeline"
 			}
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {

@@ -75,7 +75,7 @@ func TestBeyondTheBounds(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			p := policy(t, ws, rules(ws, tt.rules+"\n"), tt.hold, func(c *Config) { c.Settings.Sandbox.OnUnavailable = "allow" })
-			v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: tt.command, Dir: resolve(t, p, ".")}})
+			v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}})
 			if v.Action != tt.want {
 				t.Errorf("%.80q under %q: %v by %q, want %v\n%.300s", tt.command, tt.rules, v.Action, v.Rule, tt.want, v.Error())
 			}
@@ -134,7 +134,7 @@ func TestLinksBeyondTheBounds(t *testing.T) {
 	}{{"named", 0, Deny}, {"named", 2, Ask}, {"in", 2, Allow}, {"README.md", 2, Allow}} {
 		p := policy(t, ws, rules(ws, "deny Read(/"+top+"/priv/**)"))
 		p.core.links.MostOutside = tt.most
-		v := p.Judge(Intent{Tool: "Read", Reads: []Path{resolve(t, p, tt.name)}})
+		v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, tt.name)}}})
 		if v.Action != tt.want {
 			t.Errorf("%s with %d looked at: %v, want %v\n%s", tt.name, tt.most, v.Action, tt.want, v.Error())
 		}

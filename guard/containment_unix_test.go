@@ -135,7 +135,7 @@ func TestContainment(t *testing.T) {
 				tt.change(&set.Sandbox)
 			}
 			p := policy(t, ws, set, tt.hold).For(tt.caller)
-			v := p.Judge(Intent{Tool: "Bash", Unsandboxed: tt.out, Command: &Command{Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, ".")}})
+			v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, "."), Unsandboxed: tt.out}}})
 			if v.Action != tt.want || tt.rule != "" && v.Rule != tt.rule || !strings.Contains(v.Reason, tt.reasonHas) {
 				t.Errorf("%v by %q, want %v by %q with %q\n%s", v.Action, v.Rule, tt.want, tt.rule, tt.reasonHas, v.Error())
 			}
@@ -150,14 +150,14 @@ func TestCommandElsewhere(t *testing.T) {
 	top, ws := workspace(t)
 	p := policy(t, ws, rules(ws, "mode default\ndeny Read(sub/.env)"), contained)
 	sub := resolve(t, p, "sub")
-	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"echo x > .env", sub}}); v.Action != Deny || v.Rule != "Read(sub/.env)" {
+	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "echo x > .env", Dir: sub}}}); v.Action != Deny || v.Rule != "Read(sub/.env)" {
 		t.Errorf("in sub: %s", v.Error())
 	}
-	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"cat .env", Path{}}}); v.Action != Deny {
+	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "cat .env", Dir: Path{}}}}); v.Action != Deny {
 		t.Errorf("in no directory: %v", v.Action)
 	}
 	p = policy(t, ws, rules(ws, "mode dontAsk"), contained)
-	if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"ls", resolve(t, p, filepath.Join(top, "out"))}}); v.Action != Deny {
+	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "ls", Dir: resolve(t, p, filepath.Join(top, "out"))}}}); v.Action != Deny {
 		t.Errorf("ls outside: %v", v.Action)
 	}
 }

@@ -37,9 +37,9 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Intent{Tool: tt.tool, Reads: []Path{path}}
+		in := Intent{Tool: tt.tool, Effects: []Effect{Read{path}}}
 		if tt.tool == "Write" {
-			in = Intent{Tool: tt.tool, Writes: []Path{path}}
+			in = Intent{Tool: tt.tool, Effects: []Effect{Write{path}}}
 		}
 		if v := p.Judge(in); v.Action != tt.want {
 			t.Errorf("%s %s: %v, want %v: %s", tt.tool, tt.name, v.Action, tt.want, v.Reason)
@@ -54,7 +54,7 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: command, Dir: root}}); (v.Action == Deny) != (want == Deny) {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: command, Dir: root}}}); (v.Action == Deny) != (want == Deny) {
 			t.Errorf("%s: %v, want %v: %s", command, v.Action, want, v.Reason)
 		}
 	}

@@ -29,7 +29,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		v := policy.Judge(guard.Intent{Tool: "Read", Reads: []guard.Path{path}})
+		v := policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}})
 		fmt.Println(name, v.Action, v.Rule, v.Source)
 	}
 	// Output:

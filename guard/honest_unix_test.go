@@ -59,7 +59,7 @@ func TestHonest(t *testing.T) {
 		p := policy(t, ws, set, tt.contain, gated)
 		refused := 0
 		for _, line := range lines {
-			if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: line, Dir: resolve(t, p, ".")}}); v.Action != Allow {
+			if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: line, Dir: resolve(t, p, ".")}}}); v.Action != Allow {
 				refused++
 				t.Logf("%s: %s: %v", tt.name, line, v.Error())
 			}
@@ -77,7 +77,7 @@ func TestHeldWhenProgramsStart(t *testing.T) {
 	set := rules(ws, "mode acceptEdits\ndeny Bash(rm:*)")
 	p := policy(t, ws, set, contained, gated)
 	for _, line := range rows(t, "held.txt") {
-		v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: line, Dir: resolve(t, p, ".")}})
+		v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: line, Dir: resolve(t, p, ".")}}})
 		if v.Action != Allow && v.Rule != "Bash(rm:*)" {
 			t.Errorf("%s: %v", line, v.Error())
 		}
@@ -102,7 +102,7 @@ func TestSandboxOffByChoice(t *testing.T) {
 		set := rules(ws, "mode acceptEdits\ndeny Read(.env)\ndeny Edit(secrets/**)")
 		set.Sandbox.OffByChoice, set.Sandbox.OnUnavailable = tt.choice, settings.OnFailureAsk
 		p := policy(t, ws, set, uncontained)
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: tt.command, Dir: resolve(t, p, ".")}}); v.Action != tt.want {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}}); v.Action != tt.want {
 			t.Errorf("%s, by choice %v: %v, want %v\n%s", tt.command, tt.choice, v.Action, tt.want, v.Error())
 		}
 		if warned := len(p.Warnings()) > 0; warned != tt.choice {

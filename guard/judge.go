@@ -17,22 +17,15 @@ func (p *Policy) Judge(in Intent) Verdict {
 	}
 	j := &judge{Policy: p, k: p.core, in: in}
 	j.tool()
-	j.parameters()
-	for _, path := range in.Reads {
-		j.file(path, reading, "read")
+	silent := len(in.Effects) == 0
+	for _, e := range in.Effects {
+		before := len(j.parts)
+		if e != nil {
+			e.Judge(Judgment{j})
+		}
+		silent = silent || len(j.parts) == before
 	}
-	for _, path := range in.Searches {
-		j.file(path, reading, "search")
-	}
-	for _, path := range in.Writes {
-		j.file(path, writing, "write")
-	}
-	if in.Command != nil {
-		j.command(*in.Command)
-	}
-	j.task()
-	j.extension()
-	return j.verdict()
+	return j.verdict(silent)
 }
 
 // ToolEnabled reports whether calls of the tool can be allowed at all: one that
@@ -44,7 +37,7 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	j := &judge{Policy: p, k: p.core, in: Intent{Tool: name}}
 	if r := p.core.deny.Named(name); r != nil {
 		j.add(j.toolPart(r, Deny))
-		return false, j.verdict()
+		return false, j.verdict(false)
 	}
 	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
 }
@@ -79,6 +72,7 @@ type judge struct {
 	prelude string   // see [Verdict]
 	late    string   // see [Verdict.Held]
 	ways    *control // see controlled
+	exec    *Exec    // the command that is judged, nil while none is
 }
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
@@ -105,7 +99,7 @@ func (j *judge) parameters() {
 
 // file judges one file of the intent.
 func (j *judge) file(p Path, access rulebook.Access, verb string) {
-	j.add(j.decide(newTarget(p, access, verb+" ")))
+	j.add(j.decide(newTarget(p, access, verb)))
 }
 
 // How a call touches a file.
@@ -172,7 +166,7 @@ func (j *judge) denied(t *target) (Part, bool) {
 // editedBy reports whether a command would write a file of the boundary: a rule for Edit
 // as a whole is on these too.
 func (j *judge) editedBy(t *target) bool {
-	return t.access == writing && j.in.Command != nil && j.inside(t) && !t.path.Own() && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
+	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
 }
 
 // guarded keeps tools from the guard's own rules, the host's state and secrets.
@@ -272,7 +266,7 @@ func (j *judge) linkedOutside(t *target) (Part, bool) {
 
 // ofHost keeps the file tools from writing what commands see of the host in a private directory: to those it is read-only.
 func (j *judge) ofHost(t *target) (Part, bool) {
-	if t.access != writing || j.in.Command != nil || j.inside(t) || !j.k.inPrivate(t.path.real) {
+	if t.access != writing || j.exec != nil || j.inside(t) || !j.k.inPrivate(t.path.real) {
 		return Part{}, false
 	}
 	if _, ok := j.ruledIn(t); ok {
@@ -346,15 +340,15 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 }
 
 // verdict is the strictest of the parts. In a mode that never asks what would be
-// asked is refused.
-func (j *judge) verdict() Verdict {
+// asked is refused, and so is an intent of which an effect is silent.
+func (j *judge) verdict(silent bool) Verdict {
 	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.late}
 	for i, p := range j.parts {
 		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Firm && !v.Firm {
 			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy
 		}
 	}
-	if !j.in.touches() && v.Action != Deny || len(j.parts) == 0 {
+	if silent && v.Action != Deny || len(j.parts) == 0 {
 		return Verdict{
 			Source: builtIn, Firm: true, Parts: j.parts,
 			Reason: "Refused: the tool " + j.in.Tool + " does not say what the call would do.", Remedy: "This is a defect of the tool; report it.",

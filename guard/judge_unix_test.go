@@ -250,7 +250,10 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 	ws := filepath.Join(top, "ws")
 	p := policy(t, ws, rules(ws, ruleText)).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
 	words := strings.Fields(call)
-	in := Intent{Tool: words[0], Args: map[string]any{}, Extension: strings.HasPrefix(words[0], "mcp__")}
+	in := Intent{Tool: words[0], Args: map[string]any{}}
+	if strings.HasPrefix(in.Tool, "mcp__") {
+		in.Effects = []Effect{CallTool{}}
+	}
 	for _, w := range words[1:] {
 		if name, value, ok := strings.Cut(w, "="); ok {
 			in.Args[name] = value
@@ -259,11 +262,11 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 		path := resolve(t, p, w)
 		switch in.Tool {
 		case "Edit", "Write", "NotebookEdit":
-			in.Writes = append(in.Writes, path)
+			in.Effects = append(in.Effects, Write{path})
 		case "Read":
-			in.Reads = append(in.Reads, path)
+			in.Effects = append(in.Effects, Read{path})
 		default:
-			in.Searches = append(in.Searches, path)
+			in.Effects = append(in.Effects, Search{path})
 		}
 	}
 	return p.Judge(in)
@@ -283,12 +286,12 @@ func TestIntentsWithoutFiles(t *testing.T) {
 		{"no effect", "", Intent{Tool: "Idle"}, [5]Action{}},
 		{"no effect, allowed by name", "allow TaskStop", Intent{Tool: "TaskStop"}, [5]Action{}},
 		{"no effect, asked by name", "ask TaskStop", Intent{Tool: "TaskStop"}, [5]Action{}},
-		{"reading a task", "", Intent{Tool: "TaskOutput", ReadsTask: true}, [5]Action{Allow, Allow, Allow, Allow, Allow}},
-		{"reading a task, denied", "deny TaskOutput", Intent{Tool: "TaskOutput", ReadsTask: true}, [5]Action{}},
-		{"stopping a task", "", Intent{Tool: "TaskStop", StopsTask: true}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
-		{"stopping a task, asked", "ask TaskStop", Intent{Tool: "TaskStop", StopsTask: true}, [5]Action{Ask, Ask, Deny, Deny, Ask}},
-		{"an extension", "", Intent{Tool: "extra", Extension: true}, [5]Action{Ask, Ask, Deny, Deny, Allow}},
-		{"an extension, allowed", "allow extra", Intent{Tool: "extra", Extension: true}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
+		{"reading a task", "", Intent{Tool: "TaskOutput", Effects: []Effect{ReadTask{}}}, [5]Action{Allow, Allow, Allow, Allow, Allow}},
+		{"reading a task, denied", "deny TaskOutput", Intent{Tool: "TaskOutput", Effects: []Effect{ReadTask{}}}, [5]Action{}},
+		{"stopping a task", "", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
+		{"stopping a task, asked", "ask TaskStop", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Ask, Ask, Deny, Deny, Ask}},
+		{"an extension", "", Intent{Tool: "extra", Effects: []Effect{CallTool{}}}, [5]Action{Ask, Ask, Deny, Deny, Allow}},
+		{"an extension, allowed", "allow extra", Intent{Tool: "extra", Effects: []Effect{CallTool{}}}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
 	}
 	for _, tt := range tests {
 		for i, mode := range modes {
@@ -316,7 +319,7 @@ func TestVerdictsTell(t *testing.T) {
 		t.Error("the zero Verdict does not refuse")
 	}
 	ws := filepath.Join(top, "ws")
-	if v := policy(t, ws, nil).Judge(Intent{Tool: "Read", Reads: []Path{{}}}); v.Action != Deny {
+	if v := policy(t, ws, nil).Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path{}}}}); v.Action != Deny {
 		t.Errorf("an unresolved path: %v", v)
 	}
 }
@@ -326,7 +329,7 @@ func TestBrokenSettingsRefuseEverything(t *testing.T) {
 	set := rules(ws, "mode bypassPermissions\nallow Bash")
 	set.Broken = []error{&settings.ParseError{File: "/x/settings.json", Line: 3, Column: 7, Err: errors.New("unexpected }")}}
 	p := policy(t, ws, set)
-	for _, in := range []Intent{{Tool: "Read", Reads: []Path{resolve(t, p, "README.md")}}, {Tool: "Bash", Command: &Command{"true", resolve(t, p, ".")}}, {Tool: "TaskOutput"}} {
+	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
 		if v := p.Judge(in); v.Action != Deny || !strings.Contains(v.Error(), "/x/settings.json:3:7") {
 			t.Errorf("%s: %s", in.Tool, v.Error())
 		}
@@ -465,7 +468,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := p.Judge(Intent{Tool: "Read", Reads: []Path{path}}); v.Action != Deny {
+		if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{path}}}); v.Action != Deny {
 			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
 		}
 	}
@@ -512,9 +515,9 @@ func TestRootBehindLink(t *testing.T) {
 	for _, tt := range tests {
 		for _, root := range []string{link, ws} {
 			path := resolve(t, p, filepath.Join(root, tt.path))
-			in := Intent{Tool: tt.tool, Reads: []Path{path}}
+			in := Intent{Tool: tt.tool, Effects: []Effect{Read{path}}}
 			if tt.tool == "Edit" {
-				in = Intent{Tool: tt.tool, Writes: []Path{path}}
+				in = Intent{Tool: tt.tool, Effects: []Effect{Write{path}}}
 			}
 			if v := p.Judge(in); v.Action != tt.want {
 				t.Errorf("%s %s: %v, want %v: %s", tt.tool, path, v.Action, tt.want, v.Error())

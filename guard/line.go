@@ -26,7 +26,7 @@ type line struct {
 
 // command judges a Bash command. Like a file it goes through stations, but all
 // of them have their say: a line is as bad as its worst part.
-func (j *judge) command(c Command) {
+func (j *judge) command(c Exec) {
 	if c.Dir.real == "" {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
@@ -160,7 +160,7 @@ func (l *line) unread() {
 func (l *line) contained() bool { return l.held() && l.k.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
-func (l *line) held() bool { return l.k.containment().Writes && !l.in.Unsandboxed && !l.excluded }
+func (l *line) held() bool { return l.k.containment().Writes && !l.exec.Unsandboxed && !l.excluded }
 
 // containable refuses what rules on files forbid but nothing would hold.
 func (l *line) containable() {
@@ -200,7 +200,7 @@ func because(why string) string {
 
 // optOut asks before a command leaves the containment.
 func (l *line) optOut() {
-	if !l.in.Unsandboxed {
+	if !l.exec.Unsandboxed {
 		return
 	}
 	part := l.part(Ask, RuleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
@@ -301,7 +301,7 @@ func (l *line) elsewhere() (reasons []string) {
 // whose user sits at it and chose to accept edits.
 func (l *line) autoAllowed() bool {
 	k := l.k
-	if !k.sandbox.AutoAllowBashIfSandboxed || l.in.Unsandboxed || l.excluded {
+	if !k.sandbox.AutoAllowBashIfSandboxed || l.exec.Unsandboxed || l.excluded {
 		return false
 	}
 	switch k.mode {

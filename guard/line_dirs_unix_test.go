@@ -91,7 +91,7 @@ func TestPlaces(t *testing.T) {
 	set.Sandbox.OnUnavailable = settings.OnFailureAllow
 	p := policy(t, ws, set, uncontained)
 	for _, tt := range tests {
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{tt.command, resolve(t, p, ".")}}); v.Action != tt.want {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}}); v.Action != tt.want {
 			t.Errorf("%q: %v by %q, want %v: %s", tt.command, v.Action, v.Rule, tt.want, v.Reason)
 		}
 	}
@@ -124,7 +124,7 @@ func TestPlacesOfFiles(t *testing.T) {
 		set := rules(ws, tt.rules)
 		set.Sandbox.OnUnavailable = settings.OnFailureAllow
 		p := policy(t, ws, set, uncontained)
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{tt.command, resolve(t, p, ".")}}); v.Action != tt.want {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}}); v.Action != tt.want {
 			t.Errorf("%s: %q: %v by %q, want %v: %s", tt.rules, tt.command, v.Action, v.Rule, tt.want, v.Reason)
 		}
 	}

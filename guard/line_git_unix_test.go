@@ -23,7 +23,7 @@ func gitWorkspace(t *testing.T, set *settings.Settings) (ws string, judge func(c
 	p := policy(t, ws, set, uncontained)
 	gitShell(t, ws, "git init -q . && echo a > a && git add a && git -c user.name=t -c user.email=t@e commit -q -m a")
 	return ws, func(command string) Verdict {
-		return p.Judge(Intent{Tool: "Bash", Command: &Command{Text: command, Dir: resolve(t, p, ".")}})
+		return p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: command, Dir: resolve(t, p, ".")}}})
 	}
 }
 

@@ -51,7 +51,7 @@ func TestLooseRules(t *testing.T) {
 		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
 		for want, commands := range map[Action][]string{Deny: tt.denied, Ask: tt.asked, Allow: tt.not} {
 			for _, command := range commands {
-				v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: command, Dir: resolve(t, p, ".")}})
+				v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: command, Dir: resolve(t, p, ".")}}})
 				if v.Action != want {
 					t.Errorf("%s: %s: %v, want %v\n%s", tt.rule, command, v.Action, want, v.Error())
 				}
@@ -97,7 +97,7 @@ func TestDoubtfulCommands(t *testing.T) {
 		if tt.denied == "" {
 			continue
 		}
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: tt.denied, Dir: resolve(t, p, ".")}}); v.Action != Deny {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.denied, Dir: resolve(t, p, ".")}}}); v.Action != Deny {
 			t.Errorf("%s does not deny %s: %v", tt.rule, tt.denied, v.Action)
 		}
 	}
@@ -126,7 +126,7 @@ func TestDoubtfulFiles(t *testing.T) {
 		}
 		for names, want := range map[string]Action{tt.denied: Deny, tt.free: Allow} {
 			for name := range strings.FieldsSeq(names) {
-				if v := p.Judge(Intent{Tool: "Write", Writes: []Path{resolve(t, p, name)}}); v.Action != want {
+				if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{resolve(t, p, name)}}}); v.Action != want {
 					t.Errorf("%s: %s: %v, want %v", tt.rule, name, v.Action, want)
 				}
 			}
@@ -145,11 +145,11 @@ func TestRulesOfNoRoot(t *testing.T) {
 	top, ws := workspace(t)
 	p := policy(t, ws, rules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
 	for name, want := range map[string]Action{"src/main.go": Deny, "README.md": Ask, "sub/x": Ask, "new.txt": Ask} {
-		if v := p.Judge(Intent{Tool: "Write", Writes: []Path{resolve(t, p, name)}}); v.Action != want {
+		if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{resolve(t, p, name)}}}); v.Action != want {
 			t.Errorf("%s: %v, want %v\n%s", name, v.Action, want, v.Error())
 		}
 	}
-	if v := p.Judge(Intent{Tool: "Read", Reads: []Path{resolve(t, p, "src/main.go")}}); v.Action != Deny {
+	if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, "src/main.go")}}}); v.Action != Deny {
 		t.Errorf("reading: %v", v.Error())
 	}
 }

@@ -334,9 +334,9 @@ func TestJudgeBash(t *testing.T) {
 			set := rules(ws, "mode default\n"+strings.ReplaceAll(tt.rules, "$TOP", top))
 			set.Sandbox.OnUnavailable = settings.OnFailureAllow // the rules alone
 			p := policy(t, ws, set, uncontained)
-			v := p.Judge(Intent{Tool: "Bash", Args: map[string]any{"run_in_background": true}, Command: &Command{
+			v := p.Judge(Intent{Tool: "Bash", Args: map[string]any{"run_in_background": true}, Effects: []Effect{Exec{
 				Text: strings.ReplaceAll(tt.command, "$TOP", top), Dir: resolve(t, p, "."),
-			}})
+			}}})
 			if want := strings.ReplaceAll(tt.rule, "$TOP", top); v.Action != tt.want || want != "" && v.Rule != want {
 				t.Errorf("%q under %q: %v by %q, want %v by %q\n%s", tt.command, tt.rules, v.Action, v.Rule, tt.want, want, v.Error())
 			}
@@ -357,11 +357,11 @@ func FuzzJudge(f *testing.F) {
 		set.Allow = []settings.Entry{{Text: ruleText, File: "s"}, {Text: "Bash", File: "s"}}
 		p := policy(t, ws, set, contained)
 		dir := resolve(t, p, ".")
-		p.Judge(Intent{Tool: "Bash", Command: &Command{command, dir}})
+		p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: command, Dir: dir}}})
 		if strings.ContainsAny(command, "\x00") {
 			return
 		}
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{"forbidden x\n" + command, dir}}); v.Action == Allow {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "forbidden x\n" + command, Dir: dir}}}); v.Action == Allow {
 			t.Errorf("allowed: forbidden x, then %q", command)
 		}
 	})

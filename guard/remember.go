@@ -30,6 +30,9 @@ func (v Verdict) AllowRules() []string {
 }
 
 func (p Part) allowRule() string {
+	if p.allow != "" {
+		return p.allow
+	}
 	verb, what, _ := strings.Cut(p.What, " ")
 	if p.Firm || p.Rule == RuleUndecidable || strings.ContainsAny(what, "\n\r") {
 		return ""

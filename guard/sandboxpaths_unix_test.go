@@ -147,7 +147,7 @@ func TestEveryEdit(t *testing.T) {
 			"echo x > q": want, "sed -i s/a/b/ README.md": want, "cp README.md q": want, "mkdir q": want, "cd src && rm main.go": want, "git diff --output=q": want,
 			"go test ./...": Allow, "npm test": Allow, "pytest -k foo": Allow, "python3 -c 'print(1)'": Allow, "cat README.md": Allow, "echo x > /dev/null": Allow,
 		} {
-			if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
+			if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: text, Dir: resolve(t, p, ".")}}}); v.Action != want {
 				t.Errorf("%s Edit: %s: %v, want %v\n%s", action, text, v.Action, want, v.Error())
 			}
 		}
@@ -157,7 +157,7 @@ func TestEveryEdit(t *testing.T) {
 		"cd src && make -f Makefile all": Allow, "cd src && pytest -k foo": Allow, "npm test": Allow,
 		"touch src/x": Deny, "cd src && touch x": Deny, "openssl rand -out test 8": Deny,
 	} {
-		if v := p.Judge(Intent{Tool: "Bash", Command: &Command{Text: text, Dir: resolve(t, p, ".")}}); v.Action != want {
+		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: text, Dir: resolve(t, p, ".")}}}); v.Action != want {
 			t.Errorf("%s: %v, want %v\n%s", text, v.Action, want, v.Error())
 		}
 	}

@@ -83,6 +83,8 @@ type Part struct {
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy,omitempty"`
 	Firm   bool   `json:"firm,omitempty"`
+
+	allow string // the narrowest rule that allows it, see [Subject]
 }
 
 // builtIn is the Source of verdicts that no settings file gave.

@@ -34,7 +34,7 @@ type Question struct {
 // about notes what the question's call would do.
 func (q *Question) about(call *builtin.Call, plan builtin.Plan) {
 	q.Input, _ = call.Input() // what was bound from JSON encodes
-	if c := plan.Intent.Command; c != nil {
+	if c := plan.Intent.Command(); c != nil {
 		q.Dir = c.Dir.String()
 	}
 }

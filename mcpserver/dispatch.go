@@ -123,7 +123,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 		return reply.with(refused(err))
 	}
 	h.observers.Planned(ctx, info, rec)
-	verdict := env.Suggest(plan.Intent, hooks.judged(ctx, policy.Judge(plan.Intent))) // judge
+	verdict := env.Suggest(plan.Intent, hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent))) // judge
 	asked := verdict.Action == guard.Ask
 	verdict, question := h.ask(a, req, verdict) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, answeredBy(req)
@@ -153,8 +153,8 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 
 // failed tells the calls that wait of a command that failed.
 func (a *Arrival) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
-	if result.IsError && in.Command != nil && ctx.Err() == nil {
-		a.ticket.Fail(headline(tool.Name, in.Command.Text))
+	if c := in.Command(); result.IsError && c != nil && ctx.Err() == nil {
+		a.ticket.Fail(headline(tool.Name, c.Text))
 	}
 }
 

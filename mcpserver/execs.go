@@ -62,12 +62,13 @@ func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *buil
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy { return c.host.policy(c.arrival.principal) }
 	now := policy()
-	if in.Command == nil || !now.JudgesExecs() {
+	command := in.Command()
+	if command == nil || !now.JudgesExecs() {
 		return nil
 	}
 	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.known, Later: c.req.Later, Tell: c.tell}
 	if approved {
-		e.Granted = now.ExecGrants(in.Command.Text)
+		e.Granted = now.ExecGrants(command.Text)
 	}
 	return e
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -56,7 +57,7 @@ func wholePath(policy *guard.Policy, name string, path guard.Path) string {
 
 // hookResponse is what PostToolUse hooks are told of a result: the text and the structure that clients get, and under
 // the names of Claude Code what hooks written for it look for.
-func hookResponse(input json.RawMessage, tool string, r builtin.Result) (json.RawMessage, error) {
+func hookResponse(input json.RawMessage, effects []guard.Effect, r builtin.Result) (json.RawMessage, error) {
 	response := map[string]any{"text": r.Text, "structured": r.Structured, "success": true}
 	var named struct {
 		File     string `json:"file_path"`
@@ -65,8 +66,12 @@ func hookResponse(input json.RawMessage, tool string, r builtin.Result) (json.Ra
 	if json.Unmarshal(input, &named) == nil && named.File+named.Notebook != "" {
 		response["filePath"] = named.File + named.Notebook
 	}
-	if tool == "Bash" {
-		response["stdout"], response["stderr"], response["interrupted"] = r.Text, "", false // one stream, in order
+	for _, e := range effects {
+		if e, ok := e.(interface {
+			HookResponse(text string) map[string]any
+		}); ok {
+			maps.Copy(response, e.HookResponse(r.Text))
+		}
 	}
 	return json.Marshal(response)
 }

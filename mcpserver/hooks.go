@@ -21,7 +21,9 @@ type hookedCall struct {
 	set    *settings.Settings
 	call   hook.Call
 	before hook.Decision
-	began  time.Time
+	// effects are those of the planned call.
+	effects []guard.Effect
+	began   time.Time
 }
 
 // newHookRunner runs the commands of hooks in the first root.
@@ -144,10 +146,11 @@ func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Ve
 
 // judged lets hooks take part in a verdict. They can make it stricter; they can answer what would be asked, but
 // not what a rule keeps asking for. A nil call has no hooks.
-func (c *hookedCall) judged(ctx context.Context, v guard.Verdict) guard.Verdict {
+func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdict) guard.Verdict {
 	if c == nil {
 		return v
 	}
+	c.effects = in.Effects
 	switch {
 	case c.before.Action == hook.Ask && v.Action == guard.Allow:
 		v = hookVerdict(v, guard.Ask, c.before)
@@ -199,7 +202,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	if r.IsError {
 		said = c.host.hooks.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
 	} else {
-		response, err := hookResponse(c.call.Input, c.call.Tool, r)
+		response, err := hookResponse(c.call.Input, c.effects, r)
 		if err != nil {
 			return r
 		}

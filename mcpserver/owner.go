@@ -65,11 +65,12 @@ func (h *Host) OwnerMayAnswer() error {
 
 // noteUncontained remembers that a command runs which nothing holds and no person approved.
 func (h *Host) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
-	if in.Command == nil || req.Answer != nil {
+	command := in.Command()
+	if command == nil || req.Answer != nil {
 		return
 	}
 	held := policy.Containment()
-	if !held.Writes || !held.Denies || in.Unsandboxed || policy.Excluded(in.Command.Text) {
+	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Excluded(command.Text) {
 		h.uncontained.Store(true)
 	}
 }

@@ -142,8 +142,8 @@ func TestUncontainedIsNoted(t *testing.T) {
 	if !policy.Containment().Denies {
 		t.Skip("commands are not contained on this machine: " + policy.Containment().Why)
 	}
-	run := guard.Intent{Command: &guard.Command{Text: "true"}}
-	out := guard.Intent{Command: &guard.Command{Text: "true"}, Unsandboxed: true}
+	run := guard.Intent{Effects: []guard.Effect{guard.Exec{Text: "true"}}}
+	out := guard.Intent{Effects: []guard.Effect{guard.Exec{Text: "true", Unsandboxed: true}}}
 	for _, tt := range []struct {
 		name string
 		in   guard.Intent

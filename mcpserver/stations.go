@@ -100,14 +100,10 @@ func (h *Host) Tools(who auth.Identity) []*builtin.Def {
 // argument makes more of a tool than its right says.
 func entitled(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
 	need := rightTo(tool.Right)
-	if len(in.Writes) > 0 {
-		need |= auth.Write
-	}
-	if in.Command != nil {
-		need |= auth.Exec
-	}
-	if tool.Right == builtin.ToExec {
-		need = auth.Exec // a command's files are judged by the rules, and held by its sandbox
+	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
+		for _, e := range in.Effects {
+			need |= rightTo(e.Permission())
+		}
 	}
 	if has.Has(need) {
 		return nil
@@ -118,11 +114,11 @@ func entitled(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.In
 }
 
 // rightTo is the right that callers of a tool must hold.
-func rightTo(r builtin.Right) auth.Rights {
+func rightTo(r guard.Permission) auth.Rights {
 	switch r {
-	case builtin.ToRead:
+	case guard.ToRead:
 		return auth.Read
-	case builtin.ToWrite:
+	case guard.ToWrite:
 		return auth.Write
 	}
 	return auth.Exec
@@ -204,14 +200,8 @@ func answeredBy(req Request) string {
 
 // describe notes in the record what a call is about to do.
 func describe(rec *audit.Record, in guard.Intent) {
-	for _, p := range slices.Concat(in.Reads, in.Searches) {
-		rec.Reads = append(rec.Reads, p.String())
-	}
-	for _, p := range in.Writes {
-		rec.Writes = append(rec.Writes, p.String())
-	}
-	if in.Command != nil {
-		rec.Command = in.Command.Text
+	for _, e := range in.Effects {
+		rec.Add(e.Record())
 	}
 }
 

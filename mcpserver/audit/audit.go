@@ -31,7 +31,9 @@ type Record struct {
 	Tool      string    `json:"tool"`
 	Reads     []string  `json:"reads,omitempty"`
 	Writes    []string  `json:"writes,omitempty"`
-	Command   string    `json:"command,omitempty"`
+	// Effects are those that no other field shows, each with its verb: "fetch https://example.org/".
+	Effects []string `json:"effects,omitempty"`
+	Command string   `json:"command,omitempty"`
 	// Verdict is allow, ask or deny; empty when the call ended before it was judged.
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
@@ -48,6 +50,21 @@ type Record struct {
 	// Bytes is the size of the text that was returned.
 	Bytes int    `json:"result_bytes"`
 	Error string `json:"error,omitempty"`
+}
+
+// Add notes an effect under the field that shows it; see [guard.Effect].
+func (r *Record) Add(field, value string) {
+	switch field {
+	case "":
+	case "reads":
+		r.Reads = append(r.Reads, value)
+	case "writes":
+		r.Writes = append(r.Writes, value)
+	case "command":
+		r.Command = value
+	default:
+		r.Effects = append(r.Effects, field+" "+value)
+	}
 }
 
 // EventExec is a program that a command has come to start, which Command names: it was refused, or a person was asked.

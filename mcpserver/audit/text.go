@@ -14,7 +14,7 @@ func (r Record) clipped() Record {
 	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Error} {
 		*text = Clip(*text)
 	}
-	r.Reads, r.Writes = clipAll(r.Reads), clipAll(r.Writes)
+	r.Reads, r.Writes, r.Effects = clipAll(r.Reads), clipAll(r.Writes), clipAll(r.Effects)
 	return r
 }
 
@@ -53,6 +53,7 @@ func (r Record) appendTo(line []byte) []byte {
 	line = appendText(appendName(line, "tool"), r.Tool)
 	line = appendTexts(line, "reads", r.Reads)
 	line = appendTexts(line, "writes", r.Writes)
+	line = appendTexts(line, "effects", r.Effects)
 	for _, f := range [...]struct{ name, text string }{
 		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"event", r.Event}, {"chain", r.Chain},
 	} {

@@ -98,7 +98,7 @@ func (q query) fits(r audit.Record) bool {
 	if text == "" {
 		return true
 	}
-	all := append(append([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error}, r.Reads...), r.Writes...)
+	all := slices.Concat([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error}, r.Reads, r.Writes, r.Effects)
 	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 

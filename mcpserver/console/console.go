@@ -157,7 +157,7 @@ func (c *Console) CallEnded(_ context.Context, info observe.Call, r audit.Record
 // bounded is what is kept of a record.
 func bounded(r audit.Record) audit.Record {
 	r.Tool, r.Command, r.Error = clip(r.Tool, maxName), clip(r.Command, MaxResult), clip(r.Error, maxName)
-	for _, files := range []*[]string{&r.Reads, &r.Writes} {
+	for _, files := range []*[]string{&r.Reads, &r.Writes, &r.Effects} {
 		var kept []string
 		for _, f := range (*files)[:min(len(*files), MaxFiles)] {
 			kept = append(kept, clip(f, maxName))

@@ -28,7 +28,7 @@ func (b liveBody) call(c call) g.Node {
 		b.callSummary(c),
 		h.Dl(
 			term("Verdict", judged(c)),
-			files("Reads", c.Record.Reads), files("Writes", c.Record.Writes),
+			files("Reads", c.Record.Reads), files("Writes", c.Record.Writes), files("Effects", c.Record.Effects),
 			term("Caller", text(c.Principal+", "+c.Scope)),
 		),
 		g.If(c.Result != "", scroller("result", "Result", resultLines(c))),

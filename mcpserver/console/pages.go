@@ -109,6 +109,9 @@ func recordText(r audit.Record, short func(string) string) string {
 	for _, f := range files {
 		all = append(all, short(f))
 	}
+	for _, e := range r.Effects {
+		all = append(all, visible.Text(e))
+	}
 	return strings.Join(all, "\n")
 }
 

@@ -60,11 +60,11 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ observe.Call, r audit.Rec
 		return
 	}
 	for _, part := range []struct {
-		name  string
-		paths []string
-	}{{"toolhost.reads", r.Reads}, {"toolhost.writes", r.Writes}} {
-		if len(part.paths) > 0 {
-			span.SetAttributes(attribute.StringSlice(part.name, part.paths))
+		name   string
+		values []string
+	}{{"toolhost.reads", r.Reads}, {"toolhost.writes", r.Writes}, {"toolhost.effects", r.Effects}} {
+		if len(part.values) > 0 {
+			span.SetAttributes(attribute.StringSlice(part.name, part.values))
 		}
 	}
 	if r.Command != "" {

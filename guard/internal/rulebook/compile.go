@@ -129,10 +129,12 @@ func (c *Compiler) index(l *List, tool string, r *Rule) error {
 			return err
 		}
 		return l.addMeant(r)
-	case tool == "WebFetch" && l.strict():
-		return l.addDomain(r)
 	case accessOf(tool) != noFiles:
 		return c.addPath(l, tool, r)
+	}
+	l.specs[tool] = append(l.specs[tool], r)
+	if tool == "WebFetch" && l.strict() {
+		return l.addDomain(r)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type List struct {
 	// families are the rules with a * in the name of the tool: mcp__server__part*.
 	families []*Rule
 	params   map[string][]paramRule // by tool
+	specs    map[string][]*Rule     // rules with a specifier that is neither a command nor a path, by tool
 	only     map[string]*Matcher    // the allow rules for one tool that do not speak for the others, such as Write(p)
 
 	// Commands are the Bash rules, Read and Edit the path rules.
@@ -47,7 +48,7 @@ type paramRule struct {
 
 func newList(kind Kind, s pathname.Spelling) *List {
 	return &List{
-		kind: kind, tools: map[string]*Rule{}, params: map[string][]paramRule{}, Commands: newCommands(kind),
+		kind: kind, tools: map[string]*Rule{}, params: map[string][]paramRule{}, specs: map[string][]*Rule{}, Commands: newCommands(kind),
 		Read: newMatcher(s), Edit: newMatcher(s), only: map[string]*Matcher{},
 	}
 }
@@ -78,6 +79,17 @@ func (l *List) Named(tool string) *Rule {
 	}
 	for _, r := range l.families {
 		if r.Spec == "" && wildcard.Text(r.tool, tool) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Specified returns the rule on a tool that is neither Bash nor one of files whose specifier
+// matches, nil for none.
+func (l *List) Specified(tool string, matches func(specifier string) bool) *Rule {
+	for _, r := range l.specs[tool] {
+		if matches != nil && matches(r.Spec) {
 			return r
 		}
 	}

@@ -1,0 +1,169 @@
+package guard
+
+import (
+	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// An Intent is what one call is about to do, as a tool's Plan found it. An
+// Intent without effects is refused.
+type Intent struct {
+	// Tool is the name the tool is listed under.
+	Tool string
+	// Args are the call's arguments by name, for Tool(parameter:value) rules. Only
+	// strings, booleans and numbers are compared. Nil for none.
+	Args map[string]any
+	// Effects are what the call would do, in the order in which they are judged and shown.
+	Effects []Effect
+}
+
+// An Effect is one thing that a call would do. A kind of effect is one type in a file of its
+// own. It says which rules apply, what each mode decides, which permission the caller needs,
+// and what the audit log, the console and traces show. Nothing else knows the kinds.
+type Effect interface {
+	// Judge adds the parts of the verdict. An effect that adds none is refused.
+	Judge(j Judgment)
+	// Permission is what the caller must hold, whatever the rules say.
+	Permission() Permission
+	// Record returns the field of the audit record that shows the effect ("reads", "writes",
+	// "command") and what it shows. A field that the record does not have is the verb of the
+	// effect: "fetch". An effect without a field is not recorded.
+	Record() (field, value string)
+}
+
+// A Permission is what a caller must hold for a tool or an effect. The zero Permission is the
+// strictest.
+type Permission uint8
+
+// The permissions.
+const (
+	ToExec  Permission = iota // runs or ends commands, or does not say what it does
+	ToWrite                   // changes files and runs nothing
+	ToRead                    // changes nothing
+)
+
+// String returns "exec", "write" or "read".
+func (p Permission) String() string {
+	switch p {
+	case ToRead:
+		return "read"
+	case ToWrite:
+		return "write"
+	}
+	return "exec"
+}
+
+// Files returns the files of the effects, in order.
+func (in Intent) Files() (files []Path) {
+	for _, e := range in.Effects {
+		if f, ok := e.(interface{ file() Path }); ok {
+			files = append(files, f.file())
+		}
+	}
+	return files
+}
+
+// Command returns the command that the call would run, nil if it runs none.
+func (in Intent) Command() *Exec {
+	for _, e := range in.Effects {
+		if c, ok := e.(Exec); ok {
+			return &c
+		}
+	}
+	return nil
+}
+
+// A Judgment is the judging of one intent, as its effects see it.
+type Judgment struct{ *judge }
+
+// Tool returns the name of the tool that is called.
+func (j Judgment) Tool() string { return j.in.Tool }
+
+// Add adds a part to the verdict, which is the strictest of its parts.
+func (j Judgment) Add(p Part) { j.add(p) }
+
+// A Subject is what the rules of one form and the mode decide on.
+type Subject struct {
+	// What is the effect in words, the verb first: "fetch https://example.org/".
+	What string
+	// Form is the name that its rules begin with, such as WebFetch. Empty: the tool's.
+	Form string
+	// Matches reports whether the specifier of a rule, the text in its parentheses, applies.
+	// Nil: only rules without a specifier apply.
+	Matches func(specifier string) bool
+	// ReadOnly says that nothing is changed: plan mode decides as the default mode does.
+	ReadOnly bool
+	// Rule is the narrowest rule that would allow it; AlwaysAllow lets a person who is asked
+	// add it.
+	Rule        string
+	AlwaysAllow bool
+}
+
+// Decide adds the part on a subject: a deny rule, plan mode, an ask rule, an allow rule, or
+// else the mode decides. Rules on all calls of the tool have been applied before.
+func (j Judgment) Decide(s Subject) {
+	if s.Form == "" {
+		s.Form = j.in.Tool
+	}
+	if r := j.strict(j.k.deny, s); r != nil {
+		j.add(j.subjectPart(s, r, Deny))
+		return
+	}
+	if j.k.mode == settings.ModePlan && !s.ReadOnly {
+		j.add(j.planPart(s.What))
+		return
+	}
+	if r := j.strict(j.k.ask, s); r != nil {
+		j.add(j.subjectPart(s, r, Ask))
+		return
+	}
+	r := j.k.allow.Named(s.Form)
+	if r == nil {
+		r = j.k.allow.Specified(s.Form, s.Matches)
+	}
+	switch {
+	case r != nil && r.Spec == "":
+		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
+	case r != nil:
+		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."})
+	case j.k.mode == settings.ModeBypass:
+		j.add(j.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
+	default:
+		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.k.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy(s.Rule)}
+		if s.Form == j.in.Tool && s.Matches == nil {
+			p.Reason = "No rule allows the tool " + s.Form + "."
+		}
+		if s.AlwaysAllow {
+			p.allow = s.Rule
+		}
+		j.add(p)
+	}
+}
+
+// strict returns the rule of a deny or ask list on a subject, nil for none. Rules on all calls
+// of the tool itself are left out: they have been applied.
+func (j Judgment) strict(l list, s Subject) *rulebook.Rule {
+	if s.Form != j.in.Tool {
+		if r := l.Named(s.Form); r != nil {
+			return r
+		}
+	}
+	return l.Specified(s.Form, s.Matches)
+}
+
+func (j Judgment) subjectPart(s Subject, r *rulebook.Rule, a Action) Part {
+	return Part{
+		What: s.What, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
+		Reason: "To " + s.What + " is " + ruled(a) + " by a rule.", Remedy: ruleRemedy(a),
+	}
+}
+
+// tool applies the rules on every call of the tool, and those on its arguments.
+func (j *judge) tool() {
+	for _, l := range []list{j.k.deny, j.k.ask} {
+		if r := l.Named(j.in.Tool); r != nil {
+			j.add(j.toolPart(r, l.action))
+		}
+	}
+	j.parameters()
+}

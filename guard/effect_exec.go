@@ -1,0 +1,30 @@
+package guard
+
+// Exec is the running of a shell command line. Its rules are those of Bash, and those on the
+// files that it names.
+type Exec struct {
+	Text string
+	// Dir is the directory that the command starts in.
+	Dir Path
+	// Unsandboxed says that the call asks to run outside the containment.
+	Unsandboxed bool
+}
+
+// Judge implements [Effect].
+func (e Exec) Judge(j Judgment) {
+	j.exec = &e
+	j.command(e)
+	j.exec = nil
+}
+
+// Permission implements [Effect].
+func (Exec) Permission() Permission { return ToExec }
+
+// Record implements [Effect].
+func (e Exec) Record() (field, value string) { return "command", e.Text }
+
+// HookResponse returns what hooks find in the response beside the text, under the names of
+// Claude Code: one stream, in order.
+func (Exec) HookResponse(text string) map[string]any {
+	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}
+}

@@ -1,0 +1,16 @@
+package guard
+
+// Search is a search of a directory. It is judged like a read of the directory; what is denied
+// in it is left out by [Policy.Hidden].
+type Search struct{ Path Path }
+
+// Judge implements [Effect].
+func (e Search) Judge(j Judgment) { j.file(e.Path, reading, "search ") }
+
+// Permission implements [Effect].
+func (Search) Permission() Permission { return ToRead }
+
+// Record implements [Effect].
+func (e Search) Record() (field, value string) { return "reads", e.Path.String() }
+
+func (e Search) file() Path { return e.Path }
