@@ -41,8 +41,10 @@ type Hints struct {
 // A Tool describes one tool: what the model sees, what a call would touch, and how it runs. In is its
 // typed input. The zero tool is the safest one: exclusive at the gate, not read-only, destructive.
 type Tool[In any] struct {
-	// Name is what clients call; the document is doc/<lower-case name>.md.
+	// Name is what clients call.
 	Name string
+	// Doc is the document that models read. Empty: doc/<lower-case name>.md of this package.
+	Doc string
 	// Title is a short name for people.
 	Title string
 	// Brief says in a few words what the tool does, in the words that models search for.
@@ -129,7 +131,7 @@ func All() []*Def {
 
 // declare adds a tool to [All]. It panics on a mistake in the declaration, so that no host starts with one.
 func declare[In any](t Tool[In]) *Def {
-	d, err := define(t)
+	d, err := Define(t)
 	if err != nil {
 		panic(fmt.Sprintf("builtin: tool %q: %v", t.Name, err))
 	}
@@ -137,12 +139,16 @@ func declare[In any](t Tool[In]) *Def {
 	return d
 }
 
-func define[In any](t Tool[In]) (*Def, error) {
-	doc, err := documents.ReadFile("doc/" + strings.ToLower(t.Name) + ".md")
-	if err != nil {
-		return nil, err
+// Define completes a tool. It returns an error for a mistake in the declaration.
+func Define[In any](t Tool[In]) (*Def, error) {
+	if t.Doc == "" {
+		doc, err := documents.ReadFile("doc/" + strings.ToLower(t.Name) + ".md")
+		if err != nil {
+			return nil, err
+		}
+		t.Doc = string(doc)
 	}
-	if n := len([]rune(string(doc))); n > MaxDocument {
+	if n := len([]rune(t.Doc)); n > MaxDocument {
 		return nil, fmt.Errorf("its document has %d characters, more than %d", n, MaxDocument)
 	}
 	if t.Plan == nil {
@@ -161,7 +167,7 @@ func define[In any](t Tool[In]) (*Def, error) {
 		}
 	}
 	d := &Def{
-		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(string(doc)), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Right: t.Right,
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Right: t.Right,
 		Limit: t.Limit, Longest: t.Longest, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())

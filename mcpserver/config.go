@@ -31,6 +31,8 @@ type Config struct {
 	TrustWorkspace bool
 	// Tools limits the host to the tools of these names. Empty: all.
 	Tools []string
+	// CustomTools are served beside the tools of package builtin, by the same rules.
+	CustomTools []*builtin.Def
 	// StateDir keeps results, read state and journals. Empty: [DefaultStateDir].
 	StateDir string
 	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, which is then

@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -250,12 +251,13 @@ func (h *Host) ownFiles() []string {
 	return own
 }
 
-// served are the tools that were asked for by name, or all, and those of the extension; ordered by name.
+// served returns the tools that were asked for by name, or all, with the custom ones and those of the extension, ordered by name.
 func served(cfg Config) ([]*builtin.Def, error) {
 	tools := builtin.All()
 	if len(cfg.Tools) > 0 {
 		tools = slices.DeleteFunc(tools, func(d *builtin.Def) bool { return !slices.Contains(cfg.Tools, d.Name) })
 	}
+	tools = append(tools, cfg.CustomTools...)
 	for _, t := range cfg.Extension.Tools {
 		d, err := t.def()
 		if err != nil {
@@ -264,6 +266,11 @@ func served(cfg Config) ([]*builtin.Def, error) {
 		tools = append(tools, d)
 	}
 	slices.SortFunc(tools, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
+	for i := range len(tools) - 1 {
+		if tools[i].Name == tools[i+1].Name {
+			return nil, fmt.Errorf("there are two tools of the name %q", tools[i].Name)
+		}
+	}
 	return tools, nil
 }
 

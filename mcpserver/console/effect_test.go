@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+)
+
+// serveFetch serves a host with the tool webFetch under the given permissions.
+func serveFetch(t *testing.T, permissions string, change ...func(*mcpserver.Config)) *served {
+	t.Helper()
+	tool, err := builtin.Define(webFetch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, nil, append(change, func(c *mcpserver.Config) {
+		file := filepath.Join(t.TempDir(), "settings.json")
+		if err := os.WriteFile(file, []byte(`{"permissions":{`+permissions+`},"sandbox":{"enabled":false}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.CustomTools, c.Settings, c.AuditLog = []*builtin.Def{tool}, []string{file}, filepath.Join(t.TempDir(), "audit.jsonl")
+	})...)
+}
+
+// TestNewKindOfEffect adds a tool with a kind of effect of its own, and looks at whether the host judges, records and shows it like its own.
+func TestNewKindOfEffect(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
+	defer web.Close()
+	args := fmt.Sprintf(`{"url":%q}`, web.URL)
+	for _, tt := range []struct{ mode, rules, verdict, rule string }{
+		{settings.ModeDefault, ``, "ask", "mode default"},
+		{settings.ModePlan, ``, "ask", "mode plan"},
+		{settings.ModeDontAsk, ``, "deny", "mode dontAsk"},
+		{settings.ModeBypass, ``, "allow", "mode bypassPermissions"},
+		{settings.ModeDefault, `"allow":["WebFetch(domain:127.0.0.1)"]`, "allow", "WebFetch(domain:127.0.0.1)"},
+		{settings.ModeDontAsk, `"allow":["WebFetch"]`, "allow", "WebFetch"},
+		{settings.ModeDefault, `"allow":["WebFetch(domain:example.org)"]`, "ask", "mode default"},
+		{settings.ModeBypass, `"ask":["WebFetch(domain:127.0.0.1)"]`, "ask", "WebFetch(domain:127.0.0.1)"},
+		{settings.ModeDontAsk, `"ask":["WebFetch(domain:127.0.0.1)"]`, "deny", "WebFetch(domain:127.0.0.1)"},
+		{settings.ModeBypass, `"deny":["WebFetch(domain:127.0.0.1)"],"allow":["WebFetch"]`, "deny", "WebFetch(domain:127.0.0.1)"},
+		{settings.ModeBypass, `"deny":["WebFetch"]`, "deny", "WebFetch"},
+	} {
+		t.Run(tt.mode+" "+tt.rules, func(t *testing.T) {
+			s := serveFetch(t, strings.TrimSuffix(fmt.Sprintf(`"defaultMode":%q,%s`, tt.mode, tt.rules), ","))
+			v, err := s.host.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", json.RawMessage(args))
+			if err != nil || v.Action.String() != tt.verdict || v.Rule != tt.rule {
+				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
+			}
+			reply := s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(args), CanAsk: true})
+			if fetched := reply.Text == "the page"; fetched != (tt.verdict == "allow") {
+				t.Errorf("the call answered %q", reply.Text)
+			}
+			if (reply.Question != nil) != (tt.verdict == "ask") {
+				t.Errorf("question: %+v", reply.Question)
+			}
+			r := lastRecord(t, s.host.AuditPath())
+			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "fetch "+web.URL {
+				t.Errorf("recorded: %+v", r)
+			}
+			if _, page := s.get(t, "/"); !strings.Contains(page, "fetch "+web.URL) {
+				t.Errorf("the page does not show the effect:\n%s", page)
+			}
+		})
+	}
+}
+
+func lastRecord(t *testing.T, path string) (r audit.Record) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestNewKindIsAsked looks at the question about a new kind of effect, and at what "always allow" remembers.
+func TestNewKindIsAsked(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
+	defer web.Close()
+	s := serveFetch(t, `"defaultMode":"default"`)
+	args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL))
+	reply := s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true})
+	q := reply.Question
+	if q == nil || !strings.Contains(q.Message, "fetch "+web.URL) || len(q.Always) != 1 || q.Always[0] != "WebFetch(domain:127.0.0.1)" {
+		t.Fatalf("question: %+v", q)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan mcpserver.Answer, 1)
+	go func() {
+		asked <- s.console.Ask(ctx, mcpserver.OwnerQuestion{Principal: mcpserver.LocalPrincipal, Tool: "WebFetch", Question: q})
+	}()
+	for page := ""; !strings.Contains(page, "WebFetch(domain:127.0.0.1)") || !strings.Contains(page, "fetch "+web.URL); _, page = s.get(t, "/") {
+		if time.Sleep(time.Millisecond); t.Context().Err() != nil {
+			t.Fatal("the console does not show the question")
+		}
+	}
+	cancel()
+	<-asked
+	answer := &mcpserver.Answer{State: q.State, Decision: mcpserver.AlwaysAllow, By: mcpserver.ByClient}
+	reply = s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true, Answer: answer})
+	if reply.Text != "the page" {
+		t.Errorf("the allowed call answered %q", reply.Text)
+	}
+	v, err := s.host.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", args)
+	if err != nil || v.Action != guard.Allow || v.Rule != "WebFetch(domain:127.0.0.1)" {
+		t.Errorf("afterwards: %v by %s (%v)", v.Action, v.Rule, err)
+	}
+}
+
+// TestNewKindNeedsItsPermission calls the tool with a credential that lacks what its effect needs.
+func TestNewKindNeedsItsPermission(t *testing.T) {
+	s := serveFetch(t, `"defaultMode":"bypassPermissions"`)
+	a := s.host.Arrive(auth.Identity{Principal: "p", Rights: auth.Write}, nil, "", true)
+	reply := s.host.Call(t.Context(), a, mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(`{"url":"http://127.0.0.1:1/"}`)})
+	if !reply.IsError || !strings.Contains(reply.Text, "needs the right read") {
+		t.Errorf("the call answered %q", reply.Text)
+	}
+}
