@@ -13,10 +13,10 @@ import (
 // containment: every command in it is among sandbox.excludedCommands. It was
 // judged as one that nothing contains.
 func (p *Policy) Excluded(text string) bool {
-	return !p.core.excluded.Empty() && p.core.excludes(command.Analyze(text))
+	return !p.data.excluded.Empty() && p.data.excludes(command.Analyze(text))
 }
 
-func (k *core) excludes(a *command.Analysis) bool {
+func (k *policyData) excludes(a *command.Analysis) bool {
 	if k.excluded.Empty() || len(a.Commands) == 0 {
 		return false
 	}
@@ -29,56 +29,56 @@ func (k *core) excludes(a *command.Analysis) bool {
 }
 
 // Containment is what holds the commands that this policy judges.
-func (p *Policy) Containment() Containment { return p.core.containment() }
+func (p *Policy) Containment() Containment { return p.data.containment() }
 
 // SameRules reports whether q is the same snapshot of the rules, whoever its caller is.
-func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.core == q.core }
+func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.data == q.data }
 
 // Scratch is the caller's directory for what commands leave behind, "" if there
 // is none.
-func (p *Policy) Scratch() string { return p.core.scratch }
+func (p *Policy) Scratch() string { return p.data.scratch }
 
 // Private returns the directories that the caller's commands have of their own in the place of the host's, where what
 // contains them can mount these.
 func (p *Policy) Private() privatedir.Set {
-	if !p.core.privately() {
+	if !p.data.privately() {
 		return nil
 	}
-	return p.core.private
+	return p.data.private
 }
 
 // DeniesFiles reports whether any rule denies reading or writing files, or the
 // settings of the sandbox deny commands some, or files of the host's own lie where
 // commands write.
 func (p *Policy) DeniesFiles() bool {
-	return p.core.deny.HasPaths() || p.core.files.any() || p.core.ownInside
+	return p.data.deny.HasPaths() || p.data.files.any() || p.data.ownInside
 }
 
 // Withheld reports whether commands must not see the file or directory at real:
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
 func (p *Policy) Withheld(real string, dir bool) bool {
-	return p.Hidden(real, dir) || p.core.files.withholds(real, dir)
+	return p.Hidden(real, dir) || p.data.files.withholds(real, dir)
 }
 
 // ReadRule returns the deny rule on reading the file at real, as it was written; "" if there is none.
 func (p *Policy) ReadRule(real string) string {
-	if r := p.core.deny.Read.Match(pathname.Slashed(real), false); r != nil {
+	if r := p.data.deny.Read.Match(pathname.Slashed(real), false); r != nil {
 		return r.Text
 	}
 	return ""
 }
 
 // Environment returns the variables, as NAME=value, that the settings give commands.
-func (p *Policy) Environment() []string { return p.core.environment }
+func (p *Policy) Environment() []string { return p.data.environment }
 
 // PassedVariables says what commands get of the host's environment: all of it where the caller is the user; otherwise
 // what holds no credentials, and the variables whose names match the patterns.
 func (p *Policy) PassedVariables() (patterns []string, all bool) {
-	return texts(p.core.passed), !p.caller.Remote
+	return texts(p.data.passed), !p.caller.Remote
 }
 
 // SecretVariables returns the names of variables that contained commands do not get.
-func (p *Policy) SecretVariables() []string { return texts(p.core.sandbox.Credentials.EnvVars) }
+func (p *Policy) SecretVariables() []string { return texts(p.data.sandbox.Credentials.EnvVars) }
 
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
@@ -97,7 +97,7 @@ type Network struct {
 
 // Network returns what commands may reach.
 func (p *Policy) Network() Network {
-	n := p.core.sandbox.Network
+	n := p.data.sandbox.Network
 	publish := !p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on a machine of others
 	if n.PublishPorts != nil {
 		publish = *n.PublishPorts
@@ -107,8 +107,8 @@ func (p *Policy) Network() Network {
 		sockets = topDirectories()
 	}
 	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.core.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
-		PortRecords: p.core.portRecords,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
+		PortRecords: p.data.portRecords,
 	}
 }
 

@@ -42,7 +42,7 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 }
 
 // control follows the names. It takes some 50 µs, since directories are looked at once.
-func (k *core) control() *control {
+func (k *policyData) control() *control {
 	c := &control{steps: map[string]fs.FileInfo{}, files: map[realpath.ID]bool{}}
 	lstat := func(path string) (fs.FileInfo, error) {
 		info, seen := c.steps[path]
@@ -101,7 +101,7 @@ type ControlPaths struct {
 
 // ControlPaths follows the names of control files.
 func (p *Policy) ControlPaths() ControlPaths {
-	c := p.core.control()
+	c := p.data.control()
 	out := ControlPaths{Names: c.names}
 	for _, name := range c.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))
@@ -148,11 +148,11 @@ func (p *Policy) Exposed(name string) bool {
 
 // writable reports whether a path without links lies where tools or commands may write.
 func (p *Policy) writable(path string) bool {
-	return withinAny(path, p.core.outermost()) || withinAny(path, p.core.files.writable)
+	return withinAny(path, p.data.outermost()) || withinAny(path, p.data.files.writable)
 }
 
-// obeyed reports whether the path is one that the host takes its rules from, or would on another start.
-func (j *judge) obeyed(p Path) bool {
+// isControl reports whether the path is one that the host takes its rules from, or would on another start.
+func (j *judge) isControl(p Path) bool {
 	if protected.IsSettings(pathname.Slashed(p.given)) || protected.IsSettings(pathname.Slashed(p.real)) {
 		return true
 	}
@@ -161,8 +161,8 @@ func (j *judge) obeyed(p Path) bool {
 
 // controlled is the control of one judgement, found out when it is first needed.
 func (j *judge) controlled() *control {
-	if j.ways == nil {
-		j.ways = j.k.control()
+	if j.controlPaths == nil {
+		j.controlPaths = j.data.control()
 	}
-	return j.ways
+	return j.controlPaths
 }

@@ -90,6 +90,6 @@ func BenchmarkControl(b *testing.B) {
 	_, ws := workspace(b)
 	p := policy(b, ws, rules(ws, "allow Edit"))
 	for b.Loop() {
-		p.core.control()
+		p.data.control()
 	}
 }

@@ -105,31 +105,31 @@ func (j Judgment) Decide(s Subject) {
 	if s.Form == "" {
 		s.Form = j.in.Tool
 	}
-	if r := j.strict(j.k.deny, s); r != nil {
+	if r := j.strict(j.data.deny, s); r != nil {
 		j.add(j.subjectPart(s, r, Deny))
 		return
 	}
-	if j.k.mode == settings.ModePlan && !s.ReadOnly {
+	if j.data.mode == settings.ModePlan && !s.ReadOnly {
 		j.add(j.planPart(s.What))
 		return
 	}
-	if r := j.strict(j.k.ask, s); r != nil {
+	if r := j.strict(j.data.ask, s); r != nil {
 		j.add(j.subjectPart(s, r, Ask))
 		return
 	}
-	r := j.k.allow.Named(s.Form)
+	r := j.data.allow.Named(s.Form)
 	if r == nil {
-		r = j.k.allow.Specified(s.Form, s.Matches)
+		r = j.data.allow.Specified(s.Form, s.Matches)
 	}
 	switch {
 	case r != nil && r.Spec == "":
 		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
 	case r != nil:
 		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."})
-	case j.k.mode == settings.ModeBypass:
+	case j.data.mode == settings.ModeBypass:
 		j.add(j.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
 	default:
-		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.k.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy(s.Rule)}
+		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy(s.Rule)}
 		if s.Form == j.in.Tool && s.Matches == nil {
 			p.Reason = "No rule allows the tool " + s.Form + "."
 		}
@@ -153,14 +153,14 @@ func (j Judgment) strict(l list, s Subject) *rulebook.Rule {
 
 func (j Judgment) subjectPart(s Subject, r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: s.What, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
+		What: s.What, Action: a, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: "To " + s.What + " is " + ruled(a) + " by a rule.", Remedy: ruleRemedy(a),
 	}
 }
 
 // tool applies the rules on every call of the tool, and those on its arguments.
 func (j *judge) tool() {
-	for _, l := range []list{j.k.deny, j.k.ask} {
+	for _, l := range []list{j.data.deny, j.data.ask} {
 		if r := l.Named(j.in.Tool); r != nil {
 			j.add(j.toolPart(r, l.action))
 		}

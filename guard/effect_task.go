@@ -23,7 +23,7 @@ type StopTask struct{ ID string }
 
 // Judge implements [Effect].
 func (StopTask) Judge(j Judgment) {
-	if j.k.mode == settings.ModePlan {
+	if j.data.mode == settings.ModePlan {
 		j.add(j.planPart("stop a task"))
 		return
 	}

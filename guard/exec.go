@@ -13,7 +13,7 @@ import (
 // JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
 // starts, by [Policy.JudgeExec].
 func (p *Policy) JudgesExecs() bool {
-	return p.core.execs && (!p.core.deny.Commands.Empty() || !p.core.ask.Commands.Empty())
+	return p.data.execs && (!p.data.deny.Commands.Empty() || !p.data.ask.Commands.Empty())
 }
 
 // An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.
@@ -36,7 +36,7 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 	if v, broken := p.unreadable(); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
 	}
-	k := p.core
+	k := p.data
 	deny, ask := k.deny.Commands, k.ask.Commands
 	all := execSpellings(e, p.Roots(), deny, ask)
 	if e.Unreadable != nil {
@@ -65,7 +65,7 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 
 // unasked is what becomes of an action in a mode that asks no person.
 func (p *Policy) unasked(a Action) Action {
-	if a == Ask && p.core.mode == settings.ModeDontAsk {
+	if a == Ask && p.data.mode == settings.ModeDontAsk {
 		return Deny
 	}
 	return a
@@ -84,7 +84,7 @@ type ExecGrant struct {
 // ExecGrants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
 func (p *Policy) ExecGrants(text string) (grants []ExecGrant) {
 	for _, s := range command.Analyze(text).Commands {
-		if r, _ := p.core.ask.Commands.Denies(s); r != nil && s.Name != "" {
+		if r, _ := p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
 			grants = append(grants, ExecGrant{r.Text, s.Args})
 		}
 	}

@@ -42,7 +42,7 @@ func hiddenPlace(path string) (place uint) {
 // and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
 	path := pathname.Slashed(real)
-	return p.hides(path, dir) || !dir && p.core.aliases()[path]
+	return p.hides(path, dir) || !dir && p.data.aliases()[path]
 }
 
 // Hiding is [Policy.Hidden] for a whole search: the function answers the same of a
@@ -50,12 +50,12 @@ func (p *Policy) Hidden(real string, dir bool) bool {
 // all its answers, so that what was computed under one policy, or for one caller, is
 // not used under another.
 func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) {
-	aliases := p.core.aliases()
+	aliases := p.data.aliases()
 	hidden = func(real string, dir bool) bool {
 		path := pathname.Slashed(real)
 		return p.hides(path, dir) || !dir && aliases[path]
 	}
-	tag = p.core.tag
+	tag = p.data.tag
 	for _, name := range p.own.Names {
 		tag += " " + strconv.Itoa(len(name)) + ":" + name
 	}
@@ -71,7 +71,7 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 // which start itself was asked for are not among them. The rules say why, each as it
 // stands in the settings. Nil: no rule asks for files.
 func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {
-	ask := p.core.ask
+	ask := p.data.ask
 	if ask.Read.Empty() {
 		return nil, nil
 	}
@@ -92,7 +92,7 @@ func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string
 // of them is hidden: what has been linked or renamed since [Policy.Hiding] looked for
 // names. It looks again where the file has changed since. Nil: no rule hides files.
 func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
-	k := p.core
+	k := p.data
 	if k.deny.Read.Empty() {
 		return nil
 	}
@@ -103,13 +103,13 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 
 // hides is Hidden but for other names of denied files.
 func (p *Policy) hides(path string, dir bool) bool {
-	k := p.core
+	k := p.data
 	if above := p.above(path); above.denied {
 		return true
 	} else if (above.masked || above.holds) && p.masked(path) {
 		return true
 	}
-	return k.blind || k.deny.Read.MatchLeaf(path, dir) != nil
+	return k.allReadsDenied || k.deny.Read.MatchLeaf(path, dir) != nil
 }
 
 // above returns what is known of the directory that holds path.
@@ -119,20 +119,20 @@ func (p *Policy) above(path string) *hiddenDir {
 	if last := place.Load(); last != nil && last.path == parent {
 		return last
 	}
-	h := &hiddenDir{parent, p.core.deny.Read.Match(parent, true) != nil, p.masked(parent), p.core.masksBelow(parent)}
+	h := &hiddenDir{parent, p.data.deny.Read.Match(parent, true) != nil, p.masked(parent), p.data.masksBelow(parent)}
 	place.Store(h)
 	return h
 }
 
 // masksBelow reports whether a directory holds something that is masked.
-func (k *core) masksBelow(dir string) bool {
+func (k *policyData) masksBelow(dir string) bool {
 	return k.state.LieBelow(dir) || k.secrets.LieBelow(dir)
 }
 
 // masked reports whether path is in the host's state or a home secret that no
 // allow rule opens.
 func (p *Policy) masked(path string) bool {
-	k := p.core
+	k := p.data
 	if k.isState(path) {
 		return !p.own.Hold(path)
 	}

@@ -18,7 +18,7 @@ func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""
 	}
-	k := p.core
+	k := p.data
 	tool, spec, narrow := strings.Cut(strings.TrimSuffix(rule, ")"), "(")
 	switch {
 	case !narrow:
@@ -60,4 +60,4 @@ func BuiltinRules(set *settings.Settings) (warnings []string) {
 
 // ExecGate says why the programs that commands start are not judged when they start, nil if
 // they are.
-func (p *Policy) ExecGate() error { return p.core.execGate() }
+func (p *Policy) ExecGate() error { return p.data.execGate() }

@@ -76,7 +76,7 @@ func hookKey(h settings.Hook) string {
 }
 
 // planHooks finds out how each hook runs and which files it runs.
-func (k *core) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
+func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
 	plan := hookPlan{runs: map[string]HookRun{}}
 	if len(set.Hooks) == 0 {
 		return plan
@@ -121,15 +121,15 @@ func (p *hookPlanner) run(contained string) HookRun {
 }
 
 // HookRun returns how the command of a hook is to run, as far as the settings and files decide it.
-func (p *Policy) HookRun(h settings.Hook) HookRun { return p.core.hooks.runs[hookKey(h)] }
+func (p *Policy) HookRun(h settings.Hook) HookRun { return p.data.hooks.runs[hookKey(h)] }
 
 // HookPath returns the PATH for hooks that run outside: without the directories that commands can write.
-func (p *Policy) HookPath() string { return p.core.hooks.search }
+func (p *Policy) HookPath() string { return p.data.hooks.search }
 
 // Current reports whether the files that hooks run are as they were when the policy was made. Otherwise the host makes a
 // new one: a person may have changed what a script of a hook runs.
 func (p *Policy) Current() bool {
-	return !slices.ContainsFunc(p.core.hooks.looked, func(l lookedAt) bool { return !l.same() })
+	return !slices.ContainsFunc(p.data.hooks.looked, func(l lookedAt) bool { return !l.same() })
 }
 
 // look remembers a file that the plan depends on.

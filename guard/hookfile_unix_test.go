@@ -114,7 +114,7 @@ func testHookFiles(t *testing.T, root string) {
 	} {
 		p, run := hookPolicy(t, root, settings.Hook{Type: "command", Command: tt.command, Args: tt.args})
 		var got []string
-		for _, name := range p.core.hooks.files.Names {
+		for _, name := range p.data.hooks.files.Names {
 			rel, err := filepath.Rel(root, name)
 			if err != nil {
 				t.Fatal(err)

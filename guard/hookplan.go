@@ -19,7 +19,7 @@ import (
 // workspace that is held. The text of a hook is the user's own, so it is read for what it says, not for tricks; what
 // is not understood is contained.
 type hookPlanner struct {
-	k       *core
+	k       *policyData
 	search  string // PATH without what commands can write
 	dropped string // the rest of PATH
 
@@ -327,7 +327,7 @@ func (p *hookPlanner) kept(path Path) bool {
 }
 
 // searchPath divides a PATH into the directories that commands cannot write, and the others.
-func (k *core) searchPath(path string) (search, dropped string) {
+func (k *policyData) searchPath(path string) (search, dropped string) {
 	p := &hookPlanner{k: k}
 	var keep, drop []string
 	for _, dir := range filepath.SplitList(path) {

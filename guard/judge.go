@@ -15,7 +15,7 @@ func (p *Policy) Judge(in Intent) Verdict {
 	if v, broken := p.unreadable(); broken {
 		return v
 	}
-	j := &judge{Policy: p, k: p.core, in: in}
+	j := &judge{Policy: p, data: p.data, in: in}
 	j.tool()
 	silent := len(in.Effects) == 0
 	for _, e := range in.Effects {
@@ -34,8 +34,8 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	if v, broken := p.unreadable(); broken {
 		return false, v
 	}
-	j := &judge{Policy: p, k: p.core, in: Intent{Tool: name}}
-	if r := p.core.deny.Named(name); r != nil {
+	j := &judge{Policy: p, data: p.data, in: Intent{Tool: name}}
+	if r := p.data.deny.Named(name); r != nil {
 		j.add(j.toolPart(r, Deny))
 		return false, j.verdict(false)
 	}
@@ -45,18 +45,18 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 // unreadable refuses everything while a settings file does not parse: nobody
 // knows which deny rules are missing.
 func (p *Policy) unreadable() (Verdict, bool) {
-	if len(p.core.broken) == 0 && p.refused == nil {
+	if len(p.data.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
 	}
 	var texts []string
-	for _, err := range p.core.broken {
+	for _, err := range p.data.broken {
 		texts = append(texts, err.Error())
 	}
 	if p.refused != nil {
 		texts = append(texts, p.refused.Error())
 	}
 	return Verdict{
-		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Firm: true,
+		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Final: true,
 		Reason: "Every call is refused because the permission rules cannot be read: " + strings.Join(texts, "; ") + ".",
 		Remedy: "A person must mend the file; the host reads it again as soon as it is saved.",
 	}, true
@@ -65,31 +65,31 @@ func (p *Policy) unreadable() (Verdict, bool) {
 // A judge weighs one intent.
 type judge struct {
 	*Policy
-	k     *core
+	data  *policyData
 	in    Intent
 	parts []Part
 
-	prelude string   // see [Verdict]
-	late    string   // see [Verdict.Held]
-	ways    *control // see controlled
-	exec    *Exec    // the command that is judged, nil while none is
+	prelude      string   // see [Verdict]
+	heldLate     string   // see [Verdict.Held]
+	controlPaths *control // see controlled
+	exec         *Exec    // the command that is judged, nil while none is
 }
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 
 func (j *judge) toolPart(r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "call " + j.in.Tool, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
+		What: "call " + j.in.Tool, Action: a, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("The tool %s is %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
 // parameters applies the Tool(parameter:value) rules.
 func (j *judge) parameters() {
-	for _, l := range []list{j.k.deny, j.k.ask} {
+	for _, l := range []list{j.data.deny, j.data.ask} {
 		if r := l.Param(j.in.Tool, j.in.Args); r != nil {
 			j.add(Part{
-				What: "call " + j.in.Tool, Action: l.action, Rule: r.Text, Source: r.Source, Firm: true,
+				What: "call " + j.in.Tool, Action: l.action, Rule: r.Text, Source: r.Source, Final: true,
 				Reason: fmt.Sprintf("An argument of this call of %s is %s by a rule.", j.in.Tool, ruled(l.action)),
 				Remedy: ruleRemedy(l.action),
 			})
@@ -120,16 +120,16 @@ func newTarget(p Path, access rulebook.Access, verb string) *target {
 	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
-// decide takes one file through the stations; the first that knows decides.
+// decide takes one file through the checks in order; the first that applies decides.
 func (j *judge) decide(t *target) Part {
 	if t.real == "" {
 		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
 	}
-	for _, station := range [...]func(*judge, *target) (Part, bool){
-		(*judge).denied, (*judge).guarded, (*judge).linkDenied, (*judge).planned, (*judge).asked, (*judge).protected,
-		(*judge).linkedOutside, (*judge).ofHost, (*judge).bypassed, (*judge).ruledIn, (*judge).bounded,
+	for _, check := range [...]func(*judge, *target) (Part, bool){
+		(*judge).denied, (*judge).selfProtection, (*judge).deniedHardlink, (*judge).planMode, (*judge).asked, (*judge).protected,
+		(*judge).sharedHardlink, (*judge).privateDirOfHost, (*judge).bypassMode, (*judge).allowRule, (*judge).outsideRoots,
 	} {
-		if part, ok := station(j, t); ok {
+		if part, ok := check(j, t); ok {
 			return part
 		}
 	}
@@ -148,16 +148,16 @@ func (t *target) byRule(a Action, r *rulebook.Rule) Part {
 		verb = "Writing"
 	}
 	return Part{
-		What: t.what, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
+		What: t.what, Action: a, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("%s %s is %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
 func (j *judge) denied(t *target) (Part, bool) {
-	if r := j.k.deny.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+	if r := j.data.deny.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Deny, r), true
 	}
-	if r := j.k.deny.Every; r != nil && j.editedBy(t) {
+	if r := j.data.deny.Every; r != nil && j.editedBy(t) {
 		return t.byRule(Deny, r), true
 	}
 	return Part{}, false
@@ -166,13 +166,13 @@ func (j *judge) denied(t *target) (Part, bool) {
 // editedBy reports whether a command would write a file of the boundary: a rule for Edit
 // as a whole is on these too.
 func (j *judge) editedBy(t *target) bool {
-	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.k.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.k.scratch)))
+	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
 }
 
-// guarded keeps tools from the guard's own rules, the host's state and secrets.
-func (j *judge) guarded(t *target) (Part, bool) {
-	k := j.k
-	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.obeyed(t.path) {
+// selfProtection keeps tools from the guard's own rules, the host's state and secrets.
+func (j *judge) selfProtection(t *target) (Part, bool) {
+	k := j.data
+	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.isControl(t.path) {
 		return t.part(Deny, RuleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
@@ -194,9 +194,9 @@ func (j *judge) guarded(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// linkDenied finds files that are denied under another name.
-func (j *judge) linkDenied(t *target) (Part, bool) {
-	if t.path.links < 2 || t.path.dir || !j.k.deny.HasPaths() && len(j.k.secrets.Names) == 0 {
+// deniedHardlink finds files that are denied under another name.
+func (j *judge) deniedHardlink(t *target) (Part, bool) {
+	if t.path.links < 2 || t.path.dir || !j.data.deny.HasPaths() && len(j.data.secrets.Names) == 0 {
 		return Part{}, false
 	}
 	s := j.namesOf(t.path)
@@ -209,7 +209,7 @@ func (j *judge) linkDenied(t *target) (Part, bool) {
 		part.Reason = "The file has another name, which is denied by a rule: " + t.path.given + "."
 		return part, true
 	}
-	if !s.Complete && j.k.deny.HasPaths() {
+	if !s.Complete && j.data.deny.HasPaths() {
 		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
@@ -220,41 +220,41 @@ func (j *judge) linkDenied(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-func (j *judge) planned(t *target) (Part, bool) {
-	if t.access == writing && j.k.mode == settings.ModePlan {
+func (j *judge) planMode(t *target) (Part, bool) {
+	if t.access == writing && j.data.mode == settings.ModePlan {
 		return j.planPart(t.what), true
 	}
 	return Part{}, false
 }
 
 func (j *judge) asked(t *target) (Part, bool) {
-	if r := j.k.ask.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+	if r := j.data.ask.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return t.byRule(Ask, r), true
 	}
-	if r := j.k.ask.Every; r != nil && j.editedBy(t) {
+	if r := j.data.ask.Every; r != nil && j.editedBy(t) {
 		return t.byRule(Ask, r), true
 	}
 	return Part{}, false
 }
 
 func (j *judge) protected(t *target) (Part, bool) {
-	if t.access != writing || !j.k.isProtected(t.given) && !j.k.isProtected(t.real) {
+	if t.access != writing || !j.data.isProtected(t.given) && !j.data.isProtected(t.real) {
 		return Part{}, false
 	}
 	why := "Other programs run or obey this file"
-	if j.k.hooks.files.Hold(t.given) || j.k.hooks.files.Hold(t.real) {
+	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
 		why = "A hook runs this file, outside of any sandbox"
 	}
 	part := t.part(Ask, RuleProtected, why+", so writing it is never approved in advance: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")
-	part.Firm = true
+	part.Final = true
 	return part, true
 }
 
-// linkedOutside asks before a file is written that has names outside of the
+// sharedHardlink asks before a file is written that has names outside of the
 // boundary, such as a package manager's store.
-func (j *judge) linkedOutside(t *target) (Part, bool) {
-	if t.access != writing || t.path.links < 2 || t.path.dir || j.k.mode == settings.ModeBypass || !j.inside(t) {
+func (j *judge) sharedHardlink(t *target) (Part, bool) {
+	if t.access != writing || t.path.links < 2 || t.path.dir || j.data.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
 	}
 	if s := j.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
@@ -264,36 +264,36 @@ func (j *judge) linkedOutside(t *target) (Part, bool) {
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
-// ofHost keeps the file tools from writing what commands see of the host in a private directory: to those it is read-only.
-func (j *judge) ofHost(t *target) (Part, bool) {
-	if t.access != writing || j.exec != nil || j.inside(t) || !j.k.inPrivate(t.path.real) {
+// privateDirOfHost keeps the file tools from writing what commands see of the host in a private directory: to those it is read-only.
+func (j *judge) privateDirOfHost(t *target) (Part, bool) {
+	if t.access != writing || j.exec != nil || j.inside(t) || !j.data.inPrivate(t.path.real) {
 		return Part{}, false
 	}
-	if _, ok := j.ruledIn(t); ok {
+	if _, ok := j.allowRule(t); ok {
 		return Part{}, false
 	}
 	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+t.path.given+".",
 		"Choose a name that no other program has there: such a file is the caller's own."), true
 }
 
-func (j *judge) bypassed(t *target) (Part, bool) {
-	if j.k.mode == settings.ModeBypass {
+func (j *judge) bypassMode(t *target) (Part, bool) {
+	if j.data.mode == settings.ModeBypass {
 		return j.modePart(t.what, Allow, "This mode asks for nothing that no rule denies."), true
 	}
 	return Part{}, false
 }
 
-func (j *judge) ruledIn(t *target) (Part, bool) {
-	if r := j.k.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
+func (j *judge) allowRule(t *target) (Part, bool) {
+	if r := j.data.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
 		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
 	return Part{}, false
 }
 
 // inside reports whether the file itself, not only its name, is in the boundary.
-func (j *judge) inside(t *target) bool { return t.path.Own() || j.k.inside.Hold(t.real) }
+func (j *judge) inside(t *target) bool { return t.path.Own() || j.data.inside.Hold(t.real) }
 
-func (j *judge) bounded(t *target) (Part, bool) {
+func (j *judge) outsideRoots(t *target) (Part, bool) {
 	if j.inside(t) {
 		return Part{}, false
 	}
@@ -301,7 +301,7 @@ func (j *judge) bounded(t *target) (Part, bool) {
 	if t.access == writing {
 		tool = "Edit"
 	}
-	if j.k.inside.Hold(t.given) {
+	if j.data.inside.Hold(t.given) {
 		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+t.path.given+".",
 			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
 	}
@@ -315,14 +315,14 @@ func (j *judge) byMode(t *target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}
-	if r := j.k.allow.Named(j.in.Tool); r != nil {
+	if r := j.data.allow.Named(j.in.Tool); r != nil {
 		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."}
 	}
-	if j.k.mode == settings.ModeAcceptEdits {
+	if j.data.mode == settings.ModeAcceptEdits {
 		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")
 	}
 	return Part{
-		What: t.what, Action: Ask, Rule: modeRule(j.k.mode), Source: builtIn,
+		What: t.what, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn,
 		Reason: "No rule allows writing " + t.path.given + ".", Remedy: allowRemedy("Edit(/" + t.given + ")"),
 	}
 }
@@ -332,7 +332,7 @@ func (j *judge) planPart(what string) Part {
 }
 
 func (j *judge) modePart(what string, a Action, reason string) Part {
-	part := Part{What: what, Action: a, Rule: modeRule(j.k.mode), Source: builtIn, Reason: reason}
+	part := Part{What: what, Action: a, Rule: modeRule(j.data.mode), Source: builtIn, Reason: reason}
 	if a == Deny {
 		part.Remedy = "Describe the change instead, or a person leaves this mode."
 	}
@@ -342,19 +342,19 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 // verdict is the strictest of the parts. In a mode that never asks what would be
 // asked is refused, and so is an intent of which an effect is silent.
 func (j *judge) verdict(silent bool) Verdict {
-	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.late}
+	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.heldLate}
 	for i, p := range j.parts {
-		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Firm && !v.Firm {
-			v.Action, v.Rule, v.Source, v.Firm, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Firm, p.Reason, p.Remedy
+		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Final && !v.Final {
+			v.Action, v.Rule, v.Source, v.Final, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Final, p.Reason, p.Remedy
 		}
 	}
 	if silent && v.Action != Deny || len(j.parts) == 0 {
 		return Verdict{
-			Source: builtIn, Firm: true, Parts: j.parts,
+			Source: builtIn, Final: true, Parts: j.parts,
 			Reason: "Refused: the tool " + j.in.Tool + " does not say what the call would do.", Remedy: "This is a defect of the tool; report it.",
 		}
 	}
-	if v.Action == Ask && j.k.mode == settings.ModeDontAsk {
+	if v.Action == Ask && j.data.mode == settings.ModeDontAsk {
 		v.Action = Deny
 		v.Reason += " In the mode dontAsk nobody is asked, so it is refused."
 	}

@@ -472,7 +472,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
 		}
 	}
-	if p := policy(t, ws, rules(ws, "mode default\nallow Edit(*.{go,md})")); p.core.allow.File("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
+	if p := policy(t, ws, rules(ws, "mode default\nallow Edit(*.{go,md})")); p.data.allow.File("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
 		t.Error("braces in an allow are more than it says")
 	}
 }
@@ -481,7 +481,7 @@ func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
 	at := pathname.Place{Given: ws, Real: ws}
 	c := &rulebook.Compiler{Home: at, Roots: []pathname.Place{at}, Bounds: []pathname.Place{at}}
-	k := &core{bounds: c.Bounds, home: c.Home, vital: pathname.PlacesOf(pathname.Folded, c.Bounds...)}
+	k := &policyData{bounds: c.Bounds, home: c.Home, vital: pathname.PlacesOf(pathname.Folded, c.Bounds...)}
 	k.mask(c, Config{Home: ws}, pathname.Folded)
 	for _, name := range []string{".SSH/id_rsa", ".ssh", ".AWS/x", ".\u017fsh/id_rsa"} {
 		if !k.secrets.Hold(filepath.Join(ws, name)) {

@@ -32,11 +32,11 @@ func (j *judge) command(c Exec) {
 		return
 	}
 	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
-	l.excluded = l.k.excludes(l.analysis)
+	l.excluded = l.data.excludes(l.analysis)
 	if !l.held() { // to it names mean what they do to the host
-		host := *l.k
+		host := *l.data
 		host.private = nil
-		l.k = &host
+		l.data = &host
 	}
 	l.follow()
 	l.denials()
@@ -61,7 +61,7 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 
 // denials applies the deny and ask rules on commands: any simple command counts.
 func (l *line) denials() {
-	for _, list := range []list{l.k.deny, l.k.ask} {
+	for _, list := range []list{l.data.deny, l.data.ask} {
 		if r := list.Commands.Line(l.text); r != nil {
 			l.add(l.rulePart(l.text, r, list.action))
 		}
@@ -70,7 +70,7 @@ func (l *line) denials() {
 			switch {
 			case r != nil:
 				l.add(l.rulePart(s.Text, r, list.action))
-			case maybe != nil && l.k.execGate() != nil:
+			case maybe != nil && l.data.execGate() != nil:
 				l.add(l.maybePart(s.Text, maybe, list.action))
 			}
 		}
@@ -79,7 +79,7 @@ func (l *line) denials() {
 
 func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "run " + text, Action: a, Rule: r.Text, Source: r.Source, Firm: true,
+		What: "run " + text, Action: a, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("The command %s is %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
@@ -88,7 +88,7 @@ func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
 // one that a rule speaks of.
 func (l *line) maybePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
-		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Firm: true,
+		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("Whether %s is what the rule %s says is %s is known only when it runs.", clip(text), r.Text, ruled(a)),
 		Remedy: "Write out the words that the rule speaks of.",
 	}
@@ -106,12 +106,12 @@ func clip(text string) string {
 // hiding judges a line of which the text does not tell every program, where rules speak of
 // commands. The gate judges these when they start; without one the line is asked.
 func (l *line) hiding() {
-	if l.k.deny.Commands.Empty() && l.k.ask.Commands.Empty() {
+	if l.data.deny.Commands.Empty() && l.data.ask.Commands.Empty() {
 		return
 	}
-	if l.k.execGate() == nil {
+	if l.data.execGate() == nil {
 		if l.analysis.Hiding {
-			l.late = HeldLate
+			l.heldLate = HeldLate
 		}
 		if i := slices.IndexFunc(l.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
 			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.analysis.Commands[i].Text)))
@@ -125,7 +125,7 @@ func (l *line) hiding() {
 
 func (l *line) undecidable(reason string) {
 	part := l.part(Ask, RuleUndecidable, reason, "Write the program's name out and run it directly.")
-	part.Firm = true
+	part.Final = true
 	l.add(part)
 }
 
@@ -135,36 +135,36 @@ func (l *line) downloads() {
 	if l.held() || !l.offByChoice() || !l.analysis.RunsDownload() {
 		return
 	}
-	part := l.part(Ask, RuleContainment, "The command runs what it downloads, and nothing contains it"+because(l.k.containment().Why)+".",
+	part := l.part(Ask, RuleContainment, "The command runs what it downloads, and nothing contains it"+because(l.data.containment().Why)+".",
 		"Download the script, read it, and run the file.")
-	part.Firm = true
+	part.Final = true
 	l.add(part)
 }
 
 // offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
 // ask for commands to be refused then.
 func (l *line) offByChoice() bool {
-	return l.k.sandbox.OffByChoice && !l.k.containment().Writes && l.k.sandbox.OnUnavailable != settings.OnFailureDeny
+	return l.data.sandbox.OffByChoice && !l.data.containment().Writes && l.data.sandbox.OnUnavailable != settings.OnFailureDeny
 }
 
 // unread asks where a part of the line was not looked at that rules on files may speak
 // of, as far as the containment does not hold them: a file that is to be asked for, and
 // one that is denied and not there yet.
 func (l *line) unread() {
-	if l.analysis.Partial && (l.k.ask.HasPaths() || !l.k.deny.Edit.Empty()) {
+	if l.analysis.Partial && (l.data.ask.HasPaths() || !l.data.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }
 
 // contained reports whether what rules deny is out of the command's reach, and what is protected.
-func (l *line) contained() bool { return l.held() && l.k.containment().Denies }
+func (l *line) contained() bool { return l.held() && l.data.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
-func (l *line) held() bool { return l.k.containment().Writes && !l.exec.Unsandboxed && !l.excluded }
+func (l *line) held() bool { return l.data.containment().Writes && !l.exec.Unsandboxed && !l.excluded }
 
 // containable refuses what rules on files forbid but nothing would hold.
 func (l *line) containable() {
-	k := l.k
+	k := l.data
 	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
 		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
@@ -184,7 +184,7 @@ func (l *line) containable() {
 	}
 	part := l.part(Deny, RuleContainment, what+", and nothing keeps this command from them"+because(why)+".",
 		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
-	part.Firm = true
+	part.Final = true
 	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
 		part.Action = Ask
 	}
@@ -204,8 +204,8 @@ func (l *line) optOut() {
 		return
 	}
 	part := l.part(Ask, RuleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
-	part.Firm = true
-	if !l.k.sandbox.AllowUnsandboxedCommands {
+	part.Final = true
+	if !l.data.sandbox.AllowUnsandboxedCommands {
 		part.Action, part.Remedy = Deny, "Leave dangerouslyDisableSandbox out; sandbox.allowUnsandboxedCommands forbids it."
 	}
 	l.add(part)
@@ -216,9 +216,9 @@ func (l *line) permission() {
 	switch {
 	case l.readOnly:
 		l.add(l.part(Allow, RuleReadOnly, "Every command of it only reads, and only what may be read.", ""))
-	case l.k.mode == settings.ModePlan:
+	case l.data.mode == settings.ModePlan:
 		l.add(l.planPart(l.notReading()))
-	case l.k.mode == settings.ModeBypass:
+	case l.data.mode == settings.ModeBypass:
 		l.add(l.modePart("run "+l.text, Allow, "This mode asks for nothing that no rule denies."))
 	case l.allowedByRules():
 	case l.autoAllowed():
@@ -247,11 +247,11 @@ func (l *line) notReading() string {
 // allowedByRules adds the allowing parts if a rule allows Bash, this line, or
 // every single command of it.
 func (l *line) allowedByRules() bool {
-	if r := l.k.allow.Named("Bash"); r != nil {
+	if r := l.data.allow.Named("Bash"); r != nil {
 		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
 		return true
 	}
-	if r := l.k.allow.Commands.Line(l.text); r != nil {
+	if r := l.data.allow.Commands.Line(l.text); r != nil {
 		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows exactly this."})
 		return true
 	}
@@ -271,7 +271,7 @@ func (l *line) allowedByRules() bool {
 }
 
 func (l *line) allowedCommand(s command.Simple) (Part, bool) {
-	if r := l.k.allow.Commands.Allows(s); r != nil {
+	if r := l.data.allow.Commands.Allows(s); r != nil {
 		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
 	if l.reads(s) {
@@ -300,7 +300,7 @@ func (l *line) elsewhere() (reasons []string) {
 // autoAllowed reports whether commands run unasked: contained, or on a machine
 // whose user sits at it and chose to accept edits.
 func (l *line) autoAllowed() bool {
-	k := l.k
+	k := l.data
 	if !k.sandbox.AutoAllowBashIfSandboxed || l.exec.Unsandboxed || l.excluded {
 		return false
 	}
@@ -315,9 +315,9 @@ func (l *line) autoAllowed() bool {
 
 func (l *line) autoReason() string {
 	if l.held() {
-		return "The sandbox (" + l.k.containment().Name + ") keeps it in the workspace."
+		return "The sandbox (" + l.data.containment().Name + ") keeps it in the workspace."
 	}
-	return "This mode runs commands of a local user, uncontained" + because(l.k.containment().Why) + "."
+	return "This mode runs commands of a local user, uncontained" + because(l.data.containment().Why) + "."
 }
 
 // unallowed asks for each command that nothing allows.
@@ -332,7 +332,7 @@ func (l *line) unallowed() {
 		if len(s.Undecidable) > 0 {
 			reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
 		}
-		l.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.k.mode), Source: builtIn, Reason: reason,
+		l.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.data.mode), Source: builtIn, Reason: reason,
 			Remedy: allowRemedy("Bash(" + firstWords(s) + ")")})
 	}
 	if !found {

@@ -16,7 +16,7 @@ var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp"
 // below judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
 // xargs hand to another program. Nothing else holds the ask rules there.
 func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
-	if l.k.ask.Read.Empty() {
+	if l.data.ask.Read.Empty() {
 		return
 	}
 	here := command.Word{Text: ".", Static: true}
@@ -30,11 +30,11 @@ func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
 	}
 	for _, t := range l.files(files, dirs, reading) {
 		if found := l.askedBelow(s, t); found != "" {
-			r, what := l.k.ask.Read.Match(pathname.Slashed(found), false), found
+			r, what := l.data.ask.Read.Match(pathname.Slashed(found), false), found
 			if rest, err := filepath.Rel(l.dirs[0].real, found); err == nil && filepath.IsLocal(rest) {
 				what = rest
 			}
-			l.add(Part{What: "run " + s.Text, Action: Ask, Rule: r.Text, Source: r.Source, Firm: true,
+			l.add(Part{What: "run " + s.Text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
 				Reason: fmt.Sprintf("The command %s comes to %s, which is %s by a rule.", clip(s.Text), what, ruled(Ask)),
 				Remedy: "Name other files or directories, or use Grep, which leaves it out."})
 			return
@@ -60,9 +60,9 @@ func (l *line) askedBelow(s command.Simple, t *target) (found string) {
 			return nil
 		case d.Name() == ".git" || slices.ContainsFunc(s.Args, func(w command.Word) bool {
 			return w.Text == "--exclude="+d.Name() || w.Text == "--exclude-dir="+d.Name()
-		}) || l.k.deny.Read.Match(name, d.IsDir()) != nil:
+		}) || l.data.deny.Read.Match(name, d.IsDir()) != nil:
 			return skip(d.IsDir())
-		case d.IsDir() || l.k.ask.Read.Match(name, false) == nil:
+		case d.IsDir() || l.data.ask.Read.Match(name, false) == nil:
 			return nil
 		}
 		found = path

@@ -17,10 +17,10 @@ func (l *line) copied(s command.Simple, from []command.Word, into *target, dirs 
 	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !l.inside(into) {
 		return
 	}
-	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.k.ask.HasPaths() || l.k.deny.HasPaths())
+	names := l.notable("what is copied", l.copiedNames(from, dirs), into.path, l.data.ask.HasPaths() || l.data.deny.HasPaths())
 	for _, name := range names {
-		if p, err := l.k.resolve(into.path, name); err == nil {
-			l.through(newTarget(p, writing, "write "), l.denied, l.guarded, l.linkDenied, l.asked, l.exposed)
+		if p, err := l.data.resolve(into.path, name); err == nil {
+			l.through(newTarget(p, writing, "write "), l.denied, l.selfProtection, l.deniedHardlink, l.asked, l.writesProtected)
 		}
 	}
 }
@@ -59,10 +59,10 @@ func (l *line) linkedRules(s command.Simple) station {
 		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
 	})
 	return func(t *target) (Part, bool) {
-		if symbolic || l.contained() || !l.obeyed(t.path) {
+		if symbolic || l.contained() || !l.isControl(t.path) {
 			return Part{}, false
 		}
-		return l.guarded(t)
+		return l.selfProtection(t)
 	}
 }
 
@@ -89,10 +89,10 @@ func (l *line) patches(s command.Simple, dirs []Path) {
 		names = append(names, command.PatchedNames(string(patch))...)
 	}
 	slices.Sort(names)
-	names = l.notable("the patch", slices.Compact(names), dirs[0], l.k.ask.HasPaths() || l.k.deny.HasPaths())
+	names = l.notable("the patch", slices.Compact(names), dirs[0], l.data.ask.HasPaths() || l.data.deny.HasPaths())
 	for _, name := range names {
 		for _, t := range l.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
-			l.through(t, l.denied, l.guarded, l.asked, l.exposed)
+			l.through(t, l.denied, l.selfProtection, l.asked, l.writesProtected)
 		}
 	}
 }

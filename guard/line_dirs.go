@@ -85,7 +85,7 @@ func (l *line) walk(place command.Place) []Path {
 			if !strings.Contains(step.Text, "..") {
 				continue
 			}
-			if p, err = l.k.resolve(dir, p.given); err != nil {
+			if p, err = l.data.resolve(dir, p.given); err != nil {
 				return nil
 			}
 			if !slices.Contains(next, p) {
@@ -110,5 +110,5 @@ func (l *line) resolve(w command.Word, text string, dir Path) (Path, error) {
 			text = "." + text[len(own):]
 		}
 	}
-	return l.k.resolve(dir, text)
+	return l.data.resolve(dir, text)
 }

@@ -34,9 +34,9 @@ func (l *line) words() {
 			l.read(t)
 		}
 		l.below(s, reads, dirs)
-		stations := []station{l.denied, l.rerouting(s), l.guarded, l.linkDenied, l.deniedInside, l.asked, l.exposed, l.leavingBy(s)}
+		stations := []station{l.denied, l.rerouting(s), l.selfProtection, l.deniedHardlink, l.deniedInside, l.asked, l.writesProtected, l.leavingBy(s)}
 		if l.contained() {
-			stations = []station{l.denied, l.guarded, l.asked, l.exposed}
+			stations = []station{l.denied, l.selfProtection, l.asked, l.writesProtected}
 		}
 		for _, t := range l.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
 			l.through(t, stations...)
@@ -46,14 +46,14 @@ func (l *line) words() {
 		}
 		for _, t := range l.matched(writes, dirs, writing) { // rm * is no attempt on what a link in it leads to
 			if l.contained() {
-				l.through(t, l.asked, l.exposed)
+				l.through(t, l.asked, l.writesProtected)
 			} else {
-				l.through(t, l.rerouting(s), l.denied, l.deniedInside, l.asked, l.exposed)
+				l.through(t, l.rerouting(s), l.denied, l.deniedInside, l.asked, l.writesProtected)
 			}
 		}
 		if s.Name == "ln" { // what is written through the link
 			for _, t := range l.files(reads, dirs, writing) {
-				l.through(t, l.linkedRules(s), l.exposed)
+				l.through(t, l.linkedRules(s), l.writesProtected)
 			}
 		}
 		l.patches(s, dirs)
@@ -72,10 +72,10 @@ func unnamed(w command.Word) bool { return !w.Named() }
 func (l *line) mayName() {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
 	for piece := range strings.FieldsFuncSeq(l.text, apart) {
-		if protected.In(pathname.Slashed(piece)) || len(l.k.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
+		if protected.In(pathname.Slashed(piece)) || len(l.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
 			w := command.Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/")}
 			for _, t := range l.targets([]command.Word{w}, l.dirs, writing) {
-				l.through(t, l.exposed)
+				l.through(t, l.writesProtected)
 			}
 		}
 	}
@@ -109,13 +109,13 @@ func (l *line) read(t *target) {
 	if l.contained() {
 		l.through(t, l.asked)
 	} else {
-		l.through(t, l.denied, l.guarded, l.asked)
+		l.through(t, l.denied, l.selfProtection, l.asked)
 	}
 }
 
-// exposed is protected for what the containment does not hold.
-func (l *line) exposed(t *target) (Part, bool) {
-	if l.contained() && l.k.pinned(t.path.real) {
+// writesProtected is protected for what the containment does not hold.
+func (l *line) writesProtected(t *target) (Part, bool) {
+	if l.contained() && l.data.kernelProtected(t.path.real) {
 		return Part{}, false
 	}
 	return l.protected(t)
@@ -163,10 +163,10 @@ func (l *line) deniedInside(t *target) (Part, bool) {
 	return l.denied(&inside)
 }
 
-// pinned reports whether the containment keeps a protected path as it is: one
+// kernelProtected reports whether the containment keeps a protected path as it is: one
 // that exists and is a directory or lies right in a root (see
 // [Policy.SandboxPaths]), or one in .git, where commands must be able to write.
-func (k *core) pinned(path string) bool {
+func (k *policyData) kernelProtected(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
 	}
@@ -188,32 +188,32 @@ func (k *core) pinned(path string) bool {
 	return false
 }
 
-// leaving is bounded for commands that would otherwise run unasked with nothing
+// leavesRoots is outsideRoots for commands that would otherwise run unasked with nothing
 // to keep them in the boundary.
-func (l *line) leaving(t *target) (Part, bool) {
-	if _, ok := l.ruledIn(t); ok || l.held() || !l.autoAllowed() {
+func (l *line) leavesRoots(t *target) (Part, bool) {
+	if _, ok := l.allowRule(t); ok || l.held() || !l.autoAllowed() {
 		return Part{}, false
 	}
-	return l.bounded(t)
+	return l.outsideRoots(t)
 }
 
 // leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
 // program, not every place on the disk. One without wildcards allows what it says, and
 // one for git the worktrees next to the repository.
 func (l *line) leavingBy(s command.Simple) station {
-	k := l.k
+	k := l.data
 	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
-		return l.leaving
+		return l.leavesRoots
 	}
 	if r := k.allow.Commands.Allows(s); r == nil || !strings.HasSuffix(r.Spec, "*") {
-		return l.leaving
+		return l.leavesRoots
 	}
 	return func(t *target) (Part, bool) {
 		next := func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(t.real) }
-		if _, ok := l.ruledIn(t); ok || makesRepository(s) && slices.ContainsFunc(k.roots, next) {
+		if _, ok := l.allowRule(t); ok || makesRepository(s) && slices.ContainsFunc(k.roots, next) {
 			return Part{}, false
 		}
-		return l.bounded(t)
+		return l.outsideRoots(t)
 	}
 }
 
@@ -280,7 +280,7 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 			if access == reading {
 				l.read(t)
 			} else {
-				l.through(t, l.denied, l.guarded, l.linkDenied, l.asked, l.exposed, l.leaving)
+				l.through(t, l.denied, l.selfProtection, l.deniedHardlink, l.asked, l.writesProtected, l.leavesRoots)
 			}
 		}
 		if !l.autoAllowed() {
@@ -300,7 +300,7 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 			continue
 		}
 		part := l.decide(t)
-		if part.Action == Ask && !part.Firm && part.Rule != RuleHardLink && l.held() && l.autoAllowed() {
+		if part.Action == Ask && !part.Final && part.Rule != RuleHardLink && l.held() && l.autoAllowed() {
 			continue // the containment keeps it in the workspace
 		}
 		l.add(part)

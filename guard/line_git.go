@@ -19,7 +19,7 @@ var gitPlaces = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_OBJE
 func (l *line) gitReads(dirs []Path) bool {
 	elsewhere := func(name string) bool {
 		_, set := os.LookupEnv(name)
-		return set || slices.ContainsFunc(l.k.environment, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		return set || slices.ContainsFunc(l.data.environment, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	}
 	for _, dir := range dirs {
 		switch gitrepo.At(dir.real) {

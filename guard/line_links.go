@@ -47,7 +47,7 @@ func (l *line) leadsOut(start string, left *int) bool {
 		if err != nil || entry.Type()&fs.ModeSymlink == 0 {
 			return nil // what cannot be opened here the command does not open either
 		}
-		if p, err := l.k.resolve(Path{given: filepath.Dir(path), real: filepath.Dir(path)}, filepath.Base(path)); err == nil && !l.readable(p) {
+		if p, err := l.data.resolve(Path{given: filepath.Dir(path), real: filepath.Dir(path)}, filepath.Base(path)); err == nil && !l.readable(p) {
 			return errLeadsOut
 		}
 		return nil

@@ -58,7 +58,7 @@ func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name s
 }
 
 func (l *line) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
-	ruled := l.k.ask.HasPaths() || l.k.deny.HasPaths() || l.k.masksBelow(pathname.Slashed(start.real))
+	ruled := l.data.ask.HasPaths() || l.data.deny.HasPaths() || l.data.masksBelow(pathname.Slashed(start.real))
 	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
 			return errLeadsOut
@@ -68,7 +68,7 @@ func (l *line) treeReadable(start Path, match func(name string, link bool) bool,
 			return nil // what cannot be opened here the command does not open either
 		}
 		dir := filepath.Dir(path)
-		if p, err := l.k.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !l.readable(p) {
+		if p, err := l.data.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !l.readable(p) {
 			return errLeadsOut
 		}
 		return nil

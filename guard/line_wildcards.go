@@ -46,7 +46,7 @@ func (l *line) expandAs(g wildcard.Expansion, w command.Word, dir Path) ([]strin
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:
-		at, pattern = l.k.home.Given, pattern[1:]
+		at, pattern = l.data.home.Given, pattern[1:]
 	case filepath.IsAbs(pattern):
 		at = filepath.VolumeName(pattern)
 		pattern = pattern[len(at):]
@@ -57,7 +57,7 @@ func (l *line) expandAs(g wildcard.Expansion, w command.Word, dir Path) ([]strin
 // meant returns the files that a wildcard means, as far as they are to be judged: where
 // no rule speaks of what nothing else holds, only of writing there is something to say.
 func (l *line) meant(w command.Word, dir Path, access rulebook.Access) []string {
-	speaks := l.k.ask.HasPaths() || !l.contained() && l.k.deny.HasPaths()
+	speaks := l.data.ask.HasPaths() || !l.contained() && l.data.deny.HasPaths()
 	if !speaks && access == reading {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 			parent := filepath.Dir(name)
 			isProtected, known := parents[parent]
 			if !known {
-				p, err := l.k.resolve(dir, parent)
-				isProtected = err == nil && l.k.isProtected(pathname.Slashed(p.real))
+				p, err := l.data.resolve(dir, parent)
+				isProtected = err == nil && l.data.isProtected(pathname.Slashed(p.real))
 				parents[parent] = isProtected
 			}
 			return !isProtected
@@ -101,6 +101,6 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 // tooMuch asks where files are named that are not judged, and nothing else holds them.
 func (l *line) tooMuch(what, reason string) {
 	part := l.part(Ask, RuleUndecidable, reason, "Name fewer files at once, or let a person agree.")
-	part.What, part.Firm = what, true
+	part.What, part.Final = what, true
 	l.add(part)
 }

@@ -16,7 +16,7 @@ import (
 var secretRule = &rulebook.Rule{Text: RuleSecret, Source: builtIn}
 
 // linkRules are the rules that keep a file from being read and written by one of its names.
-func (k *core) linkRules(name string) (read, edit *rulebook.Rule) {
+func (k *policyData) linkRules(name string) (read, edit *rulebook.Rule) {
 	read, edit = k.deny.Read.Match(name, false), k.deny.Edit.Match(name, false)
 	if read == nil && (k.secrets.Hold(name) || k.isState(name)) {
 		read = secretRule
@@ -26,7 +26,7 @@ func (k *core) linkRules(name string) (read, edit *rulebook.Rule) {
 
 // aliases are the other names of denied files, as far as a look for them not older than a
 // minute knows them.
-func (k *core) aliases() map[string]bool {
+func (k *policyData) aliases() map[string]bool {
 	if k.deny.Read.Empty() {
 		return nil
 	}
@@ -38,13 +38,13 @@ func (k *core) aliases() map[string]bool {
 func (p *Policy) namesOf(path Path) *hardlink.Names {
 	info, err := path.Stat()
 	if err != nil {
-		return p.core.links.After(time.Now())
+		return p.data.links.After(time.Now())
 	}
-	return p.core.namesSince(info)
+	return p.data.namesSince(info)
 }
 
 // namesSince is namesOf for the file that info describes.
-func (k *core) namesSince(info fs.FileInfo) *hardlink.Names {
+func (k *policyData) namesSince(info fs.FileInfo) *hardlink.Names {
 	changed, ok := ctime.Of(info)
 	if !ok {
 		changed = time.Now() // every question is a new one
@@ -54,7 +54,7 @@ func (k *core) namesSince(info fs.FileInfo) *hardlink.Names {
 
 // outermost returns the real directories of the boundary without those that lie
 // in another: each name counts once.
-func (k *core) outermost() []string {
+func (k *policyData) outermost() []string {
 	var dirs []string
 	for _, b := range k.bounds {
 		dirs = append(dirs, b.Real)
@@ -64,7 +64,7 @@ func (k *core) outermost() []string {
 
 // deniedOutside returns files and directories outside the boundary that rules
 // name and that hold secrets: a file in the boundary may be another name of one.
-func (k *core) deniedOutside() []string {
+func (k *policyData) deniedOutside() []string {
 	var out []string
 	add := func(name string) {
 		if name != "" && !k.inside.Hold(name) && !slices.ContainsFunc(k.inside.Names, func(in string) bool { return pathname.Within(in, name) }) {

@@ -9,12 +9,12 @@ import (
 
 // isProtected reports whether one of the elements of path below the directory of the
 // boundary that holds it is a protected name, or a hook runs the file.
-func (k *core) isProtected(path string) bool {
+func (k *policyData) isProtected(path string) bool {
 	return k.hooks.files.Hold(path) || protected.In(k.below(path))
 }
 
 // below returns the part of a path below the directory of the boundary that holds it.
-func (k *core) below(path string) string {
+func (k *policyData) below(path string) string {
 	rest := path
 	for _, b := range k.bounds {
 		for _, dir := range b.Names() {
@@ -28,7 +28,7 @@ func (k *core) below(path string) string {
 
 // isState reports whether a slashed path is in the host's state, or one of its own files, also one that was
 // rotated: audit.jsonl.1.
-func (k *core) isState(path string) bool {
+func (k *policyData) isState(path string) bool {
 	if k.state.Hold(path) {
 		return true
 	}
@@ -38,6 +38,6 @@ func (k *core) isState(path string) bool {
 
 // critical reports whether removing path would remove a root directory, one of
 // its children, the home directory, a root or what holds one.
-func (k *core) critical(path string) bool {
+func (k *policyData) critical(path string) bool {
 	return strings.Count(path, "/") == 1 || k.vital.LieIn(path)
 }

@@ -66,7 +66,7 @@ type Config struct {
 // call sees. It is safe for concurrent use. The zero Policy is of no use; make
 // one with [New].
 type Policy struct {
-	core   *core
+	data   *policyData
 	caller Caller
 	own    pathname.Places
 	// refused is why everything is refused, nil if it is not.
@@ -75,8 +75,8 @@ type Policy struct {
 	lastHidden [hiddenPlaces]atomic.Pointer[hiddenDir]
 }
 
-// core is what the policies of all callers share.
-type core struct {
+// policyData is what the policies of all callers share.
+type policyData struct {
 	roots  []pathname.Place
 	bounds []pathname.Place // roots and additional directories
 	home   pathname.Place
@@ -93,11 +93,11 @@ type core struct {
 	hooks     hookPlan
 	absent    *AbsentFiles
 	// controlNames are those of the files that the host obeys or writes: see [control].
-	controlNames []string
-	stateDir     string
-	blind        bool         // every Read is denied
-	execGate     func() error // see [Config.ExecGate]
-	execs        bool         // the settings do not turn it off
+	controlNames   []string
+	stateDir       string
+	allReadsDenied bool         // every Read is denied
+	execGate       func() error // see [Config.ExecGate]
+	execs          bool         // the settings do not turn it off
 
 	deny, ask, allow list
 	excluded         *rulebook.Commands // sandbox.excludedCommands
@@ -152,7 +152,7 @@ func New(cfg Config) (*Policy, error) {
 		c.Bounds = append(c.Bounds, c.Place(cfg.Scratch))
 	}
 	tight, loose := spellings(c.Bounds)
-	k := &core{
+	k := &policyData{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.ExecGateOff, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
@@ -172,7 +172,7 @@ func New(cfg Config) (*Policy, error) {
 	k.mask(c, cfg, tight)
 	k.hooks = k.planHooks(set, tight)
 	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
-	k.blind = k.deny.Blind()
+	k.allReadsDenied = k.deny.Blind()
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
 	}
@@ -181,11 +181,11 @@ func New(cfg Config) (*Policy, error) {
 		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}
 	k.tag = hiddenTag(k, set)
-	return &Policy{core: k}, nil
+	return &Policy{data: k}, nil
 }
 
 // Refusing returns a policy that refuses everything, because of err.
-func (p *Policy) Refusing(err error) *Policy { return &Policy{core: p.core, refused: err} }
+func (p *Policy) Refusing(err error) *Policy { return &Policy{data: p.data, refused: err} }
 
 // containmentOf returns what holds commands, found out once.
 func containmentOf(cfg Config) func() Containment {
@@ -248,7 +248,7 @@ func checkRoot(dir string, cfg Config) error {
 // as soon as it does.
 func additional(c *rulebook.Compiler, entries []settings.Entry) []pathname.Place {
 	var out []pathname.Place
-	k := &core{home: c.Home}
+	k := &policyData{home: c.Home}
 	for _, e := range entries {
 		base := pathOf(c.Roots[0])
 		if e.Root != "" {
@@ -294,7 +294,7 @@ func spellings(bounds []pathname.Place) (tight, loose pathname.Spelling) {
 }
 
 // mask resolves the built-in masks.
-func (k *core) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
+func (k *policyData) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
 	all := func(names []string) (out []pathname.Place) {
 		for _, name := range names {
 			if name != "" {
@@ -320,13 +320,13 @@ func (p *Policy) For(c Caller) *Policy {
 			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}
-	return &Policy{core: p.core, caller: c, own: pathname.PlacesOf(pathname.Exact, own...)}
+	return &Policy{data: p.data, caller: c, own: pathname.PlacesOf(pathname.Exact, own...)}
 }
 
 // Roots returns the workspace roots as they were given.
 func (p *Policy) Roots() []string {
-	out := make([]string, len(p.core.roots))
-	for i, r := range p.core.roots {
+	out := make([]string, len(p.data.roots))
+	for i, r := range p.data.roots {
 		out[i] = r.Given
 	}
 	return out
@@ -334,13 +334,13 @@ func (p *Policy) Roots() []string {
 
 // Warnings returns what a person should mend in the settings, each with file
 // and line.
-func (p *Policy) Warnings() []string { return slices.Clone(p.core.warnings) }
+func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 
 // Mode returns the permission mode in force, one of the settings.Mode constants.
-func (p *Policy) Mode() string { return p.core.mode }
+func (p *Policy) Mode() string { return p.data.mode }
 
 // hiddenTag identifies everything that decides [Policy.Hidden] but the caller.
-func hiddenTag(k *core, set *settings.Settings) string {
+func hiddenTag(k *policyData, set *settings.Settings) string {
 	h := sha256.New()
 	for _, e := range set.Deny {
 		fmt.Fprintf(h, "%q %q %q\n", e.Text, e.File, e.Root)

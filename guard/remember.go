@@ -34,7 +34,7 @@ func (p Part) allowRule() string {
 		return p.allow
 	}
 	verb, what, _ := strings.Cut(p.What, " ")
-	if p.Firm || p.Rule == RuleUndecidable || strings.ContainsAny(what, "\n\r") {
+	if p.Final || p.Rule == RuleUndecidable || strings.ContainsAny(what, "\n\r") {
 		return ""
 	}
 	switch verb {

@@ -30,7 +30,7 @@ func TestAllowRules(t *testing.T) {
 		{"a redirection that was quoted", []Part{ask("run make a > b")}, nil},
 		{"a comment that was quoted", []Part{ask("run make # a")}, nil},
 		{"a quote that was quoted", []Part{ask("run make it's")}, nil},
-		{"what keeps asking", []Part{ask("run make"), {What: "write /a/.git/config", Action: Ask, Firm: true}}, nil},
+		{"what keeps asking", []Part{ask("run make"), {What: "write /a/.git/config", Action: Ask, Final: true}}, nil},
 		{"what cannot be decided", []Part{{What: "run eval $x", Action: Ask, Rule: RuleUndecidable}}, nil},
 	}
 	for _, test := range tests {

@@ -13,7 +13,7 @@ import (
 // relative to the first root. Symbolic links are followed and ".." is taken
 // where the link before it leads, as the kernel does. The file need not exist.
 func (p *Policy) Resolve(name string) (Path, error) {
-	return p.ResolveIn(pathOf(p.core.roots[0]), name)
+	return p.ResolveIn(pathOf(p.data.roots[0]), name)
 }
 
 // ResolveIn is [Policy.Resolve] with relative names relative to dir.
@@ -24,11 +24,11 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	if err := realpath.Check(dir.real, name); err != nil {
 		return Path{}, err
 	}
-	return p.core.resolve(dir, name)
+	return p.data.resolve(dir, name)
 }
 
 // resolve is [Policy.ResolveIn] for a name that was checked.
-func (k *core) resolve(dir Path, name string) (Path, error) {
+func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	if isHome(name) {
 		if k.home.Given == "" {
 			return Path{}, errNoHome
@@ -64,18 +64,18 @@ func (k *core) resolve(dir Path, name string) (Path, error) {
 }
 
 // inPrivate reports whether contained commands find something else by a name than the host does.
-func (k *core) inPrivate(name string) bool {
+func (k *policyData) inPrivate(name string) bool {
 	return k.private.Holds(name) && k.privately()
 }
 
 // privately reports whether what contains commands gives them private directories.
-func (k *core) privately() bool {
+func (k *policyData) privately() bool {
 	name := k.containment().Name
 	return name == "namespaces" || name == "bubblewrap"
 }
 
 // follow resolves an absolute name again, as the caller's commands would.
-func (k *core) follow(p *Path, name string) (at realpath.Found, err error) {
+func (k *policyData) follow(p *Path, name string) (at realpath.Found, err error) {
 	if !k.private.Holds(p.given) { // a link leads there
 		name = p.real
 	}

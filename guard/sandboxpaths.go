@@ -41,7 +41,7 @@ type SandboxPaths struct {
 // SandboxPaths walks the boundary and returns what a sandbox must hold. It takes
 // about a millisecond for a thousand files.
 func (p *Policy) SandboxPaths() SandboxPaths {
-	k := p.core
+	k := p.data
 	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
 	c.Denied = k.others()
 	bounds := c.Writable
@@ -50,7 +50,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		if dir == k.scratch {
 			continue // large, and all of it the caller's own
 		}
-		frozen := k.frozen(dir)
+		frozen := k.readOnlyRoot(dir)
 		if c.walk(k, dir, frozen); frozen {
 			c.ReadOnly = append(c.ReadOnly, dir)
 		}
@@ -91,14 +91,14 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	return c
 }
 
-// frozen reports whether every edit in a directory of the boundary is denied, also of what
+// readOnlyRoot reports whether every edit in a directory of the boundary is denied, also of what
 // is not there yet.
-func (k *core) frozen(dir string) bool {
+func (k *policyData) readOnlyRoot(dir string) bool {
 	return k.deny.Every != nil || k.deny.Edit.All(pathname.Slashed(dir))
 }
 
 // rotated returns the names of earlier files of the host's own: audit.jsonl.1.
-func (k *core) rotated() (names []string) {
+func (k *policyData) rotated() (names []string) {
 	for _, name := range k.state.Names {
 		entries, _ := os.ReadDir(filepath.Dir(pathname.Native(name))) // what cannot be listed has none
 		for _, e := range entries {
@@ -112,7 +112,7 @@ func (k *core) rotated() (names []string) {
 }
 
 // others returns the scratch directories of other callers.
-func (k *core) others() []string {
+func (k *policyData) others() []string {
 	if k.scratch == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (k *core) others() []string {
 
 // walk adds what lies in one directory of the boundary, which is frozen if it is kept as a
 // whole.
-func (c *SandboxPaths) walk(k *core, root string, frozen bool) {
+func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	git, inGit := k.gitRules(), ""
 	// What cannot be listed cannot be opened by a command either.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -178,7 +178,7 @@ type gitRules struct {
 	edit bool // also what commands write
 }
 
-func (k *core) gitRules() gitRules {
+func (k *policyData) gitRules() gitRules {
 	named := func(m *rulebook.Matcher) bool {
 		return slices.ContainsFunc(m.Rules(), func(r *rulebook.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
 	}

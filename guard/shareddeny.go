@@ -45,7 +45,7 @@ func (d SharedDeny) Remedy() string {
 func (p *Policy) SharedDenies(where settings.Config, tools []string) []SharedDeny {
 	var all []SharedDeny
 	for _, tool := range tools {
-		r := p.core.deny.Named(tool)
+		r := p.data.deny.Named(tool)
 		if r == nil || !r.Shared {
 			continue
 		}

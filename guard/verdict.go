@@ -56,9 +56,9 @@ type Verdict struct {
 	Rule string `json:"rule"`
 	// Source is where the rule stands: "file:line", "--deny", or "built in".
 	Source string `json:"source"`
-	// Firm marks an Ask that no hook may answer: it comes from an ask rule or
+	// Final marks an Ask that no hook may answer: it comes from an ask rule or
 	// guards what no rule may approve in advance.
-	Firm bool `json:"firm,omitempty"`
+	Final bool `json:"firm,omitempty"`
 	// Reason is one sentence for the agent. It never names a denied file that
 	// the caller did not name itself.
 	Reason string `json:"reason"`
@@ -82,7 +82,7 @@ type Part struct {
 	Source string `json:"source"`
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy,omitempty"`
-	Firm   bool   `json:"firm,omitempty"`
+	Final  bool   `json:"firm,omitempty"`
 
 	allow string // the narrowest rule that allows it, see [Subject]
 }

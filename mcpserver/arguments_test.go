@@ -147,8 +147,8 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		tb.Fatal(err)
 	}
 	answer := func(t *testing.T, m wire.Envelope, message []byte, arguments json.RawMessage) string {
-		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
-		defer cl.arrival.Leave()
+		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
+		defer cl.admission.Leave()
 		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
 		if err != nil {
 			t.Fatal(err)
@@ -156,8 +156,8 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		return string(encoded)
 	}
 	past := func(t *testing.T, m wire.Envelope) string {
-		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, arrival: h.Arrive(Local(), m.Params.Meta, "", true)}
-		defer cl.arrival.Leave()
+		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
+		defer cl.admission.Leave()
 		encoded, err := wire.Encode(front{s}.callPlain(withClient(t.Context(), cl), m))
 		if err != nil {
 			t.Fatal(err)

@@ -62,11 +62,11 @@ func toResult(r Reply) *mcp.CallToolResult {
 	for _, image := range r.Images {
 		result.Content = append(result.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(image.Data), image.MIME))
 	}
-	return handing(result, r.Session)
+	return attachSession(result, r.Session)
 }
 
-// handing tells in a result the handle of the session that was made for its call, if one was.
-func handing(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
+// attachSession tells in a result the handle of the session that was made for its call, if one was.
+func attachSession(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
 	if session != "" {
 		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{scope.MetaHandle: session}}
 		result.StructuredContent = withSession(result.StructuredContent, session)

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
-// An Arrival is a call's place in its scope, taken the moment the call came in. It must be left.
-type Arrival struct {
+// An Admission is a call's place in its scope, taken the moment the call came in. It must be left.
+type Admission struct {
 	principal string
 	rights    auth.Rights
 	scope     *scope.Scope
@@ -26,11 +26,11 @@ type Arrival struct {
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
 	began     time.Time
-	look      uint64 // how many looks at the settings had begun then
+	reloads   uint64 // how many looks at the settings had begun then
 }
 
 // Leave gives the place up. Leaving twice does nothing.
-func (a *Arrival) Leave() {
+func (a *Admission) Leave() {
 	if a.ticket != nil {
 		a.ticket.Leave()
 	}
@@ -71,7 +71,7 @@ type Reply struct {
 var ErrNoTool = errors.New("no such tool")
 
 // Call takes one call through every station, in order. It is the only road to a tool.
-func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) {
+func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply) {
 	defer a.Leave()
 	tool, err := h.lookUp(req.Tool) // look up
 	if err == nil {
@@ -80,26 +80,26 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	ctx, info := h.observers.Began(ctx, h.info(a, req))
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer h.end(ctx, info, &rec, &reply) // audit, whatever became of it
-	defer h.survive(req.Tool, &reply)
+	defer h.recoverPanic(req.Tool, &reply)
 	defer h.tellEnded(ctx, a, req, &reply)
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
 	}
 	reply.Session = a.session
 	if err == nil {
-		err = entitled(&rec, a.rights, tool, guard.Intent{}) // has the caller the right?
+		err = authorize(&rec, a.rights, tool, guard.Intent{}) // has the caller the right?
 	}
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	call, err := bind(tool, req.Args)                   // bind
-	if e := turn(ctx, a.ticket, tool, call); e != nil { // wait for its turn
+	call, err := bind(tool, req.Args)                          // bind
+	if e := acquireSlot(ctx, a.ticket, tool, call); e != nil { // wait for its turn
 		return reply.with(refused(e))
 	}
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	defer func() { h.looks.behind(call) }() // as hooks will have rewritten it
+	defer func() { h.reloads.afterCall(call) }() // as hooks will have rewritten it
 	h.observers.Reached(ctx, info, observe.AtTurn)
 	if err := h.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
@@ -119,7 +119,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 	if err != nil {
 		return reply.with(refused(err))
 	}
-	if err := entitled(&rec, a.rights, tool, plan.Intent); err != nil { // also to what the arguments make of the tool?
+	if err := authorize(&rec, a.rights, tool, plan.Intent); err != nil { // also to what the arguments make of the tool?
 		return reply.with(refused(err))
 	}
 	h.observers.Planned(ctx, info, rec)
@@ -152,7 +152,7 @@ func (h *Host) Call(ctx context.Context, a *Arrival, req Request) (reply Reply) 
 }
 
 // failed tells the calls that wait of a command that failed.
-func (a *Arrival) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
+func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
 	if c := in.Command(); result.IsError && c != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, c.Text))
 	}
@@ -160,11 +160,11 @@ func (a *Arrival) failed(ctx context.Context, tool *builtin.Def, in guard.Intent
 
 // finish fits the result of a call that has run, and shows it to the post-hooks.
 func (h *Host) finish(ctx context.Context, c *execCall, hooks *hookedCall, tool *builtin.Def, result builtin.Result) builtin.Result {
-	return hooks.after(ctx, h.fit(h.results.For(c.arrival.principal), tool, result, c.passes))
+	return hooks.after(ctx, h.fit(h.results.For(c.admission.principal), tool, result, c.passes))
 }
 
 // callAgain goes on with a call that waits as a task for the answer that this one brings.
-func (h *Host) callAgain(ctx context.Context, a *Arrival, req Request, tool *builtin.Def, rec *audit.Record, reply Reply) Reply {
+func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, tool *builtin.Def, rec *audit.Record, reply Reply) Reply {
 	s, result, verdict, err := h.resume(ctx, a, req)
 	if err != nil {
 		rec.Verdict = guard.Deny.String()
@@ -183,8 +183,8 @@ func (h *Host) end(ctx context.Context, info observe.Call, rec *audit.Record, re
 	h.observers.Ended(ctx, info, *rec, reply.Result)
 }
 
-// survive is deferred: a tool that panics fails alone.
-func (h *Host) survive(tool string, reply *Reply) {
+// recoverPanic is deferred: a tool that panics fails alone.
+func (h *Host) recoverPanic(tool string, reply *Reply) {
 	if p := recover(); p != nil {
 		h.log.Error("a tool panicked", "tool", tool, "panic", p, "stack", string(debug.Stack()))
 		reply.Result = refused(fmt.Errorf("%s failed inside the host, which is a defect of toolhost: %v", tool, p))
@@ -201,8 +201,8 @@ func refused(err error) builtin.Result {
 	return builtin.Result{Text: err.Error(), IsError: true}
 }
 
-// turn waits for a call's turn at the gate. A call that could not be bound waits alone.
-func turn(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
+// acquireSlot waits for a call's turn at the gate. A call that could not be bound waits alone.
+func acquireSlot(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
 	if tool.Ungated {
 		ticket.Leave()
 		return nil

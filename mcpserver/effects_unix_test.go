@@ -109,7 +109,7 @@ func effectsShown(t *testing.T, mode, tool, args string) string {
 		t.Fatal(err)
 	}
 	ctx := context.WithValue(context.Background(), extraKey{}, &extraTurn{})
-	reply := h.Call(ctx, h.ArriveNamed("one"), Request{Tool: tool, Args: json.RawMessage(args), CanAsk: true})
+	reply := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: json.RawMessage(args), CanAsk: true})
 	record, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)

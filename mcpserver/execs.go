@@ -42,17 +42,17 @@ func (m *always) add(key string) {
 
 // An execCall is a call of a command whose programs are judged.
 type execCall struct {
-	host    *Host
-	ctx     context.Context // of the call; it carries the client's session
-	arrival *Arrival
-	req     Request
-	input   []byte
-	passes  builtin.Passes
+	host      *Host
+	ctx       context.Context // of the call; it carries the client's session
+	admission *Admission
+	req       Request
+	input     []byte
+	passes    builtin.Passes
 }
 
 // execCall is a call whose command's programs may be judged.
-func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *builtin.Call, env *builtin.Env) *execCall {
-	c := &execCall{host: h, ctx: ctx, arrival: a, req: req, passes: env.Passes}
+func (h *Host) execCall(ctx context.Context, a *Admission, req Request, call *builtin.Call, env *builtin.Env) *execCall {
+	c := &execCall{host: h, ctx: ctx, admission: a, req: req, passes: env.Passes}
 	c.input, _ = call.Input() // what was bound from JSON encodes
 	return c
 }
@@ -60,7 +60,7 @@ func (h *Host) execCall(ctx context.Context, a *Arrival, req Request, call *buil
 // execs says how the programs of a call's command are judged; nil where no rule speaks of commands. A person has allowed the text
 // of the command if approved.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
-	policy := func() *guard.Policy { return c.host.policy(c.arrival.principal) }
+	policy := func() *guard.Policy { return c.host.policy(c.admission.principal) }
 	now := policy()
 	command := in.Command()
 	if command == nil || !now.JudgesExecs() {
@@ -75,7 +75,7 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 
 // tell records an event of the call.
 func (c *execCall) tell(e builtin.ExecEvent) {
-	rec := audit.Record{Time: time.Now(), Principal: c.arrival.principal, Scope: c.arrival.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
+	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
 		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
 	if err := c.host.audit.Write(rec); err != nil {
 		c.host.log.Error("a program that was refused or approved could not be recorded", "program", e.Text, "error", err)
@@ -84,7 +84,7 @@ func (c *execCall) tell(e builtin.ExecEvent) {
 
 // key names a program with its arguments in the scope of the call.
 func (c *execCall) key(asked builtin.ExecQuestion) string {
-	return strings.Join(append([]string{c.arrival.principal, c.arrival.scope.Label, asked.Program}, asked.Words...), "\x00")
+	return strings.Join(append([]string{c.admission.principal, c.admission.scope.Label, asked.Program}, asked.Words...), "\x00")
 }
 
 // known reports whether a person has always allowed the program.
@@ -102,7 +102,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	case !asked.Background && c.req.Put != nil:
 		answer = c.req.Put(merged, q)
 	case c.host.ownerPresent():
-		answer = c.host.askOwner(merged, c.arrival, c.req, q)
+		answer = c.host.askOwner(merged, c.admission, c.req, q)
 	case asked.Background:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and of a background command that can be done at the console of the host alone, which is not open"}
 	default:
@@ -117,10 +117,10 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	if len(asked.Chain) > 0 {
 		reason += " (" + strings.Join(append(slices.Clone(asked.Chain), asked.Text), " → ") + ")"
 	}
-	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Firm: true, Reason: reason + ".",
-		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Firm: true}}}
+	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
+		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
 	q := &Question{Input: c.input, Dir: asked.Dir, Verdict: v, Passing: true}
-	if c.arrival.scope.Exact {
+	if c.admission.scope.Exact {
 		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
 	}
 	q.Message = questionText(c.req.Tool, v, q.Always)

@@ -171,7 +171,7 @@ func TestExecAskBackground(t *testing.T) {
 		runs  bool
 	}{{"at the console", &owner{answer: Answer{Decision: AllowOnce}}, true}, {"without a console", &owner{absent: true}, false}} {
 		c := startGated(t, func(c *Config) { c.Asker = test.owner })
-		a := c.host.Arrive(Local(), map[string]any{"threadId": "t"}, "", true)
+		a := c.host.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
 		put := func(context.Context, *Question) *Answer {
 			t.Errorf("%s: the client was asked", test.name)
 			return &Answer{}
@@ -183,7 +183,7 @@ func TestExecAskBackground(t *testing.T) {
 		}
 		for next := int64(0); ; { // until it has ended
 			args := fmt.Sprintf(`{"task_id":%q,"offset":%d}`, out.TaskID, next)
-			reply = c.host.Call(t.Context(), c.host.arriveAgain(a), Request{Tool: "TaskOutput", Args: []byte(args)})
+			reply = c.host.Call(t.Context(), c.host.readmit(a), Request{Tool: "TaskOutput", Args: []byte(args)})
 			read, ok := reply.Structured.(builtin.TaskOutputOutput)
 			if next = read.NextOffset; !ok || read.Status == "ended" {
 				break

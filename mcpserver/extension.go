@@ -90,7 +90,7 @@ func (t *extraTurn) answer(r Reply) *mcp.CallToolResult {
 	if t.result == nil || r.Text != textIn(t.result) || r.IsError != t.result.IsError {
 		return toResult(r)
 	}
-	return handing(t.result, r.Session)
+	return attachSession(t.result, r.Session)
 }
 
 func textIn(r *mcp.CallToolResult) string {

@@ -25,7 +25,7 @@ func (h *Host) ShowChange(id string) (builtin.Change, string, error) {
 // Undo restores what files held before the selected changes, and tells for each file what became of it.
 func (h *Host) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builtin.Undone, error) {
 	sel.Principal = builtin.AnyPrincipal
-	a := h.ArriveNamed("")
+	a := h.AdmitNamed("")
 	defer a.Leave()
 	if err := a.ticket.Enter(ctx, false); err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func (h *Host) concerns(rule string, c hook.Call) bool {
 
 // preHooks runs the PreToolUse hooks. The call they return may have another input, bound from the start; the
 // error refuses the call.
-func (h *Host) preHooks(ctx context.Context, a *Arrival, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
+func (h *Host) preHooks(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
 	set := h.settings.Current()
 	if len(set.Hooks) == 0 {
 		return nil, call, nil
@@ -154,11 +154,11 @@ func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdic
 	switch {
 	case c.before.Action == hook.Ask && v.Action == guard.Allow:
 		v = hookVerdict(v, guard.Ask, c.before)
-		v.Firm = true
-	case c.before.Action == hook.Allow && v.Action == guard.Ask && !v.Firm:
+		v.Final = true
+	case c.before.Action == hook.Allow && v.Action == guard.Ask && !v.Final:
 		v = hookVerdict(v, guard.Allow, c.before)
 	}
-	if v.Action != guard.Ask || v.Firm {
+	if v.Action != guard.Ask || v.Final {
 		return v
 	}
 	switch d := c.host.hooks.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {

@@ -37,12 +37,12 @@ type Host struct {
 	log         *slog.Logger
 	tools       []*builtin.Def // ordered by name
 	where       settings.Config
-	unkept      error // why the state directory is not used; nil: it is
+	stateDirErr error // why the state directory is not used; nil: it is
 	scratch     string
 	private     *privatedir.Store // nil where no state is kept
 	baseline    *baseline.Keeper
 	settings    *settings.Watcher
-	looks       looks // at the settings
+	reloads     reloads // at the settings
 	seen        *readstate.Store
 	results     *resultstore.Store
 	box         *builtin.Toolbox
@@ -61,7 +61,7 @@ type Host struct {
 
 	bound   sync.Map // principal → bound
 	absent  guard.AbsentFiles
-	nothing *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
+	denyAll *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
 
 	mu     sync.Mutex
 	bounds int                // how many are in bound
@@ -92,8 +92,8 @@ func Open(cfg Config) (*Host, error) {
 
 func (h *Host) open() error {
 	state := h.cfg.StateDir
-	if h.unkept = statedir.Open(state); h.unkept != nil {
-		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.unkept)
+	if h.stateDirErr = statedir.Open(state); h.stateDirErr != nil {
+		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.stateDirErr)
 		state = ""
 	}
 	var err error
@@ -144,9 +144,9 @@ func (h *Host) open() error {
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
 	h.listed = h.enabled(rules)
-	h.bound.Store(LocalPrincipal, bound{settings: now, policy: rules})
+	h.bound.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
 	h.bounds++
-	h.nothing = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
+	h.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
 	return nil
 }
 
@@ -192,25 +192,25 @@ func (h *Host) Close() error {
 	return errors.Join(errs...)
 }
 
-// Arrive takes the place of a call in its scope. It never blocks, so that the reader of a transport can
+// Admit takes the place of a call in its scope. It never blocks, so that the reader of a transport can
 // call it: the order of arrival is the order of the calls. session is the MCP session, if there is one.
-func (h *Host) Arrive(who auth.Identity, meta map[string]any, session string, stdio bool) *Arrival {
+func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, stdio bool) *Admission {
 	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {
-		return &Arrival{principal: who.Principal, began: time.Now(), err: err}
+		return &Admission{principal: who.Principal, began: time.Now(), err: err}
 	}
-	a := h.arriveIn(s, who.Rights)
+	a := h.admitTo(s, who.Rights)
 	a.session = minted
 	return a
 }
 
-func (h *Host) arriveIn(s *scope.Scope, rights auth.Rights) *Arrival {
-	return &Arrival{principal: s.Principal(), rights: rights, began: time.Now(), look: h.looks.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
+func (h *Host) admitTo(s *scope.Scope, rights auth.Rights) *Admission {
+	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.reloads.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
 }
 
-// arriveAgain takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
-func (h *Host) arriveAgain(a *Arrival) *Arrival {
-	again := h.arriveIn(a.scope, a.rights)
+// readmit takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
+func (h *Host) readmit(a *Admission) *Admission {
+	again := h.admitTo(a.scope, a.rights)
 	again.session = a.session
 	return again
 }

@@ -61,7 +61,7 @@ func writeFile(t testing.TB, path, content string) {
 
 // do makes one call in the scope of the stdio process.
 func do(h *Host, tool, args string) Reply {
-	return h.Call(context.Background(), h.Arrive(Local(), nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
+	return h.Call(context.Background(), h.Admit(Local(), nil, "", true), Request{Tool: tool, Args: json.RawMessage(args)})
 }
 
 func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 	} {
 		do(h, call[0], call[1])
 	}
-	a := h.Arrive(Local(), map[string]any{scope.MetaHandle: "forged"}, "", true)
+	a := h.Admit(Local(), map[string]any{scope.MetaHandle: "forged"}, "", true)
 	h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -86,9 +86,9 @@ func TestCallIsRecordedWhateverBecomesOfIt(t *testing.T) {
 
 func TestCallWithoutGate(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
-	a := h.Arrive(Local(), nil, "", true)
+	a := h.Admit(Local(), nil, "", true)
 	ctx, cancel := context.WithCancel(context.Background())
-	blocker := h.Arrive(Local(), nil, "", true)
+	blocker := h.Admit(Local(), nil, "", true)
 	cancel()
 	// The first is ahead of the blocker, so it runs although its client has gone: Read ends at once.
 	if r := h.Call(ctx, a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)}); !r.IsError {
@@ -216,7 +216,7 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	run := func(n int) {
 		for i := range n {
 			session := fmt.Sprintf("session-%d", i)
-			a := h.Arrive(Local(), nil, session, false)
+			a := h.Admit(Local(), nil, session, false)
 			if r := h.Call(t.Context(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)}); r.IsError {
 				t.Fatal(r.Text)
 			}

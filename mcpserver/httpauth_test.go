@@ -232,7 +232,7 @@ func TestNobodyIsServed(t *testing.T) {
 	if err := s.ServeHTTP(context.Background(), nil, web.Config{}); err == nil {
 		t.Error("a server that knows nobody was started")
 	}
-	a := h.Arrive(auth.Identity{Principal: "x"}, nil, "", false)
+	a := h.Admit(auth.Identity{Principal: "x"}, nil, "", false)
 	if r := h.Call(context.Background(), a, Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a"}`)}); !r.IsError || !strings.Contains(r.Text, "needs the right read") {
 		t.Errorf("an identity without rights: %s", r.Text)
 	}

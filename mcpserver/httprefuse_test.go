@@ -76,13 +76,13 @@ func TestLimitsOverHTTP(t *testing.T) {
 func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
 	url, _ := serveWeb(t, h)
-	var all []*Arrival
+	var all []*Admission
 	s, _, err := h.scopes.Resolve(TokenPrincipal, map[string]any{"threadId": "busy"}, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range scope.MaxCalls {
-		all = append(all, h.arriveIn(s, Local().Rights))
+		all = append(all, h.admitTo(s, Local().Rights))
 	}
 	resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url)
 	refusedForNow(t, "one call too many", 429, resp, body)

@@ -35,14 +35,14 @@ func TestLongArguments(t *testing.T) {
 
 func TestCallsOfAScopeAreBounded(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"})
-	var all []*Arrival
+	var all []*Admission
 	for range scope.MaxCalls {
-		all = append(all, h.Arrive(Local(), nil, "", true))
+		all = append(all, h.Admit(Local(), nil, "", true))
 	}
 	if r := do(h, "Read", `{"file_path":"a.txt"}`); !r.IsError || r.Text != scope.ErrBusy.Error() {
 		t.Errorf("one call too many: %s", r.Text)
 	}
-	other := h.Arrive(Local(), map[string]any{"threadId": "1"}, "", true)
+	other := h.Admit(Local(), map[string]any{"threadId": "1"}, "", true)
 	if other.err != nil {
 		t.Errorf("another scope: %v", other.err)
 	}

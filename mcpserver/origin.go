@@ -32,8 +32,8 @@ func originOf(ctx context.Context, c *client, req mcp.CallToolRequest) observe.O
 	if !mcp.IsValidProtocolVersion(o.Protocol) {
 		o.Protocol = "" // not a revision: whatever the caller made up
 	}
-	if c.arrival.scope != nil {
-		o.Session = c.arrival.scope.Session()
+	if c.admission.scope != nil {
+		o.Session = c.admission.scope.Session()
 	}
 	return o
 }

@@ -12,8 +12,8 @@ import (
 
 // The rules in force for each principal, of the settings as they are.
 
-// bound are the rules in force for a principal, and the settings they were made of.
-type bound struct {
+// compiledPolicy are the rules in force for a principal, and the settings they were made of.
+type compiledPolicy struct {
 	settings *settings.Settings
 	policy   *guard.Policy
 	whole    bool // the directory of the principal's results is known
@@ -26,13 +26,13 @@ func (h *Host) policy(principal string) *guard.Policy {
 }
 
 // policyFor is policy for a call, which may make do with the look of another.
-func (h *Host) policyFor(a *Arrival) *guard.Policy {
-	if h.looks.serves(a.look) {
+func (h *Host) policyFor(a *Admission) *guard.Policy {
+	if h.reloads.serves(a.reloads) {
 		return h.policyOf(h.settings.Current(), a.principal)
 	}
-	n := h.looks.begin()
+	n := h.reloads.begin()
 	now := h.settings.Reload()
-	h.looks.done(n)
+	h.reloads.done(n)
 	return h.policyOf(now, a.principal)
 }
 
@@ -54,7 +54,7 @@ func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy 
 		rules = compiled
 	}
 	if rules == nil {
-		return h.nothing
+		return h.denyAll
 	}
 	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
 	// again if it is gone. Without one there is nothing to read, and the next call asks again.
@@ -64,7 +64,7 @@ func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy 
 		caller.Own = []string{dir}
 	}
 	h.noteList(rules)
-	b := bound{settings: now, policy: rules.For(caller), whole: dir != ""}
+	b := compiledPolicy{settings: now, policy: rules.For(caller), whole: dir != ""}
 	if was.policy == nil {
 		h.makeRoom()
 	}
@@ -88,9 +88,9 @@ func (h *Host) makeRoom() {
 }
 
 // boundTo is what is bound to a principal, nothing at first.
-func (h *Host) boundTo(principal string) bound {
+func (h *Host) boundTo(principal string) compiledPolicy {
 	last, _ := h.bound.Load(principal)
-	b, _ := last.(bound)
+	b, _ := last.(compiledPolicy)
 	return b
 }
 

@@ -69,7 +69,7 @@ func slow(t *testing.T, change ...func(*Config)) *Server {
 // callFrom calls a tool for a client that sends a token.
 func (s *Server) callFrom(ctx context.Context, l *listener, tool string, token any, args string) (*mcp.CallToolResult, error) {
 	l.began = time.Now()
-	c := &client{Peer: transport.Peer{Transport: "stdio", Who: Local(), Notify: l.notify}, arrival: s.host.Arrive(Local(), nil, "", true)}
+	c := &client{Peer: transport.Peer{Transport: "stdio", Who: Local(), Notify: l.notify}, admission: s.host.Admit(Local(), nil, "", true)}
 	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, RawArguments: []byte(args)}}
 	if token != nil {
 		req.Params.Meta = &mcp.Meta{ProgressToken: token}

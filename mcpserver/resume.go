@@ -61,8 +61,8 @@ func (h *Host) suspend(c *execCall, hooks *hookedCall, result builtin.Result, re
 	asked := result.Asks
 	q := c.question(asked.Question)
 	s := &suspended{call: c, hooks: hooks, asked: asked, q: q}
-	s.digest = digest(c.arrival.scope.Asked(c.arrival.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
-	q.State = resumePrefix + h.questions.Pose(c.arrival.principal, s.digest)
+	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
+	q.State = resumePrefix + h.questions.Pose(c.admission.principal, s.digest)
 	h.suspensions.put(q.State, s)
 	rec.Verdict, reply.Question = guard.Ask.String(), q
 	return reply.with(result)
@@ -74,7 +74,7 @@ func resumes(req Request) bool {
 }
 
 // resume goes on with a call that brings an answer. The error says why it does not count.
-func (h *Host) resume(ctx context.Context, a *Arrival, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
+func (h *Host) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
 	s := h.suspensions.take(state)
 	if s == nil {
@@ -82,7 +82,7 @@ func (h *Host) resume(ctx context.Context, a *Arrival, req Request) (*suspended,
 	}
 	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
 	if err := h.questions.Settle(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
-		if a.principal != s.call.arrival.principal || string(mine) != string(s.digest) {
+		if a.principal != s.call.admission.principal || string(mine) != string(s.digest) {
 			h.suspensions.put(state, s) // the answer to it may still come
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err

@@ -37,7 +37,7 @@ type Server struct {
 func NewServer(h *Host) (*Server, error) {
 	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(){}}}
 	hooks := &server.Hooks{}
-	hooks.AddAfterListTools(s.leaveOutDenied)
+	hooks.AddAfterListTools(s.filterTools)
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.instructions(ctx)
 	})
@@ -109,8 +109,8 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 // the library calls our handlers with nothing else.
 type client struct {
 	transport.Peer
-	arrival *Arrival // nil for what is no call of a tool
-	tool    string   // the name that was called, if it may be an alias
+	admission *Admission // nil for what is no call of a tool
+	tool      string     // the name that was called, if it may be an alias
 	// arguments are those of a call that the library was not shown; nil if it was.
 	arguments json.RawMessage
 }
@@ -143,7 +143,7 @@ const maxQuestions = 3
 // is for a client that cannot ask, when the owner of the machine can be asked in its place.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, ok := clientOf(ctx)
-	if !ok || c.arrival == nil {
+	if !ok || c.admission == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
 	arguments := req.Params.RawArguments
@@ -168,16 +168,16 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
-	reply := s.host.Call(ctx, c.arrival, call)
+	reply := s.host.Call(ctx, c.admission, call)
 	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
 		shown.report(asking)
 		if asks {
 			call.Answer = s.put(ctx, reply.Question)
 		} else {
-			call.Answer = s.host.askOwner(ctx, c.arrival, call, reply.Question)
+			call.Answer = s.host.askOwner(ctx, c.admission, call, reply.Question)
 		}
 		shown.forget()
-		reply = s.host.Call(ctx, s.host.arriveAgain(c.arrival), call)
+		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
 	}
 	if reply.Question != nil && repeats {
 		return toQuestion(reply.Question), nil
@@ -192,8 +192,8 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	return result, nil
 }
 
-// leaveOutDenied takes tools off the list that a rule denies by name, or that the caller has no right to.
-func (s *Server) leaveOutDenied(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+// filterTools takes tools off the list that a rule denies by name, or that the caller has no right to.
+func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	seen := s.host.Tools(callerOf(ctx))
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
 		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })

@@ -20,14 +20,14 @@ func TestSessionArgument(t *testing.T) {
 	if shown := h.shown(read); shown.Schema.Properties["session"] == nil || read.Schema.Properties["session"] != nil {
 		t.Error("the argument is not shown, or became the tool's own")
 	}
-	call := func(session string) (*Arrival, Reply) {
+	call := func(session string) (*Admission, Reply) {
 		message := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
 		m, f := wire.Open(message)
 		if f != nil {
 			t.Fatal(f.Text)
 		}
 		h.nameSession(&m, message)
-		a := h.Arrive(Local(), m.Params.Meta, "", true)
+		a := h.Admit(Local(), m.Params.Meta, "", true)
 		args := h.withoutSession("Read", json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
 		return a, h.tellSession(h.Call(context.Background(), a, Request{Tool: "Read", Args: args}))
 	}

@@ -20,7 +20,7 @@ import (
 // The stations of [Host.Call], in its order.
 
 // info is what observers are told of a call that begins.
-func (h *Host) info(a *Arrival, req Request) observe.Call {
+func (h *Host) info(a *Admission, req Request) observe.Call {
 	c := observe.Call{Principal: a.principal, Tool: req.Tool, Arrived: a.began, Served: h.serves(req.Tool), Origin: req.Origin}
 	if a.scope != nil {
 		c.Scope = a.scope.Label
@@ -75,7 +75,7 @@ func (h *Host) noTool(name string) error {
 // something.
 func (h *Host) callNoTool(who auth.Identity, name string) error {
 	err := h.noTool(name)
-	h.Call(context.Background(), &Arrival{principal: who.Principal, rights: who.Rights, err: err, began: time.Now()}, Request{Tool: name})
+	h.Call(context.Background(), &Admission{principal: who.Principal, rights: who.Rights, err: err, began: time.Now()}, Request{Tool: name})
 	return err
 }
 
@@ -96,9 +96,9 @@ func (h *Host) Tools(who auth.Identity) []*builtin.Def {
 	return seen
 }
 
-// entitled refuses a call whose caller lacks the right to the tool, or to what this call of it is about to do: no
+// authorize refuses a call whose caller lacks the right to the tool, or to what this call of it is about to do: no
 // argument makes more of a tool than its right says.
-func entitled(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
+func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
 	need := rightTo(tool.Right)
 	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
 		for _, e := range in.Effects {
@@ -142,7 +142,7 @@ func (h *Host) passes(req Request) builtin.Passes {
 }
 
 // env is what the call may use.
-func (h *Host) env(a *Arrival, policy *guard.Policy, req Request) *builtin.Env {
+func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.settings.Current()
 	return &builtin.Env{
 		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
@@ -174,7 +174,7 @@ const endedTold = 5
 
 // tellEnded adds to the text of a result which background tasks of the scope have ended since it was last told, a line each. What does
 // not fit the client is told with the next result, and so it is when a call has no result to show: it panicked, asks, or was cancelled.
-func (h *Host) tellEnded(ctx context.Context, a *Arrival, req Request, reply *Reply) {
+func (h *Host) tellEnded(ctx context.Context, a *Admission, req Request, reply *Reply) {
 	if a.scope == nil || reply.Text == "" || reply.Question != nil || ctx.Err() != nil || h.extra(req.Tool) != nil {
 		return
 	}

@@ -74,7 +74,7 @@ func (*turnstile) CallBegan(ctx context.Context, _ observe.Call) context.Context
 func (*turnstile) CallPlanned(context.Context, observe.Call, audit.Record)               {}
 func (*turnstile) CallEnded(context.Context, observe.Call, audit.Record, builtin.Result) {}
 
-func (s *turnstile) CallReached(_ context.Context, c observe.Call, at observe.Station) {
+func (s *turnstile) CallReached(_ context.Context, c observe.Call, at observe.Stage) {
 	if c.Tool != "Bash" || at != observe.AtRun {
 		return
 	}
@@ -116,7 +116,7 @@ func TestTogetherSettingsAreLookedAtAnew(t *testing.T) {
 }
 
 func TestLooks(t *testing.T) {
-	var l looks
+	var l reloads
 	early := l.begun.Load()
 	if l.serves(early) {
 		t.Error("a look serves that nobody made")

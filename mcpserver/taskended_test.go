@@ -28,7 +28,7 @@ func startTask(t *testing.T, h *Host, thread, command string) (id string) {
 }
 
 func inThread(h *Host, who auth.Identity, thread string, req Request) Reply {
-	return h.Call(context.Background(), h.Arrive(who, map[string]any{"threadId": thread}, "", true), req)
+	return h.Call(context.Background(), h.Admit(who, map[string]any{"threadId": thread}, "", true), req)
 }
 
 // ended waits until a number of tasks have ended.
@@ -71,7 +71,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 	quiet("another principal", inThread(h, auth.Identity{Principal: "eve", Rights: auth.All}, "a", read))
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	quiet("a cancelled call", h.Call(gone, h.Arrive(Local(), map[string]any{"threadId": "a"}, "", true), read))
+	quiet("a cancelled call", h.Call(gone, h.Admit(Local(), map[string]any{"threadId": "a"}, "", true), read))
 	asks := Request{Tool: "Edit", Args: []byte(`{"file_path":"a.txt","old_string":"","new_string":"x"}`), CanAsk: true}
 	if reply := inThread(h, Local(), "a", asks); reply.Question != nil {
 		quiet("a question", reply)

@@ -32,8 +32,8 @@ func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 // random bits; made says so.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	if file == "" {
-		if h.unkept != nil {
-			return "", "", false, fmt.Errorf("the token cannot be kept in the state directory: %w", h.unkept)
+		if h.stateDirErr != nil {
+			return "", "", false, fmt.Errorf("the token cannot be kept in the state directory: %w", h.stateDirErr)
 		}
 		file = filepath.Join(h.cfg.StateDir, "token")
 	}

@@ -56,10 +56,10 @@ func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, m
 		return func() mcp.JSONRPCMessage { return f.mcp.HandleMessage(withClient(ctx, c), message) }
 	}
 	f.host.nameSession(&m, message)
-	c.arrival = f.host.Arrive(from.Who, m.Params.Meta, "", true)
+	c.admission = f.host.Admit(from.Who, m.Params.Meta, "", true)
 	if f.answersPlain(m) {
 		return func() mcp.JSONRPCMessage {
-			defer c.arrival.Leave()
+			defer c.admission.Leave()
 			return f.callPlain(withClient(ctx, c), m)
 		}
 	}
@@ -67,7 +67,7 @@ func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, m
 		message, c.arguments = m.Rest, m.Arguments // nobody but us reads them
 	}
 	return func() mcp.JSONRPCMessage {
-		defer c.arrival.Leave() // the library may refuse the call before it comes to us
+		defer c.admission.Leave() // the library may refuse the call before it comes to us
 		return f.mcp.HandleMessage(withClient(ctx, c), message)
 	}
 }
@@ -85,11 +85,11 @@ func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, 
 	if m.Method != wire.MethodCall {
 		return ctx, func() {}, nil
 	}
-	c.arrival = f.host.Arrive(from.Who, m.Params.Meta, session, false)
-	if errors.Is(c.arrival.err, scope.ErrBusy) {
-		return ctx, c.arrival.Leave, c.arrival.err
+	c.admission = f.host.Admit(from.Who, m.Params.Meta, session, false)
+	if errors.Is(c.admission.err, scope.ErrBusy) {
+		return ctx, c.admission.Leave, c.admission.err
 	}
-	return ctx, c.arrival.Leave, nil
+	return ctx, c.admission.Leave, nil
 }
 
 // Lacks implements web.Server.

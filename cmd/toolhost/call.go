@@ -40,7 +40,7 @@ Calls with the same --session share what was read, so that an Edit can follow a 
 			}
 			return flags.with(args[2:], func(host *mcpserver.Host) error {
 				shown := showProgress(cmd.ErrOrStderr(), args[0])
-				reply := host.Call(cmd.Context(), host.ArriveNamed(session), mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
+				reply := host.Call(cmd.Context(), host.AdmitNamed(session), mcpserver.Request{Tool: args[0], Args: input, Progress: shown.callback()})
 				shown.stop()
 				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
 					return err

@@ -60,7 +60,7 @@ func TestNewKindOfEffect(t *testing.T) {
 			if err != nil || v.Action.String() != tt.verdict || v.Rule != tt.rule {
 				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
 			}
-			reply := s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(args), CanAsk: true})
+			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(args), CanAsk: true})
 			if fetched := reply.Text == "the page"; fetched != (tt.verdict == "allow") {
 				t.Errorf("the call answered %q", reply.Text)
 			}
@@ -97,7 +97,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	defer web.Close()
 	s := serveFetch(t, `"defaultMode":"default"`)
 	args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL))
-	reply := s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true})
+	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true})
 	q := reply.Question
 	if q == nil || !strings.Contains(q.Message, "fetch "+web.URL) || len(q.Always) != 1 || q.Always[0] != "WebFetch(domain:127.0.0.1)" {
 		t.Fatalf("question: %+v", q)
@@ -115,7 +115,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	cancel()
 	<-asked
 	answer := &mcpserver.Answer{State: q.State, Decision: mcpserver.AlwaysAllow, By: mcpserver.ByClient}
-	reply = s.host.Call(t.Context(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true, Answer: answer})
+	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true, Answer: answer})
 	if reply.Text != "the page" {
 		t.Errorf("the allowed call answered %q", reply.Text)
 	}
@@ -128,7 +128,7 @@ func TestNewKindIsAsked(t *testing.T) {
 // TestNewKindNeedsItsPermission calls the tool with a credential that lacks what its effect needs.
 func TestNewKindNeedsItsPermission(t *testing.T) {
 	s := serveFetch(t, `"defaultMode":"bypassPermissions"`)
-	a := s.host.Arrive(auth.Identity{Principal: "p", Rights: auth.Write}, nil, "", true)
+	a := s.host.Admit(auth.Identity{Principal: "p", Rights: auth.Write}, nil, "", true)
 	reply := s.host.Call(t.Context(), a, mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(`{"url":"http://127.0.0.1:1/"}`)})
 	if !reply.IsError || !strings.Contains(reply.Text, "needs the right read") {
 		t.Errorf("the call answered %q", reply.Text)

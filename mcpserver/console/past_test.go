@@ -55,7 +55,7 @@ func TestHistoryIsThisHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := other.Call(context.Background(), other.ArriveNamed(""), mcpserver.Request{Tool: "Write", Args: []byte(`{"file_path":"theirs.txt","content":"x"}`)})
+	r := other.Call(context.Background(), other.AdmitNamed(""), mcpserver.Request{Tool: "Write", Args: []byte(`{"file_path":"theirs.txt","content":"x"}`)})
 	if err := other.Close(); err != nil || r.IsError {
 		t.Fatal(err, r.Text)
 	}

@@ -123,7 +123,7 @@ func (s *served) sent(t *testing.T, path string, form url.Values) (status int, b
 }
 
 func (s *served) call(tool, args string) mcpserver.Reply {
-	return s.host.Call(context.Background(), s.host.ArriveNamed("test"), mcpserver.Request{Tool: tool, Args: []byte(args)})
+	return s.host.Call(context.Background(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: tool, Args: []byte(args)})
 }
 
 func quoted(s string) string {

@@ -48,7 +48,7 @@ func New() *Metrics {
 	return &Metrics{calls: map[callLabels]uint64{}, durations: map[string]*durations{}, waiting: map[uint64]bool{}}
 }
 
-var _ observe.StationObserver = (*Metrics)(nil)
+var _ observe.StageObserver = (*Metrics)(nil)
 
 // CallBegan implements [mcpserver.Observer].
 func (m *Metrics) CallBegan(ctx context.Context, c observe.Call) context.Context {
@@ -60,7 +60,7 @@ func (m *Metrics) CallBegan(ctx context.Context, c observe.Call) context.Context
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (m *Metrics) CallReached(_ context.Context, c observe.Call, s observe.Station) {
+func (m *Metrics) CallReached(_ context.Context, c observe.Call, s observe.Stage) {
 	if s != observe.AtTurn {
 		return
 	}

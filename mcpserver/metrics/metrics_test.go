@@ -91,7 +91,7 @@ func TestPageOfAHost(t *testing.T) {
 		{"Read", `{"file_path":"a.txt"}`}, {"Read", `{"file_path":"a.txt"}`}, {"Read", `{"file_path":"missing.txt"}`},
 		{"Read", `{"file_path":"denied.txt"}`}, {"Read", `{}`}, {"made up", `{}`}, {"made up too", `{}`},
 	} {
-		h.Call(t.Context(), h.ArriveNamed(""), mcpserver.Request{Tool: c[0], Args: json.RawMessage(c[1])})
+		h.Call(t.Context(), h.AdmitNamed(""), mcpserver.Request{Tool: c[0], Args: json.RawMessage(c[1])})
 	}
 	text := m.write(h.Stats(), "v1")
 	if problems, err := promlint.New(bytes.NewReader(text)).Lint(); err != nil || len(problems) > 0 {

@@ -62,13 +62,13 @@ func Outcome(r audit.Record, result builtin.Result) string {
 	return OutcomeRefused
 }
 
-// A Station is a place that a call has come to on its way.
-type Station uint8
+// A Stage is a place that a call has come to on its way.
+type Stage uint8
 
 // The stations that are told of, in their order. A call may end at any of them.
 const (
 	// AtTurn has waited for its turn at the gate of its scope.
-	AtTurn Station = iota + 1
+	AtTurn Stage = iota + 1
 	// AtJudgement has been planned, and is judged next.
 	AtJudgement
 	// AtRun was allowed, and runs next.
@@ -77,15 +77,15 @@ const (
 	AtFit
 )
 
-func (s Station) String() string {
+func (s Stage) String() string {
 	return [...]string{AtTurn: "turn", AtJudgement: "judgement", AtRun: "run", AtFit: "fit"}[s]
 }
 
-// A StationObserver is an [Observer] that is also told how far each call has come.
-type StationObserver interface {
+// A StageObserver is an [Observer] that is also told how far each call has come.
+type StageObserver interface {
 	Observer
 	// CallReached is told of each station that a call comes to.
-	CallReached(ctx context.Context, c Call, s Station)
+	CallReached(ctx context.Context, c Call, s Stage)
 }
 
 // An Observer sees every call, but cannot change what becomes of it. Its methods are called on the call's own
@@ -119,9 +119,9 @@ func (o *Observers) Began(ctx context.Context, c Call) (context.Context, Call) {
 }
 
 // Reached tells of a station that a call has come to.
-func (o *Observers) Reached(ctx context.Context, c Call, s Station) {
+func (o *Observers) Reached(ctx context.Context, c Call, s Stage) {
 	for _, each := range o.all {
-		if told, ok := each.(StationObserver); ok {
+		if told, ok := each.(StageObserver); ok {
 			told.CallReached(ctx, c, s)
 		}
 	}

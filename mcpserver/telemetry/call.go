@@ -24,7 +24,7 @@ const otherTool = "_OTHER"
 // toolError is the error.type of a result that reports an error.
 const toolError = "tool_error"
 
-var _ observe.StationObserver = (*Telemetry)(nil)
+var _ observe.StageObserver = (*Telemetry)(nil)
 
 // CallBegan implements [mcpserver.Observer]: it starts the span of the call.
 func (t *Telemetry) CallBegan(ctx context.Context, c observe.Call) context.Context {
@@ -47,7 +47,7 @@ func (t *Telemetry) CallBegan(ctx context.Context, c observe.Call) context.Conte
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (t *Telemetry) CallReached(ctx context.Context, _ observe.Call, s observe.Station) {
+func (t *Telemetry) CallReached(ctx context.Context, _ observe.Call, s observe.Stage) {
 	if t.tracer != nil {
 		trace.SpanFromContext(ctx).AddEvent("toolhost." + s.String())
 	}

@@ -149,7 +149,7 @@ func (l *lockedBuffer) String() string {
 }
 
 func call(h *mcpserver.Host, tool, args string, from observe.Origin) mcpserver.Reply {
-	return h.Call(context.Background(), h.ArriveNamed(""), mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
+	return h.Call(context.Background(), h.AdmitNamed(""), mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
 }
 
 const (
@@ -338,7 +338,7 @@ func BenchmarkCall(b *testing.B) {
 	record := audit.Record{Tool: "Read", Verdict: "allow", Reads: []string{"/a"}}
 	for b.Loop() {
 		ctx := t.CallBegan(context.Background(), info)
-		for _, s := range []observe.Station{observe.AtTurn, observe.AtJudgement, observe.AtRun, observe.AtFit} {
+		for _, s := range []observe.Stage{observe.AtTurn, observe.AtJudgement, observe.AtRun, observe.AtFit} {
 			t.CallReached(ctx, info, s)
 		}
 		t.CallPlanned(ctx, info, record)

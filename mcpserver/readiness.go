@@ -13,8 +13,8 @@ func (h *Host) Ready() error {
 	if broken := h.settings.Reload().Broken; len(broken) > 0 {
 		return fmt.Errorf("every call is refused: %w", errors.Join(broken...))
 	}
-	if h.unkept != nil {
-		return h.unkept
+	if h.stateDirErr != nil {
+		return h.stateDirErr
 	}
 	if err := h.audit.Usable(); err != nil { // also a log that nobody has named, for want of which no call is refused
 		return fmt.Errorf("calls are not recorded: %w", err)

@@ -37,7 +37,7 @@ func (h *Host) ownerPresent() bool {
 }
 
 // askOwner waits for the owner's answer to a question. No answer in time is a refusal.
-func (h *Host) askOwner(ctx context.Context, a *Arrival, req Request, q *Question) *Answer {
+func (h *Host) askOwner(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, question.Time)
 	defer cancel()
 	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
@@ -110,7 +110,7 @@ func (h *Host) StateDir() string { return h.cfg.StateDir }
 // KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has
 // ended: its clients would talk to them.
 func (h *Host) KeepPort(addr net.Addr) {
-	if h.unkept != nil {
+	if h.stateDirErr != nil {
 		return
 	}
 	if err := sandbox.RecordPort(h.policy(LocalPrincipal).Network().PortRecords, addr); err != nil {

@@ -37,12 +37,12 @@ func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *H
 	if held := h.policy(LocalPrincipal).Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
-	a := h.Arrive(Local(), map[string]any{"threadId": "t"}, "", true)
+	a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
 	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: h.ownerPresent()}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question != nil {
 		req.Answer = h.askOwner(context.Background(), a, req, reply.Question)
-		reply = h.Call(context.Background(), h.arriveAgain(a), req)
+		reply = h.Call(context.Background(), h.readmit(a), req)
 	}
 	return reply.Text, h
 }
@@ -84,14 +84,14 @@ func TestOwnerIsAsked(t *testing.T) {
 func TestOwnerIsAskedInNewSession(t *testing.T) {
 	yes := &owner{answer: Answer{Decision: AllowOnce}}
 	h, _ := openHost(t, map[string]string{".claude/settings.json": askMake}, func(c *Config) { c.Asker = yes })
-	a := h.Arrive(Local(), map[string]any{scope.MetaHandle: scope.NewHandle}, "", true)
+	a := h.Admit(Local(), map[string]any{scope.MetaHandle: scope.NewHandle}, "", true)
 	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: true}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question == nil {
 		t.Fatalf("nothing was asked: %s", reply.Text)
 	}
 	req.Answer = &Answer{State: reply.Question.State, Decision: AllowOnce}
-	reply = h.Call(context.Background(), h.arriveAgain(a), req)
+	reply = h.Call(context.Background(), h.readmit(a), req)
 	if reply.IsError || reply.Session == "" {
 		t.Errorf("the session is %q and the answer: %s", reply.Session, reply.Text)
 	}
@@ -128,7 +128,7 @@ func TestOwnerAnswerLosesItsGround(t *testing.T) {
 	var h *Host
 	late.meet = func() { h.uncontained.Store(true) }
 	h, _ = openHost(t, nil, func(c *Config) { c.Asker = &late })
-	a := h.Arrive(Local(), nil, "", true)
+	a := h.Admit(Local(), nil, "", true)
 	defer a.Leave()
 	got := h.askOwner(context.Background(), a, Request{}, &Question{State: "s"})
 	if got.Decision != "" || got.State != "s" || !strings.Contains(got.Reason, "does not count") {

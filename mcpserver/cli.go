@@ -16,14 +16,14 @@ import (
 
 // What the command line asks of a host. The history is in history.go.
 
-// ArriveNamed takes the place of a call from the command line. Calls of the same name share what was read,
+// AdmitNamed takes the place of a call from the command line. Calls of the same name share what was read,
 // also from one process to the next; without a name the call is on its own.
-func (h *Host) ArriveNamed(name string) *Arrival {
+func (h *Host) AdmitNamed(name string) *Admission {
 	if name == "" {
-		return h.Arrive(Local(), nil, "", true)
+		return h.Admit(Local(), nil, "", true)
 	}
 	s := h.scopes.Named(LocalPrincipal, name)
-	return h.arriveIn(s, auth.All)
+	return h.admitTo(s, auth.All)
 }
 
 // Check says what the rules make of a call. It plans the call and runs nothing. The error is one of the
@@ -37,7 +37,7 @@ func (h *Host) Check(ctx context.Context, principal, tool string, args json.RawM
 	if err != nil {
 		return guard.Verdict{}, err
 	}
-	a := h.Arrive(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
+	a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
 	defer a.Leave()
 	policy := h.policy(principal)
 	plan, err := call.Plan(ctx, h.env(a, policy, Request{Tool: tool}))
@@ -60,7 +60,7 @@ func (h *Host) Examine(ctx context.Context) []doctor.Finding {
 	policy := h.policy(LocalPrincipal)
 	return doctor.Examine(ctx, &doctor.Subject{
 		Roots: h.cfg.Roots, Settings: h.settings, Policy: policy, Missing: h.sharedDenies(policy), Principal: LocalPrincipal, Box: h.box,
-		Warm: func() { h.Warm(LocalPrincipal) }, Tools: tools, Commands: noShell == nil, StateDir: h.cfg.StateDir, Unkept: h.unkept,
+		Warm: func() { h.Warm(LocalPrincipal) }, Tools: tools, Commands: noShell == nil, StateDir: h.cfg.StateDir, Unkept: h.stateDirErr,
 		Audit: h.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	})
 }

@@ -73,7 +73,7 @@ const (
 
 // ask decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
 // the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.
-func (h *Host) ask(a *Arrival, req Request, v guard.Verdict) (guard.Verdict, *Question) {
+func (h *Host) ask(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
 	if v.Action != guard.Ask {
 		return v, nil
 	}
