@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/internal/question"
 	"github.com/toolhost/toolhost/mcpserver/visible"
 )
 
@@ -71,9 +74,21 @@ const (
 	ByConsole = "console"
 )
 
-// ask decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
+// An approvals asks persons, and takes their answers.
+type approvals struct {
+	questions   *question.Book
+	always      always
+	suspensions suspensions
+	asker       Asker // nil: the operator cannot be asked
+	policies    *policies
+	log         *slog.Logger
+	// uncontained is set once a command has run that nothing contained and no person approved.
+	uncontained atomic.Bool
+}
+
+// decide decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
 // the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.
-func (h *Host) ask(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
+func (p *approvals) decide(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
 	if v.Action != guard.Ask {
 		return v, nil
 	}
@@ -86,9 +101,9 @@ func (h *Host) ask(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
 		}
-		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: h.questions.Pose(a.principal, call), Verdict: v}
+		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: p.questions.Pose(a.principal, call), Verdict: v}
 	}
-	if err := h.questions.Settle(req.Answer.State, call); err != nil {
+	if err := p.questions.Settle(req.Answer.State, call); err != nil {
 		return refusal(v, err.Error()), nil
 	}
 	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
@@ -96,7 +111,7 @@ func (h *Host) ask(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *
 	}
 	switch req.Answer.Decision {
 	case AlwaysAllow:
-		h.remember(rules)
+		p.remember(rules)
 		fallthrough
 	case AllowOnce:
 		v.Action = guard.Allow
@@ -133,10 +148,10 @@ func refusedBecause(a *Answer) string {
 }
 
 // remember keeps rules for the future, in the user's own settings for this workspace.
-func (h *Host) remember(rules []string) {
+func (p *approvals) remember(rules []string) {
 	for _, rule := range rules {
-		if err := settings.AppendAllow(h.where, h.cfg.Roots[0], rule); err != nil {
-			h.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
+		if err := settings.AppendAllow(p.policies.where, p.policies.cfg.Roots[0], rule); err != nil {
+			p.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestAskModern(t *testing.T) {
 			if got := ran(c); got != test.runs {
 				t.Errorf("ran: %v, answer %s", got, answer.Result)
 			}
-			if log, err := os.ReadFile(c.host.AuditPath()); err != nil || !strings.Contains(string(log), `"answered":"client"`) {
+			if log, err := os.ReadFile(c.host.Operator().AuditPath()); err != nil || !strings.Contains(string(log), `"answered":"client"`) {
 				t.Errorf("who answered is not in the record: %s, %v", log, err)
 			}
 			if !strings.Contains(string(answer.Result), test.says) {

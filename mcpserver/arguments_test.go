@@ -158,7 +158,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 	past := func(t *testing.T, m wire.Envelope) string {
 		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
 		defer cl.admission.Leave()
-		encoded, err := wire.Encode(front{s}.callPlain(withClient(t.Context(), cl), m))
+		encoded, err := wire.Encode(front{s}.callPlain(withClient(t.Context(), cl), m, h.tools.resolve(m.Params.Name)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
 		}
 		p, ok := wire.Plain([]byte(message))
-		if !ok || !(front{s}).answersPlain(p) {
+		if !ok || !(front{s}).answersPlain(p, h.tools.resolve(p.Params.Name)) {
 			return
 		}
 		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name || !reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {

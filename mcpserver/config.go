@@ -153,6 +153,15 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
+// ownFiles returns the files, outside of the state directory, that the host opens by a name it was given.
+func (c *Config) ownFiles() []string {
+	own := slices.Concat(c.OwnFiles, c.Obeyed)
+	if c.AuditLog != "" {
+		own = append(own, c.AuditLog)
+	}
+	return own
+}
+
 func pointers(all []string) []*string {
 	var out []*string
 	for i := range all {

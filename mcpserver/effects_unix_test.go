@@ -100,7 +100,7 @@ func effectsShown(t *testing.T, mode, tool, args string) string {
 	})
 	replace := strings.NewReplacer(root, "ROOT", outside, "OUTSIDE", filepath.Dir(config), "SETTINGS")
 	args = strings.ReplaceAll(args, "OUTSIDE", outside)
-	verdict, err := h.Check(context.Background(), LocalPrincipal, tool, json.RawMessage(args))
+	verdict, err := h.Operator().Check(context.Background(), LocalPrincipal, tool, json.RawMessage(args))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,27 +40,21 @@ func (m *always) add(key string) {
 	m.programs[key] = true
 }
 
-// An execCall is a call of a command whose programs are judged.
+// An execCall is a call that hooks let pass, and what it may use.
 type execCall struct {
 	host      *Host
 	ctx       context.Context // of the call; it carries the client's session
 	admission *Admission
 	req       Request
-	input     []byte
-	passes    builtin.Passes
-}
-
-// execCall is a call whose command's programs may be judged.
-func (h *Host) execCall(ctx context.Context, a *Admission, req Request, call *builtin.Call, env *builtin.Env) *execCall {
-	c := &execCall{host: h, ctx: ctx, admission: a, req: req, passes: env.Passes}
-	c.input, _ = call.Input() // what was bound from JSON encodes
-	return c
+	call      *builtin.Call
+	hooks     *hookedCall
+	env       *builtin.Env
 }
 
 // execs says how the programs of a call's command are judged; nil where no rule speaks of commands. A person has allowed the text
 // of the command if approved.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
-	policy := func() *guard.Policy { return c.host.policy(c.admission.principal) }
+	policy := func() *guard.Policy { return c.host.policies.of(c.admission.principal) }
 	now := policy()
 	command := in.Command()
 	if command == nil || !now.JudgesExecs() {
@@ -77,9 +71,7 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 func (c *execCall) tell(e builtin.ExecEvent) {
 	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
 		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
-	if err := c.host.audit.Write(rec); err != nil {
-		c.host.log.Error("a program that was refused or approved could not be recorded", "program", e.Text, "error", err)
-	}
+	_ = c.host.recorder.write(rec) // which logs what fails
 }
 
 // key names a program with its arguments in the scope of the call.
@@ -88,7 +80,9 @@ func (c *execCall) key(asked builtin.ExecQuestion) string {
 }
 
 // known reports whether a person has always allowed the program.
-func (c *execCall) known(asked builtin.ExecQuestion) bool { return c.host.always.has(c.key(asked)) }
+func (c *execCall) known(asked builtin.ExecQuestion) bool {
+	return c.host.approvals.always.has(c.key(asked))
+}
 
 // ask puts a question to the client while its call waits, or to the owner of the machine.
 func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
@@ -101,8 +95,8 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	switch {
 	case !asked.Background && c.req.Put != nil:
 		answer = c.req.Put(merged, q)
-	case c.host.ownerPresent():
-		answer = c.host.askOwner(merged, c.admission, c.req, q)
+	case c.host.approvals.operatorPresent():
+		answer = c.host.approvals.askOperator(merged, c.admission, c.req, q)
 	case asked.Background:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and of a background command that can be done at the console of the host alone, which is not open"}
 	default:
@@ -119,7 +113,8 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
-	q := &Question{Input: c.input, Dir: asked.Dir, Verdict: v, Passing: true}
+	input, _ := c.call.Input() // what was bound from JSON encodes
+	q := &Question{Input: input, Dir: asked.Dir, Verdict: v, Passing: true}
 	if c.admission.scope.Exact {
 		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
 	}
@@ -134,7 +129,7 @@ func (c *execCall) answered(q *Question, a *Answer, key string) builtin.ExecAnsw
 	}
 	switch a.Decision {
 	case AlwaysAllow:
-		c.host.always.add(key)
+		c.host.approvals.always.add(key)
 		fallthrough
 	case AllowOnce:
 		return builtin.ExecAnswer{Allowed: true, By: a.By}

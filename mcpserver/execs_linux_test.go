@@ -59,7 +59,7 @@ func TestExecAskLegacy(t *testing.T) {
 		}
 		os.Remove(filepath.Join(c.root, "done"))
 	}
-	log, err := os.ReadFile(c.host.AuditPath())
+	log, err := os.ReadFile(c.host.Operator().AuditPath())
 	if err != nil || strings.Count(string(log), `"event":"exec"`) != 4 || !strings.Contains(string(log), `"chain":"python3"`) {
 		t.Errorf("the events are not in the record: %s, %v", log, err)
 	}

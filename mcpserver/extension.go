@@ -103,16 +103,6 @@ func textIn(r *mcp.CallToolResult) string {
 	return strings.Join(all, "\n")
 }
 
-// extra finds the tool of the extension with this name; nil when it is none.
-func (h *Host) extra(name string) *ExtraTool {
-	for i, t := range h.cfg.Extension.Tools {
-		if t.Tool.Name == name {
-			return &h.cfg.Extension.Tools[i]
-		}
-	}
-	return nil
-}
-
 // extend registers what does not go through the pipeline.
 func (s *Server) extend(e Extension) {
 	if len(e.Prompts) > 0 {

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -17,7 +19,7 @@ import (
 
 // A hooked call is one that hooks take part in: before it is planned, when it would be asked, and after it ran.
 type hookedCall struct {
-	host   *Host
+	runner *hook.Runner
 	set    *settings.Settings
 	call   hook.Call
 	before hook.Decision
@@ -26,24 +28,36 @@ type hookedCall struct {
 	began   time.Time
 }
 
-// newHookRunner runs the commands of hooks in the first root.
-func (h *Host) newHookRunner() *hook.Runner {
-	return hook.New(hook.Config{Start: h.startHook, Way: h.hookWay, Dir: h.cfg.Roots[0], Match: h.concerns, Log: h.log})
+// A hookset runs the hooks of the settings.
+type hookset struct {
+	runner    *hook.Runner
+	policies  *policies
+	tools     *toolset
+	box       *builtin.Toolbox
+	log       *slog.Logger
+	uncontain sync.Once // logs that hooks run uncontained that should not
 }
 
-// startHook starts the process of a hook.
-func (h *Host) startHook(s hook.Spec) (hook.Process, error) {
-	if !s.Contained {
-		return builtin.StartHook(s)
+// newHookset runs the commands of hooks in the first root.
+func newHookset(p *policies) *hookset {
+	s := &hookset{policies: p, tools: p.tools, box: p.box, log: p.log}
+	s.runner = hook.New(hook.Config{Start: s.start, Way: s.way, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
+	return s
+}
+
+// start starts the process of a hook.
+func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
+	if !spec.Contained {
+		return builtin.StartHook(spec)
 	}
-	return h.box.StartContained(h.policyOf(h.settings.Current(), builtin.HookPrincipal), s)
+	return s.box.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
 }
 
-// hookWay decides how a hook runs. Where no sandbox works, one that should be contained runs outside, which is said once:
+// way decides how a hook runs. Where no sandbox works, one that should be contained runs outside, which is said once:
 // commands have the rights of the user there too.
-func (h *Host) hookWay(k settings.Hook) hook.Way {
-	set := h.settings.Current()
-	policy := h.policyOf(set, LocalPrincipal) // what is known of hooks is the same for all
+func (s *hookset) way(k settings.Hook) hook.Way {
+	set := s.policies.settings.Current()
+	policy := s.policies.at(set, LocalPrincipal) // what is known of hooks is the same for all
 	run := policy.HookRun(k)
 	outside := hook.Way{Outside: true, Loosens: true, Path: policy.HookPath()}
 	if run.Outside && run.Chosen {
@@ -64,8 +78,8 @@ func (h *Host) hookWay(k settings.Hook) hook.Way {
 	case set.HooksContained == settings.ContainedAlways || set.Sandbox.FailIfUnavailable:
 		return hook.Way{Refused: fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)}
 	default:
-		h.hooksLoose.Do(func() {
-			h.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
+		s.uncontain.Do(func() {
+			s.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
 		})
 		return hook.Way{Outside: true, Loosens: true}
 	}
@@ -73,19 +87,19 @@ func (h *Host) hookWay(k settings.Hook) hook.Way {
 
 // concerns reports whether a permission rule, as it stands in the "if" of a hook, speaks of a call. When that
 // cannot be found out the hook runs.
-func (h *Host) concerns(rule string, c hook.Call) bool {
+func (s *hookset) concerns(rule string, c hook.Call) bool {
 	asked := &settings.Settings{Ask: []settings.Entry{{Text: rule}}, DefaultMode: settings.ModeBypass}
-	cfg := h.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} })
+	cfg := s.policies.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} })
 	cfg.ExecGate = nil // a hook cannot wait for what the text does not tell
 	policy, err := guard.New(cfg)
 	if err != nil || len(policy.Warnings()) > 0 {
 		return true
 	}
-	tool, err := h.lookUp(c.Tool)
-	if err != nil {
+	tool := s.tools.resolve(c.Tool)
+	if tool.err != nil {
 		return true
 	}
-	call, err := tool.Bind(c.Input)
+	call, err := tool.def.Bind(c.Input)
 	if err != nil {
 		return true
 	}
@@ -98,10 +112,10 @@ func (h *Host) concerns(rule string, c hook.Call) bool {
 	return slices.ContainsFunc(policy.Judge(plan.Intent).Parts, func(p guard.Part) bool { return p.Rule == rule })
 }
 
-// preHooks runs the PreToolUse hooks. The call they return may have another input, bound from the start; the
+// before runs the PreToolUse hooks. The call they return may have another input, bound from the start; the
 // error refuses the call.
-func (h *Host) preHooks(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
-	set := h.settings.Current()
+func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
+	set := s.policies.settings.Current()
 	if len(set.Hooks) == 0 {
 		return nil, call, nil
 	}
@@ -111,12 +125,12 @@ func (h *Host) preHooks(ctx context.Context, a *Admission, policy *guard.Policy,
 	}
 	cwd := a.scope.Dir.Get()
 	if cwd == "" {
-		cwd = h.cfg.Roots[0]
+		cwd = s.policies.cfg.Roots[0]
 	}
-	hc := &hookedCall{host: h, set: set, began: time.Now(), call: hook.Call{
+	hc := &hookedCall{runner: s.runner, set: set, began: time.Now(), call: hook.Call{
 		SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input),
 	}}
-	hc.before = h.hooks.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
+	hc.before = s.runner.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
 	if hc.before.Action == hook.Deny {
 		return nil, nil, hookVerdict(guard.Verdict{}, guard.Deny, hc.before)
 	}
@@ -161,7 +175,7 @@ func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdic
 	if v.Action != guard.Ask || v.Final {
 		return v
 	}
-	switch d := c.host.hooks.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
+	switch d := c.runner.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
 	case hook.Allow:
 		if d.UpdatedInput != nil {
 			return allowedOtherwise(v, d)
@@ -188,7 +202,7 @@ func allowedOtherwise(v guard.Verdict, d hook.Decision) guard.Verdict {
 // denied tells the PermissionDenied hooks of a refusal.
 func (c *hookedCall) denied(ctx context.Context, v guard.Verdict) {
 	if c != nil {
-		c.host.hooks.Denied(ctx, c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
+		c.runner.Denied(ctx, c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
 	}
 }
 
@@ -200,13 +214,13 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	ctx = context.WithoutCancel(ctx) // the call has run, and its hooks hear of it
 	var said hook.After
 	if r.IsError {
-		said = c.host.hooks.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
+		said = c.runner.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
 	} else {
 		response, err := hookResponse(c.call.Input, c.effects, r)
 		if err != nil {
 			return r
 		}
-		said = c.host.hooks.Post(ctx, c.set.Hooks[settings.PostToolUse], c.call, response, time.Since(c.began))
+		said = c.runner.Post(ctx, c.set.Hooks[settings.PostToolUse], c.call, response, time.Since(c.began))
 	}
 	if said.Output != nil {
 		r.Text, r.Images = outputText(said.Output), nil

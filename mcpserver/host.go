@@ -5,22 +5,14 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/hook"
-	"github.com/toolhost/toolhost/guard/privatedir"
+	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
-	"github.com/toolhost/toolhost/guard/settings"
-	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/question"
@@ -35,54 +27,36 @@ import (
 type Host struct {
 	cfg         Config
 	log         *slog.Logger
-	tools       []*builtin.Def // ordered by name
-	where       settings.Config
+	tools       *toolset
 	stateDirErr error // why the state directory is not used; nil: it is
-	scratch     string
-	private     *privatedir.Store // nil where no state is kept
 	baseline    *baseline.Keeper
-	settings    *settings.Watcher
-	reloads     reloads // at the settings
+	policies    *policies
 	seen        *readstate.Store
 	results     *resultstore.Store
 	box         *builtin.Toolbox
 	scopes      *scope.Table
-	hooks       *hook.Runner
-	questions   *question.Book
-	always      always
-	suspensions suspensions
-	audit       *audit.Log
+	hooks       *hookset
+	approvals   *approvals
+	recorder    *recorder
 	stateProbe  stateProbe
-	observers   *observe.Observers
 	counts      counts
-	// uncontained is set once a command has run that nothing held and no person approved.
-	uncontained atomic.Bool
-	hooksLoose  sync.Once // says that hooks run uncontained that should not
-
-	bound   sync.Map // principal → bound
-	absent  guard.AbsentFiles
-	denyAll *guard.Policy // for a principal for whom no rules could ever be compiled: it denies everything
-
-	mu     sync.Mutex
-	bounds int                // how many are in bound
-	warned *settings.Settings // whose warnings were logged
-	// listed are the tools that the rules leave on the list, and listeners are told when they have become others.
-	listed    []string
-	listeners []func()
 }
 
-// Open starts a host. Its errors are those of a configuration that cannot be served; what is merely
-// missing, such as a writable state directory, is done without and logged.
+// Open starts a host. Its errors are those of a configuration that cannot be served. What is merely
+// missing, such as a writable state directory, is logged, and the host works without it.
 func Open(cfg Config) (*Host, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	tools, err := served(cfg)
+	tools, err := newToolset(cfg)
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Log, tools: tools, questions: question.New(), observers: observe.New(cfg.Observers)}
+	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
+	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
+	h.approvals = &approvals{questions: question.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
+	h.recorder = &recorder{required: cfg.AuditLog != "", observers: observe.New(cfg.Observers), log: h.log}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -96,36 +70,23 @@ func (h *Host) open() error {
 		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.stateDirErr)
 		state = ""
 	}
-	var err error
-	if h.where, err = SettingsConfig(h.cfg); err != nil {
-		return err
-	}
-	h.where.StateDir = state
 	h.baseline = baseline.Open(state, h.log)
-	h.baseline.Recover(h.where.Roots) // before settings are read: a command may have left some
-	h.where.Withheld = h.baseline.Withheld
-	if h.settings, err = settings.Watch(h.where, nil); err != nil {
+	if err := h.policies.open(state, h.baseline); err != nil {
 		return err
-	}
-	h.scratch = scratchDir(h.cfg.Roots)
-	if state != "" {
-		h.private = privatedir.Open(filepath.Join(state, "private"))
 	}
 	if err := h.openToolbox(state); err != nil {
 		return err
 	}
-	// Here it shows what cannot be served. What was compiled is used, unless the settings change before the first call.
-	now := h.settings.Current()
-	rules, err := h.compile(now, LocalPrincipal)
+	rules, err := h.policies.start()
 	if err != nil {
 		return err
 	}
-	for _, file := range h.ownFiles() {
+	for _, file := range h.cfg.ownFiles() {
 		if err := rules.PlantedLink(file); err != nil {
 			return err
 		}
 	}
-	if err := h.openAudit(state, rules); err != nil {
+	if err := h.recorder.openAudit(h.cfg, state, rules); err != nil {
 		return err
 	}
 	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate"), Logger: h.log}); err != nil {
@@ -137,32 +98,32 @@ func (h *Host) open() error {
 	if h.results, err = resultstore.Open(resultstore.Config{Dir: below(state, "results"), Log: h.log}); err != nil {
 		return err
 	}
-	h.hooks = h.newHookRunner()
+	h.policies.results = h.results
+	h.hooks = newHookset(h.policies)
 	key, err := statedir.Secret(state, "secret")
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
-	h.listed = h.enabled(rules)
-	h.bound.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
-	h.bounds++
-	h.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
 	return nil
 }
 
 // openToolbox opens what the tools work with.
 func (h *Host) openToolbox(state string) (err error) {
-	cfg := builtin.ToolboxConfig{StateDir: state, Scratch: h.scratch, Private: h.private, Baseline: h.baseline, Search: h.settings.Current().Search, Log: h.log}
+	cfg := builtin.ToolboxConfig{
+		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Log: h.log,
+	}
 	if h.cfg.Ahead {
 		cfg.Root = h.cfg.Roots[0]
 	}
 	h.box, err = builtin.OpenToolbox(cfg)
+	h.policies.box, h.tools.box = h.box, h.box
 	return err
 }
 
-// Warm starts ahead of the first command what a principal's commands run in. It may take a moment.
+// Warm starts what a principal's commands run in before the first command. It may take a moment.
 func (h *Host) Warm(principal string) {
-	if err := h.box.Warm(context.Background(), principal, h.policy(principal)); err != nil {
+	if err := h.box.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
 		h.log.Warn("the sandbox could not be started ahead", "error", err)
 	}
 	if h.cfg.Warmed != nil {
@@ -174,7 +135,7 @@ func (h *Host) Warm(principal string) {
 func (h *Host) Close() error {
 	var errs []error
 	if h.hooks != nil {
-		h.hooks.Close()
+		h.hooks.runner.Close()
 	}
 	if h.box != nil {
 		errs = append(errs, h.box.Close())
@@ -185,15 +146,23 @@ func (h *Host) Close() error {
 	if h.results != nil {
 		errs = append(errs, h.results.Close())
 	}
-	if h.settings != nil {
-		errs = append(errs, h.settings.Close())
+	if h.policies.settings != nil {
+		errs = append(errs, h.policies.settings.Close())
 	}
-	errs = append(errs, h.audit.Close())
+	errs = append(errs, h.recorder.audit.Close())
 	return errors.Join(errs...)
 }
 
+// Log receives the host's own messages.
+func (h *Host) Log() *slog.Logger { return h.log }
+
+// Tools returns the tools that a caller sees: those served here, enabled, within its rights, and not denied by name.
+func (h *Host) Tools(who auth.Identity) []*builtin.Def {
+	return h.tools.listed(h.policies.of(who.Principal), who.Rights)
+}
+
 // Admit takes the place of a call in its scope. It never blocks, so that the reader of a transport can
-// call it: the order of arrival is the order of the calls. session is the MCP session, if there is one.
+// call it: the order of admission is the order of the calls. session is the MCP session, if there is one.
 func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, stdio bool) *Admission {
 	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {
@@ -204,8 +173,18 @@ func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, std
 	return a
 }
 
+// AdmitNamed takes the place of a call from the command line. Calls of the same name share what was read,
+// also from one process to the next; without a name the call is on its own.
+func (h *Host) AdmitNamed(name string) *Admission {
+	if name == "" {
+		return h.Admit(Local(), nil, "", true)
+	}
+	s := h.scopes.Named(LocalPrincipal, name)
+	return h.admitTo(s, auth.All)
+}
+
 func (h *Host) admitTo(s *scope.Scope, rights auth.Rights) *Admission {
-	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.reloads.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
+	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
 }
 
 // readmit takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
@@ -217,61 +196,31 @@ func (h *Host) readmit(a *Admission) *Admission {
 
 // gateOptions are the settings of a scope's gate, read when the scope begins.
 func (h *Host) gateOptions() gate.Options {
-	s := h.settings.Current()
+	s := h.policies.settings.Current()
 	return gate.Options{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
 }
 
-// openAudit opens the log that was asked for, or else the one in the state directory as far as that goes.
-func (h *Host) openAudit(state string, rules *guard.Policy) error {
-	path := h.cfg.AuditLog
-	if path == "" && state == "" {
-		return nil
+// KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has
+// ended: its clients would talk to them.
+func (h *Host) KeepPort(addr net.Addr) {
+	if h.stateDirErr != nil {
+		return
 	}
-	if path == "" {
-		path = filepath.Join(state, "audit.jsonl")
+	if err := sandbox.RecordPort(h.policies.of(LocalPrincipal).Network().PortRecords, addr); err != nil {
+		h.log.Warn("commands may listen on the port of this host after its end", "address", addr, "error", err)
 	}
-	log, err := audit.Open(audit.Config{
-		Path: path, MaxSize: h.cfg.AuditMaxSize, Keep: h.cfg.AuditKeep, Optional: h.cfg.AuditLog == "", Exposed: h.cfg.AuditLog != "" && rules.Exposed(path),
-		Warn: func(err error) { h.log.Warn("the audit log is not rotated", "error", err) },
-	})
-	if err != nil && h.cfg.AuditLog == "" {
-		h.log.Warn("calls are not recorded", "error", err)
-		return nil
-	}
-	h.audit = log
-	return err
 }
 
-// ownFiles are the files, outside of the state directory, that the host opens by a name it was given.
-func (h *Host) ownFiles() []string {
-	own := slices.Concat(h.cfg.OwnFiles, h.cfg.Obeyed)
-	if h.cfg.AuditLog != "" {
-		own = append(own, h.cfg.AuditLog)
-	}
-	return own
-}
-
-// served returns the tools that were asked for by name, or all, with the custom ones and those of the extension, ordered by name.
-func served(cfg Config) ([]*builtin.Def, error) {
-	tools := builtin.All()
-	if len(cfg.Tools) > 0 {
-		tools = slices.DeleteFunc(tools, func(d *builtin.Def) bool { return !slices.Contains(cfg.Tools, d.Name) })
-	}
-	tools = append(tools, cfg.CustomTools...)
-	for _, t := range cfg.Extension.Tools {
-		d, err := t.def()
-		if err != nil {
-			return nil, err
+// endTasks ends the background tasks of a principal.
+func (h *Host) endTasks(principal string) {
+	for _, t := range h.box.Tasks() {
+		if t.Principal != principal || t.Done {
+			continue
 		}
-		tools = append(tools, d)
-	}
-	slices.SortFunc(tools, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
-	for i := range len(tools) - 1 {
-		if tools[i].Name == tools[i+1].Name {
-			return nil, fmt.Errorf("there are two tools of the name %q", tools[i].Name)
+		if err := h.box.StopTask(t); err != nil {
+			h.log.Warn("a background task of a revoked credential could not be ended", "principal", principal, "error", err)
 		}
 	}
-	return tools, nil
 }
 
 func below(dir, name string) string {

@@ -163,7 +163,7 @@ func TestRulesOfMany(t *testing.T) {
 	policies := make([]*guard.Policy, 16)
 	var all sync.WaitGroup
 	for i := range policies {
-		all.Go(func() { policies[i] = h.policy("p") })
+		all.Go(func() { policies[i] = h.policies.of("p") })
 	}
 	all.Wait()
 	for _, p := range policies {
@@ -171,10 +171,10 @@ func TestRulesOfMany(t *testing.T) {
 			t.Error("the same settings were made different rules of")
 		}
 	}
-	for i := range 2 * maxBound {
-		h.policy(fmt.Sprint(i))
-		if h.bounds > maxBound {
-			t.Fatalf("the rules of %d principals are kept", h.bounds)
+	for i := range 2 * maxCompiled {
+		h.policies.of(fmt.Sprint(i))
+		if h.policies.count > maxCompiled {
+			t.Fatalf("the rules of %d principals are kept", h.policies.count)
 		}
 	}
 }

@@ -20,9 +20,9 @@ func (f front) Misuse(m wire.Envelope) *wire.Fault {
 	if m.Method != wire.MethodCall {
 		return nil
 	}
-	extra := f.host.extra(m.Params.Name)
+	extra := f.host.tools.resolve(m.Params.Name).extra
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
-		if err := f.host.questions.Genuine(strings.TrimPrefix(state, resumePrefix)); err != nil {
+		if err := f.host.approvals.questions.Genuine(strings.TrimPrefix(state, resumePrefix)); err != nil {
 			return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}
@@ -102,8 +102,8 @@ func (f front) unknownResource(m wire.Envelope) *wire.Fault {
 
 func (f front) wrongCall(who auth.Identity, m wire.Envelope) error {
 	name := m.Params.Name
-	if _, err := f.host.lookUp(name); errors.Is(err, ErrNoTool) && f.mcp.GetTool(name) == nil {
-		return f.host.callNoTool(who, name)
+	if err := f.host.tools.resolve(name).err; errors.Is(err, ErrNoTool) && f.mcp.GetTool(name) == nil {
+		return f.host.callNoTool(who, name, err)
 	}
 	if m.Plain || m.Arguments != nil {
 		return nil // bound by ourselves

@@ -2,22 +2,22 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
 	"github.com/toolhost/toolhost/mcpserver/internal/question"
 )
 
-// What the owner of the machine sees and decides, whoever calls. The history is in history.go.
-
-// An Asker puts questions to the owner of the machine, when the client cannot put them to a person.
+// An Asker puts questions to the operator, the owner of the machine, when the client cannot put them to a person.
 type Asker interface {
 	// Present reports whether somebody is there to answer.
 	Present() bool
@@ -31,101 +31,172 @@ type OwnerQuestion struct {
 	*Question
 }
 
-// ownerPresent reports whether the owner can be asked.
-func (h *Host) ownerPresent() bool {
-	return h.cfg.Asker != nil && h.cfg.Asker.Present() && h.OwnerMayAnswer() == nil
+// operatorPresent reports whether the operator can be asked.
+func (p *approvals) operatorPresent() bool {
+	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
-// askOwner waits for the owner's answer to a question. No answer in time is a refusal.
-func (h *Host) askOwner(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
+// askOperator waits for the operator's answer to a question. No answer in time is a refusal.
+func (p *approvals) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, question.Time)
 	defer cancel()
-	answer := h.cfg.Asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
-	if err := h.OwnerMayAnswer(); err != nil { // it may have changed while the question stood
+	answer := p.asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
+	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
 	answer.State, answer.By = q.State, ByConsole
 	return &answer
 }
 
-// OwnerMayAnswer reports why answers at the console do not count: a command of the agent that nothing holds could
-// read the owner's credentials and approve itself. It is nil where commands are contained, or none can be run.
-func (h *Host) OwnerMayAnswer() error {
-	if h.uncontained.Load() {
+// operatorMayAnswer implements [Operator.MayAnswer].
+func (p *approvals) operatorMayAnswer() error {
+	if p.uncontained.Load() {
 		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Start the host anew")
 	}
-	policy := h.policy(LocalPrincipal)
+	policy := p.policies.of(LocalPrincipal)
 	if held := policy.Containment(); held.Writes && held.Denies {
 		return nil
-	} else if runs, _ := policy.ToolEnabled(builtin.Bash.Name); runs && slices.Contains(h.tools, builtin.Bash) {
+	} else if runs, _ := policy.ToolEnabled(builtin.Bash.Name); runs && p.policies.tools.has(builtin.Bash.Name) {
 		return fmt.Errorf("commands are not contained on this machine, so one could open this page and approve itself: %s", held.Why)
 	}
 	return nil
 }
 
-// noteUncontained remembers that a command runs which nothing holds and no person approved.
-func (h *Host) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
+// noteUncontained remembers that a command runs which nothing contains and no person approved.
+func (p *approvals) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
 	command := in.Command()
 	if command == nil || req.Answer != nil {
 		return
 	}
 	held := policy.Containment()
 	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Excluded(command.Text) {
-		h.uncontained.Store(true)
+		p.uncontained.Store(true)
 	}
 }
 
-// Roots are the directories that the tools work in.
-func (h *Host) Roots() []string { return slices.Clone(h.cfg.Roots) }
+// An Operator is a host as the owner of the machine sees it: the calls, tasks and changes of all principals, by the rules in force.
+type Operator struct{ h *Host }
 
-// Settings is what all sources of rules say now. It must not be changed.
-func (h *Host) Settings() *settings.Settings { return h.settings.Reload() }
+// Operator returns the host as the owner of the machine sees it.
+func (h *Host) Operator() Operator { return Operator{h} }
 
-// RuleWarnings are entries of the rules that could not be understood as they were meant.
-func (h *Host) RuleWarnings() []string { return slices.Clone(h.policy(LocalPrincipal).Warnings()) }
+func (o Operator) policy() *guard.Policy { return o.h.policies.of(LocalPrincipal) }
 
-// AuditPath is the file that calls are recorded in; "" when they are not.
-func (h *Host) AuditPath() string {
-	if h.audit == nil {
+// MayAnswer reports why answers at the console do not count: a command of the agent that nothing contains could read the operator's
+// credentials and approve itself. It is nil where commands are contained, or none can be run.
+func (o Operator) MayAnswer() error { return o.h.approvals.operatorMayAnswer() }
+
+// Roots returns the directories that the tools work in.
+func (o Operator) Roots() []string { return slices.Clone(o.h.cfg.Roots) }
+
+// StateDir returns the directory of what outlives the host. Contained commands cannot read it.
+func (o Operator) StateDir() string { return o.h.cfg.StateDir }
+
+// Settings returns what all sources of rules say now. It must not be changed.
+func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.Reload() }
+
+// RuleWarnings returns the entries of the rules that could not be understood as they were meant.
+func (o Operator) RuleWarnings() []string { return slices.Clone(o.policy().Warnings()) }
+
+// Holds says how a rule is held here, see [guard.Policy.Holds].
+func (o Operator) Holds(action, rule string) string { return o.policy().Holds(action, rule) }
+
+// AuditPath returns the file that calls are recorded in, "" when they are not.
+func (o Operator) AuditPath() string {
+	if o.h.recorder.audit == nil {
 		return ""
 	}
-	return h.audit.Path()
+	return o.h.recorder.audit.Path()
 }
 
-// Tasks are the background tasks of all principals, oldest first.
-func (h *Host) Tasks() []builtin.TaskInfo { return h.box.Tasks() }
+// Tasks returns the background tasks of all principals, oldest first.
+func (o Operator) Tasks() []builtin.TaskInfo { return o.h.box.Tasks() }
 
 // TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
 // the task's end, at most for wait.
-func (h *Host) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64, wait time.Duration) (builtin.TaskChunk, error) {
-	return h.box.TaskOutput(ctx, t, offset, wait)
+func (o Operator) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64, wait time.Duration) (builtin.TaskChunk, error) {
+	return o.h.box.TaskOutput(ctx, t, offset, wait)
 }
 
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
-func (h *Host) StopTask(t builtin.TaskInfo) error { return h.box.StopTask(t) }
+func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.box.StopTask(t) }
 
-// StateDir is where the host keeps what outlives it. Contained commands cannot read it.
-func (h *Host) StateDir() string { return h.cfg.StateDir }
-
-// KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has
-// ended: its clients would talk to them.
-func (h *Host) KeepPort(addr net.Addr) {
-	if h.stateDirErr != nil {
-		return
-	}
-	if err := sandbox.RecordPort(h.policy(LocalPrincipal).Network().PortRecords, addr); err != nil {
-		h.log.Warn("commands may listen on the port of this host after its end", "address", addr, "error", err)
-	}
+// Changes lists changes of files, newest first.
+func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
+	f.Principal = builtin.AnyPrincipal
+	return o.h.box.Changes(o.policy(), f)
 }
 
-// endTasks ends the background tasks of a principal.
-func (h *Host) endTasks(principal string) {
+// Holdings returns whose changes take how much of the disk, the most first.
+func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.box.Holdings() }
+
+// ShowChange returns one change and its diff. The beginning of its id does.
+func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
+	return o.h.box.ShowChange(o.policy(), builtin.AnyPrincipal, id)
+}
+
+// Undo restores what files held before the selected changes, and returns for each file what became of it.
+func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builtin.Undone, error) {
+	sel.Principal = builtin.AnyPrincipal
+	a := o.h.AdmitNamed("")
+	defer a.Leave()
+	if err := a.ticket.Enter(ctx, false); err != nil {
+		return nil, err
+	}
+	return o.h.box.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)
+}
+
+// Check says what the rules make of a call. It plans the call and runs nothing. The error is one of the
+// call itself: an unknown tool, or arguments that cannot be bound.
+func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
+	target := o.h.tools.resolve(tool)
+	if target.err != nil {
+		return guard.Verdict{}, target.err
+	}
+	call, err := target.def.Bind(args)
+	if err != nil {
+		return guard.Verdict{}, err
+	}
+	a := o.h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
+	defer a.Leave()
+	policy := o.h.policies.of(principal)
+	plan, err := call.Plan(ctx, o.h.env(a, policy, Request{Tool: tool}))
+	if err != nil {
+		return guard.Verdict{}, err
+	}
+	return policy.Judge(plan.Intent), nil
+}
+
+// Examine says how this host is: its roots, rules, sandbox, shell, state and tools.
+func (o Operator) Examine(ctx context.Context) []doctor.Finding {
+	h, policy := o.h, o.policy()
+	return doctor.Examine(ctx, &doctor.Subject{
+		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Principal: LocalPrincipal, Box: h.box,
+		Warm: func() { h.Warm(LocalPrincipal) }, Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
+		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
+	})
+}
+
+// Stats returns what the host holds.
+func (o Operator) Stats() Stats {
+	h, report := o.h, o.h.box.SandboxReport()
+	s := Stats{
+		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
+		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
+		AuditFailures: h.recorder.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
+		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
+		Enforces: map[string]bool{
+			"writes": report.Enforces.Writes, "denies": report.Enforces.Denies,
+			"network": report.Enforces.Network, "processes": report.Enforces.Processes,
+		},
+	}
 	for _, t := range h.box.Tasks() {
-		if t.Principal != principal || t.Done {
-			continue
-		}
-		if err := h.box.StopTask(t); err != nil {
-			h.log.Warn("a background task of a revoked credential could not be ended", "principal", principal, "error", err)
+		if !t.Done {
+			s.Tasks++
 		}
 	}
+	for _, root := range o.policy().Roots() {
+		s.Search[root] = h.box.SearchStats(root)
+	}
+	return s
 }

@@ -34,14 +34,14 @@ const askMake = `{"permissions":{"ask":["Bash(echo make:*)"]}}`
 func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *Host) {
 	t.Helper()
 	h, _ = openHost(t, files, func(c *Config) { c.Asker, c.TrustWorkspace = o, true })
-	if held := h.policy(LocalPrincipal).Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
+	if held := h.policies.of(LocalPrincipal).Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
 	a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
-	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: h.ownerPresent()}
+	req := Request{Tool: "Bash", Args: []byte(`{"command":"echo make it"}`), CanAsk: h.approvals.operatorPresent()}
 	reply := h.Call(context.Background(), a, req)
 	if reply.Question != nil {
-		req.Answer = h.askOwner(context.Background(), a, req, reply.Question)
+		req.Answer = h.approvals.askOperator(context.Background(), a, req, reply.Question)
 		reply = h.Call(context.Background(), h.readmit(a), req)
 	}
 	return reply.Text, h
@@ -62,7 +62,7 @@ func TestOwnerIsAsked(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text, h := askedOf(t, &tt.owner, files)
-			if log, err := os.ReadFile(h.AuditPath()); err != nil || strings.Contains(string(log), `"answered":"console"`) == tt.owner.absent {
+			if log, err := os.ReadFile(h.Operator().AuditPath()); err != nil || strings.Contains(string(log), `"answered":"console"`) == tt.owner.absent {
 				t.Errorf("who answered is wrong in the record: %s, %v", log, err)
 			}
 			if !strings.Contains(text, tt.want) {
@@ -104,20 +104,20 @@ func TestOwnerAnswersWhereContained(t *testing.T) {
 	if len(yes.asked) != 0 || !strings.Contains(text, "nobody can be asked") {
 		t.Errorf("without a sandbox %d questions were asked: %s", len(yes.asked), text)
 	}
-	if err := h.OwnerMayAnswer(); err == nil || !strings.Contains(err.Error(), "sandbox.enabled is false") {
+	if err := h.Operator().MayAnswer(); err == nil || !strings.Contains(err.Error(), "sandbox.enabled is false") {
 		t.Errorf("the reason is %v", err)
 	}
 	if reply := do(h, "Bash", `{"command":"true"}`); reply.IsError {
 		t.Fatal(reply.Text)
 	}
-	if err := h.OwnerMayAnswer(); err == nil || !strings.Contains(err.Error(), "Start the host anew") {
+	if err := h.Operator().MayAnswer(); err == nil || !strings.Contains(err.Error(), "Start the host anew") {
 		t.Errorf("after a command that nothing held the reason is %v", err)
 	}
 
 	h, _ = openHost(t, map[string]string{".claude/settings.json": `{"sandbox":{"enabled":false}}`}, func(c *Config) {
 		c.Tools, c.TrustWorkspace = []string{"Read", "Edit"}, true
 	})
-	if err := h.OwnerMayAnswer(); err != nil {
+	if err := h.Operator().MayAnswer(); err != nil {
 		t.Errorf("no command can be run, and the owner may not answer: %v", err)
 	}
 }
@@ -126,11 +126,11 @@ func TestOwnerAnswersWhereContained(t *testing.T) {
 func TestOwnerAnswerLosesItsGround(t *testing.T) {
 	late := owner{answer: Answer{Decision: AllowOnce}}
 	var h *Host
-	late.meet = func() { h.uncontained.Store(true) }
+	late.meet = func() { h.approvals.uncontained.Store(true) }
 	h, _ = openHost(t, nil, func(c *Config) { c.Asker = &late })
 	a := h.Admit(Local(), nil, "", true)
 	defer a.Leave()
-	got := h.askOwner(context.Background(), a, Request{}, &Question{State: "s"})
+	got := h.approvals.askOperator(context.Background(), a, Request{}, &Question{State: "s"})
 	if got.Decision != "" || got.State != "s" || !strings.Contains(got.Reason, "does not count") {
 		t.Errorf("got %+v", got)
 	}
@@ -138,7 +138,7 @@ func TestOwnerAnswerLosesItsGround(t *testing.T) {
 
 func TestUncontainedIsNoted(t *testing.T) {
 	h, _ := openHost(t, nil)
-	policy := h.policy(LocalPrincipal)
+	policy := h.policies.of(LocalPrincipal)
 	if !policy.Containment().Denies {
 		t.Skip("commands are not contained on this machine: " + policy.Containment().Why)
 	}
@@ -153,8 +153,8 @@ func TestUncontainedIsNoted(t *testing.T) {
 		{"contained", run, Request{}, false}, {"no command", guard.Intent{}, Request{}, false},
 		{"outside, as a person allowed", out, Request{Answer: &Answer{}}, false}, {"outside", out, Request{}, true},
 	} {
-		h.uncontained.Store(false)
-		if h.noteUncontained(policy, tt.in, tt.req); h.uncontained.Load() != tt.want {
+		h.approvals.uncontained.Store(false)
+		if h.approvals.noteUncontained(policy, tt.in, tt.req); h.approvals.uncontained.Load() != tt.want {
 			t.Errorf("%s: noted %v, want %v", tt.name, !tt.want, tt.want)
 		}
 	}

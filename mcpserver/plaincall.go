@@ -10,19 +10,19 @@ import (
 )
 
 // answersPlain reports whether a call needs nothing of the library: its tool is one of ours, and no extension takes part.
-func (f front) answersPlain(m wire.Envelope) bool {
-	return m.Plain && f.tools[f.host.handlerOf(m.Params.Name)] && f.host.cfg.Extension.Options == nil
+func (f front) answersPlain(m wire.Envelope, tool resolved) bool {
+	return m.Plain && f.tools[tool.name] && f.host.cfg.Extension.Options == nil
 }
 
 // callPlain answers a plain call as the library would.
-func (f front) callPlain(ctx context.Context, m wire.Envelope) (response mcp.JSONRPCMessage) {
+func (f front) callPlain(ctx context.Context, m wire.Envelope, tool resolved) (response mcp.JSONRPCMessage) {
 	defer func() {
 		if p := recover(); p != nil {
 			no := wire.Fault{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: fmt.Sprintf("panic recovered in %s tool handler: %v", m.Params.Name, p)}
 			response = no.Response()
 		}
 	}()
-	req := mcp.CallToolRequest{Request: mcp.Request{Method: wire.MethodCall}, Params: mcp.CallToolParams{Name: f.host.handlerOf(m.Params.Name), RawArguments: m.Arguments}}
+	req := mcp.CallToolRequest{Request: mcp.Request{Method: wire.MethodCall}, Params: mcp.CallToolParams{Name: tool.name, RawArguments: m.Arguments}}
 	if m.Params.Meta != nil {
 		req.Params.Meta = mcp.NewMetaFromMap(m.Params.Meta)
 	}

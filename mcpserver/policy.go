@@ -1,128 +1,217 @@
 package mcpserver
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/resultstore"
 )
 
-// The rules in force for each principal, of the settings as they are.
+// A policies holds the rules in force for each principal, compiled from the settings of now.
+type policies struct {
+	cfg      *Config
+	where    settings.Config
+	settings *settings.Watcher
+	reloads  reloads
+	tools    *toolset
+	box      *builtin.Toolbox
+	results  *resultstore.Store
+	scratch  string
+	private  *privatedir.Store // nil where no state is kept
+	log      *slog.Logger
 
-// compiledPolicy are the rules in force for a principal, and the settings they were made of.
+	compiled sync.Map // principal → compiledPolicy
+	absent   guard.AbsentFiles
+	denyAll  *guard.Policy // for a principal for whom no rules could ever be compiled
+
+	mu     sync.Mutex
+	count  int                // of compiled
+	warned *settings.Settings // whose warnings were logged
+	// listed are the tools that the rules leave on the list, and listeners are told when they have changed.
+	listed    []string
+	listeners []func()
+}
+
+// A compiledPolicy is the rules in force for a principal, and the settings that they were compiled from.
 type compiledPolicy struct {
 	settings *settings.Settings
 	policy   *guard.Policy
 	whole    bool // the directory of the principal's results is known
 }
 
-// policy is the snapshot of the rules in force for a principal, compiled when the settings have changed since its
-// last call.
-func (h *Host) policy(principal string) *guard.Policy {
-	return h.policyOf(h.settings.Reload(), principal)
-}
-
-// policyFor is policy for a call, which may make do with the look of another.
-func (h *Host) policyFor(a *Admission) *guard.Policy {
-	if h.reloads.serves(a.reloads) {
-		return h.policyOf(h.settings.Current(), a.principal)
+// open reads the settings.
+func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
+	if p.where, err = SettingsConfig(*p.cfg); err != nil {
+		return err
 	}
-	n := h.reloads.begin()
-	now := h.settings.Reload()
-	h.reloads.done(n)
-	return h.policyOf(now, a.principal)
+	p.where.StateDir = state
+	baseline.Recover(p.where.Roots) // before settings are read: a command may have left some
+	p.where.Withheld = baseline.Withheld
+	if p.settings, err = settings.Watch(p.where, nil); err != nil {
+		return err
+	}
+	p.scratch = scratchDir(p.cfg.Roots)
+	if state != "" {
+		p.private = privatedir.Open(filepath.Join(state, "private"))
+	}
+	return nil
 }
 
-func (h *Host) policyOf(now *settings.Settings, principal string) *guard.Policy {
-	if was := h.boundTo(principal); was.settings == now && was.whole && was.policy.Current() {
+// start compiles the rules of the local principal, so that what cannot be served shows when the host is opened. They are used unless the
+// settings change before the first call.
+func (p *policies) start() (*guard.Policy, error) {
+	now := p.settings.Current()
+	rules, err := p.compile(now, LocalPrincipal)
+	if err != nil {
+		return nil, err
+	}
+	p.listed = names(p.tools.listed(rules, auth.All))
+	p.compiled.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
+	p.count++
+	p.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
+	return rules, nil
+}
+
+// of returns the rules in force for a principal, compiled again if the settings have changed since its last call.
+func (p *policies) of(principal string) *guard.Policy {
+	return p.at(p.settings.Reload(), principal)
+}
+
+// forCall is of for a call, which may share the reload of another call.
+func (p *policies) forCall(a *Admission) *guard.Policy {
+	if p.reloads.serves(a.reloads) {
+		return p.at(p.settings.Current(), a.principal)
+	}
+	n := p.reloads.begin()
+	now := p.settings.Reload()
+	p.reloads.done(n)
+	return p.at(now, a.principal)
+}
+
+// at returns the rules for a principal under these settings, or newer ones.
+func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
+	if was := p.last(principal); was.settings == now && was.whole && was.policy.Current() {
 		return was.policy
 	}
-	h.mu.Lock() // two policies of the same settings would count as different rules
-	defer h.mu.Unlock()
-	now = h.settings.Current() // which are newer if others were faster
-	was := h.boundTo(principal)
+	p.mu.Lock() // two policies of the same settings would count as different rules
+	defer p.mu.Unlock()
+	now = p.settings.Current() // newer if another call was faster
+	was := p.last(principal)
 	rules := was.policy
 	if was.settings != now || !was.policy.Current() {
-		compiled, err := h.compile(now, principal)
+		compiled, err := p.compile(now, principal)
 		if err != nil {
-			h.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
+			p.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
 			now, compiled = was.settings, was.policy
 		}
 		rules = compiled
 	}
 	if rules == nil {
-		return h.denyAll
+		return p.denyAll
 	}
-	// The directory of the results stays where it is, so it is asked for once: a result that is kept makes it
-	// again if it is gone. Without one there is nothing to read, and the next call asks again.
-	caller := guard.Caller{Principal: principal, Remote: h.cfg.Remote}
-	dir := h.results.For(principal).Dir()
+	// The directory of the results does not move, so it is asked for once: keeping a result makes it again if it is gone. Without one
+	// there is nothing to read, and the next call asks again.
+	caller := guard.Caller{Principal: principal, Remote: p.cfg.Remote}
+	dir := p.results.For(principal).Dir()
 	if dir != "" {
 		caller.Own = []string{dir}
 	}
-	h.noteList(rules)
-	b := compiledPolicy{settings: now, policy: rules.For(caller), whole: dir != ""}
+	p.noteList(rules)
+	c := compiledPolicy{settings: now, policy: rules.For(caller), whole: dir != ""}
 	if was.policy == nil {
-		h.makeRoom()
+		p.evict()
 	}
-	h.bound.Store(principal, b)
-	return b.policy
+	p.compiled.Store(principal, c)
+	return c.policy
 }
 
-// maxBound is for how many principals rules are kept compiled.
-const maxBound = 1024
+// maxCompiled is for how many principals rules are kept.
+const maxCompiled = 1024
 
-// makeRoom forgets the rules of half of the principals when there are too many. The caller holds the lock.
-func (h *Host) makeRoom() {
-	if h.bounds++; h.bounds <= maxBound {
+// evict forgets the rules of half of the principals when there are too many. The caller holds the lock.
+func (p *policies) evict() {
+	if p.count++; p.count <= maxCompiled {
 		return
 	}
-	h.bound.Range(func(principal, _ any) bool {
-		h.bound.Delete(principal)
-		h.bounds--
-		return h.bounds > maxBound/2
+	p.compiled.Range(func(principal, _ any) bool {
+		p.compiled.Delete(principal)
+		p.count--
+		return p.count > maxCompiled/2
 	})
 }
 
-// boundTo is what is bound to a principal, nothing at first.
-func (h *Host) boundTo(principal string) compiledPolicy {
-	last, _ := h.bound.Load(principal)
+// last returns the rules that were compiled for a principal last, none at first.
+func (p *policies) last(principal string) compiledPolicy {
+	last, _ := p.compiled.Load(principal)
 	b, _ := last.(compiledPolicy)
 	return b
 }
 
 // compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
-func (h *Host) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
-	cfg := h.guardConfig(s, func() guard.Containment { return h.containment(s) })
-	cfg.Scratch, cfg.Private = scratchOf(h.scratch, principal), h.private.Of(principal)
+func (p *policies) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
+	cfg := p.guardConfig(s, func() guard.Containment { return p.containment(s) })
+	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if h.warned != s {
-		h.warned = s
+	if p.warned != s {
+		p.warned = s
 		for _, w := range rules.Warnings() {
-			h.log.Warn(w)
+			p.log.Warn(w)
 		}
-		for _, d := range h.sharedDenies(rules) {
-			h.log.Warn(d.String(), "remedy", d.Remedy())
+		for _, d := range p.sharedDenies(rules) {
+			p.log.Warn(d.String(), "remedy", d.Remedy())
 		}
 	}
 	return rules, nil
 }
 
 // sharedDenies are the denies meant for Claude Code, perhaps, that take a tool of this host away.
-func (h *Host) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
+func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	var names []string
-	for _, d := range h.tools {
-		if d.Enabled(h.box) {
+	for _, d := range p.tools.all {
+		if d.Enabled(p.box) {
 			names = append(names, d.Name)
 		}
 	}
-	return rules.SharedDenies(h.where, names)
+	return rules.SharedDenies(p.where, names)
+}
+
+// noteList tells the listeners if the rules have changed the list of tools. The caller holds the lock.
+func (p *policies) noteList(rules *guard.Policy) {
+	now := names(p.tools.listed(rules, auth.All))
+	if slices.Equal(now, p.listed) {
+		return
+	}
+	p.listed = now
+	for _, tell := range p.listeners {
+		go tell()
+	}
+}
+
+// onList has tell called whenever a person's change of the rules has changed the list of tools.
+func (p *policies) onList(tell func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners = append(p.listeners, tell)
+}
+
+// follow reloads the settings when they change, and not only at the next request. That wakes the host for what others write near them,
+// so it is done once a client listens.
+func (p *policies) follow() {
+	p.settings.Follow(func(now *settings.Settings) { p.at(now, LocalPrincipal) })
 }
 
 // SettingsConfig says where the settings of a host with this configuration are.
@@ -140,27 +229,27 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 }
 
 // containment is what holds commands under these settings.
-func (h *Host) containment(s *settings.Settings) guard.Containment {
+func (p *policies) containment(s *settings.Settings) guard.Containment {
 	if !s.Sandbox.Enabled {
 		return guard.Containment{Why: "sandbox.enabled is false"}
 	}
-	return h.box.Containment()
+	return p.box.Containment()
 }
 
 // guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
-func (h *Host) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
-	cfg := h.where
-	files := slices.Concat(cfg.Names(), h.cfg.Obeyed)
+func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
+	cfg := p.where
+	files := slices.Concat(cfg.Names(), p.cfg.Obeyed)
 	if cfg.UserConfigDir != "" {
 		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
 	}
-	own := h.cfg.OwnFiles
-	if h.cfg.AuditLog != "" {
-		own = append(slices.Clip(own), h.cfg.AuditLog)
+	own := p.cfg.OwnFiles
+	if p.cfg.AuditLog != "" {
+		own = append(slices.Clip(own), p.cfg.AuditLog)
 	}
 	return guard.Config{
-		Roots: cfg.Roots, ExplicitRoots: h.cfg.Named, Home: cfg.Home, StateDir: h.cfg.StateDir,
-		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: h.scratch, Absent: &h.absent,
+		Roots: cfg.Roots, ExplicitRoots: p.cfg.Named, Home: cfg.Home, StateDir: p.cfg.StateDir,
+		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: p.scratch, Absent: &p.absent,
 		ExecGate: func() error { return execGate(contain()) },
 	}
 }

@@ -149,7 +149,7 @@ func TestHeartbeatWhileAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := slow(t, func(c *Config) { c.Asker, c.TrustWorkspace = slowAsker{}, true })
-			if err := s.host.OwnerMayAnswer(); name == "console" && err != nil {
+			if err := s.host.Operator().MayAnswer(); name == "console" && err != nil {
 				t.Skip(err)
 			}
 			synctest.Test(t, func(t *testing.T) {

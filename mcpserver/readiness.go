@@ -10,13 +10,13 @@ import (
 
 // Ready is nil when the settings can be parsed, calls can be recorded and the state can be written.
 func (h *Host) Ready() error {
-	if broken := h.settings.Reload().Broken; len(broken) > 0 {
+	if broken := h.policies.settings.Reload().Broken; len(broken) > 0 {
 		return fmt.Errorf("every call is refused: %w", errors.Join(broken...))
 	}
 	if h.stateDirErr != nil {
 		return h.stateDirErr
 	}
-	if err := h.audit.Usable(); err != nil { // also a log that nobody has named, for want of which no call is refused
+	if err := h.recorder.audit.Usable(); err != nil { // also a log that nobody has named, for want of which no call is refused
 		return fmt.Errorf("calls are not recorded: %w", err)
 	}
 	return h.stateProbe.check(h.cfg.StateDir)

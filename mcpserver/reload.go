@@ -6,34 +6,34 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// reloads count the looks at the settings. Calls that came in together share one: a look that began behind the arrival of a call shows
-// what that call must see, unless something that ran before it may have changed the settings since.
+// A reloads lets calls that arrived together share one reload of the settings. A reload that began after the arrival of a call shows what
+// that call must see, unless something that ran since may have changed the settings.
 type reloads struct {
 	begun   atomic.Uint64
-	ended   atomic.Uint64 // the latest that ended
-	expired atomic.Uint64 // the latest that had begun when something had run that may have changed them
+	ended   atomic.Uint64 // the number of the latest that has ended
+	expired atomic.Uint64 // how many had begun when something had run that may have changed the settings
 }
 
-// begin numbers a look that begins now.
-func (l *reloads) begin() uint64 { return l.begun.Add(1) }
+// begin numbers a reload that begins now.
+func (r *reloads) begin() uint64 { return r.begun.Add(1) }
 
-// done says that a look has ended, and what it found is known.
-func (l *reloads) done(n uint64) { raise(&l.ended, n) }
+// done says that a reload has ended.
+func (r *reloads) done(n uint64) { raise(&r.ended, n) }
 
-// afterCall is deferred for each call that gets its turn. What runs alone, or its hooks, may have changed the settings, and who comes
-// next must see that.
-func (l *reloads) afterCall(call *builtin.Call) {
-	if call == nil || !call.Beside {
-		l.expire()
+// afterCall is deferred for each call that the gate let run. A call that ran alone, or its hooks, may have changed the settings, and the
+// next call must see that. Hooks may have replaced the call.
+func (r *reloads) afterCall(call **builtin.Call) {
+	if *call == nil || !(*call).Beside {
+		r.expire()
 	}
 }
 
-// expire says that what was seen so far may have changed.
-func (l *reloads) expire() { raise(&l.expired, l.begun.Load()) }
+// expire says that the settings may have changed.
+func (r *reloads) expire() { raise(&r.expired, r.begun.Load()) }
 
-// serves reports whether a look that has ended serves a call before whose arrival so many had begun.
-func (l *reloads) serves(arrived uint64) bool {
-	return l.ended.Load() > max(arrived, l.expired.Load())
+// serves reports whether a reload that has ended serves a call before whose arrival so many had begun.
+func (r *reloads) serves(arrived uint64) bool {
+	return r.ended.Load() > max(arrived, r.expired.Load())
 }
 
 func raise(to *atomic.Uint64, n uint64) {

@@ -26,7 +26,6 @@ var errGone = errors.New("the answer came too late or twice, or to another host:
 // A suspended call waits for the answer to a question about a program.
 type suspended struct {
 	call   *execCall
-	hooks  *hookedCall
 	asked  *builtin.ExecAsked
 	q      *Question
 	digest []byte
@@ -57,13 +56,13 @@ func (s *suspensions) take(state string) *suspended {
 }
 
 // suspend ends a call with the question of a program.
-func (h *Host) suspend(c *execCall, hooks *hookedCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
+func (p *approvals) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
 	asked := result.Asks
 	q := c.question(asked.Question)
-	s := &suspended{call: c, hooks: hooks, asked: asked, q: q}
+	s := &suspended{call: c, asked: asked, q: q}
 	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
-	q.State = resumePrefix + h.questions.Pose(c.admission.principal, s.digest)
-	h.suspensions.put(q.State, s)
+	q.State = resumePrefix + p.questions.Pose(c.admission.principal, s.digest)
+	p.suspensions.put(q.State, s)
 	rec.Verdict, reply.Question = guard.Ask.String(), q
 	return reply.with(result)
 }
@@ -74,16 +73,16 @@ func resumes(req Request) bool {
 }
 
 // resume goes on with a call that brings an answer. The error says why it does not count.
-func (h *Host) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
+func (p *approvals) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
-	s := h.suspensions.take(state)
+	s := p.suspensions.take(state)
 	if s == nil {
 		return nil, builtin.Result{}, guard.Verdict{}, errGone
 	}
 	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
-	if err := h.questions.Settle(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
+	if err := p.questions.Settle(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
 		if a.principal != s.call.admission.principal || string(mine) != string(s.digest) {
-			h.suspensions.put(state, s) // the answer to it may still come
+			p.suspensions.put(state, s) // the answer to it may still come
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}

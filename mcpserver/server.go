@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,7 +44,7 @@ func NewServer(h *Host) (*Server, error) {
 		r.Instructions = s.instructions(ctx)
 	})
 	hooks.AddBeforeCallTool(func(_ context.Context, _ any, req *mcp.CallToolRequest) {
-		req.Params.Name = h.handlerOf(req.Params.Name)
+		req.Params.Name = h.tools.resolve(req.Params.Name).name
 	})
 	hooks.AddBeforeSubscriptionsListen(s.subscribe)
 	hooks.AddAfterSubscriptionsListen(s.unsubscribe)
@@ -58,25 +57,25 @@ func NewServer(h *Host) (*Server, error) {
 	}
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
-	for _, d := range h.tools {
+	for _, d := range h.tools.all {
 		if !d.Enabled(h.box) {
 			continue
 		}
-		tool, err := toMCP(h.shown(d))
+		tool, err := toMCP(h.tools.shown(d))
 		if err != nil {
 			return nil, err
 		}
 		s.mcp.AddTool(tool, s.call)
-		s.tools[d.Name] = h.extra(d.Name) == nil
+		s.tools[d.Name] = h.tools.byName[d.Name].extra == nil
 	}
-	h.onList(s.listChanged)
+	h.policies.onList(s.listChanged)
 	return s, nil
 }
 
 // instructions are those for the caller of a request, by the rules and rights of now.
 func (s *Server) instructions(ctx context.Context) string {
 	who := callerOf(ctx)
-	return instructions(s.host.cfg.Roots, s.host.Tools(who), s.host.sharedDenies(s.host.policy(who.Principal)))
+	return instructions(s.host.cfg.Roots, s.host.Tools(who), s.host.policies.sharedDenies(s.host.policies.of(who.Principal)))
 }
 
 // instructions tell the model which tools there are, where it works, and which tools a rule may have taken away by mistake. Clients cut them at 2,048 characters. The first sentence has the
@@ -110,7 +109,8 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 type client struct {
 	transport.Peer
 	admission *Admission // nil for what is no call of a tool
-	tool      string     // the name that was called, if it may be an alias
+	name      string     // that was called, which may be an alias
+	tool      resolved   // what it stands for
 	// arguments are those of a call that the library was not shown; nil if it was.
 	arguments json.RawMessage
 }
@@ -146,6 +146,10 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if !ok || c.admission == nil {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
+	name, tool := c.name, c.tool
+	if name == "" {
+		name, tool = req.Params.Name, s.host.tools.resolve(req.Params.Name)
+	}
 	arguments := req.Params.RawArguments
 	if c.arguments != nil {
 		arguments = c.arguments
@@ -156,15 +160,15 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	shown := newReporter(ctx, c, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
 	call := Request{
-		Tool: cmp.Or(c.tool, req.Params.Name), Args: s.host.withoutSession(req.Params.Name, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.ownerPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
+		Tool: name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
+		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), Passes: program.Passes,
 	}
 	if call.Later = repeats; asks && !repeats {
 		call.Put = s.put
 	}
 	var own *extraTurn // of an extra tool, which answers in the library's words
-	if s.host.extra(req.Params.Name) != nil {
+	if tool.extra != nil {
 		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
@@ -174,7 +178,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		if asks {
 			call.Answer = s.put(ctx, reply.Question)
 		} else {
-			call.Answer = s.host.askOwner(ctx, c.admission, call, reply.Question)
+			call.Answer = s.host.approvals.askOperator(ctx, c.admission, call, reply.Question)
 		}
 		shown.forget()
 		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
@@ -185,7 +189,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if own != nil {
 		return own.answer(reply), nil
 	}
-	result := toResult(s.host.tellSession(reply))
+	result := toResult(s.host.tools.tellSession(reply))
 	if !s.host.cfg.Structured.To(program) {
 		result.StructuredContent = nil
 	}

@@ -16,13 +16,13 @@ import (
 // The argument by which a call names its session, where [Config.SessionArgument] says so.
 
 // takesSession reports whether a tool has the argument of the session beside its own.
-func (h *Host) takesSession(d *builtin.Def) bool {
-	return h.cfg.SessionArgument && d.Schema.Properties[scope.Argument] == nil
+func (t *toolset) takesSession(d *builtin.Def) bool {
+	return t.session && d.Schema.Properties[scope.Argument] == nil
 }
 
 // shown is a tool as clients see it.
-func (h *Host) shown(d *builtin.Def) *builtin.Def {
-	if !h.takesSession(d) {
+func (t *toolset) shown(d *builtin.Def) *builtin.Def {
+	if !t.takesSession(d) {
 		return d
 	}
 	schema, def := *d.Schema, *d
@@ -41,8 +41,8 @@ func (h *Host) shown(d *builtin.Def) *builtin.Def {
 }
 
 // nameSession lets the argument of the session count as the handle in _meta, which goes first.
-func (h *Host) nameSession(m *wire.Envelope, message []byte) {
-	if !h.cfg.SessionArgument || m.Method != wire.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
+func (t *toolset) nameSession(m *wire.Envelope, message []byte) {
+	if !t.session || m.Method != wire.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
 		return
 	}
 	var call struct {
@@ -54,7 +54,7 @@ func (h *Host) nameSession(m *wire.Envelope, message []byte) {
 	if json.Unmarshal(message, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil || handle == "" {
 		return // what is wrong with the arguments is said when they are bound
 	}
-	if d, err := h.lookUp(m.Params.Name); err != nil || !h.takesSession(d) {
+	if r := t.resolve(m.Params.Name); r.err != nil || !t.takesSession(r.def) {
 		return
 	}
 	if m.Params.Meta == nil {
@@ -64,8 +64,8 @@ func (h *Host) nameSession(m *wire.Envelope, message []byte) {
 }
 
 // withoutSession takes the argument of the session off, which the tool does not know.
-func (h *Host) withoutSession(tool string, args json.RawMessage) json.RawMessage {
-	if d, err := h.lookUp(tool); err != nil || !h.takesSession(d) {
+func (t *toolset) withoutSession(tool resolved, args json.RawMessage) json.RawMessage {
+	if tool.err != nil || !t.takesSession(tool.def) {
 		return args
 	}
 	var fields map[string]json.RawMessage
@@ -81,8 +81,8 @@ func (h *Host) withoutSession(tool string, args json.RawMessage) json.RawMessage
 }
 
 // tellSession names a new session in the text of a reply, for a model that reads nothing else.
-func (h *Host) tellSession(r Reply) Reply {
-	if h.cfg.SessionArgument && r.Session != "" {
+func (t *toolset) tellSession(r Reply) Reply {
+	if t.session && r.Session != "" {
 		r.Text += fmt.Sprintf("\n\n[The session of this call is %s: pass it as %q in further calls.]", r.Session, scope.Argument)
 	}
 	return r

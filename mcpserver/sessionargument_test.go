@@ -11,13 +11,13 @@ import (
 
 func TestSessionArgument(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.SessionArgument = true })
-	read := h.tools[0]
-	for _, d := range h.tools {
+	read := h.tools.all[0]
+	for _, d := range h.tools.all {
 		if d.Name == "Read" {
 			read = d
 		}
 	}
-	if shown := h.shown(read); shown.Schema.Properties["session"] == nil || read.Schema.Properties["session"] != nil {
+	if shown := h.tools.shown(read); shown.Schema.Properties["session"] == nil || read.Schema.Properties["session"] != nil {
 		t.Error("the argument is not shown, or became the tool's own")
 	}
 	call := func(session string) (*Admission, Reply) {
@@ -26,10 +26,10 @@ func TestSessionArgument(t *testing.T) {
 		if f != nil {
 			t.Fatal(f.Text)
 		}
-		h.nameSession(&m, message)
+		h.tools.nameSession(&m, message)
 		a := h.Admit(Local(), m.Params.Meta, "", true)
-		args := h.withoutSession("Read", json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
-		return a, h.tellSession(h.Call(context.Background(), a, Request{Tool: "Read", Args: args}))
+		args := h.tools.withoutSession(h.tools.resolve("Read"), json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
+		return a, h.tools.tellSession(h.Call(context.Background(), a, Request{Tool: "Read", Args: args}))
 	}
 	_, r := call(`"new"`)
 	if r.IsError || r.Session == "" || !strings.Contains(r.Text, r.Session) {

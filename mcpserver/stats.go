@@ -1,8 +1,6 @@
 package mcpserver
 
 import (
-	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,33 +31,6 @@ type Stats struct {
 	// Search is what is kept of each root for searches.
 	Search map[string]builtin.SearchStats
 }
-
-// Stats tells what the host holds.
-func (h *Host) Stats() Stats {
-	report := h.box.SandboxReport()
-	s := Stats{
-		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
-		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
-		AuditFailures: h.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
-		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
-		Enforces: map[string]bool{
-			"writes": report.Enforces.Writes, "denies": report.Enforces.Denies,
-			"network": report.Enforces.Network, "processes": report.Enforces.Processes,
-		},
-	}
-	for _, t := range h.box.Tasks() {
-		if !t.Done {
-			s.Tasks++
-		}
-	}
-	for _, root := range h.policy(LocalPrincipal).Roots() {
-		s.Search[root] = h.box.SearchStats(root)
-	}
-	return s
-}
-
-// Log receives the host's own messages.
-func (h *Host) Log() *slog.Logger { return h.log }
 
 // counts are what nothing else of a host counts.
 type counts struct {

@@ -38,7 +38,7 @@ func ended(t *testing.T, h *Host, n int) {
 		if done = 0; t.Context().Err() != nil {
 			t.Fatal("the test is over")
 		}
-		for _, task := range h.Tasks() {
+		for _, task := range h.Operator().Tasks() {
 			if task.Done {
 				done++
 			}
@@ -54,7 +54,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 	if !builtin.Bash.Enabled(h.box) {
 		t.Skip("no commands are run here")
 	}
-	const tasks = endedTold + 2
+	const tasks = maxEndedReported + 2
 	for range tasks {
 		startTask(t, h, "a", "until [ -e go ]; do sleep 0.01; done; exit 3")
 	}
@@ -81,7 +81,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 	quiet("a result without room", inThread(h, Local(), "a", crowded))
 
 	told := map[string]bool{}
-	for _, n := range []int{endedTold, tasks - endedTold, 0} {
+	for _, n := range []int{maxEndedReported, tasks - maxEndedReported, 0} {
 		reply := inThread(h, Local(), "a", read)
 		text, notes, _ := strings.Cut(reply.Text, "\n\n")
 		lines := strings.FieldsFunc(notes, func(r rune) bool { return r == '\n' })

@@ -44,26 +44,27 @@ func (f front) Library() *server.MCPServer { return f.mcp }
 func (f front) Warm(principal string) { f.host.Warm(principal) }
 
 // Record implements transport.Server.
-func (f front) Record(rec audit.Record) error { return f.host.audit.Write(rec) }
+func (f front) Record(rec audit.Record) error { return f.host.recorder.audit.Write(rec) }
 
 // Log implements transport.Server.
 func (f front) Log() *slog.Logger { return f.host.log }
 
 // Take implements stdio.Server. The library decodes each message five times, so it is not shown more of a call than it needs.
 func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, message []byte) func() mcp.JSONRPCMessage {
-	c := &client{Peer: from, tool: m.Params.Name}
+	c := &client{Peer: from}
 	if m.Method != wire.MethodCall {
 		return func() mcp.JSONRPCMessage { return f.mcp.HandleMessage(withClient(ctx, c), message) }
 	}
-	f.host.nameSession(&m, message)
+	f.host.tools.nameSession(&m, message)
 	c.admission = f.host.Admit(from.Who, m.Params.Meta, "", true)
-	if f.answersPlain(m) {
+	c.name, c.tool = m.Params.Name, f.host.tools.resolve(m.Params.Name)
+	if f.answersPlain(m, c.tool) {
 		return func() mcp.JSONRPCMessage {
 			defer c.admission.Leave()
-			return f.callPlain(withClient(ctx, c), m)
+			return f.callPlain(withClient(ctx, c), m, c.tool)
 		}
 	}
-	if f.host.cfg.Extension.Options == nil && f.host.extra(m.Params.Name) == nil {
+	if f.host.cfg.Extension.Options == nil && c.tool.extra == nil {
 		message, c.arguments = m.Rest, m.Arguments // nobody but us reads them
 	}
 	return func() mcp.JSONRPCMessage {
@@ -76,15 +77,16 @@ func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, m
 func (f front) Caller(ctx context.Context) auth.Identity { return callerOf(ctx) }
 
 // NameSession implements web.Server.
-func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.nameSession(m, message) }
+func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.tools.nameSession(m, message) }
 
 // Enter implements web.Server.
 func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, session string) (context.Context, func(), error) {
-	c := &client{Peer: from, tool: m.Params.Name}
+	c := &client{Peer: from}
 	ctx = withClient(ctx, c)
 	if m.Method != wire.MethodCall {
 		return ctx, func() {}, nil
 	}
+	c.name, c.tool = m.Params.Name, f.host.tools.resolve(m.Params.Name)
 	c.admission = f.host.Admit(from.Who, m.Params.Meta, session, false)
 	if errors.Is(c.admission.err, scope.ErrBusy) {
 		return ctx, c.admission.Leave, c.admission.err
@@ -94,11 +96,11 @@ func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, 
 
 // Lacks implements web.Server.
 func (f front) Lacks(who auth.Identity, tool string) auth.Rights {
-	d, err := f.host.lookUp(tool)
-	if err != nil || who.Rights.Has(rightTo(d.Right)) {
+	r := f.host.tools.resolve(tool)
+	if r.err != nil || who.Rights.Has(rightTo(r.def.Right)) {
 		return 0
 	}
-	return rightTo(d.Right)
+	return rightTo(r.def.Right)
 }
 
 // Ready implements web.Server.

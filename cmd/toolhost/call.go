@@ -135,7 +135,7 @@ command or path it was found for. Where the text of a command does not tell ever
 				return err
 			}
 			return flags.with(args[2:], func(host *mcpserver.Host) error {
-				verdict, err := host.Check(cmd.Context(), mcpserver.LocalPrincipal, args[0], input)
+				verdict, err := host.Operator().Check(cmd.Context(), mcpserver.LocalPrincipal, args[0], input)
 				if err != nil {
 					return err
 				}

@@ -44,7 +44,7 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]aside, error) 
 	if f.board == nil {
 		return nil, nil
 	}
-	cfg := console.Config{Listen: f.listen, StateDir: host.StateDir(), Kind: kind, Log: host.Log()}
+	cfg := console.Config{Listen: f.listen, StateDir: host.Operator().StateDir(), Kind: kind, Log: host.Log()}
 	if f.listen == "" && kind != stdioKind {
 		cfg.Listen = console.AnyLoopback()
 	}

@@ -27,7 +27,7 @@ clients on this machine. Then this program is started as clients start it, over 
 protocol, and has to list its tools and read a file. The exit status is 1 when a line fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(args, func(host *mcpserver.Host) (err error) {
-				findings := append(host.Examine(cmd.Context()), examineClients()...)
+				findings := append(host.Operator().Examine(cmd.Context()), examineClients()...)
 				if !quick {
 					findings = append(findings, examineProtocol(cmd.Context())...)
 				}

@@ -33,7 +33,7 @@ func historyCommand() *cobra.Command {
 			}
 			paths := func(state string) ([]string, error) { return builtin.ChangedPaths(state, filter, "") }
 			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				changes, err := host.Changes(filter)
+				changes, err := host.Operator().Changes(filter)
 				if err != nil {
 					return err
 				}
@@ -60,7 +60,7 @@ func usageCommand(flags *hostFlags) *cobra.Command {
 		Use: "usage", Short: "Show whose changes take how much of the disk", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.onFiles(nothing, func(host *mcpserver.Host) error {
-				all, err := host.Holdings()
+				all, err := host.Operator().Holdings()
 				if err != nil {
 					return err
 				}
@@ -92,7 +92,7 @@ func showCommand(flags *hostFlags) *cobra.Command {
 				return builtin.ChangedPaths(state, builtin.ChangeFilter{}, args[0])
 			}
 			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				change, diff, err := host.ShowChange(args[0])
+				change, diff, err := host.Operator().ShowChange(args[0])
 				if err != nil {
 					return err
 				}
@@ -141,7 +141,7 @@ is 1 when a file was left as it is.`,
 			}
 			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, sel) }
 			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				done, err := host.Undo(cmd.Context(), sel)
+				done, err := host.Operator().Undo(cmd.Context(), sel)
 				if err != nil {
 					return err
 				}

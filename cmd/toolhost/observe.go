@@ -131,7 +131,7 @@ func (f *observeFlags) open(host *mcpserver.Host) (all []aside, err error) {
 	host.KeepPort(site.Addr())
 	return []aside{{
 		announce: func() { fmt.Fprintf(os.Stderr, "metrics on %s\n", site.URL()) },
-		serve:    func(ctx context.Context) error { return site.Serve(ctx, host.Stats) },
+		serve:    func(ctx context.Context) error { return site.Serve(ctx, host.Operator().Stats) },
 	}}, nil
 }
 

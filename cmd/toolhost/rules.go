@@ -181,7 +181,7 @@ func (f *hostFlags) hold(names []string, rules []listedRule) error {
 		return err
 	}
 	for i, r := range rules {
-		rules[i].Held = host.Holds(r.Action, r.Rule)
+		rules[i].Held = host.Operator().Holds(r.Action, r.Rule)
 	}
 	return host.Close()
 }

@@ -56,7 +56,7 @@ func TestNewKindOfEffect(t *testing.T) {
 	} {
 		t.Run(tt.mode+" "+tt.rules, func(t *testing.T) {
 			s := serveFetch(t, strings.TrimSuffix(fmt.Sprintf(`"defaultMode":%q,%s`, tt.mode, tt.rules), ","))
-			v, err := s.host.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", json.RawMessage(args))
+			v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", json.RawMessage(args))
 			if err != nil || v.Action.String() != tt.verdict || v.Rule != tt.rule {
 				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
 			}
@@ -67,7 +67,7 @@ func TestNewKindOfEffect(t *testing.T) {
 			if (reply.Question != nil) != (tt.verdict == "ask") {
 				t.Errorf("question: %+v", reply.Question)
 			}
-			r := lastRecord(t, s.host.AuditPath())
+			r := lastRecord(t, s.operator.AuditPath())
 			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "fetch "+web.URL {
 				t.Errorf("recorded: %+v", r)
 			}
@@ -119,7 +119,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	if reply.Text != "the page" {
 		t.Errorf("the allowed call answered %q", reply.Text)
 	}
-	v, err := s.host.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", args)
+	v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", args)
 	if err != nil || v.Action != guard.Allow || v.Rule != "WebFetch(domain:127.0.0.1)" {
 		t.Errorf("afterwards: %v by %s (%v)", v.Action, v.Rule, err)
 	}

@@ -79,7 +79,7 @@ func (s *Site) pause(v visit, d time.Duration) bool {
 // taskStates stands for which tasks there are and how they are.
 func (s *Site) taskStates() string {
 	var b []byte
-	for _, t := range s.host.Tasks() {
+	for _, t := range s.operator.Tasks() {
 		b = strconv.AppendBool(append(append(b, t.ID...), ' '), t.Done)
 	}
 	return string(b)
@@ -99,7 +99,7 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 		http.Error(w, noTask, http.StatusNotFound)
 		return
 	}
-	chunk, err := s.host.TaskOutput(v.Context(), task, from, outputWait)
+	chunk, err := s.operator.TaskOutput(v.Context(), task, from, outputWait)
 	if _, ok := s.door.session(v.Request); !ok { // it was left, or grew too old, meanwhile
 		showLocked(w, http.StatusUnauthorized, "")
 		return

@@ -31,7 +31,7 @@ type liveBody struct {
 func (s *Site) live(v visit) liveBody {
 	b := liveBody{Token: v.session.token, Calls: s.console.recent(), Tasks: s.tasks(), MaxCalls: MaxCalls, short: s.short}
 	b.Waiting, b.Settled = s.console.questions()
-	if err := s.host.OwnerMayAnswer(); err != nil {
+	if err := s.operator.MayAnswer(); err != nil {
 		b.Closed = err.Error()
 	}
 	return b
@@ -69,7 +69,7 @@ func (s *Site) decide(v visit) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the form names no question: nothing was decided")
 	}
-	if err := s.host.OwnerMayAnswer(); err != nil {
+	if err := s.operator.MayAnswer(); err != nil {
 		return "", fmt.Errorf("nothing was decided. %w", err)
 	}
 	return s.console.answer(id, v.PostFormValue("decision"), clip(v.PostFormValue("reason"), maxReason))
@@ -80,7 +80,7 @@ const maxReason = 4 << 10
 
 func (s *Site) tasks() []taskView {
 	var all []taskView
-	for _, t := range s.host.Tasks() {
+	for _, t := range s.operator.Tasks() {
 		sum := sha256.Sum256([]byte(t.ID))
 		all = append(all, taskView{t, hex.EncodeToString(sum[:8])})
 	}
@@ -118,7 +118,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 		return
 	}
 	body := taskBody{Task: taskView{task, v.PathValue("key")}}
-	chunk, err := s.host.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
+	chunk, err := s.operator.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true
 	}
@@ -154,7 +154,7 @@ func taskEnd(c builtin.TaskChunk) string {
 func (s *Site) stopTask(w http.ResponseWriter, v visit) {
 	err := fmt.Errorf("%s Nothing was stopped", noTask)
 	if task, ok := s.findTask(v.PathValue("key")); ok {
-		err = s.host.StopTask(task)
+		err = s.operator.StopTask(task)
 	}
 	s.tell(w, v, "The task was stopped, with everything it started.", err, func(text string, failed bool, status int) {
 		s.taskWith(w, v, text, failed, status)

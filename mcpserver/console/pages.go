@@ -20,9 +20,9 @@ var assets embed.FS
 
 // show renders a page for a visit.
 func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
-	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.host.Roots()
+	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
 	_, f.Waiting = s.console.next()
-	if err := s.host.OwnerMayAnswer(); err != nil {
+	if err := s.operator.MayAnswer(); err != nil {
 		f.Closed = err.Error()
 	}
 	render(w, status, f.document())

@@ -43,7 +43,7 @@ func (s *Site) historyWith(w http.ResponseWriter, v visit, status int, f frame) 
 			filter.Path = filepath.Join(s.roots[0], filter.Path)
 		}
 	}
-	all, err := s.host.Changes(filter)
+	all, err := s.operator.Changes(filter)
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true
 	}
@@ -58,7 +58,7 @@ func (s *Site) historyWith(w http.ResponseWriter, v visit, status int, f frame) 
 // undoChosen undoes several changes at once, and tells for each file what became of it.
 func (s *Site) undoChosen(w http.ResponseWriter, v visit) {
 	f := frame{Page: "history", Title: "History"}
-	undone, err := s.host.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
+	undone, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
 	var restored, left []string
 	for _, u := range undone {
 		if u.Err != nil {
@@ -103,7 +103,7 @@ type changeBody struct {
 func (s *Site) showChange(w http.ResponseWriter, v visit) { s.changeWith(w, v, nil, "", false) }
 
 func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undone, said string, failed bool) {
-	change, diff, err := s.host.ShowChange(v.PathValue("id"))
+	change, diff, err := s.operator.ShowChange(v.PathValue("id"))
 	if err != nil {
 		s.show(w, v, http.StatusNotFound, frame{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true, Body: notFound{}})
 		return
@@ -120,7 +120,7 @@ func (s *Site) changeWith(w http.ResponseWriter, v visit, undone []builtin.Undon
 // undo restores what the file of a change held before it.
 func (s *Site) undo(w http.ResponseWriter, v visit) {
 	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
-	undone, err := s.host.Undo(v.Context(), sel)
+	undone, err := s.operator.Undo(v.Context(), sel)
 	if err == nil && len(undone) == 0 {
 		err = errors.New("there was nothing to undo")
 	}
@@ -165,9 +165,9 @@ type explanation struct {
 }
 
 func (s *Site) showRules(w http.ResponseWriter, v visit) {
-	set := s.host.Settings()
+	set := s.operator.Settings()
 	body := rulesBody{
-		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.host.RuleWarnings(),
+		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.operator.RuleWarnings(),
 		Lists: []ruleList{
 			{"deny", "refused, whatever else allows it", set.Deny},
 			{"ask", "a person must agree each time", set.Ask},
@@ -191,7 +191,7 @@ func (s *Site) showRules(w http.ResponseWriter, v visit) {
 // explain tells what the rules say of a call, without running it.
 func (s *Site) explain(v visit) explanation {
 	e := explanation{Tool: v.PostFormValue("tool"), Input: v.PostFormValue("input")}
-	verdict, err := s.host.Check(v.Context(), mcpserver.LocalPrincipal, e.Tool, s.inputOf(e.Tool, e.Input))
+	verdict, err := s.operator.Check(v.Context(), mcpserver.LocalPrincipal, e.Tool, s.inputOf(e.Tool, e.Input))
 	if err != nil {
 		e.Wrong = err.Error()
 		return e
@@ -235,7 +235,7 @@ func (s *Site) showAudit(w http.ResponseWriter, v visit) {
 	f := frame{Page: "audit", Title: "Audit"}
 	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
 	body := auditBody{
-		Path: s.host.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(), short: s.short,
+		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(), short: s.short,
 		Query: query{
 			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
 		},

@@ -19,7 +19,7 @@ func TestUndoOnThePage(t *testing.T) {
 	if r := s.call("Edit", `{"file_path":"a.txt","old_string":"one","new_string":"two"}`); r.IsError {
 		t.Fatal(r.Text)
 	}
-	changes, err := s.host.Changes(builtin.ChangeFilter{})
+	changes, err := s.operator.Changes(builtin.ChangeFilter{})
 	if err != nil || len(changes) != 1 {
 		t.Fatalf("there are %d changes, %v", len(changes), err)
 	}
@@ -75,7 +75,7 @@ func TestUndoOfSeveral(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.root, "a.txt"), []byte("changed since"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	changes, err := s.host.Changes(builtin.ChangeFilter{})
+	changes, err := s.operator.Changes(builtin.ChangeFilter{})
 	if err != nil || len(changes) != 3 {
 		t.Fatalf("there are %d changes, %v", len(changes), err)
 	}

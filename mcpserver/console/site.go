@@ -48,14 +48,15 @@ type Config struct {
 
 // A Site serves the pages of a console. Use [Console.Open], and then always Serve, which gives up what Open took.
 type Site struct {
-	console *Console
-	host    *mcpserver.Host
-	door    *doorkeeper
-	cross   *http.CrossOriginProtection
-	log     *slog.Logger
-	kind    string
-	roots   []string                 // without symbolic links, as records name files
-	short   func(path string) string // as a page shows it
+	console  *Console
+	host     *mcpserver.Host
+	operator mcpserver.Operator
+	door     *doorkeeper
+	cross    *http.CrossOriginProtection
+	log      *slog.Logger
+	kind     string
+	roots    []string                 // without symbolic links, as records name files
+	short    func(path string) string // as a page shows it
 
 	listener net.Listener
 	closing  context.Context // done when the site closes: streams end
@@ -67,11 +68,12 @@ type Site struct {
 
 // Open makes a console ready to be served: it listens, and its way in stands in the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Site, error) {
-	s := &Site{console: c, host: host, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(host.Roots())}
+	operator := host.Operator()
+	s := &Site{console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(operator.Roots())}
 	s.short = shortener(s.roots[0])
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails
-	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: host.Roots(), Began: time.Now()}
+	inst := Instance{ID: hex.EncodeToString(id), PID: os.Getpid(), Kind: cfg.Kind, Roots: operator.Roots(), Began: time.Now()}
 	rec, err := openRecord(cfg.StateDir, inst)
 	if err != nil {
 		return nil, fmt.Errorf("the console cannot be opened from the state directory: %w", err)

@@ -155,7 +155,7 @@ func TestHostileText(t *testing.T) {
 	for waiting := 0; waiting == 0; {
 		_, waiting = s.console.next()
 	}
-	changes, err := s.host.Changes(builtin.ChangeFilter{})
+	changes, err := s.operator.Changes(builtin.ChangeFilter{})
 	if err != nil || len(changes) == 0 {
 		t.Fatalf("there is no change: %v", err)
 	}

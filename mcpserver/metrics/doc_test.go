@@ -34,7 +34,7 @@ func TestTableInTheDocumentation(t *testing.T) {
 	m := New()
 	h := openHost(t, m)
 	h.Call(t.Context(), h.AdmitNamed(""), mcpserver.Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
-	table := tableOf(string(m.write(h.Stats(), "v1")))
+	table := tableOf(string(m.write(h.Operator().Stats(), "v1")))
 	now := marked.ReplaceAllStringFunc(string(old), func(string) string {
 		return "<!-- metrics: go generate ./mcpserver/metrics -->\n" + table + "<!-- /metrics -->"
 	})

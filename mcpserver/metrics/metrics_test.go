@@ -93,7 +93,7 @@ func TestPageOfAHost(t *testing.T) {
 	} {
 		h.Call(t.Context(), h.AdmitNamed(""), mcpserver.Request{Tool: c[0], Args: json.RawMessage(c[1])})
 	}
-	text := m.write(h.Stats(), "v1")
+	text := m.write(h.Operator().Stats(), "v1")
 	if problems, err := promlint.New(bytes.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("the linter says %v, %v", problems, err)
 	}

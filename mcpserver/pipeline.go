@@ -1,0 +1,328 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+	"github.com/toolhost/toolhost/mcpserver/scope"
+)
+
+// An Admission is a call's place in its scope, taken the moment the call came in. It must be left.
+type Admission struct {
+	principal string
+	rights    auth.Rights
+	scope     *scope.Scope
+	ticket    *gate.Ticket
+	session   string // the session handle that was made for this call
+	err       error  // why there is no scope
+	began     time.Time
+	reloads   uint64 // how many reloads of the settings had begun then
+}
+
+// Leave gives the place up. Leaving twice does nothing.
+func (a *Admission) Leave() {
+	if a.ticket != nil {
+		a.ticket.Leave()
+	}
+}
+
+// label names the scope of the call, "" if it has none.
+func (a *Admission) label() string {
+	if a.scope == nil {
+		return ""
+	}
+	return a.scope.Label
+}
+
+// A Request is one call of a tool.
+type Request struct {
+	Tool string
+	Args json.RawMessage
+	// Progress tells the client how the call goes; nil when it did not ask.
+	Progress func(lastLines string)
+	// CanAsk says that the client can put a question to a person.
+	CanAsk bool
+	// Put has the client ask its user while the call waits. Nil: the client cannot be asked then.
+	Put func(ctx context.Context, q *Question) *Answer
+	// Later says that a question in the middle of a call ends it, and the call is repeated with the answer.
+	Later bool
+	// Answer is what a person said to the question that an earlier try of this call was answered with.
+	Answer *Answer
+	// Origin is told to observers.
+	Origin observe.Origin
+	// Passes is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
+	// where the text can say where the rest is. Nil: all is passed on.
+	Passes func(other int) builtin.Passes
+
+	tool resolved // what Tool stands for; zero if that was not looked up yet
+}
+
+// answeredBy returns who put the question of the call to a person, "" if it has no answer.
+func (r *Request) answeredBy() string {
+	if r.Answer == nil {
+		return ""
+	}
+	return r.Answer.By
+}
+
+// A Reply is the answer to a [Request].
+type Reply struct {
+	builtin.Result
+	// Session is the handle of the session that was made because the call asked for one.
+	Session string
+	// Question is set when the call did not run because a person must be asked first. The call is then
+	// repeated with the answer, and planned and judged again.
+	Question *Question
+}
+
+func (r Reply) with(result builtin.Result) Reply {
+	r.Result = result
+	return r
+}
+
+// ErrNoTool is the cause of a reply to a call of a tool that is not served here.
+var ErrNoTool = errors.New("no such tool")
+
+// Call takes one call through every stage, in order. Nothing else runs a tool.
+func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply) {
+	defer a.Leave()
+	if req.tool == (resolved{}) {
+		req.tool = h.tools.resolve(req.Tool) // resolve
+	}
+	tool, err := req.tool.def, req.tool.err
+	if err == nil {
+		req.Tool = tool.Name // it may have been called by an alias
+	}
+	info := observe.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
+	ctx, info = h.recorder.observers.Began(ctx, info)
+	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
+	defer func() { h.recorder.end(ctx, info, &rec, &reply.Result) }() // audit, however the call ended
+	defer h.recoverPanic(req.Tool, &reply)
+	defer h.reportEndedTasks(ctx, a, req, &reply)
+	if a.err != nil {
+		return Reply{Result: refused(a.err)}
+	}
+	reply.Session = a.session
+	if err == nil {
+		err = authorize(&rec, a.rights, tool, guard.Intent{}) // authorize: the tool
+	}
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	call, err := bind(tool, req.Args)                          // bind
+	if e := acquireSlot(ctx, a.ticket, tool, call); e != nil { // wait for the gate
+		return reply.with(refused(e))
+	}
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	defer h.policies.reloads.afterCall(&call)
+	h.recorder.observers.Reached(ctx, info, observe.AtTurn)
+	if err := h.recorder.ready(); err != nil { // can it be recorded?
+		return reply.with(refused(err))
+	}
+	if resumes(req) { // it ran, and waits for an answer
+		return h.callAgain(ctx, a, req, &rec, reply)
+	}
+	policy := h.policies.forCall(a)
+	var hooks *hookedCall
+	if hooks, call, err = h.hooks.before(ctx, a, policy, tool, call); err != nil { // pre-hooks
+		rec.Verdict = guard.Deny.String()
+		return reply.with(refused(err))
+	}
+	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.env(a, policy, req)}, info, &rec, reply)
+}
+
+// execute is the rest of [Host.Call], for a call that hooks let pass.
+func (h *Host) execute(ctx context.Context, c execCall, info observe.Call, rec *audit.Record, reply Reply) Reply {
+	policy := c.env.Policy
+	plan, err := c.call.Plan(ctx, c.env) // plan
+	for _, e := range plan.Intent.Effects {
+		rec.Add(e.Record())
+	}
+	if err == nil {
+		err = authorize(rec, c.admission.rights, c.req.tool.def, plan.Intent) // authorize: what the arguments make of the tool
+	}
+	if err != nil {
+		return reply.with(refused(err))
+	}
+	h.recorder.observers.Planned(ctx, info, *rec)
+	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent))) // judge
+	asked := verdict.Action == guard.Ask
+	verdict, question := h.approvals.decide(c.admission, c.req, verdict) // ask if need be
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, c.req.answeredBy()
+	if reply.Question = question; question != nil {
+		question.about(c.call, plan)
+		return reply.with(refused(verdict))
+	}
+	if verdict.Action != guard.Allow {
+		c.hooks.denied(ctx, verdict)
+		return reply.with(refused(verdict))
+	}
+	h.approvals.noteUncontained(policy, plan.Intent, c.req)
+	h.recorder.observers.Reached(ctx, info, observe.AtRun)
+	c.env.Prelude, c.env.Execs = verdict.Prelude, c.execs(plan.Intent, asked)
+	result, err := plan.Run(runContext(ctx, c.req.tool.def)) // run
+	h.recorder.observers.Reached(ctx, info, observe.AtFit)
+	if err != nil {
+		result = refused(err)
+	}
+	if result.Asks != nil {
+		return h.approvals.suspend(&c, result, rec, reply)
+	}
+	c.admission.failed(ctx, c.req.tool.def, plan.Intent, result)
+	return reply.with(h.finish(ctx, &c, result)) // format; audit follows in recorder.end
+}
+
+// callNoTool sends the call of a name that no tool has through the pipeline, and returns the error. Unknown names are audited too: they may be probing.
+func (h *Host) callNoTool(who auth.Identity, name string, err error) error {
+	h.Call(context.Background(), &Admission{principal: who.Principal, rights: who.Rights, err: err, began: time.Now()}, Request{Tool: name})
+	return err
+}
+
+// callAgain continues a call that waits as a task for the answer that this one brings.
+func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *audit.Record, reply Reply) Reply {
+	s, result, verdict, err := h.approvals.resume(ctx, a, req)
+	if err != nil {
+		rec.Verdict = guard.Deny.String()
+		return reply.with(refused(err))
+	}
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered, rec.Command = verdict.Action.String(), verdict.Rule, verdict.Source, req.Answer.By, s.asked.Question.Text
+	if result.Asks != nil {
+		return h.approvals.suspend(s.call, result, rec, reply)
+	}
+	return reply.with(h.finish(ctx, s.call, result))
+}
+
+// authorize refuses a call whose caller lacks the right to the tool, or to an effect of this call: no argument makes more of a tool than
+// its right says.
+func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
+	need := rightTo(tool.Right)
+	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
+		for _, e := range in.Effects {
+			need |= rightTo(e.Permission())
+		}
+	}
+	if has.Has(need) {
+		return nil
+	}
+	rec.Verdict, rec.Rule = guard.Deny.String(), "rights of the caller"
+	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller gives %s. Nothing that the arguments say changes that; "+
+		"the owner of this host can give a token with more rights (toolhost token add NAME --rights …), or the authorization server the scope", tool.Name, need&^has, has)
+}
+
+// acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.
+func acquireSlot(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
+	if tool.Ungated {
+		ticket.Leave()
+		return nil
+	}
+	return ticket.Enter(ctx, call != nil && call.Beside)
+}
+
+// env is what the call may use.
+func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env {
+	set := h.policies.settings.Current()
+	env := &builtin.Env{
+		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
+		Seen: a.scope.Seen, Dir: a.scope.Dir, Shelf: h.results.For(a.principal),
+		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
+		Durable: set.Write.Fsync, Progress: req.Progress,
+	}
+	if req.Passes != nil {
+		env.Passes = req.Passes(set.Clients.MaxResult)
+	}
+	return env
+}
+
+// runContext lets a tool that completes what it began run on when its client cancels.
+func runContext(ctx context.Context, tool *builtin.Def) context.Context {
+	if tool.Finishes {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+// failed tells the calls that wait of a command that failed.
+func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
+	if c := in.Command(); result.IsError && c != nil && ctx.Err() == nil {
+		a.ticket.Fail(headline(tool.Name, c.Text))
+	}
+}
+
+// finish cuts the result of a call that has run to the limits of its tool and its client, and shows it to the post-hooks. The whole of a
+// result that was cut is kept on disk, or the result says why it is not.
+func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builtin.Result {
+	limit := c.req.tool.def.Limit
+	if most := c.env.Passes.Of(r.IsError); most > 0 {
+		limit = min(limit, most)
+	}
+	if limit > 0 && r.Kept == "" {
+		fitted, err := h.results.For(c.admission.principal).Fit(r.Text, limit)
+		if err != nil {
+			h.log.Warn("a long result could not be kept", "tool", c.req.Tool, "error", err)
+		}
+		r.Text, r.Kept = fitted.Text, fitted.Path
+	}
+	return c.hooks.after(ctx, r)
+}
+
+// maxEndedReported is how many ended tasks one result reports. Further ones are reported with the next result.
+const maxEndedReported = 5
+
+// reportEndedTasks adds to the text of a result which background tasks of the scope have ended since the last report, a line each. What
+// does not fit the client is reported with the next result. So it is when a call has no result to show: it panicked, asks, or was
+// cancelled.
+func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, reply *Reply) {
+	if a.scope == nil || reply.Text == "" || reply.Question != nil || ctx.Err() != nil || req.tool.extra != nil {
+		return
+	}
+	most, reported, gap := 0, 0, "\n\n"
+	if req.Passes != nil {
+		most = req.Passes(h.policies.settings.Current().Clients.MaxResult).Of(reply.IsError)
+	}
+	h.box.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
+		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, headline(builtin.Bash.Name, t.Text), how)
+		if reported == maxEndedReported || most > 0 && utf8.RuneCountInString(text) > most {
+			return false
+		}
+		reply.Text, gap = text, "\n"
+		reported++
+		return true
+	})
+}
+
+// recoverPanic is deferred: a tool that panics fails alone.
+func (h *Host) recoverPanic(tool string, reply *Reply) {
+	if p := recover(); p != nil {
+		h.log.Error("a tool panicked", "tool", tool, "panic", p, "stack", string(debug.Stack()))
+		reply.Result = refused(fmt.Errorf("%s failed inside the host, which is a defect of toolhost: %v", tool, p))
+	}
+}
+
+// refused is the answer to a call that did not run, or failed: text that a model can act on.
+func refused(err error) builtin.Result {
+	return builtin.Result{Text: err.Error(), IsError: true}
+}
+
+// headline names a call in one short line, as "Bash(make test)".
+func headline(tool, command string) string {
+	const longest = 60
+	line, _, _ := strings.Cut(command, "\n")
+	if r := []rune(line); len(r) > longest {
+		line = string(r[:longest]) + "…"
+	}
+	return fmt.Sprintf("%s(%s)", tool, line)
+}

@@ -1,0 +1,75 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/observe"
+)
+
+// A recorder writes the audit log and tells the observers.
+type recorder struct {
+	audit     *audit.Log // nil: calls are not recorded
+	required  bool       // the log was asked for: a call that cannot be recorded is refused
+	observers *observe.Observers
+	log       *slog.Logger
+}
+
+// openAudit opens the log that was asked for, or else the one in the state directory if that can be written.
+func (r *recorder) openAudit(cfg Config, state string, rules *guard.Policy) error {
+	path := cfg.AuditLog
+	if path == "" && state == "" {
+		return nil
+	}
+	if path == "" {
+		path = filepath.Join(state, "audit.jsonl")
+	}
+	log, err := audit.Open(audit.Config{
+		Path: path, MaxSize: cfg.AuditMaxSize, Keep: cfg.AuditKeep, Optional: !r.required, Exposed: r.required && rules.Exposed(path),
+		Warn: func(err error) { r.log.Warn("the audit log is not rotated", "error", err) },
+	})
+	if err != nil && !r.required {
+		r.log.Warn("calls are not recorded", "error", err)
+		return nil
+	}
+	r.audit = log
+	return err
+}
+
+// ready refuses a call that could not be recorded in the log that was asked for.
+func (r *recorder) ready() error {
+	err := r.audit.Ready()
+	if err == nil || !r.required {
+		return nil
+	}
+	return fmt.Errorf("refused: every call must be recorded, and the record cannot be written. %w", err)
+}
+
+// write records an event, or logs that it could not be recorded.
+func (r *recorder) write(rec audit.Record) error {
+	err := r.audit.Write(rec)
+	if err != nil {
+		r.log.Error("a call could not be recorded", "tool", rec.Tool, "event", rec.Event, "error", err)
+	}
+	return err
+}
+
+// end completes and writes the record of a call that has ended, and tells the observers. A call that ran but could not be recorded says so.
+func (r *recorder) end(ctx context.Context, info observe.Call, rec *audit.Record, result *builtin.Result) {
+	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
+	rec.Bytes = len(result.Text)
+	if result.IsError {
+		rec.Error, _, _ = strings.Cut(result.Text, "\n")
+	}
+	if err := r.write(*rec); err != nil && r.required {
+		result.Text += "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
+	}
+	r.observers.Ended(ctx, info, *rec, *result)
+}
