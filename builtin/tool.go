@@ -5,7 +5,8 @@
 // second time between judging and running. The package knows neither MCP nor transports; the pipeline in
 // mcpserver is the only caller of a Run.
 //
-// A new tool is one file that declares it and one document in doc/.
+// A new tool is one file that declares it, one document in doc/, and one kind of effect at most: see
+// [guard.Effect]. A program that embeds the host completes a [Tool] of its own with [Define].
 package builtin
 
 import (

@@ -1,5 +1,9 @@
 // Package mcpserver serves the tools over MCP. It owns the pipeline that every call goes through, the scopes
-// whose state calls work on, and the two transports; it is the only package that knows the MCP library.
+// whose state calls work on, and the two transports. It is the only package that knows the MCP library.
+//
+// A program embeds a host with [Open] and a [Config], and serves it with [NewServer], [Server.ServeStdio] and
+// [Server.ServeHTTP]. It adds tools with [builtin.Define] and [Config.CustomTools]. These are stable; the rest of
+// what this package and those below it export is for the commands of this module.
 package mcpserver
 
 import (
