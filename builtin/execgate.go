@@ -169,7 +169,7 @@ var errAskerGone = errors.New("the process that asks has ended")
 // ask waits for a person's answer. Equal questions are one, and a refusal answers all that wait.
 func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding, chain []string) (ExecAnswer, error) {
 	if g.Ask == nil {
-		return ExecAnswer{Reason: "a person must approve it, and nobody can be asked here"}, nil
+		return ExecAnswer{Reason: "a person must approve it, and no one can be asked here"}, nil
 	}
 	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
 	asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}

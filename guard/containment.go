@@ -28,13 +28,13 @@ func (k *policyData) excludes(a *command.Analysis) bool {
 	return true
 }
 
-// Containment is what holds the commands that this policy judges.
+// Containment returns what contains the commands that this policy judges.
 func (p *Policy) Containment() Containment { return p.data.containment() }
 
-// SameRules reports whether q is the same snapshot of the rules, whoever its caller is.
+// SameRules reports whether q is the same snapshot of the rules, for any caller.
 func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.data == q.data }
 
-// Scratch is the caller's directory for what commands leave behind, "" if there
+// Scratch returns the caller's directory for temporary files of commands, "" if there
 // is none.
 func (p *Policy) Scratch() string { return p.data.scratch }
 
@@ -82,8 +82,8 @@ func (p *Policy) SecretVariables() []string { return texts(p.data.sandbox.Creden
 
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
-	// Allowed and Denied are domains; "*.example.com" stands for those below one. What a
-	// WebFetch rule denies is among the denied.
+	// Allowed and Denied are domains; "*.example.com" means its subdomains. Denied
+	// includes what WebFetch rules deny.
 	Allowed, Denied []string
 	// Private lets allowed names resolve to addresses of private networks.
 	Private bool

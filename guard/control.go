@@ -19,7 +19,7 @@ import (
 type control struct {
 	// ends are the files and directories that the names lead to, existing or not.
 	ends pathname.Places
-	// steps are the links and directories on the way to them, each by a path whose directory holds no links.
+	// steps are the links and directories on the way to them, each by a path whose directory has no links.
 	steps map[string]fs.FileInfo // nil: nothing has that name
 	// files are the regular files among the ends: a hard link or a mount gives them other names.
 	files map[realpath.ID]bool
@@ -60,7 +60,7 @@ func (k *policyData) control() *control {
 	for _, name := range k.controlNames {
 		end, err := realpath.Trace(name, lstat)
 		if err != nil {
-			continue // a circle, or closed to us and so to commands: what is on the way is held
+			continue // a loop, or inaccessible to us and so to commands: the steps on the way are protected
 		}
 		ends = append(ends, pathname.Place{Given: end})
 		if info := c.steps[end]; info != nil && info.Mode().IsRegular() {
@@ -77,7 +77,7 @@ func (k *policyData) control() *control {
 	for _, end := range ends {
 		delete(c.steps, end.Given)
 	}
-	delete(c.files, realpath.ID{}) // the system does not tell it
+	delete(c.files, realpath.ID{}) // the system does not report it
 	c.ends = pathname.PlacesOf(pathname.Folded, ends...)
 	return c
 }
@@ -159,7 +159,7 @@ func (j *judge) isControl(p Path) bool {
 	return j.controlled().holds(p)
 }
 
-// controlled is the control of one judgement, found out when it is first needed.
+// controlled returns the control of one judgement, which is made when it is first needed.
 func (j *judge) controlled() *control {
 	if j.controlPaths == nil {
 		j.controlPaths = j.data.control()

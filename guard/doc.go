@@ -29,17 +29,17 @@
 // Reads and writes stay inside the roots and additional directories. Settings
 // files are never written, the host's state and the home directory's secrets
 // are masked, protected paths and critical removals are always asked. What rules
-// on shell text cannot hold, a [Containment] must: where rules deny files and it
-// does not, Bash is refused, or asked if the settings say so.
+// on shell text cannot enforce, a [Containment] must: where rules deny files and it
+// does not, Bash is refused, or requires approval if the settings say so.
 //
-// Asking a person, running hooks and recording verdicts is the caller's work.
+// The caller asks persons, runs hooks and records verdicts.
 //
-// # Rooms
+// # Files and packages
 //
-// The judge is here. judge.go reads as one judgement: of the tool, its arguments, each file, the command. A command is a line, whose
-// stations are in line.go and whose parts are in the files line_*. What a containment must hold is in the files sandbox*. The rest is
-// asked of rooms in internal, none of which knows a verdict: rulebook, which rule speaks of a call; command, what a shell
-// line would do; realpath, where a name leads, and how to open just that; pathname, when two names are one; hardlink,
-// what other names files have; protected, which files are more than their content; gitrepo, what git would run by itself; wildcard,
-// what patterns match.
+// judge.go judges the tool and its arguments, and has each effect of the intent judge itself: a kind of effect is a file
+// effect_*.go. judge.go has the checks of a file; line.go those of a command, and the files line_* their parts. The files
+// sandbox* list what a containment must enforce. The packages in internal know no verdict: rulebook, which rule applies to a
+// call; command, what a shell line would do; realpath, where a name leads, and how to open just that; pathname, when two names
+// are the same; hardlink, which other names files have; protected, which files are more than their content; gitrepo, what git
+// would run by itself; wildcard, what patterns match.
 package guard

@@ -154,7 +154,7 @@ func (j Judgment) strict(l list, s Subject) *rulebook.Rule {
 func (j Judgment) subjectPart(s Subject, r *rulebook.Rule, a Action) Part {
 	return Part{
 		What: s.What, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: "To " + s.What + " is " + ruled(a) + " by a rule.", Remedy: ruleRemedy(a),
+		Reason: "To " + s.What + " " + ruled(a) + " by a rule.", Remedy: ruleRemedy(a),
 	}
 }
 

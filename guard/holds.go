@@ -8,12 +8,11 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// HeldLate is how a rule is held that the exec gate applies.
+// HeldLate says that the exec gate enforces a rule.
 const HeldLate = "when programs start"
 
-// Holds says how a deny or ask rule is held on this machine: by the host itself, "kernel",
-// "text" (what stands in a command), [HeldLate], or "not at all". It is empty for rules that
-// allow.
+// Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the
+// text of a command), [HeldLate], or "not at all". It is empty for rules that allow.
 func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""
@@ -46,7 +45,7 @@ func (p *Policy) Holds(action, rule string) string {
 	return "host"
 }
 
-// BuiltinRules warns of the deny and ask rules on builtins of the shell, which no gate sees.
+// BuiltinRules returns warnings of deny and ask rules on builtins of the shell, which no gate sees.
 func BuiltinRules(set *settings.Settings) (warnings []string) {
 	for _, e := range slices.Concat(set.Deny, set.Ask) {
 		spec, ok := strings.CutPrefix(e.Text, "Bash(")

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Judge decides whether the caller may do what in says. It looks at the disk
+// Judge decides whether the caller may do what in says. It reads the disk
 // only where a file has several names, and changes nothing.
 func (p *Policy) Judge(in Intent) Verdict {
 	if v, broken := p.unreadable(); broken {
@@ -28,8 +28,8 @@ func (p *Policy) Judge(in Intent) Verdict {
 	return j.verdict(silent)
 }
 
-// ToolEnabled reports whether calls of the tool can be allowed at all: one that
-// is denied by name is not to be listed. The verdict is the refusal.
+// ToolEnabled reports whether calls of the tool can be allowed at all. A tool that
+// is denied by name must not be listed. The verdict is the refusal.
 func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	if v, broken := p.unreadable(); broken {
 		return false, v
@@ -42,8 +42,8 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
 }
 
-// unreadable refuses everything while a settings file does not parse: nobody
-// knows which deny rules are missing.
+// unreadable refuses everything while a settings file does not parse: deny rules
+// may be missing.
 func (p *Policy) unreadable() (Verdict, bool) {
 	if len(p.data.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
@@ -58,11 +58,11 @@ func (p *Policy) unreadable() (Verdict, bool) {
 	return Verdict{
 		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Final: true,
 		Reason: "Every call is refused because the permission rules cannot be read: " + strings.Join(texts, "; ") + ".",
-		Remedy: "A person must mend the file; the host reads it again as soon as it is saved.",
+		Remedy: "A person must correct the file; the host reloads it when it is saved.",
 	}, true
 }
 
-// A judge weighs one intent.
+// A judge judges one intent.
 type judge struct {
 	*Policy
 	data  *policyData
@@ -80,7 +80,7 @@ func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 func (j *judge) toolPart(r *rulebook.Rule, a Action) Part {
 	return Part{
 		What: "call " + j.in.Tool, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("The tool %s is %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
+		Reason: fmt.Sprintf("The tool %s %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
@@ -90,7 +90,7 @@ func (j *judge) parameters() {
 		if r := l.Param(j.in.Tool, j.in.Args); r != nil {
 			j.add(Part{
 				What: "call " + j.in.Tool, Action: l.action, Rule: r.Text, Source: r.Source, Final: true,
-				Reason: fmt.Sprintf("An argument of this call of %s is %s by a rule.", j.in.Tool, ruled(l.action)),
+				Reason: fmt.Sprintf("An argument of this call of %s %s by a rule.", j.in.Tool, ruled(l.action)),
 				Remedy: ruleRemedy(l.action),
 			})
 		}
@@ -140,8 +140,8 @@ func (t *target) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: t.what, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// byRule names only the path the caller named: where its link leads may be none
-// of its business.
+// byRule names only the path that the caller named: it may not be allowed to know
+// where its link leads.
 func (t *target) byRule(a Action, r *rulebook.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {
@@ -149,7 +149,7 @@ func (t *target) byRule(a Action, r *rulebook.Rule) Part {
 	}
 	return Part{
 		What: t.what, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("%s %s is %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
+		Reason: fmt.Sprintf("%s %s %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
@@ -163,8 +163,8 @@ func (j *judge) denied(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// editedBy reports whether a command would write a file of the boundary: a rule for Edit
-// as a whole is on these too.
+// editedBy reports whether a command would write a file inside the boundary: a rule on every
+// Edit applies to these too.
 func (j *judge) editedBy(t *target) bool {
 	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
 }
@@ -187,7 +187,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			if t.access == writing {
 				tool = "Edit"
 			}
-			return t.part(Deny, RuleSecret, "Keys and credentials in the home directory are closed to tools: "+t.path.given+".",
+			return t.part(Deny, RuleSecret, "Tools cannot use keys and credentials in the home directory: "+t.path.given+".",
 				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
 		}
 	}
@@ -214,7 +214,7 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 			"Copy the file and work on the copy."), true
 	}
 	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
-		return t.part(Ask, RuleHardLink, "The file has names outside of the workspace, and what is denied there is too large to find them: "+t.path.given+".",
+		return t.part(Ask, RuleHardLink, "The file has names outside of the workspace, and too much is denied there to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
 	return Part{}, false
@@ -245,7 +245,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
 		why = "A hook runs this file, outside of any sandbox"
 	}
-	part := t.part(Ask, RuleProtected, why+", so writing it is never approved in advance: "+t.path.given+".",
+	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")
 	part.Final = true
 	return part, true
@@ -310,7 +310,7 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 			strings.Join(j.Roots(), ", "), tool, t.given)), true
 }
 
-// byMode decides what is inside the boundary and of which no rule speaks.
+// byMode decides on a file inside the boundary to which no rule applies.
 func (j *judge) byMode(t *target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
@@ -328,7 +328,7 @@ func (j *judge) byMode(t *target) Part {
 }
 
 func (j *judge) planPart(what string) Part {
-	return j.modePart(what, Deny, "In plan mode nothing is changed: cannot "+what+".")
+	return j.modePart(what, Deny, "Plan mode changes nothing: cannot "+what+".")
 }
 
 func (j *judge) modePart(what string, a Action, reason string) Part {
@@ -340,7 +340,7 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 }
 
 // verdict is the strictest of the parts. In a mode that never asks what would be
-// asked is refused, and so is an intent of which an effect is silent.
+// asked is refused, and so is an intent with a silent effect, one that added no part.
 func (j *judge) verdict(silent bool) Verdict {
 	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.heldLate}
 	for i, p := range j.parts {
@@ -356,17 +356,17 @@ func (j *judge) verdict(silent bool) Verdict {
 	}
 	if v.Action == Ask && j.data.mode == settings.ModeDontAsk {
 		v.Action = Deny
-		v.Reason += " In the mode dontAsk nobody is asked, so it is refused."
+		v.Reason += " The mode dontAsk refuses what would require approval."
 	}
 	return v
 }
 
-// ruled says what a rule does.
+// ruled says what a rule does to its subject.
 func ruled(a Action) string {
 	if a == Ask {
-		return "to be asked for"
+		return "requires approval"
 	}
-	return "denied"
+	return "is denied"
 }
 
 func ruleRemedy(a Action) string {

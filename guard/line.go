@@ -80,7 +80,7 @@ func (l *line) denials() {
 func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("The command %s is %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
+		Reason: fmt.Sprintf("The command %s %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
 func (l *line) maybePart(text string, r *rulebook.Rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("Whether %s is what the rule %s says is %s is known only when it runs.", clip(text), r.Text, ruled(a)),
+		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),
 		Remedy: "Write out the words that the rule speaks of.",
 	}
 }

@@ -2,7 +2,7 @@ package guard
 
 import "github.com/toolhost/toolhost/guard/settings"
 
-// modeOf returns the mode the settings ask for. A name nobody knows, or bypass
+// modeOf returns the mode that the settings ask for. An unknown name, or bypass
 // where it is forbidden, is the default mode.
 func modeOf(s *settings.Settings) string {
 	switch s.DefaultMode {

@@ -24,16 +24,16 @@ var ErrSwapped = realpath.ErrSwapped
 type Path struct {
 	given string      // absolute and cleaned, symbolic links as the caller named them
 	real  string      // symbolic links resolved
-	file  realpath.ID // what stood there when it was resolved; zero for nothing
+	file  realpath.ID // the file when the path was resolved; zero if there was none
 	dir   bool
-	links uint64 // names of the file, 0 when unknown or nothing
-	// at is where a file lies that is the caller's own, in a private directory; empty of any other.
+	links uint64 // hard links of the file, 0 when unknown or if there is none
+	// at is the location of a file in a private directory of the caller; empty for any other.
 	at string
-	// regular says that it was a file with content.
+	// regular says that it was a regular file.
 	regular bool
 }
 
-// pathOf is the path of a place whose file nobody opens: names are resolved in it.
+// pathOf returns the path of a place that is never opened: names are resolved in it.
 func pathOf(p pathname.Place) Path { return Path{given: p.Given, real: p.Real} }
 
 // String returns the absolute, cleaned path as the caller meant it, for
@@ -56,8 +56,7 @@ func (p Path) Location() string {
 // such as /tmp.
 func (p Path) Own() bool { return p.at != "" }
 
-// Regular reports whether a regular file stood there when the path was
-// resolved.
+// Regular reports whether the path was a regular file when it was resolved.
 func (p Path) Regular() bool { return p.regular }
 
 // Open opens the file for reading. It does not block on a FIFO or device.
@@ -112,8 +111,8 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 
 // MakeParents creates the directories above the file that do not exist, with
 // the permissions perm before umask. It is no error if there are none. unmake
-// takes those that it created away again, as far as they are empty; after an
-// error nothing is left of them.
+// removes those that it created, if they are empty; after an error all of them
+// are gone.
 func (p Path) MakeParents(perm fs.FileMode) (unmake func(), err error) {
 	if p.real == "" {
 		return nil, p.unresolved("make directory of")
@@ -140,8 +139,7 @@ func (p Path) unresolved(op string) error {
 	return &fs.PathError{Op: op, Path: p.given, Err: errors.New("the path was never resolved")}
 }
 
-// fail names the path as the caller did: the real one may be none of its
-// business.
+// fail names the path as the caller did: it may not be allowed to know the real one.
 func (p Path) fail(op string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

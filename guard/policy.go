@@ -33,10 +33,9 @@ type Config struct {
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
 	StateDir string
-	// Scratch is the directory for what the caller's commands leave behind: temporary
-	// files and caches. It belongs to the boundary; commands may read all that lies
-	// there. What lies beside it belongs to other callers, and commands cannot reach
-	// it. Empty: there is none.
+	// Scratch is the directory for the temporary files and caches of the caller's
+	// commands. It belongs to the boundary; commands may read everything in it. Its
+	// siblings belong to other callers, and commands cannot reach them. Empty: there is none.
 	Scratch string
 	// Private are directories that contained commands of the caller have of their own in
 	// the place of the host's: what lies there belongs to the boundary. Nil: there are none.
@@ -52,13 +51,12 @@ type Config struct {
 	Settings *settings.Settings
 	// Absent remembers which programs of hooks did not exist. Nil: it is not remembered.
 	Absent *AbsentFiles
-	// Contain says what holds Bash commands. It is asked once, when the first command
-	// is judged: finding out takes a moment that files need not wait for. Nil: nothing
-	// holds them.
+	// Contain returns what contains Bash commands. It is called once, when the first command
+	// is judged: it is slow, and files need not wait for it. Nil: nothing contains them.
 	Contain func() Containment
-	// ExecGate says why the programs that commands start are not judged when they start, nil
-	// if they are: a command is then not asked about because its text does not tell all of
-	// them. Like Contain it is asked once, when it is needed. Nil: they are not.
+	// ExecGate returns why the programs that commands start are not judged when they start,
+	// nil if they are. If they are, a command whose text does not name all of them needs no
+	// approval. Like Contain it is called once, when it is needed. Nil: they are not.
 	ExecGate func() error
 }
 
@@ -115,15 +113,15 @@ type policyData struct {
 	tag   string
 }
 
-// A list is the rules of one kind, and what they make of a call.
+// A list is the rules of one kind, and the action that they lead to.
 type list struct {
 	*rulebook.List
 	action Action
 }
 
 // New makes a policy. It refuses roots that would put the whole machine or home
-// directory inside the boundary without anybody having said so. Bad entries in
-// the settings are no errors but [Policy.Warnings].
+// directory inside the boundary unless they were named explicitly. Bad entries in
+// the settings are not errors but [Policy.Warnings].
 func New(cfg Config) (*Policy, error) {
 	set := cfg.Settings
 	if set == nil {
@@ -220,7 +218,7 @@ func realOf(c *rulebook.Compiler, dir string) string {
 	return c.Place(dir).Real
 }
 
-// checkRoot refuses a root that is none, or too much.
+// checkRoot refuses a root that is not a directory, or the whole machine or home directory.
 func checkRoot(dir string, cfg Config) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("the root %q is not an absolute path", dir)
@@ -332,7 +330,7 @@ func (p *Policy) Roots() []string {
 	return out
 }
 
-// Warnings returns what a person should mend in the settings, each with file
+// Warnings returns what a person should correct in the settings, each with file
 // and line.
 func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 

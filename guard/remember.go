@@ -7,11 +7,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// AllowRules are the narrowest rules that would allow what the verdict asks for: exactly these commands,
-// exactly these files. There are none where no rule can: what an ask rule or a built-in rule keeps asking
-// for, and texts that a rule would take for more than this command: wildcards, words
-// that are something else at each run, and what is several commands once its quotes
-// are gone.
+// AllowRules returns the narrowest rules that would allow what the verdict asks for: exactly these commands,
+// exactly these files. There are none where no rule can: for what an ask rule or a built-in rule always asks
+// for, and for texts that a rule would match more widely than this command: wildcards, words
+// that differ from run to run, and several commands once the quotes are removed.
 func (v Verdict) AllowRules() []string {
 	var rules []string
 	for _, p := range v.Parts {
@@ -51,9 +50,9 @@ func (p Part) allowRule() string {
 	return ""
 }
 
-// standsForItself reports whether the text of a command, which has lost its quotes,
-// is the same command and no other when it is a line of its own: `make ';' reboot`
-// is not, nor is `rm $f`, or the {} of xargs and find.
+// standsForItself reports whether the text of a command without its quotes is the same
+// command when it is a line of its own: `make ';' reboot` is not, nor is `rm $f`, or the {}
+// of xargs and find.
 func standsForItself(text string) bool {
 	a := command.Analyze(text)
 	if strings.Contains(text, "{}") || len(a.Commands) == 0 || len(a.Reads)+len(a.Writes) > 0 {
@@ -67,7 +66,7 @@ func standsForItself(text string) bool {
 	return a.Commands[0].Text == text && !a.Commands[0].Dynamic()
 }
 
-// escapePattern makes a path stand for itself in a gitignore pattern.
+// escapePattern returns a gitignore pattern that matches exactly the path.
 func escapePattern(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, " ", `\ `).Replace(path)
 }

@@ -13,7 +13,7 @@ import (
 type SharedDeny struct {
 	// Tools are those of this host that are not served for it.
 	Tools []string
-	// Rules are the denies as written, Sources where they stand.
+	// Rules are the denies as written, Sources where they were written.
 	Rules, Sources []string
 	// File is the settings file whose rules.native can lift them for this host.
 	File string

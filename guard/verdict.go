@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// An Action is what becomes of a call. The zero Action refuses.
+// An Action is what happens to a call. The zero Action refuses.
 type Action uint8
 
 // The actions, strictest first.
 const (
 	Deny  Action = iota // refused
-	Ask                 // a person must agree; refused where nobody can be asked
+	Ask                 // a person must agree; refused where no one can be asked
 	Allow               // runs
 )
 
@@ -54,7 +54,7 @@ type Verdict struct {
 	// Rule is the rule that decided, as written in the settings ("Bash(rm:*)"),
 	// or one of the Rule constants.
 	Rule string `json:"rule"`
-	// Source is where the rule stands: "file:line", "--deny", or "built in".
+	// Source is where the rule was written: "file:line", "--deny", or "built in".
 	Source string `json:"source"`
 	// Final marks an Ask that no hook may answer: it comes from an ask rule or
 	// guards what no rule may approve in advance.
@@ -67,9 +67,9 @@ type Verdict struct {
 	// Parts lists what was found, one entry for each path and simple command.
 	Parts []Part `json:"parts,omitempty"`
 	// Prelude is text for the shell, without a line break, that must run before the
-	// command: the verdict is on both. Empty: nothing must.
+	// command: the verdict applies to both. Empty: nothing must.
 	Prelude string `json:"-"`
-	// Held is [HeldLate] where the text does not tell every program of the command.
+	// Held is [HeldLate] where the text does not name every program of the command.
 	Held string `json:"held,omitempty"`
 }
 

@@ -76,7 +76,7 @@ func TestLandlock(t *testing.T) {
 		}},
 		{"http", []string{"--allow", "Bash(echo:*)"}, [][3]string{
 			{"echo hi", "hi\n", "denied"},
-			{"make all", "nobody can be asked here", "sandbox could not be started"},
+			{"make all", "no one can be asked here", "sandbox could not be started"},
 		}},
 	} {
 		t.Run(strings.Join(append([]string{tt.transport}, tt.flags...), " "), func(t *testing.T) {

@@ -99,7 +99,7 @@ func (p *approvals) decide(a *Admission, req Request, v guard.Verdict) (guard.Ve
 	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
 	if req.Answer == nil {
 		if !req.CanAsk {
-			return refusal(v, "a person must approve it, and nobody can be asked here"), nil
+			return refusal(v, "a person must approve it, and no one can be asked here"), nil
 		}
 		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: p.questions.Pose(a.principal, call), Verdict: v}
 	}

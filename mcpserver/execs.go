@@ -100,7 +100,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	case asked.Background:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and of a background command that can be done at the console of the host alone, which is not open"}
 	default:
-		return builtin.ExecAnswer{Reason: "a person must approve it, and nobody can be asked here in the middle of a call"}
+		return builtin.ExecAnswer{Reason: "a person must approve it, and no one can be asked here in the middle of a call"}
 	}
 	return c.answered(q, answer, key)
 }
