@@ -20,7 +20,7 @@ const flipThread = `python3 -c "
 import ctypes, os, sys, threading
 sys.setswitchinterval(1e-6)
 libc = ctypes.CDLL(None)
-arg = ctypes.create_string_buffer(64)
+arg = ctypes.create_string_buffer(b'ran-----good', 64)
 argv = (ctypes.c_char_p * 3)(b'victim', ctypes.cast(arg, ctypes.c_char_p), None)
 argv = (ctypes.c_void_p * 3)(ctypes.cast(argv[0], ctypes.c_void_p), ctypes.addressof(arg), None)
 name = ctypes.create_string_buffer(b'./victim'); done = False
