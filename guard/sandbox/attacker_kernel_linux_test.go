@@ -108,6 +108,7 @@ func attackFlip(args []string) error {
 	arg := unsafe.Slice((*byte)(memory), 4096)
 	word := (*atomic.Uint32)(unsafe.Pointer(&arg[8]))
 	argv := [3]*byte{path, &arg[0], nil}
+	copy(arg, "ran-----good")
 	fork := func() uintptr {
 		pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		return pid
@@ -118,15 +119,15 @@ func attackFlip(args []string) error {
 		word.Store(binary.NativeEndian.Uint32([]byte([]string{"good", "bad-"}[i/1000%2])))
 	}
 	for i := range n {
-		copy(arg, "ran----")
-		arg[7] = '-'
 		copy(arg[12:], strconv.Itoa(i)+"\x00")
 		pid := fork()
 		if pid == 0 {
 			unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), 0)
 			unix.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
 		}
-		unix.Wait4(int(pid), nil, 0, nil)
+		for _, err := unix.Wait4(int(pid), nil, 0, nil); err == unix.EINTR; {
+			_, err = unix.Wait4(int(pid), nil, 0, nil)
+		}
 	}
 	return unix.Kill(int(other), unix.SIGKILL)
 }

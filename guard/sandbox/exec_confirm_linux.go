@@ -22,41 +22,47 @@ const (
 var tracers = make(chan *launcher, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it
-// is another one than was judged. It returns why, or "". A process that cannot be stopped
-// is refused if strict.
-func (l *execLook) confirm(strict bool) (why string) {
+// is another one than was judged. It tells the verdict why before the process ends, so that
+// the command cannot end first. A process that cannot be stopped is refused if v.Confirm.
+func (l *execLook) confirm(v ExecVerdict) {
+	failed := func(why string) {
+		if v.Failed != nil {
+			v.Failed(why)
+		}
+	}
 	var t *launcher
 	select {
 	case t = <-tracers:
 	default:
 		t = newLauncher()
 	}
-	t.do(func() { why = l.trace(strict) })
+	t.do(func() { l.trace(v.Confirm, failed) })
 	select {
 	case tracers <- t:
 	default:
 		t.close()
 	}
-	return why
 }
 
 // trace is confirm on a thread of its own. The kernel tells of a stop, by which it is
 // known that the program was started; or that it was not, by what PTRACE_INTERRUPT asks for.
-func (l *execLook) trace(strict bool) (why string) {
+func (l *execLook) trace(strict bool, failed func(why string)) {
 	thread := l.call.Thread
 	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // whose number a thread has once it has started a program
 	if err := ptrace(unix.PTRACE_SEIZE, thread, unix.PTRACE_O_TRACEEXEC|unix.PTRACE_O_EXITKILL); err != nil {
-		if !strict {
+		switch tracer := l.call.Status()["TracerPid"]; {
+		case !strict:
 			l.call.Continue()
-			return ""
+		case tracer != "0" && tracer != "":
+			failed(whyTraced)
+		default:
+			failed(whyUnseen)
 		}
-		if tracer := l.call.Status()["TracerPid"]; tracer != "0" && tracer != "" {
-			return whyTraced
-		}
-		return whyUnseen
+		return
 	}
 	l.call.Continue() // whether it waits still or not, it is let go below
 	ptrace(unix.PTRACE_INTERRUPT, thread, 0)
+	killed := false
 	for {
 		var ws unix.WaitStatus
 		pid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil)
@@ -64,19 +70,20 @@ func (l *execLook) trace(strict bool) (why string) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return why
+			return
 		case pid != thread && pid != process: // of an earlier call, and nothing waits for it
 			ptrace(unix.PTRACE_DETACH, pid, 0)
 			continue
 		case !ws.Stopped():
-			return why // it has ended
-		case why != "":
+			return // it has ended
+		case killed:
 			continue // it is ending
 		}
 		event := int(ws) >> 16
 		if event == unix.PTRACE_EVENT_EXEC && !l.same(pid) {
-			why = whyChanged
+			failed(whyChanged)
 			unix.Kill(pid, unix.SIGKILL)
+			killed = true
 			continue
 		}
 		signal := uintptr(0)
@@ -84,7 +91,7 @@ func (l *execLook) trace(strict bool) (why string) {
 			signal = uintptr(ws.StopSignal())
 		}
 		if ptrace(unix.PTRACE_DETACH, pid, signal) == nil {
-			return ""
+			return
 		}
 		// It is being killed: until it was waited for, its parent does not learn of its end.
 	}

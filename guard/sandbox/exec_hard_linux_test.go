@@ -34,7 +34,7 @@ pid = ctypes.c_int()
 try:
     for i in range(int(os.environ['N'])):
         text = b'%d\0' % i
-        ctypes.memmove(arg, b'ran-----', 8); ctypes.memmove(ctypes.addressof(arg) + 12, text, len(text))
+        ctypes.memmove(ctypes.addressof(arg) + 12, text, len(text))
         if libc.posix_spawn(ctypes.byref(pid), name, None, None, argv, None) == 0: os.waitpid(pid.value, 0)
 finally:
     done = True"`

@@ -83,9 +83,7 @@ func (g *ExecGate) answer(c *notify.Call, root *rootDir) unix.Errno {
 	case !v.Allow || refused || l.exec.Unreadable != nil:
 		return unix.EACCES
 	case v.Confirm || shared(c.Thread):
-		if why := l.confirm(v.Confirm); why != "" && v.Failed != nil {
-			v.Failed(why)
-		}
+		l.confirm(v)
 		return unix.EACCES
 	}
 	c.Continue()
