@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // A Question asks a person whether a call may run.
@@ -22,7 +22,7 @@ type Question struct {
 	Message string
 	// Always says that "always allow" is offered: the rules that would be remembered.
 	Always []string
-	// State binds the answer to the call. It is opaque, signed, and good once, for [question.Time].
+	// State binds the answer to the call. It is opaque, signed, and good once, for [question.Lifetime].
 	State string
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
@@ -74,9 +74,9 @@ const (
 	ByConsole = "console"
 )
 
-// An approvals asks persons, and takes their answers.
-type approvals struct {
-	questions   *question.Book
+// An approver asks persons, and takes their answers.
+type approver struct {
+	questions   *approvals.Store
 	always      always
 	suspensions suspensions
 	asker       Asker // nil: the operator cannot be asked
@@ -88,7 +88,7 @@ type approvals struct {
 
 // decide decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
 // the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.
-func (p *approvals) decide(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
+func (p *approver) decide(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
 	if v.Action != guard.Ask {
 		return v, nil
 	}
@@ -101,9 +101,9 @@ func (p *approvals) decide(a *Admission, req Request, v guard.Verdict) (guard.Ve
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and no one can be asked here"), nil
 		}
-		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: p.questions.Pose(a.principal, call), Verdict: v}
+		return v, &Question{Message: questionText(req.Tool, v, rules), Always: rules, State: p.questions.Issue(a.principal, call), Verdict: v}
 	}
-	if err := p.questions.Settle(req.Answer.State, call); err != nil {
+	if err := p.questions.Redeem(req.Answer.State, call); err != nil {
 		return refusal(v, err.Error()), nil
 	}
 	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
@@ -148,7 +148,7 @@ func refusedBecause(a *Answer) string {
 }
 
 // remember keeps rules for the future, in the user's own settings for this workspace.
-func (p *approvals) remember(rules []string) {
+func (p *approver) remember(rules []string) {
 	for _, rule := range rules {
 		if err := settings.AppendAllow(p.policies.where, p.policies.cfg.Roots[0], rule); err != nil {
 			p.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
@@ -188,7 +188,7 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	if len(rules) > 0 {
 		fmt.Fprintf(&b, "\n\nAlways allowing it remembers: %s", strings.Join(rules, ", "))
 	}
-	return visible.Text(b.String())
+	return sanitize.Text(b.String())
 }
 
 // digest stands for a call: whose, in which scope, which tool with which arguments, and what was asked and offered about it.

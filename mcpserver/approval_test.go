@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
 func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := question.New()
+		q := approvals.New()
 		scope := "the scope"
 		req := Request{Tool: "Bash", Args: json.RawMessage(`{"command":"make","timeout":5}`)}
 		verdict := guard.Verdict{Action: guard.Ask, Rule: "Bash(make)", Parts: []guard.Part{{What: "run make", Action: guard.Ask}}}
@@ -34,27 +34,27 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 			"another effect":   other(func(_ *string, _ *Request, v *guard.Verdict) { v.Parts = []guard.Part{{What: "run rm"}} }),
 			"another offer":    digest(scope, req, verdict, []string{"Bash(make)"}),
 		} {
-			if err := q.Settle(q.Pose("p", call), wrong); err == nil {
+			if err := q.Redeem(q.Issue("p", call), wrong); err == nil {
 				t.Errorf("an answer was taken for %s", name)
 			}
 		}
-		state := q.Pose("p", call)
+		state := q.Issue("p", call)
 		reordered := other(func(_ *string, r *Request, _ *guard.Verdict) {
 			r.Args = json.RawMessage(`{"timeout":5, "command":"make"}`)
 		})
-		if err := q.Settle(state, reordered); err != nil {
+		if err := q.Redeem(state, reordered); err != nil {
 			t.Errorf("the same call with its keys in another order: %v", err)
 		}
-		if err := q.Settle(state, call); err == nil {
+		if err := q.Redeem(state, call); err == nil {
 			t.Error("an answer counted twice")
 		}
-		late := q.Pose("p", call)
-		time.Sleep(question.Time + time.Second)
-		if err := q.Settle(late, call); err == nil {
+		late := q.Issue("p", call)
+		time.Sleep(approvals.Lifetime + time.Second)
+		if err := q.Redeem(late, call); err == nil {
 			t.Error("an answer that came too late was taken")
 		}
-		for _, forged := range []string{"", "x", strings.Repeat("A", 64), question.New().Pose("p", call)} {
-			if err := q.Settle(forged, call); err == nil {
+		for _, forged := range []string{"", "x", strings.Repeat("A", 64), approvals.New().Issue("p", call)} {
+			if err := q.Redeem(forged, call); err == nil {
 				t.Errorf("the forged state %q was taken", forged)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // oddArguments are messages around the question what the arguments of a call are. cut is what is taken out; "" is nothing.
@@ -102,7 +102,7 @@ func TestPlainCall(t *testing.T) {
 		{`{"id":1,"method":"tools/call","params":{` + read + `}}`, false},
 		{`{"jsonrpc":"2.0","method":"tools/call","params":{` + read + `}}`, false},
 	} {
-		if _, plain := wire.Plain([]byte(c.message)); plain != c.plain {
+		if _, plain := jsonrpc.Plain([]byte(c.message)); plain != c.plain {
 			t.Errorf("%.200q: plain is %v", c.message, plain)
 		}
 		same(t, c.message)
@@ -112,7 +112,7 @@ func TestPlainCall(t *testing.T) {
 func TestCutArguments(t *testing.T) {
 	same := sameAnswers(t)
 	for _, c := range oddArguments {
-		m, _ := wire.Decode([]byte(c.message))
+		m, _ := jsonrpc.Decode([]byte(c.message))
 		if string(m.Arguments) != c.cut {
 			t.Errorf("%.120q: cut %q, want %q", c.message, m.Arguments, c.cut)
 		}
@@ -146,7 +146,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	answer := func(t *testing.T, m wire.Envelope, message []byte, arguments json.RawMessage) string {
+	answer := func(t *testing.T, m jsonrpc.Envelope, message []byte, arguments json.RawMessage) string {
 		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
 		defer cl.admission.Leave()
 		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
@@ -155,19 +155,19 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		}
 		return string(encoded)
 	}
-	past := func(t *testing.T, m wire.Envelope) string {
+	past := func(t *testing.T, m jsonrpc.Envelope) string {
 		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
 		defer cl.admission.Leave()
-		encoded, err := wire.Encode(front{s}.callPlain(withClient(t.Context(), cl), m, h.tools.resolve(m.Params.Name)))
+		encoded, err := jsonrpc.Encode(front{s}.callPlain(withClient(t.Context(), cl), m, h.tools.resolve(m.Params.Name)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(encoded)
 	}
 	return func(t *testing.T, message string) {
-		var whole wire.Envelope
+		var whole jsonrpc.Envelope
 		wholeErr := json.Unmarshal([]byte(message), &whole)
-		m, err := wire.Decode([]byte(message))
+		m, err := jsonrpc.Decode([]byte(message))
 		if (err == nil) != (wholeErr == nil) {
 			t.Fatalf("%.200q: %v, and whole %v", message, err, wholeErr)
 		}
@@ -186,14 +186,14 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		if err := json.Unmarshal([]byte(message), &seen); err != nil || string(seen.Params.RawArguments) != string(arguments) {
 			t.Errorf("%.200q: %.200q was cut, the library sees %.200q: %v", message, arguments, seen.Params.RawArguments, err)
 		}
-		if _, f := wire.Open([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
+		if _, f := jsonrpc.Open([]byte(message)); f != nil || m.ID == nil || strings.Contains(m.Params.Name, "p") {
 			return // the library does not get it, or it is Glob or Grep, which may take long
 		}
 		want := answer(t, whole, []byte(message), nil)
 		if cut := answer(t, m, rest, arguments); cut != want {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
 		}
-		p, ok := wire.Plain([]byte(message))
+		p, ok := jsonrpc.Plain([]byte(message))
 		if !ok || !(front{s}).answersPlain(p, h.tools.resolve(p.Params.Name)) {
 			return
 		}

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/mcpserver/scope"
-	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 // A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
@@ -59,7 +59,7 @@ type Config struct {
 	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
-	Structured traits.Structured
+	Structured clientinfo.Structured
 	// Extension is what a program serves beside the tools of this host.
 	Extension Extension
 	// Observers see every call. They must not block.

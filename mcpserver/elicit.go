@@ -7,7 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
 // How a question travels to the person behind a client, as an elicitation of either era.
@@ -61,7 +61,7 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 
 // put asks a legacy client and waits. No answer in time, and any failure to ask, is a refusal.
 func (s *Server) put(ctx context.Context, q *Question) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, question.Time)
+	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: form(q),

@@ -18,8 +18,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
 	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/mcpserver/scope"
@@ -40,7 +40,7 @@ type Host struct {
 	box         *builtin.Toolbox
 	scopes      *scope.Table
 	hooks       *hookset
-	approvals   *approvals
+	approvals   *approver
 	recorder    *recorder
 	stateProbe  stateProbe
 	counts      counts
@@ -59,7 +59,7 @@ func Open(cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
-	h.approvals = &approvals{questions: question.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
+	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
 	h.recorder = &recorder{required: cfg.AuditLog != "", observers: observe.New(cfg.Observers), log: h.log}
 	if err := h.open(); err != nil {
 		h.Close()

@@ -14,19 +14,19 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 const testToken = "a-token-of-these-tests"
 
 // testCallers know the one token of these tests.
-func testCallers(t testing.TB) web.Config {
+func testCallers(t testing.TB) httpserver.Config {
 	t.Helper()
-	single, err := auth.NewSingle(testToken, TokenPrincipal)
+	single, err := auth.NewStaticToken(testToken, TokenPrincipal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return web.Config{Verifier: single, Warm: TokenPrincipal}
+	return httpserver.Config{Verifier: single, Warm: TokenPrincipal}
 }
 
 // startWeb serves a host on a port of its own.
@@ -52,7 +52,7 @@ func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (u
 			t.Error(err)
 		}
 	})
-	return "http://" + l.Addr().String() + web.Endpoint, root
+	return "http://" + l.Addr().String() + httpserver.Endpoint, root
 }
 
 // A webRequest is one request of these tests; the zero value is an authorised, empty POST.
@@ -139,7 +139,7 @@ func TestDoor(t *testing.T) {
 			}
 		})
 	}
-	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, web.Endpoint)+"/other"); resp.StatusCode != 404 {
+	if resp, body := (webRequest{body: initialize}).do(t, strings.TrimSuffix(url, httpserver.Endpoint)+"/other"); resp.StatusCode != 404 {
 		t.Errorf("another path: status %d: %s", resp.StatusCode, body)
 	}
 }

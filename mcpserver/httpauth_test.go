@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // An office is a server whose callers are named by a tokens file.
@@ -34,7 +34,7 @@ func openOffice(t *testing.T, change ...func(*Config)) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(file.Close)
-	o.url, _ = serveWeb(t, o.host, func(c *web.Config) { c.Verifier = append(auth.Any{c.Verifier}, file) })
+	o.url, _ = serveWeb(t, o.host, func(c *httpserver.Config) { c.Verifier = append(auth.Any{c.Verifier}, file) })
 	return o
 }
 
@@ -117,7 +117,7 @@ func TestForeignSession(t *testing.T) {
 // The library forgets a session when the table does, with its stream.
 func TestForgottenSessionsAreForgottenByAll(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "alpha\n"})
-	url, _ := serveWeb(t, h, func(c *web.Config) { c.Limits = web.UsualLimits(); c.Limits.Sessions = 2 })
+	url, _ := serveWeb(t, h, func(c *httpserver.Config) { c.Limits = httpserver.UsualLimits(); c.Limits.Sessions = 2 })
 	first := newSession(t, url, "")
 	if _, body := (webRequest{body: toolCall(7, "Read", `{"file_path":"a.txt"}`), headers: first}).do(t, url); !strings.Contains(body, "alpha") {
 		t.Fatal(body)
@@ -194,10 +194,10 @@ func TestResourceMetadata(t *testing.T) {
 	} {
 		metadata := issuer.Metadata()
 		metadata.Resource = tt.resource
-		url, _ := serveWeb(t, h, func(c *web.Config) { c.Verifier, c.Metadata = append(auth.Any{c.Verifier}, issuer), &metadata })
-		base := strings.TrimSuffix(url, web.Endpoint)
+		url, _ := serveWeb(t, h, func(c *httpserver.Config) { c.Verifier, c.Metadata = append(auth.Any{c.Verifier}, issuer), &metadata })
+		base := strings.TrimSuffix(url, httpserver.Endpoint)
 		want := strings.Replace(tt.want, "HOST", strings.TrimPrefix(base, "http://"), 1)
-		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + web.Endpoint} {
+		for _, path := range []string{auth.MetadataPath, auth.MetadataPath + httpserver.Endpoint} {
 			resp, body := webRequest{method: http.MethodGet, headers: map[string]string{"Authorization": ""}}.do(t, base+path)
 			var got auth.Metadata
 			if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != http.StatusOK {
@@ -218,7 +218,7 @@ func TestResourceMetadata(t *testing.T) {
 		}
 	}
 	url, _ := startWeb(t, nil)
-	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, web.Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
+	if resp, _ := (webRequest{method: http.MethodGet}).do(t, strings.TrimSuffix(url, httpserver.Endpoint)+auth.MetadataPath); resp.StatusCode != 404 {
 		t.Errorf("metadata without an issuer: %d", resp.StatusCode)
 	}
 }
@@ -229,7 +229,7 @@ func TestNobodyIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ServeHTTP(context.Background(), nil, web.Config{}); err == nil {
+	if err := s.ServeHTTP(context.Background(), nil, httpserver.Config{}); err == nil {
 		t.Error("a server that knows nobody was started")
 	}
 	a := h.Admit(auth.Identity{Principal: "x"}, nil, "", false)

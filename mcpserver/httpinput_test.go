@@ -17,7 +17,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/toolhost/toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 // rpcError is the error in a response.
@@ -154,7 +154,7 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := "POST " + web.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
+	head := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
 	known := head + "Authorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 	for range 50 {
 		for _, part := range []string{head, head + "X-Slow: ", known, known + `{"jsonrpc"`} {
@@ -186,7 +186,7 @@ func TestNothingIsReadBeforeTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n{", web.Endpoint, u.Host)
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n{", httpserver.Endpoint, u.Host)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // serveWeb serves a host; stop ends the server and waits for it.
-func serveWeb(t testing.TB, h *Host, change ...func(*web.Config)) (url string, stop func()) {
+func serveWeb(t testing.TB, h *Host, change ...func(*httpserver.Config)) (url string, stop func()) {
 	t.Helper()
 	s, err := NewServer(h)
 	if err != nil {
@@ -45,7 +45,7 @@ func serveWeb(t testing.TB, h *Host, change ...func(*web.Config)) (url string, s
 		http.DefaultClient.CloseIdleConnections()
 	})
 	t.Cleanup(stop)
-	return "http://" + l.Addr().String() + web.Endpoint, stop
+	return "http://" + l.Addr().String() + httpserver.Endpoint, stop
 }
 
 func mayRun(c *Config) { c.Allow, c.Remote = []string{"Bash"}, true }
@@ -115,7 +115,7 @@ func TestReadyAsTheLogIs(t *testing.T) {
 func TestHealth(t *testing.T) {
 	ask := func(t *testing.T, address, path string) int {
 		t.Helper()
-		resp, err := http.Get(strings.TrimSuffix(address, web.Endpoint) + path)
+		resp, err := http.Get(strings.TrimSuffix(address, httpserver.Endpoint) + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +162,8 @@ func TestBrokenListener(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeHTTP(t.Context(), l, testCallers(t)) }()
-	session := newSession(t, "http://"+l.Addr().String()+web.Endpoint, "")
-	stream := webRequest{method: http.MethodGet, headers: session}.open(t, "http://"+l.Addr().String()+web.Endpoint)
+	session := newSession(t, "http://"+l.Addr().String()+httpserver.Endpoint, "")
+	stream := webRequest{method: http.MethodGet, headers: session}.open(t, "http://"+l.Addr().String()+httpserver.Endpoint)
 	l.Close()
 	if err := <-ended; err == nil {
 		t.Error("it ends as if it had been asked to")
@@ -200,7 +200,7 @@ func drained(t *testing.T) (answer string, took time.Duration) {
 			break
 		}
 	}
-	resp, err := http.Get(strings.TrimSuffix(url, web.Endpoint) + "/readyz")
+	resp, err := http.Get(strings.TrimSuffix(url, httpserver.Endpoint) + "/readyz")
 	switch late := time.Since(began) > transport.DrainGrace; {
 	case err == nil:
 		if resp.Body.Close(); resp.StatusCode != 503 {
@@ -253,7 +253,7 @@ func with(headers map[string]string, name, value string) map[string]string {
 
 func TestHostNames(t *testing.T) {
 	h, _ := openHost(t, nil)
-	url, _ := serveWeb(t, h, func(c *web.Config) { c.Hosts = []string{"tools.example.com"} })
+	url, _ := serveWeb(t, h, func(c *httpserver.Config) { c.Hosts = []string{"tools.example.com"} })
 	for _, tt := range []struct {
 		host, origin string
 		status       int

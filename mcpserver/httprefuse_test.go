@@ -18,9 +18,9 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 	"github.com/toolhost/toolhost/mcpserver/scope"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {
@@ -32,8 +32,8 @@ func refusedForNow(t *testing.T, what string, status int, resp *http.Response, b
 
 func TestLimitsOverHTTP(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a.txt": "content\n"}, mayRun)
-	url, _ := serveWeb(t, h, func(c *web.Config) {
-		c.Limits = web.UsualLimits()
+	url, _ := serveWeb(t, h, func(c *httpserver.Config) {
+		c.Limits = httpserver.UsualLimits()
 		c.Limits.InFlight, c.Limits.Streams, c.Limits.Bytes = 4, 4, 1<<20
 	})
 	read := modernCall("Read", `{"file_path":"a.txt"}`, "other")
@@ -108,7 +108,7 @@ func TestStalledReadersHoldNobody(t *testing.T) {
 	}
 	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`)
 	var message strings.Builder
-	fmt.Fprintf(&message, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", web.Endpoint, u.Host, testToken, len(call.body))
+	fmt.Fprintf(&message, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", httpserver.Endpoint, u.Host, testToken, len(call.body))
 	for name, value := range call.headers {
 		fmt.Fprintf(&message, "%s: %s\r\n", name, value)
 	}
@@ -145,7 +145,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		t.Skip("slow")
 	}
 	h, _ := openHost(t, map[string]string{"long.txt": strings.Repeat("a long line of text\n", 1500)})
-	head := "POST " + web.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	head := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	known := head + "Authorization: Bearer " + testToken + "\r\n"
 	message := "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: Read\r\n"
 	call := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"long.txt"},` + modernMeta + `}}`).body
@@ -186,8 +186,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 // dialBrief connects to a server of a host that waits for nobody for longer than a moment.
 func dialBrief(t *testing.T, h *Host, brief time.Duration) net.Conn {
 	t.Helper()
-	address, _ := serveWeb(t, h, func(c *web.Config) {
-		c.Limits = web.UsualLimits()
+	address, _ := serveWeb(t, h, func(c *httpserver.Config) {
+		c.Limits = httpserver.UsualLimits()
 		c.Limits.Header, c.Limits.Body, c.Limits.Write, c.Limits.Idle = brief, brief, brief, brief
 	})
 	u, err := url.Parse(address)
@@ -273,14 +273,14 @@ func TestBrokenRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := "POST " + web.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\n"
+	known := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\n"
 	for _, tt := range []struct{ name, request, status string }{
 		{"a negative length", known + "Content-Length: -5\r\n\r\n{}", "400"},
 		{"a length that is no number", known + "Content-Length: many\r\n\r\n{}", "400"},
 		{"two lengths", known + "Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}", "400"},
 		{"an unknown transfer coding", known + "Transfer-Encoding: gzip\r\n\r\n{}", "501"},
 		{"a chunk of no size", known + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", "400"},
-		{"no host", "POST " + web.Endpoint + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "400"},
+		{"no host", "POST " + httpserver.Endpoint + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "400"},
 		{"a header without a colon", known + "Nonsense\r\n\r\n", "400"},
 		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
 	} {
@@ -330,7 +330,7 @@ func TestStepUp(t *testing.T) {
 		{"no such tool", "Nothing", read, issued, 0, "", "no such tool: Nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			url, _ := serveWeb(t, h, func(c *web.Config) {
+			url, _ := serveWeb(t, h, func(c *httpserver.Config) {
 				c.Verifier, c.Metadata = readers{tt.scopes}, &auth.Metadata{Resource: "https://tools.example.com/mcp"}
 			})
 			legacy := webRequest{body: toolCall(7, tt.tool, tt.args), headers: newSession(t, url, "")}
@@ -355,7 +355,11 @@ func TestStepUp(t *testing.T) {
 func TestWantOfRoomIsRecorded(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"}, func(c *Config) { c.AuditLog = log })
-	address, _ := serveWeb(t, h, func(c *web.Config) { c.Limits = web.UsualLimits(); c.Limits.InFlight = 0; c.Limits.Bytes = 1000 })
+	address, _ := serveWeb(t, h, func(c *httpserver.Config) {
+		c.Limits = httpserver.UsualLimits()
+		c.Limits.InFlight = 0
+		c.Limits.Bytes = 1000
+	})
 	const tries = 100
 	began := time.Now()
 	for range tries {
@@ -386,12 +390,12 @@ func TestWantOfRoomIsRecorded(t *testing.T) {
 // One caller's messages that come slowly do not take every connection.
 func TestSlowMessagesAreBounded(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
-	address, _ := serveWeb(t, h, func(c *web.Config) { c.Limits = web.UsualLimits(); c.Limits.Reading = 4 })
+	address, _ := serveWeb(t, h, func(c *httpserver.Config) { c.Limits = httpserver.UsualLimits(); c.Limits.Reading = 4 })
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	half := "POST " + web.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	half := "POST " + httpserver.Endpoint + " HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 	var slow []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", u.Host)

@@ -11,19 +11,19 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 // Misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
 // fitting error: a requestState that was tampered with, and a capability that its client did not declare.
-func (f front) Misuse(m wire.Envelope) *wire.Fault {
-	if m.Method != wire.MethodCall {
+func (f front) Misuse(m jsonrpc.Envelope) *jsonrpc.Error {
+	if m.Method != jsonrpc.MethodCall {
 		return nil
 	}
 	extra := f.host.tools.resolve(m.Params.Name).extra
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
-		if err := f.host.approvals.questions.Genuine(strings.TrimPrefix(state, resumePrefix)); err != nil {
-			return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
+		if err := f.host.approvals.questions.Verify(strings.TrimPrefix(state, resumePrefix)); err != nil {
+			return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}
 	declared, modern := m.Params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
@@ -38,7 +38,7 @@ func (f front) Misuse(m wire.Envelope) *wire.Fault {
 	for _, name := range missing {
 		needed[name] = struct{}{}
 	}
-	return &wire.Fault{
+	return &jsonrpc.Error{
 		ID: m.ID, Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY,
 		Text: mcp.MissingRequiredClientCapabilityError{Capability: missing[0]}.Error(),
 		Data: map[string]any{"requiredCapabilities": needed},
@@ -46,14 +46,14 @@ func (f front) Misuse(m wire.Envelope) *wire.Fault {
 }
 
 // Malformed implements transport.Server.
-func (f front) Malformed(who auth.Identity, m wire.Envelope) *wire.Fault {
+func (f front) Malformed(who auth.Identity, m jsonrpc.Envelope) *jsonrpc.Error {
 	var err error
 	switch {
 	case m.Method == string(mcp.MethodInitialize):
 		err = json.Unmarshal(m.Rest, &mcp.InitializeRequest{})
 	case m.Method == string(mcp.MethodToolsList):
 		err = f.wrongCursor(m)
-	case m.Method == wire.MethodCall:
+	case m.Method == jsonrpc.MethodCall:
 		err = f.wrongCall(who, m)
 	case m.Method == string(mcp.MethodResourcesRead):
 		return f.unknownResource(m)
@@ -61,10 +61,10 @@ func (f front) Malformed(who auth.Identity, m wire.Envelope) *wire.Fault {
 	if err == nil {
 		return nil
 	}
-	return &wire.Fault{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: m.Method + ": " + readable(err), Ordinary: true}
+	return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: m.Method + ": " + readable(err), Ordinary: true}
 }
 
-func (f front) wrongCursor(m wire.Envelope) error {
+func (f front) wrongCursor(m jsonrpc.Envelope) error {
 	var req mcp.ListToolsRequest
 	if err := json.Unmarshal(m.Rest, &req); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (f front) wrongCursor(m wire.Envelope) error {
 
 // unknownResource is the fault of a request for a resource that is not served. The library's error does not name it
 // (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
-func (f front) unknownResource(m wire.Envelope) *wire.Fault {
+func (f front) unknownResource(m jsonrpc.Envelope) *jsonrpc.Error {
 	e := f.host.cfg.Extension
 	var req mcp.ReadResourceRequest
 	if len(e.Resources)+len(e.Templates) == 0 || json.Unmarshal(m.Rest, &req) != nil {
@@ -94,13 +94,13 @@ func (f front) unknownResource(m wire.Envelope) *wire.Fault {
 	if m.Modern("") {
 		code = mcp.INVALID_PARAMS
 	}
-	return &wire.Fault{
+	return &jsonrpc.Error{
 		ID: m.ID, Code: code, Text: fmt.Sprintf("there is no resource %q: resources/list names those that there are", uri),
 		Data: map[string]any{"uri": uri}, Ordinary: true,
 	}
 }
 
-func (f front) wrongCall(who auth.Identity, m wire.Envelope) error {
+func (f front) wrongCall(who auth.Identity, m jsonrpc.Envelope) error {
 	name := m.Params.Name
 	if err := f.host.tools.resolve(name).err; errors.Is(err, ErrNoTool) && f.mcp.GetTool(name) == nil {
 		return f.host.callNoTool(who, name, err)

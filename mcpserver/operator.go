@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
 // An Asker puts questions to the operator, the owner of the machine, when the client cannot put them to a person.
@@ -32,13 +32,13 @@ type OwnerQuestion struct {
 }
 
 // operatorPresent reports whether the operator can be asked.
-func (p *approvals) operatorPresent() bool {
+func (p *approver) operatorPresent() bool {
 	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
 // askOperator waits for the operator's answer to a question. No answer in time is a refusal.
-func (p *approvals) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, question.Time)
+func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
+	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
 	answer := p.asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
@@ -49,7 +49,7 @@ func (p *approvals) askOperator(ctx context.Context, a *Admission, req Request, 
 }
 
 // operatorMayAnswer implements [Operator.MayAnswer].
-func (p *approvals) operatorMayAnswer() error {
+func (p *approver) operatorMayAnswer() error {
 	if p.uncontained.Load() {
 		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Start the host anew")
 	}
@@ -63,7 +63,7 @@ func (p *approvals) operatorMayAnswer() error {
 }
 
 // noteUncontained remembers that a command runs which nothing contains and no person approved.
-func (p *approvals) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
+func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
 	command := in.Command()
 	if command == nil || req.Answer != nil {
 		return

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 // heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a call that
@@ -120,7 +120,7 @@ func canComeBack(token any) bool {
 	case string:
 		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
 	case float64:
-		return t == math.Trunc(t) && math.Abs(t) <= wire.LargestID
+		return t == math.Trunc(t) && math.Abs(t) <= jsonrpc.LargestID
 	}
 	return false
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/internal/question"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
 // A modern client is asked about a program by the result of the call, whose command goes on as a task. The call comes again with the
@@ -44,7 +44,7 @@ func (s *suspensions) put(state string, c *suspended) {
 		s.calls = map[string]*suspended{}
 	}
 	s.calls[state] = c
-	time.AfterFunc(question.Time, func() { s.take(state) })
+	time.AfterFunc(approvals.Lifetime, func() { s.take(state) })
 }
 
 func (s *suspensions) take(state string) *suspended {
@@ -56,12 +56,12 @@ func (s *suspensions) take(state string) *suspended {
 }
 
 // suspend ends a call with the question of a program.
-func (p *approvals) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
+func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
 	asked := result.Asks
 	q := c.question(asked.Question)
 	s := &suspended{call: c, asked: asked, q: q}
 	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
-	q.State = resumePrefix + p.questions.Pose(c.admission.principal, s.digest)
+	q.State = resumePrefix + p.questions.Issue(c.admission.principal, s.digest)
 	p.suspensions.put(q.State, s)
 	rec.Verdict, reply.Question = guard.Ask.String(), q
 	return reply.with(result)
@@ -73,14 +73,14 @@ func resumes(req Request) bool {
 }
 
 // resume goes on with a call that brings an answer. The error says why it does not count.
-func (p *approvals) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
+func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
 	s := p.suspensions.take(state)
 	if s == nil {
 		return nil, builtin.Result{}, guard.Verdict{}, errGone
 	}
 	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
-	if err := p.questions.Settle(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
+	if err := p.questions.Redeem(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
 		if a.principal != s.call.admission.principal || string(mine) != string(s.digest) {
 			p.suspensions.put(state, s) // the answer to it may still come
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 // LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
@@ -156,7 +156,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	asks := canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
-	program := traits.Of(ctx, req)
+	program := clientinfo.FromRequest(ctx, req)
 	shown := newReporter(ctx, c, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
 	call := Request{

@@ -9,7 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
@@ -41,8 +41,8 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 }
 
 // nameSession lets the argument of the session count as the handle in _meta, which goes first.
-func (t *toolset) nameSession(m *wire.Envelope, message []byte) {
-	if !t.session || m.Method != wire.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
+func (t *toolset) nameSession(m *jsonrpc.Envelope, message []byte) {
+	if !t.session || m.Method != jsonrpc.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
 		return
 	}
 	var call struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 func TestSessionArgument(t *testing.T) {
@@ -22,7 +22,7 @@ func TestSessionArgument(t *testing.T) {
 	}
 	call := func(session string) (*Admission, Reply) {
 		message := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
-		m, f := wire.Open(message)
+		m, f := jsonrpc.Open(message)
 		if f != nil {
 			t.Fatal(f.Text)
 		}

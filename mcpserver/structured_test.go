@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/traits"
+	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 )
 
 func TestStructuredTo(t *testing.T) {
@@ -33,25 +33,25 @@ func TestStructuredTo(t *testing.T) {
 		"mcp-hub":                       false,
 		"github-example":                true,
 	} {
-		if got := traits.StructuredAuto.To(traits.Client{Name: name}); got != want {
+		if got := clientinfo.StructuredAuto.To(clientinfo.Info{Name: name}); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
-		if traits.StructuredAuto.To(traits.Client{Name: name, Views: true}) {
+		if clientinfo.StructuredAuto.To(clientinfo.Info{Name: name, Views: true}) {
 			t.Errorf("%q: gets the structure although it shows views", name)
 		}
-		if !traits.StructuredAlways.To(traits.Client{Name: name, Views: true}) || traits.StructuredNever.To(traits.Client{Name: name}) {
+		if !clientinfo.StructuredAlways.To(clientinfo.Info{Name: name, Views: true}) || clientinfo.StructuredNever.To(clientinfo.Info{Name: name}) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
 	}
 }
 
 func TestParseStructured(t *testing.T) {
-	for text, want := range map[string]traits.Structured{"auto": traits.StructuredAuto, "always": traits.StructuredAlways, "never": traits.StructuredNever} {
-		if got, err := traits.ParseStructured(text); got != want || err != nil {
+	for text, want := range map[string]clientinfo.Structured{"auto": clientinfo.StructuredAuto, "always": clientinfo.StructuredAlways, "never": clientinfo.StructuredNever} {
+		if got, err := clientinfo.ParseStructured(text); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if _, err := traits.ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
+	if _, err := clientinfo.ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 // TokenPrincipal is who the bearer of the host's single token is.
@@ -60,7 +60,7 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 // CurlLine is a command that calls Read over HTTP: the first thing to try. token may be a shell expression.
 func CurlLine(url, token string) string {
 	body, _ := json.Marshal(map[string]any{ // strings and maps of strings always encode
-		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": wire.MethodCall,
+		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": jsonrpc.MethodCall,
 		"params": map[string]any{
 			"name": "Read", "arguments": map[string]any{"file_path": "README.md", "limit": 5},
 			"_meta": map[string]any{

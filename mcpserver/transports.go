@@ -13,11 +13,11 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 	"github.com/toolhost/toolhost/mcpserver/scope"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // ServeStdio serves one client, the user the host runs as: a message a line on in, answers on out. It returns when in has ended, when
@@ -27,11 +27,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 }
 
 // ServeHTTP serves clients on l until ctx is done; then running calls have a short grace.
-func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg web.Config) error {
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg httpserver.Config) error {
 	if l != nil { // else there is nothing to serve, which web.Serve says
 		s.host.KeepPort(l.Addr())
 	}
-	return web.Serve(ctx, front{s}, l, cfg)
+	return httpserver.Serve(ctx, front{s}, l, cfg)
 }
 
 // A front is a server as its transports know it.
@@ -50,9 +50,9 @@ func (f front) Record(rec audit.Record) error { return f.host.recorder.audit.Wri
 func (f front) Log() *slog.Logger { return f.host.log }
 
 // Take implements stdio.Server. The library decodes each message five times, so it is not shown more of a call than it needs.
-func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, message []byte) func() mcp.JSONRPCMessage {
+func (f front) Take(ctx context.Context, from transport.Peer, m jsonrpc.Envelope, message []byte) func() mcp.JSONRPCMessage {
 	c := &client{Peer: from}
-	if m.Method != wire.MethodCall {
+	if m.Method != jsonrpc.MethodCall {
 		return func() mcp.JSONRPCMessage { return f.mcp.HandleMessage(withClient(ctx, c), message) }
 	}
 	f.host.tools.nameSession(&m, message)
@@ -77,13 +77,13 @@ func (f front) Take(ctx context.Context, from transport.Peer, m wire.Envelope, m
 func (f front) Caller(ctx context.Context) auth.Identity { return callerOf(ctx) }
 
 // NameSession implements web.Server.
-func (f front) NameSession(m *wire.Envelope, message []byte) { f.host.tools.nameSession(m, message) }
+func (f front) NameSession(m *jsonrpc.Envelope, message []byte) { f.host.tools.nameSession(m, message) }
 
 // Enter implements web.Server.
-func (f front) Enter(ctx context.Context, from transport.Peer, m wire.Envelope, session string) (context.Context, func(), error) {
+func (f front) Enter(ctx context.Context, from transport.Peer, m jsonrpc.Envelope, session string) (context.Context, func(), error) {
 	c := &client{Peer: from}
 	ctx = withClient(ctx, c)
-	if m.Method != wire.MethodCall {
+	if m.Method != jsonrpc.MethodCall {
 		return ctx, func() {}, nil
 	}
 	c.name, c.tool = m.Params.Name, f.host.tools.resolve(m.Params.Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/toolhost/toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 // Defects of the library that are worked around. Each test is skipped while its defect is there, and fails once
@@ -85,7 +85,7 @@ func bareWeb(t *testing.T, handler server.ToolHandlerFunc) (url string) {
 	bare := httptest.NewServer(server.NewStreamableHTTPServer(bareLibrary(handler)))
 	t.Cleanup(bare.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return bare.URL + web.Endpoint
+	return bare.URL + httpserver.Endpoint
 }
 
 func quick(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {

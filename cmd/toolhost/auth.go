@@ -14,7 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 // authFlags say who may call over HTTP.
@@ -92,7 +92,7 @@ func shield(cfg *mcpserver.Config, files ...string) error {
 
 // A welcome is who may call, and what the user is told of it.
 type welcome struct {
-	web.Config
+	httpserver.Config
 	token, file string // of the single token, if there is one
 	made        bool
 	close       func()
@@ -110,7 +110,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 		if w.token, w.file, w.made, err = host.Token(f.tokenFile); err != nil {
 			return nil, err
 		}
-		single, err := auth.NewSingle(w.token, mcpserver.TokenPrincipal)
+		single, err := auth.NewStaticToken(w.token, mcpserver.TokenPrincipal)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // copyLimited copies at most as much as one message may hold.
@@ -142,7 +142,7 @@ command or path it was found for. Where the text of a command does not tell ever
 				if asJSON {
 					err = printJSON(cmd.OutOrStdout(), verdict)
 				} else {
-					_, err = io.WriteString(cmd.OutOrStdout(), visible.Text(mcpserver.Explain(verdict)))
+					_, err = io.WriteString(cmd.OutOrStdout(), sanitize.Text(mcpserver.Explain(verdict)))
 				}
 				if err == nil && verdict.Action != guard.Allow {
 					err = errReported

@@ -60,7 +60,7 @@ const stdioKind = "stdio"
 
 // announceConsole tells how to open the console. The link is shown to a person at a terminal only: a log may lie
 // where the agent can read it.
-func announceConsole(w io.Writer, site *console.Site, person bool) {
+func announceConsole(w io.Writer, site *console.Server, person bool) {
 	switch {
 	case site.URL() == "":
 		fmt.Fprintln(w, "the console is opened by: toolhost console")

@@ -11,10 +11,10 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/listen"
 	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/mcpserver/telemetry"
-	"github.com/toolhost/toolhost/mcpserver/traits"
 )
 
 // hostFlags are the flags of every command that opens a host.
@@ -82,7 +82,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag
-		if cfg.Structured, err = traits.ParseStructured(f.structured); err != nil {
+		if cfg.Structured, err = clientinfo.ParseStructured(f.structured); err != nil {
 			return mcpserver.Config{}, usageError{fmt.Errorf("--structured: %w", err)}
 		}
 	}
@@ -123,7 +123,7 @@ func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	if err != nil {
 		return err
 	}
-	if err := listen.Forget(); err != nil {
+	if err := listen.ClearEnvironment(); err != nil {
 		return err
 	}
 	host, err := mcpserver.Open(cfg)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/visible"
-	"github.com/toolhost/toolhost/mcpserver/web"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // installFlags are the flags of install and uninstall.
@@ -229,14 +229,14 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	case err != nil:
 		return fmt.Errorf("--http: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, web.Endpoint)
+		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, httpserver.Endpoint)
 	case u.User != nil:
 		return errors.New("--http: an address with a user or password would stand in the file in clear")
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
 		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
 	}
 	if u.Path == "" || u.Path == "/" {
-		u.Path = web.Endpoint
+		u.Path = httpserver.Endpoint
 	}
 	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {
@@ -263,7 +263,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, shown(report.File), visible.Text(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, shown(report.File), sanitize.Text(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", shown(strings.Join(report.Ran, " ")))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/mcpserver/listen"
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.
@@ -162,7 +162,7 @@ func printJSON(w io.Writer, v any) error {
 // shown is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
 // steer the terminal nor look like a line of ours.
 func shown(text string) string {
-	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible.Text(text))
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(sanitize.Text(text))
 }
 
 // inShell is a path as an argument in a line for a shell.

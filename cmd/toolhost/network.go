@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 // networkFlags say where the server listens, and how.
@@ -56,12 +56,12 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 	l, err := listen.Open(listen.Config{
 		Address: f.address, CertFile: f.cert, KeyFile: f.key, PlainHTTP: f.plain, Hosts: f.hosts, Log: log,
 	})
-	return l, notifier, errors.Join(err, listen.Forget())
+	return l, notifier, errors.Join(err, listen.ClearEnvironment())
 }
 
 // curlTarget is how curl reaches the endpoint.
 func curlTarget(l *listen.Listener, cert string) string {
-	target := l.URL + web.Endpoint
+	target := l.URL + httpserver.Endpoint
 	if l.Socket != "" {
 		return "--unix-socket " + inShell(l.Socket) + " " + target
 	}

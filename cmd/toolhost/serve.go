@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
-	"github.com/toolhost/toolhost/mcpserver/parent"
-	"github.com/toolhost/toolhost/mcpserver/web"
 )
 
 func stdioCommand() *cobra.Command {
@@ -30,7 +29,7 @@ func stdioCommand() *cobra.Command {
 				}
 				survivePipes()
 				return flags.beside(cmd.Context(), host, stdioKind, func() {}, func() error {
-					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, parent.Gone(cmd.Context()))
+					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, parentExited(cmd.Context()))
 				})
 			})
 		},
@@ -83,9 +82,9 @@ func httpCommand() *cobra.Command {
 			survivePipes()
 			begin := func() {
 				announce(os.Stderr, isTerminal(os.Stderr), l, network.cert, known, cfg.Roots)
-				notifier.Ready(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
+				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			}
-			defer notifier.StoppingWith(cmd.Context())()
+			defer notifier.NotifyStopping(cmd.Context())()
 			return flags.beside(cmd.Context(), host, "http", begin, func() error {
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
 				return server.ServeHTTP(cmd.Context(), l, known.Config)
@@ -110,7 +109,7 @@ func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 // announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
 // may read a log.
 func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *welcome, roots []string) {
-	where := l.URL + web.Endpoint
+	where := l.URL + httpserver.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}

@@ -1,7 +1,7 @@
 // Package auth says who calls over a network and what they may do.
 //
 // A [Verifier] turns the bearer token of a request into an [Identity]: the holder of the host's single token
-// ([Single]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
+// ([StaticToken]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
 // authorization server has issued ([OAuth]). What none of them knows is an [Error], which says what kind of failure
 // it is; [Challenge] writes it as HTTP wants it. A [Throttle] slows down those who guess.
 //

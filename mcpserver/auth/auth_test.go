@@ -30,7 +30,7 @@ func TestSent(t *testing.T) {
 		{[]string{"Bearer abc", "Bearer abc"}, "", "there 2 times"}, {[]string{"Bearer abc", "Basic eDp5"}, "", "there 2 times"},
 	}
 	for _, tt := range tests {
-		got, wrong := Sent(tt.headers)
+		got, wrong := ParseAuthorization(tt.headers)
 		if got != tt.want || (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) || strings.Contains(wrong, "abc") {
 			t.Errorf("Sent(%.40q) = %q, %q", tt.headers, got, wrong)
 		}
@@ -42,12 +42,12 @@ func FuzzBearer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		got, wrong := Sent([]string{header})
+		got, wrong := ParseAuthorization([]string{header})
 		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > MaxBearer || !strings.Contains(header, got) {
 			t.Errorf("Sent(%q) = %q, %q", header, got, wrong)
 		}
 		// Whatever comes is refused by a verifier that does not know it.
-		s, err := NewSingle("th_secret", "p")
+		s, err := NewStaticToken("th_secret", "p")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestAny(t *testing.T) {
 }
 
 func TestSingle(t *testing.T) {
-	s, err := NewSingle("the-token", "token")
+	s, err := NewStaticToken("the-token", "token")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,11 +168,11 @@ func TestSingle(t *testing.T) {
 		}
 	}
 	for _, pair := range [][2]string{{"", "p"}, {"t", ""}} {
-		if _, err := NewSingle(pair[0], pair[1]); err == nil {
+		if _, err := NewStaticToken(pair[0], pair[1]); err == nil {
 			t.Errorf("NewSingle(%q, %q) was taken", pair[0], pair[1])
 		}
 	}
-	if who, err := new(Single).Verify(t.Context(), "x"); err == nil {
+	if who, err := new(StaticToken).Verify(t.Context(), "x"); err == nil {
 		t.Errorf("the zero verifier knows %+v", who)
 	}
 }
@@ -206,7 +206,7 @@ func TestReadToken(t *testing.T) {
 				}
 				return
 			}
-			if bearer, wrong := Sent([]string{"Bearer " + token}); err != nil || bearer != strings.TrimSpace(tt.holds) {
+			if bearer, wrong := ParseAuthorization([]string{"Bearer " + token}); err != nil || bearer != strings.TrimSpace(tt.holds) {
 				t.Errorf("the token %q comes as %q: %v, %s", token, bearer, err, wrong)
 			}
 		})

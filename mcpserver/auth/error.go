@@ -71,7 +71,7 @@ func Challenge(err error, metadata string) string {
 		if e.Kind == Insufficient {
 			code = "insufficient_scope"
 		}
-		params = append(params, `error="`+code+`"`, `error_description="`+quotable(shortened(e.Reason))+`"`)
+		params = append(params, `error="`+code+`"`, `error_description="`+quotable(clip(e.Reason))+`"`)
 	}
 	if e != nil && e.Scope != "" {
 		params = append(params, `scope="`+quotable(e.Scope)+`"`)
@@ -86,7 +86,7 @@ func Challenge(err error, metadata string) string {
 // bound the headers that they take. The body says all of it.
 const maxDescription = 200
 
-func shortened(reason string) string {
+func clip(reason string) string {
 	if r := []rune(reason); len(r) > maxDescription {
 		return string(r[:maxDescription]) + "..."
 	}
@@ -104,9 +104,9 @@ func quotable(s string) string {
 	}, s)
 }
 
-// Sent takes the token out of the Authorization headers of a request: "" when there is none, and then wrong says what stands
+// ParseAuthorization takes the token out of the Authorization headers of a request: "" when there is none, and then wrong says what stands
 // in its place, without repeating it.
-func Sent(headers []string) (bearer, wrong string) {
+func ParseAuthorization(headers []string) (bearer, wrong string) {
 	switch len(headers) {
 	case 0:
 		return "", ""

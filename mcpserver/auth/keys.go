@@ -29,20 +29,20 @@ const (
 	maxFetched = 1 << 20
 )
 
-// errOften stops the fetching of keys.
-var errOften = errors.New("the keys were fetched a moment ago")
+// errFetchedRecently stops the fetching of keys.
+var errFetchedRecently = errors.New("the keys were fetched a moment ago")
 
 // issuerKeys are the keys of an issuer, found by its metadata.
 type issuerKeys struct {
-	issuer string
-	client *http.Client // for metadata
-	often  *http.Client // for keys, bounded
-	had    atomic.Bool  // keys were fetched
+	issuer  string
+	client  *http.Client // for metadata
+	limited *http.Client // for keys, bounded
+	fetched atomic.Bool  // keys were fetched
 
-	found atomic.Pointer[oidc.RemoteKeySet]
-	turn  chan struct{} // held by who asks for metadata
-	next  time.Time     // before it nobody asks again; of who has the turn
-	last  error         // why there are none; of who has the turn
+	found    atomic.Pointer[oidc.RemoteKeySet]
+	fetching chan struct{} // held by who asks for metadata
+	next     time.Time     // before it nobody asks again; of who has the turn
+	last     error         // why there are none; of who has the turn
 }
 
 func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
@@ -52,10 +52,10 @@ func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
 	own := *client
 	// A redirect would lead away from who was named.
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	k := &issuerKeys{issuer: issuer, client: &own, turn: make(chan struct{}, 1)}
+	k := &issuerKeys{issuer: issuer, client: &own, fetching: make(chan struct{}, 1)}
 	bounded := own
 	bounded.Transport = &boundedTransport{keys: k, next: own.Transport, limit: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
-	k.often = &bounded
+	k.limited = &bounded
 	return k
 }
 
@@ -66,8 +66,8 @@ func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 		return set, nil
 	}
 	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
+	case k.fetching <- struct{}{}:
+		defer func() { <-k.fetching }()
 	case <-ctx.Done():
 		return nil, k.unavailable(ctx.Err())
 	}
@@ -85,7 +85,7 @@ func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 		k.next, k.last = time.Now().Add(fetchAgain), err
 		return nil, k.unavailable(err)
 	}
-	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), k.often), address)
+	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), k.limited), address)
 	k.found.Store(set)
 	return set, nil
 }
@@ -158,7 +158,7 @@ type boundedTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.limit.Allow() {
-		return nil, errOften
+		return nil, errFetchedRecently
 	}
 	next := t.next
 	if next == nil {
@@ -169,7 +169,7 @@ func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
-		t.keys.had.Store(true)
+		t.keys.fetched.Store(true)
 	}
 	resp.Body = bounded{io.LimitReader(resp.Body, maxFetched), resp.Body}
 	return resp, nil
@@ -180,23 +180,23 @@ type bounded struct {
 	io.Closer
 }
 
-// askedKeys remember for one verification why the keys could not be had: the library's error does not tell.
-type askedKeys struct {
-	of          *issuerKeys
+// keySet remember for one verification why the keys could not be had: the library's error does not tell.
+type keySet struct {
+	issuer      *issuerKeys
 	set         *oidc.RemoteKeySet
 	unavailable *Error
 }
 
 // VerifySignature implements oidc.KeySet.
-func (a *askedKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+func (a *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := a.set.VerifySignature(ctx, token)
 	switch {
 	case err == nil:
 		return payload, nil
-	case errors.Is(err, errOften) && a.of.had.Load():
+	case errors.Is(err, errFetchedRecently) && a.issuer.fetched.Load():
 		return nil, fmt.Errorf("no key of the issuer fits; its keys are fetched again at most every %s", keysEvery)
 	case strings.HasPrefix(err.Error(), "fetching keys"): // as the library says when it has none to try
-		a.unavailable = a.of.unavailable(err)
+		a.unavailable = a.issuer.unavailable(err)
 	}
 	return nil, err
 }

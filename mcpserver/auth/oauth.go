@@ -105,7 +105,7 @@ func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 		return Identity{}, err
 	}
 	// What is checked in an ID token is checked here too: signature, issuer, audience. The times are checked below.
-	asked := &askedKeys{of: o.keys, set: set}
+	asked := &keySet{issuer: o.keys, set: set}
 	verifier := oidc.NewVerifier(o.cfg.Issuer, asked, &oidc.Config{ClientID: o.cfg.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true})
 	token, err := verifier.Verify(ctx, bearer)
 	if asked.unavailable != nil {
@@ -200,8 +200,8 @@ type claims struct {
 	Use     any `json:"token_use"` // Amazon Cognito
 }
 
-// counted are the claims that are looked at, here and in the library.
-var counted = []string{
+// numericClaims are the claims that are looked at, here and in the library.
+var numericClaims = []string{
 	"iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp", "nonce", "at_hash", "c_hash", "s_hash", "events", "typ", "token_use",
 }
 
@@ -209,7 +209,7 @@ var counted = []string{
 // the one for the other, while the issuer means nothing by it: it may be an attribute that users choose themselves.
 func lookalike(claims map[string]json.RawMessage) (name string) {
 	for name := range claims {
-		for _, known := range counted {
+		for _, known := range numericClaims {
 			if name != known && strings.EqualFold(name, known) {
 				return name
 			}

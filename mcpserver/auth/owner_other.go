@@ -4,5 +4,5 @@ package auth
 
 import "io/fs"
 
-// names is how many names a file has; it is not known here.
-func names(fs.FileInfo) uint64 { return 1 }
+// linkCount is how many names a file has; it is not known here.
+func linkCount(fs.FileInfo) uint64 { return 1 }

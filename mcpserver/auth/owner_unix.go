@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// names is how many names a file has.
-func names(info fs.FileInfo) uint64 {
+// linkCount is how many names a file has.
+func linkCount(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink)
 	}

@@ -42,14 +42,14 @@ func NewThrottle() *Throttle {
 	return &Throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), good: map[[sha256.Size]byte]time.Time{}}
 }
 
-// An offender is an address that has sent wrong tokens.
-type offender struct {
+// An client is an address that has sent wrong tokens.
+type client struct {
 	from  netip.Prefix
 	tries *rate.Limiter
 }
 
-// Hold returns how long a request must wait before its token is looked at; zero: not at all.
-func (t *Throttle) Hold(remote, bearer string) time.Duration {
+// Delay returns how long a request must wait before its token is looked at; zero: not at all.
+func (t *Throttle) Delay(remote, bearer string) time.Duration {
 	from, shared := origin(remote)
 	if shared || bearer == "" {
 		return 0 // without a token nobody guesses: a client asks so where tokens are issued
@@ -61,11 +61,11 @@ func (t *Throttle) Hold(remote, bearer string) time.Duration {
 	if !ok || now.Before(t.good[sha256.Sum256([]byte(bearer))]) {
 		return 0
 	}
-	return missing(e.Value.(*offender).tries.TokensAt(now))
+	return delayFor(e.Value.(*client).tries.TokensAt(now))
 }
 
-// missing is the time until there is a whole try.
-func missing(tries float64) time.Duration {
+// delayFor is the time until there is a whole try.
+func delayFor(tries float64) time.Duration {
 	if tries >= 1 {
 		return 0
 	}
@@ -82,18 +82,18 @@ func (t *Throttle) Failed(remote string) time.Duration {
 	if !ok {
 		if t.order.Len() >= maxAddresses {
 			oldest := t.order.Back()
-			delete(t.failed, oldest.Value.(*offender).from)
+			delete(t.failed, oldest.Value.(*client).from)
 			t.order.Remove(oldest)
 		}
-		e = t.order.PushFront(&offender{from: from, tries: rate.NewLimiter(rate.Every(FailureEvery), FailureBurst)})
+		e = t.order.PushFront(&client{from: from, tries: rate.NewLimiter(rate.Every(FailureEvery), FailureBurst)})
 		t.failed[from] = e
 	}
 	t.order.MoveToFront(e)
-	tries := e.Value.(*offender).tries
+	tries := e.Value.(*client).tries
 	if tries.AllowN(now, 1) {
 		return 0
 	}
-	return missing(tries.TokensAt(now))
+	return delayFor(tries.TokensAt(now))
 }
 
 // Passed remembers that a token was right.

@@ -42,22 +42,22 @@ func TestThrottle(t *testing.T) {
 				th := NewThrottle()
 				th.Passed(tt.other, "known")
 				exhaust(t, th, tt.offender)
-				if wait := th.Hold(tt.other, "new"); wait > 0 != tt.held || wait > FailureEvery {
+				if wait := th.Delay(tt.other, "new"); wait > 0 != tt.held || wait > FailureEvery {
 					t.Errorf("a new token waits %s", wait)
 				}
-				if wait := th.Hold(tt.other, ""); wait != 0 {
+				if wait := th.Delay(tt.other, ""); wait != 0 {
 					t.Errorf("a request without a token waits %s", wait)
 				}
-				if wait := th.Hold(tt.other, "known"); wait != 0 {
+				if wait := th.Delay(tt.other, "known"); wait != 0 {
 					t.Errorf("a token that was right waits %s", wait)
 				}
 				time.Sleep(FailureEvery)
-				if wait := th.Hold(tt.other, "new"); wait != 0 {
+				if wait := th.Delay(tt.other, "new"); wait != 0 {
 					t.Errorf("after %s a new token still waits %s", FailureEvery, wait)
 				}
 				time.Sleep(goodFor)
 				exhaustAgain(th, tt.offender)
-				if wait := th.Hold(tt.other, "known"); wait > 0 != tt.held {
+				if wait := th.Delay(tt.other, "known"); wait > 0 != tt.held {
 					t.Errorf("a token that was right long ago waits %s", wait)
 				}
 			})

@@ -70,7 +70,7 @@ func parseTokens(text []byte) ([]Token, error) {
 		}
 		return nil, err
 	}
-	if name := twice(json.NewDecoder(bytes.NewReader(text))); name != "" {
+	if name := duplicateName(json.NewDecoder(bytes.NewReader(text))); name != "" {
 		return nil, fmt.Errorf("%q stands twice in one place, and which of the two was meant cannot be told", name)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -92,9 +92,9 @@ func parseTokens(text []byte) ([]Token, error) {
 	return list.Tokens, nil
 }
 
-// twice returns a member that an object has twice, "" if there is none: the decoder takes the last one without a word, be it the end
+// duplicateName returns a member that an object has twice, "" if there is none: the decoder takes the last one without a word, be it the end
 // of a token. What differs by the case of letters is the same to it.
-func twice(dec *json.Decoder) (name string) {
+func duplicateName(dec *json.Decoder) (name string) {
 	open, _ := dec.Token() // what was decoded before has no errors
 	if open != json.Delim('{') && open != json.Delim('[') {
 		return ""
@@ -108,7 +108,7 @@ func twice(dec *json.Decoder) (name string) {
 			}
 			seen[strings.ToLower(member)] = true
 		}
-		if name := twice(dec); name != "" {
+		if name := duplicateName(dec); name != "" {
 			return name
 		}
 	}

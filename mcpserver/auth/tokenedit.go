@@ -120,9 +120,9 @@ func private(file string, info fs.FileInfo) error {
 	return nil
 }
 
-// behindLinks is the file to replace when a tokens file is changed. To put a new file in the place of a link, or of one of several
+// resolveLinks is the file to replace when a tokens file is changed. To put a new file in the place of a link, or of one of several
 // names, would leave the old tokens where a host may read them by another name: what was revoked would go on.
-func behindLinks(file string) (string, error) {
+func resolveLinks(file string) (string, error) {
 	if _, err := os.Lstat(file); err != nil {
 		return file, nil // it is made, or read in a moment and then the reason is told
 	}
@@ -130,15 +130,15 @@ func behindLinks(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the tokens file %s is a link that leads nowhere: %w", file, err)
 	}
-	if info, err := os.Lstat(real); err == nil && info.Mode().IsRegular() && names(info) > 1 {
-		return "", fmt.Errorf("the tokens file %s has %d names (hard links), and a host that reads it by another one would not see the change: leave it one", real, names(info))
+	if info, err := os.Lstat(real); err == nil && info.Mode().IsRegular() && linkCount(info) > 1 {
+		return "", fmt.Errorf("the tokens file %s has %d names (hard links), and a host that reads it by another one would not see the change: leave it one", real, linkCount(info))
 	}
 	return real, nil
 }
 
 // editTokens changes the file while no other process does. Readers need no lock: they see the old content or the new.
 func editTokens(file string, edit func([]Token) ([]Token, error)) (err error) {
-	if file, err = behindLinks(file); err != nil {
+	if file, err = resolveLinks(file); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

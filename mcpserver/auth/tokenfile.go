@@ -29,11 +29,11 @@ type TokenFile struct {
 	log  *slog.Logger
 
 	mu        sync.Mutex
-	seen      fs.FileInfo // the file as it was when it was looked at last; nil: absent
+	lastInfo  fs.FileInfo // the file as it was when it was looked at last; nil: absent
 	problem   error       // why it was not believed then
-	unsettled bool        // it had just been changed
+	recent    bool        // it had just been changed
 	complaint string      // what was logged last
-	held      []held
+	entries   []tokenEntry
 
 	watch   sync.Once
 	closing chan struct{}
@@ -41,8 +41,8 @@ type TokenFile struct {
 	watcher sync.WaitGroup
 }
 
-// held is a token in force.
-type held struct {
+// tokenEntry is a token in force.
+type tokenEntry struct {
 	Token
 	sum    [sha256.Size]byte
 	valid  context.Context
@@ -67,7 +67,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Missing, "no token was sent")
 	}
 	sum := sha256.Sum256([]byte(bearer))
-	var found *held
+	var found *tokenEntry
 	all := f.current()
 	for i := range all { // all of them, so that the time tells nothing
 		if subtle.ConstantTimeCompare(sum[:], all[i].sum[:]) == 1 {
@@ -108,7 +108,7 @@ func (f *TokenFile) startWatch() {
 }
 
 // current are the tokens in force now.
-func (f *TokenFile) current() []held {
+func (f *TokenFile) current() []tokenEntry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.reload()
@@ -119,29 +119,29 @@ func (f *TokenFile) current() []held {
 		f.complaint = err.Error()
 		f.log.Error("the tokens file cannot be believed, what it said last stays in force", "error", err)
 	}
-	return f.held
+	return f.entries
 }
 
 // reload reads the file if it has changed. On an error the state is as it was. The caller holds the lock.
 func (f *TokenFile) reload() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if f.seen != nil {
+		if f.lastInfo != nil {
 			f.log.Warn("the tokens file is gone, and with it every token in it", "file", f.path)
 		}
 		f.replace(nil)
-		f.seen, f.problem = nil, nil
+		f.lastInfo, f.problem = nil, nil
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("the tokens file: %w", err)
 	}
-	if !f.unsettled && same(info, f.seen) {
+	if !f.recent && same(info, f.lastInfo) {
 		return f.problem
 	}
 	tokens, err := readTokens(f.path)
 	// It may be newer than info by now; then the next look finds that it has changed, and reads it again.
-	f.seen, f.problem, f.unsettled = info, err, time.Since(info.ModTime()) < settleTime
+	f.lastInfo, f.problem, f.recent = info, err, time.Since(info.ModTime()) < settleTime
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ func same(now, then fs.FileInfo) bool {
 
 // replace puts tokens in force. What one that stays as it was has open goes on; any other loses it.
 func (f *TokenFile) replace(tokens []Token) {
-	old := f.held
-	f.held = make([]held, 0, len(tokens)) // a new one: the old is in use without the lock
+	old := f.entries
+	f.entries = make([]tokenEntry, 0, len(tokens)) // a new one: the old is in use without the lock
 	kept := map[context.Context]bool{}
 	for _, t := range tokens {
-		h := held{Token: t}
+		h := tokenEntry{Token: t}
 		_, _ = hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
 		for _, o := range old {
 			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && o.Expires.Equal(t.Expires) {
@@ -171,7 +171,7 @@ func (f *TokenFile) replace(tokens []Token) {
 		if h.valid == nil {
 			h.valid, h.revoke = context.WithCancel(context.Background())
 		}
-		f.held = append(f.held, h)
+		f.entries = append(f.entries, h)
 	}
 	for _, o := range old {
 		if !kept[o.valid] {

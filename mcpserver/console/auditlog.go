@@ -29,17 +29,17 @@ type query struct {
 	Since               time.Duration // at most so long ago
 }
 
-// A finding is what a search of the audit log found, newest first.
-type finding struct {
-	Records []audit.Record
-	More    bool // older ones would fit too
-	Limited bool // the log goes further back than was searched
+// A searchResult is what a search of the audit log found, newest first.
+type searchResult struct {
+	Records   []audit.Record
+	More      bool // older ones would fit too
+	Truncated bool // the log goes further back than was searched
 }
 
 // searchAudit searches the log from its end, and then the files that it was rotated to. A log that does not exist
 // yet is empty.
-func searchAudit(path string, q query) (finding, error) {
-	var found finding
+func searchAudit(path string, q query) (searchResult, error) {
+	var found searchResult
 	budget := int64(maxSearched)
 	for n, name := 1, path; ; n, name = n+1, fmt.Sprintf("%s.%d", path, n) {
 		searched, done, err := found.search(name, budget, q)
@@ -50,14 +50,14 @@ func searchAudit(path string, q query) (finding, error) {
 			return found, err
 		}
 		if budget -= searched; budget <= 0 {
-			found.Limited = true
+			found.Truncated = true
 			return found, nil
 		}
 	}
 }
 
 // search searches one file from its end, at most so many bytes. done says that nothing older is wanted.
-func (found *finding) search(path string, budget int64, q query) (searched int64, done bool, err error) {
+func (found *searchResult) search(path string, budget int64, q query) (searched int64, done bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, false, err
@@ -76,7 +76,7 @@ func (found *finding) search(path string, budget int64, q query) (searched int64
 		if done = q.Since > 0 && time.Since(r.Time) > q.Since; done {
 			return false
 		}
-		if !q.fits(r) {
+		if !q.matches(r) {
 			return true
 		}
 		if done = len(found.Records) == maxFound; done {
@@ -89,8 +89,8 @@ func (found *finding) search(path string, budget int64, q query) (searched int64
 	return end - from, done, err
 }
 
-// fits reports whether a record has everything that is looked for. Case does not matter.
-func (q query) fits(r audit.Record) bool {
+// matches reports whether a record has everything that is looked for. Case does not matter.
+func (q query) matches(r audit.Record) bool {
 	if q.Tool != "" && r.Tool != q.Tool || q.Verdict != "" && r.Verdict != q.Verdict {
 		return false
 	}

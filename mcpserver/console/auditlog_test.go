@@ -58,8 +58,8 @@ func TestSearchAudit(t *testing.T) {
 		for _, r := range found.Records {
 			got = append(got, r.Reads...)
 		}
-		if !slices.Equal(got, tt.want) || found.More || found.Limited {
-			t.Errorf("%s: got %q, want %q (more: %v, limited: %v)", tt.name, got, tt.want, found.More, found.Limited)
+		if !slices.Equal(got, tt.want) || found.More || found.Truncated {
+			t.Errorf("%s: got %q, want %q (more: %v, limited: %v)", tt.name, got, tt.want, found.More, found.Truncated)
 		}
 	}
 	if found, err := searchAudit(filepath.Join(t.TempDir(), "none"), query{}); err != nil || len(found.Records) != 0 {

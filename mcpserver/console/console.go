@@ -42,15 +42,15 @@ const (
 type Console struct {
 	always bool // questions wait although no page is open
 
-	mu      sync.Mutex
-	calls   []call // oldest first
-	waiting []*question
-	past    []outcome // of questions, oldest first
-	asked   uint64    // the number of the last question
-	version uint64    // of the call that changed last
-	pages   int
-	left    time.Time     // when a page was closed last
-	changed chan struct{} // closed at the next change
+	mu           sync.Mutex
+	calls        []call // oldest first
+	waiting      []*question
+	resolved     []outcome // of questions, oldest first
+	lastQuestion uint64    // the number of the last question
+	version      uint64    // of the call that changed last
+	pages        int
+	left         time.Time     // when a page was closed last
+	changed      chan struct{} // closed at the next change
 }
 
 // New makes a console that shows nothing yet. With always, questions wait for an answer although no page is open.
@@ -64,8 +64,8 @@ func (c *Console) Watch(cfg *mcpserver.Config) {
 	cfg.Asker = c
 }
 
-// touch tells the pages that something has changed. The caller holds the lock.
-func (c *Console) touch() {
+// notify tells the pages that something has changed. The caller holds the lock.
+func (c *Console) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -126,7 +126,7 @@ func (c *Console) CallBegan(ctx context.Context, info observe.Call) context.Cont
 		ID: info.ID, Version: c.version, Principal: info.Principal, Scope: info.Scope, Tool: clip(info.Tool, maxName),
 		Began: time.Now(), State: stateWaiting,
 	})
-	c.touch()
+	c.notify()
 	return ctx
 }
 
@@ -179,7 +179,7 @@ func (c *Console) change(id uint64, do func(*call)) {
 			c.version++
 			do(&c.calls[i])
 			c.calls[i].Version = c.version
-			c.touch()
+			c.notify()
 			return
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // stream tells a page when something has changed; it then fetches what it shows. An event holds the number of
 // questions that wait.
-func (s *Site) stream(w http.ResponseWriter, v visit) {
+func (s *Server) stream(w http.ResponseWriter, v pageRequest) {
 	leave, ok := s.console.attach()
 	if !ok {
 		http.Error(w, fmt.Sprintf("%d pages are kept up to date already: close one.", MaxPages), http.StatusServiceUnavailable)
@@ -54,7 +54,7 @@ func (s *Site) stream(w http.ResponseWriter, v visit) {
 		case <-s.closing.Done():
 			return
 		}
-		if _, ok := s.door.session(v.Request); !ok {
+		if _, ok := s.sessions.session(v.Request); !ok {
 			return
 		}
 		if event == "change" && !s.pause(v, settleTime) {
@@ -64,7 +64,7 @@ func (s *Site) stream(w http.ResponseWriter, v visit) {
 }
 
 // pause waits, and reports whether the page is still there.
-func (s *Site) pause(v visit, d time.Duration) bool {
+func (s *Server) pause(v pageRequest, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -77,7 +77,7 @@ func (s *Site) pause(v visit, d time.Duration) bool {
 }
 
 // taskStates stands for which tasks there are and how they are.
-func (s *Site) taskStates() string {
+func (s *Server) taskStates() string {
 	var b []byte
 	for _, t := range s.operator.Tasks() {
 		b = strconv.AppendBool(append(append(b, t.ID...), ' '), t.Done)
@@ -92,7 +92,7 @@ const (
 )
 
 // taskOutput answers with what a task has written from an offset on, as plain text, once there is some.
-func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
+func (s *Server) taskOutput(w http.ResponseWriter, v pageRequest) {
 	task, ok := s.findTask(v.PathValue("key"))
 	from, err := strconv.ParseInt(v.PathValue("from"), 10, 64)
 	if !ok || err != nil || from < 0 {
@@ -100,12 +100,12 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 		return
 	}
 	chunk, err := s.operator.TaskOutput(v.Context(), task, from, outputWait)
-	if _, ok := s.door.session(v.Request); !ok { // it was left, or grew too old, meanwhile
+	if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old, meanwhile
 		showLocked(w, http.StatusUnauthorized, "")
 		return
 	}
 	if err != nil {
-		http.Error(w, visible.Text(err.Error()), http.StatusGone)
+		http.Error(w, sanitize.Text(err.Error()), http.StatusGone)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
@@ -114,12 +114,12 @@ func (s *Site) taskOutput(w http.ResponseWriter, v visit) {
 	if chunk.Done {
 		w.Header().Set(headerDone, taskEnd(chunk))
 	}
-	text := visible.Text(chunk.Text)
+	text := sanitize.Text(chunk.Text)
 	if chunk.Offset > from {
 		text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset-from) + text
 	}
 	if chunk.Done {
-		text += visible.Text(chunk.Line)
+		text += sanitize.Text(chunk.Line)
 	}
 	_, _ = w.Write([]byte(text)) // who has gone needs no answer
 }

@@ -63,7 +63,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 			http.Error(w, "The host does not answer: it has ended, or is about to.", http.StatusBadGateway)
 		},
 	}
-	web := &http.Server{Handler: inBothDirections(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog}
+	web := &http.Server{Handler: fullDuplex(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(f.listener) }()
 	look := time.NewTicker(hostLook)
@@ -82,9 +82,9 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	}
 }
 
-// inBothDirections keeps a form readable while the answer to it is written. Otherwise the server closes it with the
+// fullDuplex keeps a form readable while the answer to it is written. Otherwise the server closes it with the
 // first byte of the answer, and the transport, which may not have seen its end yet, gives up the answer.
-func inBothDirections(next http.Handler) http.Handler {
+func fullDuplex(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 can
 		next.ServeHTTP(w, r)

@@ -61,14 +61,14 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	}
 	setState(&history.Changes[0])
 	setState(&change.Change)
-	pages := map[string]g.Node{"enter": enterPage(breakout)}
+	pages := map[string]g.Node{"enter": loginPage(breakout)}
 	for _, name := range []string{"questions", "tasks", "calls"} {
 		pages["part/"+name] = live.part(name)
 	}
 	for name, body := range map[string]content{
 		"live": live, "task": task, "history": history, "change": change, "rules": rules, "audit": log, "gone": notFound{},
 	} {
-		var f frame
+		var f layout
 		fill(reflect.ValueOf(&f).Elem(), full)
 		f.Body = body
 		pages[name] = f.document()

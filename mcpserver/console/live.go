@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // The page of what happens now: questions, tasks, calls.
@@ -19,7 +19,7 @@ type liveBody struct {
 	Token    string
 	Closed   string
 	Waiting  []question
-	Settled  []outcome
+	Resolved []outcome
 	Tasks    []taskView
 	Calls    []call
 	Since    uint64 // of calls that have not changed since this version the page has everything already
@@ -28,23 +28,25 @@ type liveBody struct {
 	short func(path string) string
 }
 
-func (s *Site) live(v visit) liveBody {
+func (s *Server) live(v pageRequest) liveBody {
 	b := liveBody{Token: v.session.token, Calls: s.console.recent(), Tasks: s.tasks(), MaxCalls: MaxCalls, short: s.short}
-	b.Waiting, b.Settled = s.console.questions()
+	b.Waiting, b.Resolved = s.console.questions()
 	if err := s.operator.MayAnswer(); err != nil {
 		b.Closed = err.Error()
 	}
 	return b
 }
 
-func (s *Site) showLive(w http.ResponseWriter, v visit) { s.liveWith(w, v, "", false, http.StatusOK) }
+func (s *Server) showLive(w http.ResponseWriter, v pageRequest) {
+	s.liveWith(w, v, "", false, http.StatusOK)
+}
 
-func (s *Site) liveWith(w http.ResponseWriter, v visit, said string, failed bool, status int) {
-	s.show(w, v, status, frame{Page: "live", Title: "Live", Said: said, Failed: failed, Body: s.live(v)})
+func (s *Server) liveWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
+	s.show(w, v, status, layout{Page: "live", Title: "Live", Said: said, Failed: failed, Body: s.live(v)})
 }
 
 // showPart renders one list of the first page, for its script.
-func (s *Site) showPart(w http.ResponseWriter, v visit) {
+func (s *Server) showPart(w http.ResponseWriter, v pageRequest) {
 	body := s.live(v)
 	body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
 	part := body.part(v.PathValue("name"))
@@ -59,12 +61,12 @@ func (s *Site) showPart(w http.ResponseWriter, v visit) {
 const headerSince = "X-Since"
 
 // answer takes a decision.
-func (s *Site) answer(w http.ResponseWriter, v visit) {
+func (s *Server) answer(w http.ResponseWriter, v pageRequest) {
 	said, err := s.decide(v)
 	s.tell(w, v, said, err, func(text string, failed bool, status int) { s.liveWith(w, v, text, failed, status) })
 }
 
-func (s *Site) decide(v visit) (string, error) {
+func (s *Server) decide(v pageRequest) (string, error) {
 	id, err := strconv.ParseUint(v.PostFormValue("question"), 10, 64)
 	if err != nil {
 		return "", fmt.Errorf("the form names no question: nothing was decided")
@@ -78,7 +80,7 @@ func (s *Site) decide(v visit) (string, error) {
 // maxReason bounds what a person tells the agent with a refusal, in bytes.
 const maxReason = 4 << 10
 
-func (s *Site) tasks() []taskView {
+func (s *Server) tasks() []taskView {
 	var all []taskView
 	for _, t := range s.operator.Tasks() {
 		sum := sha256.Sum256([]byte(t.ID))
@@ -87,7 +89,7 @@ func (s *Site) tasks() []taskView {
 	return all
 }
 
-func (s *Site) findTask(key string) (builtin.TaskInfo, bool) {
+func (s *Server) findTask(key string) (builtin.TaskInfo, bool) {
 	for _, t := range s.tasks() {
 		if t.Key == key {
 			return t.TaskInfo, true
@@ -107,10 +109,12 @@ type taskBody struct {
 	Ended string
 }
 
-func (s *Site) showTask(w http.ResponseWriter, v visit) { s.taskWith(w, v, "", false, http.StatusOK) }
+func (s *Server) showTask(w http.ResponseWriter, v pageRequest) {
+	s.taskWith(w, v, "", false, http.StatusOK)
+}
 
-func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool, status int) {
-	f := frame{Page: "task", Title: "Task", Said: said, Failed: failed}
+func (s *Server) taskWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
+	f := layout{Page: "task", Title: "Task", Said: said, Failed: failed}
 	task, ok := s.findTask(v.PathValue("key"))
 	if !ok {
 		f.Page, f.Body, f.Said, f.Failed = "gone", notFound{}, noTask, true
@@ -138,7 +142,7 @@ func (s *Site) taskWith(w http.ResponseWriter, v visit, said string, failed bool
 func taskEnd(c builtin.TaskChunk) string {
 	switch r := c.Result; {
 	case c.Cause != "":
-		return visible.Text(c.Cause)
+		return sanitize.Text(c.Cause)
 	case r == nil:
 		return "ended"
 	case r.TimedOut:
@@ -151,7 +155,7 @@ func taskEnd(c builtin.TaskChunk) string {
 }
 
 // stopTask ends a task and everything it started.
-func (s *Site) stopTask(w http.ResponseWriter, v visit) {
+func (s *Server) stopTask(w http.ResponseWriter, v pageRequest) {
 	err := fmt.Errorf("%s Nothing was stopped", noTask)
 	if task, ok := s.findTask(v.PathValue("key")); ok {
 		err = s.operator.StopTask(task)

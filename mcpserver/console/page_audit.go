@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-func (b auditBody) show(f frame) g.Node {
+func (b auditBody) show(f layout) g.Node {
 	records := g.Map(b.Found.Records, b.record)
 	if len(records) == 0 {
 		records = g.Group{h.Li(h.Class("empty"), g.Text("No record fits. Every call is recorded, refused ones too: ask for less above."))}
@@ -19,16 +19,16 @@ func (b auditBody) show(f frame) g.Node {
 		b.search(f.Token),
 		h.Ol(h.Class("list"), records),
 		g.If(b.Found.More, meta(g.Text("Older records fit too: narrow the search."))),
-		g.If(b.Found.Limited, meta(g.Text("Only the newest 64 MiB of the log were searched."))),
+		g.If(b.Found.Truncated, meta(g.Text("Only the newest 64 MiB of the log were searched."))),
 		meta(g.Text("From "), code(b.Path), g.Text(", which all hosts with this state directory write.")),
 	}
 }
 
 func (b auditBody) search(token string) g.Node {
 	anything := h.Option(h.Value(""), g.Text("any"))
-	return post("/audit", token, h.Class("search"), leads(), h.Role("search"),
+	return post("/audit", token, h.Class("search"), plainForm(), h.Role("search"),
 		h.Div(h.Class("pair"),
-			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Path, command, rule or error")), h.Input(asTyped("text", b.Query.Text))),
+			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Path, command, rule or error")), h.Input(keepInput("text", b.Query.Text))),
 			choice("tool", "Tool", anything, tools(b.Tools, b.Query.Tool)),
 			choice("verdict", "Verdict", anything, g.Map([]string{"allow", "ask", "deny"}, func(v string) g.Node { return option(v, b.Query.Verdict) })),
 			choice("since", "Since", g.Map(b.Periods, func(p string) g.Node {
@@ -51,7 +51,7 @@ func (b auditBody) record(r audit.Record) g.Node {
 			h.Span(h.Class("tool"), text(r.Tool)), g.Text(" "),
 			h.Code(h.Class("what"), text(recordText(r, b.short))),
 		),
-		meta(moment(r.Time), g.Text(" · "+took(r.Millis)), text(" · "+r.Principal+", "+r.Scope),
+		meta(timestamp(r.Time), g.Text(" · "+duration(r.Millis)), text(" · "+r.Principal+", "+r.Scope),
 			after(" · ", r.Rule), after(" from ", from(r.Source))),
 		g.If(r.Error != "", h.P(h.Class("error"), text(r.Error))),
 	)

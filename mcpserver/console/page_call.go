@@ -3,7 +3,7 @@ package console
 import (
 	"fmt"
 
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -27,7 +27,7 @@ func (b liveBody) call(c call) g.Node {
 	return h.Li(id, h.Class("item call "+c.State), h.Details(
 		b.callSummary(c),
 		h.Dl(
-			term("Verdict", judged(c)),
+			term("Verdict", verdictRows(c)),
 			files("Reads", c.Record.Reads), files("Writes", c.Record.Writes), files("Effects", c.Record.Effects),
 			term("Caller", text(c.Principal+", "+c.Scope)),
 		),
@@ -42,14 +42,14 @@ func (b liveBody) callSummary(c call) g.Node {
 		h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "),
 		h.Span(h.Class("tool"), text(c.Tool)), g.Text(" "),
 		h.Span(h.Class("what"), code(recordText(c.Record, b.short))), g.Text(" "),
-		h.Span(h.Class("meta"), changed(c), moment(c.Began), g.If(c.Record.Millis != 0, g.Text(" · "+took(c.Record.Millis)))),
+		h.Span(h.Class("meta"), changed(c), timestamp(c.Began), g.If(c.Record.Millis != 0, g.Text(" · "+duration(c.Record.Millis)))),
 	)
 }
 
 // changed says how many lines a call has added and removed.
 func changed(c call) g.Node {
 	t := changes(c)
-	if t == (tally{}) {
+	if t == (lineCount{}) {
 		return nil
 	}
 	return g.Group{
@@ -60,7 +60,7 @@ func changed(c call) g.Node {
 
 func term(name string, value g.Node) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(value)) }
 
-func judged(c call) g.Node {
+func verdictRows(c call) g.Node {
 	said := g.Text("not judged yet")
 	if c.Record.Verdict != "" {
 		said = verdict(c.Record.Verdict)
@@ -82,10 +82,10 @@ func (b liveBody) changesOf(c call) g.Node {
 		return nil
 	}
 	return g.Map(c.Record.Writes, func(path string) g.Node {
-		if path != visible.Text(path) {
+		if path != sanitize.Text(path) {
 			return nil
 		}
-		return post("/history", b.Token, h.Class("more"), leads(), hidden("path", path),
+		return post("/history", b.Token, h.Class("more"), plainForm(), hidden("path", path),
 			button("quiet", "Changes of "+b.short(path)+", to undo them"))
 	})
 }

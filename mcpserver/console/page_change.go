@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-func (b changeBody) show(f frame) g.Node {
+func (b changeBody) show(f layout) g.Node {
 	c := b.Change
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), text(" / "+c.ID)),
@@ -39,7 +39,7 @@ func (b changeBody) undo(token string) g.Node {
 		return h.P(h.Class("note"), text("State: "+string(c.State)), g.Text(". There is nothing to undo."))
 	}
 	form := func(children ...g.Node) g.Node {
-		return post(address("history", c.ID, "undo"), token, leads(), h.Class("undo"), g.Group(children))
+		return post(address("history", c.ID, "undo"), token, plainForm(), h.Class("undo"), g.Group(children))
 	}
 	const lost = "Later changes of the file are lost, unless they are in the history."
 	return g.Group{

@@ -5,8 +5,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// enterPage is what somebody sees who has not been let in, with what became of an attempt.
-func enterPage(said string) g.Node {
+// loginPage is what somebody sees who has not been let in, with what became of an attempt.
+func loginPage(said string) g.Node {
 	return document("Enter", h.Main(h.Class("enter"),
 		h.P(h.Class("brand"), g.Text("toolhost")),
 		h.H1(g.Text("Console")),
@@ -14,10 +14,10 @@ func enterPage(said string) g.Node {
 		h.P(g.Text("This page is opened by a link that works once. Run")),
 		h.Pre(h.Class("shell"), code("toolhost console")),
 		h.P(g.Text("on the machine where the host runs and open the link that it prints, or paste the code at its end:")),
-		h.Form(h.Method("post"), h.Action("/enter"), h.ID("enter"), leads(),
+		h.Form(h.Method("post"), h.Action("/enter"), h.ID("enter"), plainForm(),
 			h.Label(h.For("code"), g.Text("Code")),
 			h.Div(h.Class("line"),
-				h.Input(asTyped("code", ""), g.Attr("autocapitalize", "off"), h.Required()),
+				h.Input(keepInput("code", ""), g.Attr("autocapitalize", "off"), h.Required()),
 				button("main", "Enter"),
 			),
 		),

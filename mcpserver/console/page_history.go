@@ -7,15 +7,15 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-func (b historyBody) show(f frame) g.Node {
+func (b historyBody) show(f layout) g.Node {
 	const outside = "Changes made by commands are not journalled. Changes outside of this host's roots: "
 	return g.Group{
 		h.H1(g.Text("History")),
-		post("/history", f.Token, h.Class("search"), leads(), h.Role("search"),
+		post("/history", f.Token, h.Class("search"), plainForm(), h.Role("search"),
 			h.Label(h.For("path"), g.Text("File or directory")),
-			h.Div(h.Class("line"), h.Input(asTyped("path", b.Path), h.Placeholder("all files of the roots")), button("main", "Search")),
+			h.Div(h.Class("line"), h.Input(keepInput("path", b.Path), h.Placeholder("all files of the roots")), button("main", "Search")),
 		),
-		post("/history/undo", f.Token, leads(), hidden("path", b.Path),
+		post("/history/undo", f.Token, plainForm(), hidden("path", b.Path),
 			h.Ol(h.Class("list"), b.list()),
 			g.If(len(b.Changes) > 0, h.P(button("danger", "Undo the chosen changes"), undoable())),
 		),
@@ -71,5 +71,5 @@ func changeWord(c builtin.Change) string {
 
 // changeBy says who made a change, and when.
 func changeBy(c builtin.Change) g.Node {
-	return g.Group{text(" by " + c.Tool + " at "), moment(c.Time), text(" · " + c.Principal + ", " + c.Scope)}
+	return g.Group{text(" by " + c.Tool + " at "), timestamp(c.Time), text(" · " + c.Principal + ", " + c.Scope)}
 }

@@ -3,7 +3,7 @@ package console
 import (
 	"strconv"
 
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -12,7 +12,7 @@ import (
 // The first page. Its lists are rendered by themselves too, for its script, which replaces an element of a list
 // when data-v differs.
 
-func (b liveBody) show(frame) g.Node {
+func (b liveBody) show(layout) g.Node {
 	return g.Group{
 		h.H1(h.Class("unseen"), g.Text("Live")),
 		h.NoScript(h.P(h.Class("note"), g.Text("Without JavaScript this page does not follow the host: load it anew to see what has changed."))),
@@ -64,13 +64,13 @@ func (b liveBody) tasks() g.Node {
 func (b liveBody) task(t taskView) g.Node {
 	state := taskBegun(t.TaskInfo)
 	if t.Done {
-		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), moment(t.Ended)}
+		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), timestamp(t.Ended)}
 	}
 	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(t.Done)), h.Class("item task"),
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal)),
 		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
-			button("danger", "Stop", h.Aria("label", "Stop the task "+visible.Text(t.Text))),
+			button("danger", "Stop", h.Aria("label", "Stop the task "+sanitize.Text(t.Text))),
 		)),
 	)
 }

@@ -13,17 +13,17 @@ import (
 // The questions of the first page.
 
 func (b liveBody) questions() g.Node {
-	if len(b.Waiting)+len(b.Settled) == 0 {
+	if len(b.Waiting)+len(b.Resolved) == 0 {
 		when := "your answer"
 		if b.Closed != "" {
 			when += " – once commands are contained"
 		}
 		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits here for "+when+". Keep this page open.")
 	}
-	return g.Group{g.Map(b.Settled, settled), g.Map(b.Waiting, b.question)}
+	return g.Group{g.Map(b.Resolved, resolvedQuestion), g.Map(b.Waiting, b.question)}
 }
 
-func settled(o outcome) g.Node {
+func resolvedQuestion(o outcome) g.Node {
 	return h.Li(h.ID(fmt.Sprintf("question-%d", o.ID)), h.Data("v", "settled"), h.Class("settled"),
 		h.Strong(text(o.Tool)), text(" "+o.Text+"."))
 }
@@ -34,9 +34,9 @@ func (b liveBody) question(q question) g.Node {
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
 		h.Article(h.Aria("labelledby", id+"-what"),
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(asked.Tool)), g.Text(" asks to be allowed")),
-			meta(text("by "+asked.Principal+", "+asked.Scope), g.Text(" · since "), moment(q.Since), refusedAt(q)),
+			meta(text("by "+asked.Principal+", "+asked.Scope), g.Text(" · since "), timestamp(q.Since), refusedAt(q)),
 			questionInput(q),
-			h.P(h.Class("why"), text(asked.Verdict.Reason), aside("Rule", asked.Verdict.Rule), aside("from", from(asked.Verdict.Source))),
+			h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
 			wouldDo(asked.Verdict.Parts),
 			b.answers(id, q),
 			whatAlways(id, asked),
@@ -49,7 +49,7 @@ func refusedAt(q question) g.Node {
 	if q.Until.IsZero() {
 		return nil
 	}
-	return g.Group{g.Text(" · refused at "), moment(q.Until), g.Text(" if nobody answers")}
+	return g.Group{g.Text(" · refused at "), timestamp(q.Until), g.Text(" if nobody answers")}
 }
 
 // questionInput is the whole input of the call that is asked about.
@@ -74,7 +74,7 @@ func wouldDo(parts []guard.Part) g.Node {
 	return h.Details(h.Class("parts"),
 		h.Summary(g.Textf("What it would do, and which rule speaks of it (%d)", len(parts))),
 		h.Ul(g.Map(parts, func(p guard.Part) g.Node {
-			return h.Li(verdict(p.Action.String()), after(" ", p.What), aside("by", p.Rule))
+			return h.Li(verdict(p.Action.String()), after(" ", p.What), withNote("by", p.Rule))
 		})),
 	)
 }

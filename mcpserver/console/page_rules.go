@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-func (b rulesBody) show(f frame) g.Node {
+func (b rulesBody) show(f layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Rules")),
 		g.Map(b.Broken, func(why string) g.Node {
@@ -30,11 +30,11 @@ func (b rulesBody) show(f frame) g.Node {
 
 // ask is the form that asks about a call.
 func (b rulesBody) ask(token string) g.Node {
-	return post("/rules", token, leads(),
+	return post("/rules", token, plainForm(),
 		h.Div(h.Class("pair"),
 			h.Div(h.Label(h.For("tool"), g.Text("Tool")), h.Select(h.ID("tool"), h.Name("tool"), tools(b.Tools, b.Asked.Tool))),
 			h.Div(h.Class("wide"), h.Label(h.For("input"), g.Text("Input")),
-				h.Textarea(h.ID("input"), h.Name("input"), h.Rows("3"), noSpelling(),
+				h.Textarea(h.ID("input"), h.Name("input"), h.Rows("3"), noSpellcheck(),
 					h.Placeholder("git push origin main – or the whole input as JSON"), h.Required(), g.Text(b.Asked.Input)),
 			),
 		),
@@ -52,7 +52,7 @@ func explained(v *guard.Verdict) g.Node {
 		return nil
 	}
 	parts := g.Map(v.Parts, func(p guard.Part) g.Node {
-		return h.Li(verdict(p.Action.String()), after(" ", p.What), aside("by", p.Rule), aside("from", from(p.Source)))
+		return h.Li(verdict(p.Action.String()), after(" ", p.What), withNote("by", p.Rule), withNote("from", from(p.Source)))
 	})
 	return h.Div(h.Class("explained"), h.Role("status"),
 		h.P(verdict(v.Action.String()), after(" by ", v.Rule), after(" from ", from(v.Source))),
@@ -67,7 +67,7 @@ func (b rulesBody) inForce() g.Node {
 		"and keys in the home directory are guarded without any rule."
 	return g.Group{
 		h.H2(g.Text("In force")),
-		h.P(g.Text("Mode "), code(b.Mode), aside("from", b.ModeFrom), g.Text(order)),
+		h.P(g.Text("Mode "), code(b.Mode), withNote("from", b.ModeFrom), g.Text(order)),
 		g.Map(b.Lists, ruleList.show),
 		g.If(!slices.ContainsFunc(b.Lists, ruleList.any), noRules()),
 		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be mended")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {

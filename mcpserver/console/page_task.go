@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-func (b taskBody) show(f frame) g.Node {
+func (b taskBody) show(f layout) g.Node {
 	state := g.Group{taskBegun(b.Task.TaskInfo), text(" · " + b.Task.Principal)}
 	if b.Ended != "" {
 		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), text(" " + b.Ended)}
@@ -32,5 +32,5 @@ func (b taskBody) show(f frame) g.Node {
 
 // taskBegun is the state of a task that runs.
 func taskBegun(t builtin.TaskInfo) g.Node {
-	return g.Group{h.Span(h.Class("state on"), g.Text("running")), g.Text(" since "), moment(t.Begun)}
+	return g.Group{h.Span(h.Class("state on"), g.Text("running")), g.Text(" since "), timestamp(t.Begun)}
 }

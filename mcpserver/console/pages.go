@@ -12,14 +12,14 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/visible"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 //go:embed assets
 var assets embed.FS
 
 // show renders a page for a visit.
-func (s *Site) show(w http.ResponseWriter, v visit, status int, f frame) {
+func (s *Server) show(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
 	_, f.Waiting = s.console.next()
 	if err := s.operator.MayAnswer(); err != nil {
@@ -40,7 +40,7 @@ func render(w http.ResponseWriter, status int, page g.Node) {
 }
 
 // tell answers a form: the script of a page gets the text alone, and without script the page shows it.
-func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page func(said string, failed bool, status int)) {
+func (s *Server) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool, status int)) {
 	status := http.StatusOK
 	if err != nil {
 		status, text = http.StatusConflict, sentence(err.Error())
@@ -52,11 +52,11 @@ func (s *Site) tell(w http.ResponseWriter, v visit, text string, err error, page
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // it may have taken long
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(visible.Text(text)))
+	_, _ = w.Write([]byte(sanitize.Text(text)))
 }
 
 // showLocked is what somebody sees who has not been let in.
-func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, enterPage(said)) }
+func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, loginPage(said)) }
 
 // asset serves a file that holds no secret.
 func asset(name, kind string) http.Handler {
@@ -103,14 +103,14 @@ func recordText(r audit.Record, short func(string) string) string {
 		files = r.Reads
 	}
 	if r.Command != "" {
-		return visible.Text(r.Command)
+		return sanitize.Text(r.Command)
 	}
 	var all []string
 	for _, f := range files {
 		all = append(all, short(f))
 	}
 	for _, e := range r.Effects {
-		all = append(all, visible.Text(e))
+		all = append(all, sanitize.Text(e))
 	}
 	return strings.Join(all, "\n")
 }
@@ -122,7 +122,7 @@ func shortener(root string) func(string) string {
 		if path+string(filepath.Separator) == root {
 			return "."
 		}
-		return visible.Text(strings.TrimPrefix(path, root))
+		return sanitize.Text(strings.TrimPrefix(path, root))
 	}
 }
 
@@ -131,14 +131,14 @@ func from(source string) string {
 	if source == "built in" {
 		return ""
 	}
-	return visible.Text(source)
+	return sanitize.Text(source)
 }
 
-// A tally is how many lines a diff adds and removes.
-type tally struct{ Added, Removed int }
+// A lineCount is how many lines a diff adds and removes.
+type lineCount struct{ Added, Removed int }
 
 // changes counts the diff in the result of a call that writes.
-func changes(c call) (t tally) {
+func changes(c call) (t lineCount) {
 	if len(c.Record.Writes) == 0 || c.State != stateDone {
 		return t
 	}

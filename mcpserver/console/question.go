@@ -28,22 +28,22 @@ type outcome struct {
 	At   time.Time
 }
 
-// maxPast is how many answered questions are remembered, to say what became of them.
-const maxPast = 256
+// maxResolved is how many answered questions are remembered, to say what became of them.
+const maxResolved = 256
 
 // Present reports whether somebody is there to answer: a page is open, or questions wait for one.
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.always || c.pages > 0 || time.Since(c.left) < turning
+	return c.always || c.pages > 0 || time.Since(c.left) < reconnectTime
 }
 
-// turning is how long somebody counts as present who has closed a page: it takes a moment to go to another one.
-const turning = 5 * time.Second
+// reconnectTime is how long somebody counts as present who has closed a page: it takes a moment to go to another one.
+const reconnectTime = 5 * time.Second
 
 // Ask shows a question until somebody answers it or ctx is done.
 func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpserver.Answer {
-	q, err := c.pose(ctx, asked)
+	q, err := c.add(ctx, asked)
 	if err != nil {
 		return mcpserver.Answer{Reason: err.Error()}
 	}
@@ -56,29 +56,29 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpser
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		text = "has ended: nobody answered in time, so the call was refused"
 	}
-	if c.settle(q.ID, text) != nil { // somebody was faster
+	if c.resolve(q.ID, text) != nil { // somebody was faster
 		return <-q.reply
 	}
 	return mcpserver.Answer{}
 }
 
-func (c *Console) pose(ctx context.Context, asked mcpserver.OwnerQuestion) (*question, error) {
+func (c *Console) add(ctx context.Context, asked mcpserver.OwnerQuestion) (*question, error) {
 	input := fields(asked.Input)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.room(asked.Principal); err != nil {
+	if err := c.checkLimit(asked.Principal); err != nil {
 		return nil, err
 	}
-	c.asked++
-	q := &question{ID: c.asked, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
+	c.lastQuestion++
+	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
 	q.Until, _ = ctx.Deadline()
 	c.waiting = append(c.waiting, q)
-	c.touch()
+	c.notify()
 	return q, nil
 }
 
-// room reports why no question about a call of a principal can wait; nil when one can. The caller holds the lock.
-func (c *Console) room(principal string) error {
+// checkLimit reports why no question about a call of a principal can wait; nil when one can. The caller holds the lock.
+func (c *Console) checkLimit(principal string) error {
 	mine := 0
 	for _, q := range c.waiting {
 		if q.Asked.Principal == principal {
@@ -94,8 +94,8 @@ func (c *Console) room(principal string) error {
 	return nil
 }
 
-// told says how a decision is told of afterwards; it is empty for what is none.
-func told(decision string, at time.Time) string {
+// decisionText says how a decision is told of afterwards; it is empty for what is none.
+func decisionText(decision string, at time.Time) string {
 	switch decision {
 	case mcpserver.AllowOnce:
 		return "was allowed once at " + clock(at)
@@ -109,7 +109,7 @@ func told(decision string, at time.Time) string {
 
 // answer gives a question its answer. The error says why the answer has no effect.
 func (c *Console) answer(id uint64, decision, reason string) (said string, err error) {
-	text := told(decision, time.Now())
+	text := decisionText(decision, time.Now())
 	if text == "" {
 		return "", errors.New("no decision was given: nothing has been decided")
 	}
@@ -123,37 +123,37 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 	if q != nil && !slices.Contains(q.Asked.Decisions(), decision) {
 		return "", errors.New("this call can be allowed once only: nothing has been decided")
 	}
-	if err := c.settle(id, text); err != nil {
+	if err := c.resolve(id, text); err != nil {
 		return "", err
 	}
 	q.reply <- mcpserver.Answer{Decision: decision, Reason: reason}
 	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
 }
 
-// settle takes a question off the list, with what became of it. The error tells that it was settled before.
-func (c *Console) settle(id uint64, text string) error {
+// resolve takes a question off the list, with what became of it. The error tells that it was settled before.
+func (c *Console) resolve(id uint64, text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id })
 	if i < 0 {
-		for _, o := range c.past {
+		for _, o := range c.resolved {
 			if o.ID == id {
 				return fmt.Errorf("this had no effect: the call of %s %s", o.Tool, o.Text)
 			}
 		}
 		return errors.New("this had no effect: there is no such question, or it was settled long ago")
 	}
-	c.past = append(c.past, outcome{ID: id, Tool: c.waiting[i].Asked.Tool, Text: text, At: time.Now()})
-	if len(c.past) > maxPast {
-		c.past = slices.Delete(c.past, 0, 1)
+	c.resolved = append(c.resolved, outcome{ID: id, Tool: c.waiting[i].Asked.Tool, Text: text, At: time.Now()})
+	if len(c.resolved) > maxResolved {
+		c.resolved = slices.Delete(c.resolved, 0, 1)
 	}
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.touch()
+	c.notify()
 	return nil
 }
 
-// justSettled is how long a question is still shown with what became of it, so that nothing moves under a pointer.
-const justSettled = 20 * time.Second
+// showResolvedFor is how long a question is still shown with what became of it, so that nothing moves under a pointer.
+const showResolvedFor = 20 * time.Second
 
 // questions are those that wait, oldest first, and what became of those that were settled just now.
 func (c *Console) questions() (waiting []question, settled []outcome) {
@@ -162,8 +162,8 @@ func (c *Console) questions() (waiting []question, settled []outcome) {
 	for _, q := range c.waiting {
 		waiting = append(waiting, *q)
 	}
-	for _, o := range c.past {
-		if time.Since(o.At) < justSettled {
+	for _, o := range c.resolved {
+		if time.Since(o.At) < showResolvedFor {
 			settled = append(settled, o)
 		}
 	}

@@ -97,7 +97,7 @@ func TestQuestionsEnd(t *testing.T) {
 				if waiting, settled := c.questions(); len(waiting) != 0 || len(settled) != 1 {
 					t.Errorf("%d wait and %d are settled", len(waiting), len(settled))
 				}
-				time.Sleep(justSettled)
+				time.Sleep(showResolvedFor)
 				if _, settled := c.questions(); len(settled) != 0 {
 					t.Error("what was settled is still shown")
 				}
@@ -149,14 +149,14 @@ func TestQuestionsAreBounded(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		for range maxPast + 10 {
+		for range maxResolved + 10 {
 			ctx, cancel := context.WithCancel(t.Context())
 			ask(ctx, c)
 			cancel()
 			synctest.Wait()
 		}
-		if len(c.past) != maxPast || len(c.waiting) != 0 {
-			t.Errorf("%d are remembered and %d wait", len(c.past), len(c.waiting))
+		if len(c.resolved) != maxResolved || len(c.waiting) != 0 {
+			t.Errorf("%d are remembered and %d wait", len(c.resolved), len(c.waiting))
 		}
 	})
 }
@@ -188,7 +188,7 @@ func testPresent(t *testing.T) {
 	if !c.Present() {
 		t.Error("who turns from one page to another is not there")
 	}
-	time.Sleep(turning)
+	time.Sleep(reconnectTime)
 	if c.Present() || !New(true).Present() {
 		t.Error("whether somebody is there does not follow the pages")
 	}

@@ -37,22 +37,22 @@ const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection
 // opening connections that nothing comes of. It refuses the others at once: they would wait in vain.
 type limiter struct {
 	net.Listener
-	most  int
-	plain bool // an answer can be sent without a handshake
-	log   *slog.Logger
-	tell  chan struct{} // a place for each client that is told
+	limit  int
+	plain  bool // an answer can be sent without a handshake
+	log    *slog.Logger
+	notice chan struct{} // a place for each client that is told
 
 	mu      sync.Mutex
 	open    int
-	from    map[netip.Prefix]int
-	resting *list.List // of *counted, the one that has rested longest first
+	perPeer map[netip.Prefix]int
+	idle    *list.List // of *counted, the one that has rested longest first
 }
 
 func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
 	if most <= 0 {
-		most = min(MaxConnections, max(descriptors()/2, 1))
+		most = min(MaxConnections, max(maxDescriptors()/2, 1))
 	}
-	return &limiter{Listener: l, most: most, plain: plain, log: log, tell: make(chan struct{}, refusals), from: map[netip.Prefix]int{}, resting: list.New()}
+	return &limiter{Listener: l, limit: most, plain: plain, log: log, notice: make(chan struct{}, refusals), perPeer: map[netip.Prefix]int{}, idle: list.New()}
 }
 
 // Accept waits for the next connection that there is room for.
@@ -64,8 +64,8 @@ func (l *limiter) Accept() (net.Conn, error) {
 		}
 		peer := remote(conn)
 		if l.enter(peer) || l.makeRoom(peer) && l.enter(peer) {
-			c := &counted{Conn: conn, of: l}
-			c.leave = sync.OnceFunc(func() { c.rest(false); l.leave(peer) })
+			c := &trackedConn{Conn: conn, limiter: l}
+			c.leave = sync.OnceFunc(func() { c.setIdle(false); l.leave(peer) })
 			return c, nil
 		}
 		l.log.Debug("a connection is refused, too many are open", "peer", conn.RemoteAddr())
@@ -77,31 +77,31 @@ func (l *limiter) Accept() (net.Conn, error) {
 func (l *limiter) enter(peer netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.most || l.greedy(peer) {
+	if l.open >= l.limit || l.overShare(peer) {
 		return false
 	}
 	l.open++
-	l.from[peer]++
+	l.perPeer[peer]++
 	return true
 }
 
-// greedy reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one address and have no
+// overShare reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one address and have no
 // bound of their own. The caller holds the lock.
-func (l *limiter) greedy(peer netip.Prefix) bool {
+func (l *limiter) overShare(peer netip.Prefix) bool {
 	apart := peer.IsValid() && !peer.Addr().IsLoopback()
-	return apart && l.from[peer] >= max(l.most/fromOneAddress, 1)
+	return apart && l.perPeer[peer] >= max(l.limit/fromOneAddress, 1)
 }
 
 // makeRoom closes the connection that has rested longest, if a peer may have its place. It reports whether there was one.
 func (l *limiter) makeRoom(peer netip.Prefix) bool {
 	l.mu.Lock()
-	first := l.resting.Front()
-	refused := first == nil || l.greedy(peer)
+	first := l.idle.Front()
+	refused := first == nil || l.overShare(peer)
 	l.mu.Unlock()
 	if refused {
 		return false
 	}
-	_ = first.Value.(*counted).Close() // its client is gone, or comes again
+	_ = first.Value.(*trackedConn).Close() // its client is gone, or comes again
 	return true
 }
 
@@ -110,8 +110,8 @@ func Watch(conn net.Conn, state http.ConnState) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	if c, ok := conn.(*counted); ok {
-		c.rest(state == http.StateNew || state == http.StateIdle)
+	if c, ok := conn.(*trackedConn); ok {
+		c.setIdle(state == http.StateNew || state == http.StateIdle)
 	}
 }
 
@@ -119,8 +119,8 @@ func (l *limiter) leave(peer netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	if l.from[peer]--; l.from[peer] == 0 {
-		delete(l.from, peer)
+	if l.perPeer[peer]--; l.perPeer[peer] == 0 {
+		delete(l.perPeer, peer)
 	}
 }
 
@@ -128,13 +128,13 @@ func (l *limiter) leave(peer netip.Prefix) {
 // is read away, because closing a connection with unread bytes would take the answer back.
 func (l *limiter) refuse(conn net.Conn) {
 	select {
-	case l.tell <- struct{}{}:
+	case l.notice <- struct{}{}:
 	default:
 		conn.Close()
 		return
 	}
 	go func() {
-		defer func() { conn.Close(); <-l.tell }()
+		defer func() { conn.Close(); <-l.notice }()
 		if !l.plain || conn.SetDeadline(time.Now().Add(refusalTime)) != nil {
 			return
 		}
@@ -165,38 +165,38 @@ func network(addr netip.Addr) netip.Prefix {
 	return p
 }
 
-// A counted connection gives its place up when it closes.
-type counted struct {
+// A trackedConn connection gives its place up when it closes.
+type trackedConn struct {
 	net.Conn
-	of    *limiter
-	leave func()
+	limiter *limiter
+	leave   func()
 
-	at *list.Element // in of.resting; guarded by of.mu
+	idle *list.Element // in of.resting; guarded by of.mu
 }
 
-// rest notes that the connection has no request now, or that it has one or is closed.
-func (c *counted) rest(resting bool) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	if c.at != nil {
-		c.of.resting.Remove(c.at)
-		c.at = nil
+// setIdle notes that the connection has no request now, or that it has one or is closed.
+func (c *trackedConn) setIdle(resting bool) {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	if c.idle != nil {
+		c.limiter.idle.Remove(c.idle)
+		c.idle = nil
 	}
 	if resting {
-		c.at = c.of.resting.PushBack(c)
+		c.idle = c.limiter.idle.PushBack(c)
 	}
 }
 
 // CloseWrite lets net/http end an answer before it takes the connection away from a client that still sends: what is
 // unread would else take the answer back.
-func (c *counted) CloseWrite() error {
+func (c *trackedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
 }
 
-func (c *counted) Close() error {
+func (c *trackedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// descriptors is how many the process may have open.
-func descriptors() int {
+// maxDescriptors is how many the process may have open.
+func maxDescriptors() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > math.MaxInt32 {
 		return math.MaxInt32

@@ -150,7 +150,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	writePair(t, cert, key, "first")
 	var log bytes.Buffer
-	k := &keeper{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
+	k := &certReloader{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
 	name := func() string {
 		t.Helper()
 		k.checked = time.Time{} // as if time had passed
@@ -281,8 +281,8 @@ func TestOneAddressDoesNotTakeAll(t *testing.T) {
 	}
 	l.leave(greedy)
 	l.leave(greedy)
-	if !l.enter(greedy) || len(l.from) != 3 {
-		t.Errorf("places are not given back: %v", l.from)
+	if !l.enter(greedy) || len(l.perPeer) != 3 {
+		t.Errorf("places are not given back: %v", l.perPeer)
 	}
 }
 
@@ -355,8 +355,8 @@ func TestNotifier(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	told := n.StoppingWith(ctx)
-	n.Ready(ctx, func() bool { return true })
+	told := n.NotifyStopping(ctx)
+	n.NotifyReady(ctx, func() bool { return true })
 	for _, want := range []string{"READY=1", "WATCHDOG=1"} {
 		if got := hear(t, conn); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -369,8 +369,8 @@ func TestNotifier(t *testing.T) {
 		}
 	}
 	none, cancelNone := context.WithCancel(t.Context())
-	toldNobody := Notifier{}.StoppingWith(none)
-	Notifier{}.Ready(none, nil)
+	toldNobody := Notifier{}.NotifyStopping(none)
+	Notifier{}.NotifyReady(none, nil)
 	cancelNone()
 	toldNobody()
 }
@@ -394,14 +394,14 @@ func TestStoppingIsSaidBeforeTheEnd(t *testing.T) {
 		t.Skipf("no datagram sockets here: %v", err)
 	}
 	defer conn.Close()
-	n := Notifier{socket: socket, within: tellTime, log: slog.New(slog.DiscardHandler)}
-	n.StoppingWith(t.Context())()
+	n := Notifier{socket: socket, timeout: notifyTimeout, log: slog.New(slog.DiscardHandler)}
+	n.NotifyStopping(t.Context())()
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		told := n.StoppingWith(ctx)
+		told := n.NotifyStopping(ctx)
 		cancel()
 		told()
-		n.tell("the process ends")
+		n.send("the process ends")
 		for _, want := range []string{"STOPPING=1", "the process ends"} {
 			if got := hear(t, conn); got != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -419,9 +419,9 @@ func TestNotifierOfWhoDoesNotListen(t *testing.T) {
 	}
 	defer conn.Close()
 	var log bytes.Buffer
-	n := Notifier{socket: socket, within: time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil))}
+	n := Notifier{socket: socket, timeout: time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for log.Len() == 0 { // it hangs if a full queue is waited for
-		n.tell("WATCHDOG=1")
+		n.send("WATCHDOG=1")
 	}
 	if !strings.Contains(log.String(), "systemd could not be told") || !strings.Contains(log.String(), "timeout") {
 		t.Errorf("the log says %s", &log)
@@ -434,7 +434,7 @@ func TestWatchdogOfASickServer(t *testing.T) {
 		asked := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		n := Notifier{socket: "/nonexistent", watchdog: time.Second, log: slog.New(slog.DiscardHandler)}
-		n.Ready(ctx, func() bool { asked++; return false })
+		n.NotifyReady(ctx, func() bool { asked++; return false })
 		time.Sleep(2100 * time.Millisecond)
 		cancel()
 		synctest.Wait()

@@ -91,8 +91,8 @@ func TestGreedyAddressTakesNoPlace(t *testing.T) {
 	if !l.enter(peer) {
 		t.Fatal("refused too early")
 	}
-	c := &counted{Conn: ours, of: l, leave: func() {}}
-	c.rest(true)
+	c := &trackedConn{Conn: ours, limiter: l, leave: func() {}}
+	c.setIdle(true)
 	if l.makeRoom(peer) {
 		t.Error("a connection was closed for who has too many")
 	}

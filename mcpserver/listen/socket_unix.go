@@ -58,7 +58,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if err != nil {
 		return fail(errors.Join(err, lock.Close()))
 	}
-	return &Listener{Listener: &ownPeers{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
+	return &Listener{Listener: &peerCredListener{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
 }
 
 // bind makes the socket, in place of one that nobody listens on. The caller holds the lock.
@@ -110,14 +110,14 @@ func ownDirectory(dir string) error {
 	return nil
 }
 
-// ownPeers accepts connections of the user the server runs as, and of root.
-type ownPeers struct {
+// peerCredListener accepts connections of the user the server runs as, and of root.
+type peerCredListener struct {
 	*net.UnixListener
 	log *slog.Logger
 }
 
 // Accept waits for the next connection of such a peer.
-func (l *ownPeers) Accept() (net.Conn, error) {
+func (l *peerCredListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()
 		if err != nil {

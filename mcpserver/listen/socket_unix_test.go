@@ -168,7 +168,7 @@ func TestPipeForCertificate(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	writePair(t, cert, key, "first")
 	var log bytes.Buffer
-	k := &keeper{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
+	k := &certReloader{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
 	if _, err := k.certificate(nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 type Notifier struct {
 	socket   string
 	watchdog time.Duration // how often systemd wants to hear; 0: never
-	within   time.Duration // how long it may take to take what it is told
+	timeout  time.Duration // how long it may take to take what it is told
 	log      *slog.Logger
 }
 
@@ -25,9 +25,9 @@ var variables = []string{
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES",
 }
 
-// Forget takes what systemd says to this process out of the environment, so that no command and no hook can speak in its
+// ClearEnvironment takes what systemd says to this process out of the environment, so that no command and no hook can speak in its
 // name. A server calls it after [Open] and [NewNotifier], which read it.
-func Forget() error {
+func ClearEnvironment() error {
 	var errs []error
 	for _, name := range variables {
 		errs = append(errs, os.Unsetenv(name))
@@ -35,8 +35,8 @@ func Forget() error {
 	return errors.Join(errs...)
 }
 
-// tellTime bounds how long systemd may take to hear: it is told of the end too, which must not wait for who does not listen.
-const tellTime = 2 * time.Second
+// notifyTimeout bounds how long systemd may take to hear: it is told of the end too, which must not wait for who does not listen.
+const notifyTimeout = 2 * time.Second
 
 // NewNotifier takes what systemd said out of the environment, so that no command can speak in the server's
 // name. It is called before the environment is copied for commands.
@@ -46,13 +46,13 @@ func NewNotifier(log *slog.Logger) Notifier {
 	if err = errors.Join(err, os.Unsetenv("NOTIFY_SOCKET")); err != nil {
 		log.Warn("what systemd asks for cannot be read", "error", err)
 	}
-	return Notifier{socket: socket, watchdog: watchdog, within: tellTime, log: log}
+	return Notifier{socket: socket, watchdog: watchdog, timeout: notifyTimeout, log: log}
 }
 
-// Ready says that clients are served. While healthy says so, the watchdog is fed until ctx is done, if systemd
+// NotifyReady says that clients are served. While healthy says so, the watchdog is fed until ctx is done, if systemd
 // asked for it.
-func (n Notifier) Ready(ctx context.Context, healthy func() bool) {
-	n.tell(daemon.SdNotifyReady)
+func (n Notifier) NotifyReady(ctx context.Context, healthy func() bool) {
+	n.send(daemon.SdNotifyReady)
 	if n.socket == "" || n.watchdog <= 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (n Notifier) Ready(ctx context.Context, healthy func() bool) {
 			select {
 			case <-tick.C:
 				if healthy() {
-					n.tell(daemon.SdNotifyWatchdog)
+					n.send(daemon.SdNotifyWatchdog)
 				}
 			case <-ctx.Done():
 				return
@@ -72,13 +72,13 @@ func (n Notifier) Ready(ctx context.Context, healthy func() bool) {
 	}()
 }
 
-// StoppingWith says that the service ends once ctx is done. What it returns is called before the process ends: it waits until that
+// NotifyStopping says that the service ends once ctx is done. What it returns is called before the process ends: it waits until that
 // has been said, if it is to be.
-func (n Notifier) StoppingWith(ctx context.Context) (told func()) {
+func (n Notifier) NotifyStopping(ctx context.Context) (told func()) {
 	said := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(said)
-		n.tell(daemon.SdNotifyStopping)
+		n.send(daemon.SdNotifyStopping)
 	})
 	return func() {
 		if !stop() {
@@ -87,13 +87,13 @@ func (n Notifier) StoppingWith(ctx context.Context) (told func()) {
 	}
 }
 
-func (n Notifier) tell(state string) {
+func (n Notifier) send(state string) {
 	if n.socket == "" {
 		return
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		err = conn.SetWriteDeadline(time.Now().Add(n.within)) // the queue of who does not listen is full
+		err = conn.SetWriteDeadline(time.Now().Add(n.timeout)) // the queue of who does not listen is full
 		if err == nil {
 			_, err = conn.Write([]byte(state))
 		}

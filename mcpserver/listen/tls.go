@@ -13,12 +13,12 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// recheck is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
+// reloadInterval is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
 // system calls.
-const recheck = time.Second
+const reloadInterval = time.Second
 
-// A keeper holds the certificate in use. It looks at the files when a client connects; nothing runs between.
-type keeper struct {
+// A certReloader holds the certificate in use. It looks at the files when a client connects; nothing runs between.
+type certReloader struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
@@ -39,9 +39,9 @@ func unchanged(was, now fs.FileInfo) bool {
 // withTLS speaks TLS 1.2 or later on the connections of l. HTTP/2 is not offered: the bounds on a client are
 // bounds on its connection, on which one request runs at a time.
 func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
-	k := &keeper{certFile: certFile, keyFile: keyFile, log: log}
-	k.tried = k.look()
-	pair, err := k.read()
+	k := &certReloader{certFile: certFile, keyFile: keyFile, log: log}
+	k.tried = k.stat()
+	pair, err := k.load()
 	if err != nil {
 		return l, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
 	}
@@ -49,7 +49,7 @@ func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Li
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.certificate}), nil
 }
 
-func (k *keeper) look() (now [2]fs.FileInfo) {
+func (k *certReloader) stat() (now [2]fs.FileInfo) {
 	for i, name := range []string{k.certFile, k.keyFile} {
 		if info, err := os.Stat(name); err == nil {
 			now[i] = info
@@ -61,8 +61,8 @@ func (k *keeper) look() (now [2]fs.FileInfo) {
 // maxPEM bounds a file of PEM, in bytes. Chains have some 10 KB.
 const maxPEM = 1 << 20
 
-// read reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there must not hold them up.
-func (k *keeper) read() (pair tls.Certificate, err error) {
+// load reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there must not hold them up.
+func (k *certReloader) load() (pair tls.Certificate, err error) {
 	var pem [2][]byte
 	for i, name := range []string{k.certFile, k.keyFile} {
 		if pem[i], err = privatefile.Read(name, maxPEM); err != nil {
@@ -74,19 +74,19 @@ func (k *keeper) read() (pair tls.Certificate, err error) {
 
 // certificate is the one in the files if they hold a pair, or else the last that was one. A pair that is being
 // replaced does not match for a moment; it is tried again when the files change again.
-func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if time.Since(k.checked) < recheck {
+	if time.Since(k.checked) < reloadInterval {
 		return k.current, nil
 	}
 	k.checked = time.Now()
-	now := k.look()
+	now := k.stat()
 	if unchanged(k.tried[0], now[0]) && unchanged(k.tried[1], now[1]) {
 		return k.current, nil
 	}
 	k.tried = now
-	pair, err := k.read()
+	pair, err := k.load()
 	if err != nil {
 		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile, "error", err)
 		return k.current, nil

@@ -14,8 +14,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // A reader takes the messages of a client in their order. One goroutine at a time leads: it reads, and runs the request
@@ -44,7 +44,7 @@ func newReader(c *conn, in io.Reader) *reader {
 		conn: c, in: bufio.NewReaderSize(in, 64<<10), lead: make(chan duty), ended: make(chan error, 1),
 		processors: int32(runtime.GOMAXPROCS(0)),
 	}
-	r.long = time.AfterFunc(mostLed, r.relieve)
+	r.long = time.AfterFunc(mostLed, r.handOver)
 	r.long.Stop()
 	return r
 }
@@ -168,8 +168,8 @@ func (r *reader) runLeading(run func()) bool {
 	return leads
 }
 
-// relieve lets another goroutine lead when a request takes long, and others run what waits behind it.
-func (r *reader) relieve() {
+// handOver lets another goroutine lead when a request takes long, and others run what waits behind it.
+func (r *reader) handOver() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running && r.conn.ctx.Err() == nil { // else what runs is cancelled, and nothing more is taken
@@ -237,7 +237,7 @@ func (r *reader) message() (run func(), err error) {
 	line, long, err := readLine(r.in, transport.MaxMessage)
 	switch {
 	case long != nil:
-		r.conn.refuse(&wire.Fault{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", transport.MaxMessage)})
+		r.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", transport.MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
 		run = r.conn.receive(line)
 	}
@@ -245,11 +245,11 @@ func (r *reader) message() (run func(), err error) {
 }
 
 // readLine reads up to the next newline. Of a line of more than limit bytes only long is returned.
-func readLine(r *bufio.Reader, limit int) (line []byte, long *wire.Oversized, err error) {
+func readLine(r *bufio.Reader, limit int) (line []byte, long *jsonrpc.Oversized, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		if long == nil && len(line)+len(part) > limit {
-			long = new(wire.Oversized)
+			long = new(jsonrpc.Oversized)
 			long.Write(line)
 			line = nil
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 var (
@@ -29,14 +29,14 @@ type session struct {
 	version       atomic.Pointer[string]
 
 	mu    sync.Mutex
-	asked map[string]chan wire.Envelope // requests of ours that wait for an answer, by the JSON of their id
+	asked map[string]chan jsonrpc.Envelope // requests of ours that wait for an answer, by the JSON of their id
 	next  int
 	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
 }
 
 func newSession() *session {
 	const queued = 16 // the library broadcasts next to nothing: the tool list changes when a person changes the rules
-	return &session{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan wire.Envelope{}, acks: map[any]chan struct{}{}}
+	return &session{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
 func (*session) SessionID() string   { return "stdio" }
@@ -71,7 +71,7 @@ func valueOf[T any](p *T) (v T) {
 }
 
 // forward writes what the library wants to tell the client.
-func (s *session) forward(ctx context.Context, out *wire.Writer) {
+func (s *session) forward(ctx context.Context, out *jsonrpc.Writer) {
 	for {
 		select {
 		case n := <-s.notifications:
@@ -123,7 +123,7 @@ func (s *session) acknowledged(ctx context.Context, id any) {
 
 // RequestElicitation asks the client to put a question to its person, and waits for the answer.
 func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	answer := make(chan wire.Envelope, 1)
+	answer := make(chan jsonrpc.Envelope, 1)
 	s.mu.Lock()
 	s.next++
 	id := fmt.Sprintf("ask-%d", s.next)
@@ -155,7 +155,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 }
 
 // answered hands a response to whoever waits for it. One that nobody waits for is left out.
-func (s *session) answered(m wire.Envelope) {
+func (s *session) answered(m jsonrpc.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answer, ok := s.asked[string(m.ID)]; ok {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 // How long calls may finish when no more messages come. When the host is told to end, it is [transport.DrainGrace].
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out i
 	defer warm.Wait() // nothing is made ready any more when this has ended
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
-	c := &conn{server: s, library: s.Library(), who: who, session: newSession(), out: wire.NewWriter(out), crowded: transport.NewRefusals(s), calls: map[string]*inFlight{}}
+	c := &conn{server: s, library: s.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(s), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
@@ -74,34 +74,34 @@ func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out i
 type Server interface {
 	transport.Server
 	// Take takes the place of a request, in line if it is a call of a tool, and returns what answers it.
-	Take(ctx context.Context, from transport.Peer, m wire.Envelope, message []byte) func() mcp.JSONRPCMessage
+	Take(ctx context.Context, from transport.Peer, m jsonrpc.Envelope, message []byte) func() mcp.JSONRPCMessage
 }
 
 // A conn is the one client of a stdio host.
 type conn struct {
-	server  Server
-	library *server.MCPServer
-	who     auth.Identity
-	session *session
-	out     *wire.Writer
-	crowded *transport.Refusals // for want of room
-	ctx     context.Context     // done when the host closes
+	server   Server
+	library  *server.MCPServer
+	who      auth.Identity
+	session  *session
+	out      *jsonrpc.Writer
+	overload *transport.RejectionLog // for want of room
+	ctx      context.Context         // done when the host closes
 
-	mu       sync.Mutex
-	calls    map[string]*inFlight // requests in flight, by the key of their id
-	begun    int                  // how many there were
-	listens  int                  // how many of those in flight are subscriptions, which end with the host
-	bytes    int                  // the length of their messages
-	sending  int                  // responses on their way to the client, whose requests are in flight no more
-	finished chan struct{}        // closed when there are neither; nil when nobody waits
+	mu            sync.Mutex
+	calls         map[string]*inFlight // requests in flight, by the key of their id
+	begun         int                  // how many there were
+	subscriptions int                  // how many of those in flight are subscriptions, which end with the host
+	bytes         int                  // the length of their messages
+	sending       int                  // responses on their way to the client, whose requests are in flight no more
+	finished      chan struct{}        // closed when there are neither; nil when nobody waits
 }
 
 // An inFlight is a request in flight.
 type inFlight struct {
-	cancel    context.CancelCauseFunc
-	size      int  // of its message, in bytes
-	listens   bool // it is a subscription
-	cancelled bool // by its client: no response may be sent
+	cancel       context.CancelCauseFunc
+	size         int  // of its message, in bytes
+	subscription bool // it is a subscription
+	cancelled    bool // by its client: no response may be sent
 }
 
 // quiet is how long there must have been nothing to do before the host prepares for commands. A client's first calls come
@@ -119,7 +119,7 @@ func (c *conn) warm(ctx context.Context) {
 		case <-tick.C:
 		}
 		c.mu.Lock()
-		busy = len(c.calls) > c.listens || c.begun > before
+		busy = len(c.calls) > c.subscriptions || c.begun > before
 		before = c.begun
 		c.mu.Unlock()
 	}
@@ -128,8 +128,8 @@ func (c *conn) warm(ctx context.Context) {
 
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
 func (c *conn) receive(line []byte) (run func()) {
-	line = bytes.TrimPrefix(line, wire.ByteOrderMark) // which Windows puts before the first one
-	m, wrong := wire.Open(line)
+	line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark) // which Windows puts before the first one
+	m, wrong := jsonrpc.Open(line)
 	if wrong == nil {
 		wrong = c.server.Misuse(m)
 	}
@@ -139,7 +139,7 @@ func (c *conn) receive(line []byte) (run func()) {
 	switch {
 	case wrong != nil:
 		c.refuse(wrong)
-	case m.Method == wire.MethodCancelled && m.ID == nil:
+	case m.Method == jsonrpc.MethodCancelled && m.ID == nil:
 		c.cancel(m.Params.RequestID)
 	case m.Method == "":
 		c.session.answered(m)
@@ -152,18 +152,18 @@ func (c *conn) receive(line []byte) (run func()) {
 }
 
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
-func (c *conn) request(m wire.Envelope, line []byte) (run func()) {
+func (c *conn) request(m jsonrpc.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	call := &inFlight{cancel: cancel, size: len(line), listens: m.Method == string(mcp.MethodSubscriptionsListen)}
-	id := wire.IDKey(m.ID)
+	call := &inFlight{cancel: cancel, size: len(line), subscription: m.Method == string(mcp.MethodSubscriptionsListen)}
+	id := jsonrpc.IDKey(m.ID)
 	if err := c.admit(id, call); err != nil {
 		cancel(err)
 		code := mcp.INVALID_REQUEST
 		if !errors.Is(err, errTaken) {
 			code = transport.CodeUnavailable
-			c.crowded.Record(audit.Record{Principal: c.who.Principal, Scope: "stdio", Tool: transport.AdmissionTool, Rule: "limits", Error: err.Error()})
+			c.overload.Record(audit.Record{Principal: c.who.Principal, Scope: "stdio", Tool: transport.AdmissionTool, Rule: "limits", Error: err.Error()})
 		}
-		c.refuse(&wire.Fault{ID: m.ID, Code: code, Text: err.Error()})
+		c.refuse(&jsonrpc.Error{ID: m.ID, Code: code, Text: err.Error()})
 		return nil
 	}
 	answered := c.server.Take(ctx, transport.Peer{Transport: "stdio", Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged}, m, line)
@@ -190,8 +190,8 @@ func (c *conn) admit(id string, call *inFlight) error {
 	}
 	c.calls[id] = call
 	c.begun++
-	if call.listens {
-		c.listens++
+	if call.subscription {
+		c.subscriptions++
 	}
 	c.bytes += call.size
 	return nil
@@ -201,8 +201,8 @@ func (c *conn) admit(id string, call *inFlight) error {
 func (c *conn) answer(id string, call *inFlight, response mcp.JSONRPCMessage) {
 	c.mu.Lock()
 	delete(c.calls, id)
-	if call.listens {
-		c.listens--
+	if call.subscription {
+		c.subscriptions--
 	}
 	c.bytes -= call.size
 	silent := call.cancelled || response == nil
@@ -226,22 +226,22 @@ func (c *conn) sent() {
 }
 
 // idle reports whether nothing is in flight that ends by itself. The caller holds the lock.
-func (c *conn) idle() bool { return len(c.calls) == c.listens && c.sending == 0 }
+func (c *conn) idle() bool { return len(c.calls) == c.subscriptions && c.sending == 0 }
 
 // awaitSubscriptions has drain wait for subscriptions too: the host ends them.
 func (c *conn) awaitSubscriptions() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listens = 0
+	c.subscriptions = 0
 	for _, call := range c.calls {
-		call.listens = false
+		call.subscription = false
 	}
 }
 
 func (c *conn) cancel(id json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call, ok := c.calls[wire.IDKey(bytes.TrimSpace(id))]; ok {
+	if call, ok := c.calls[jsonrpc.IDKey(bytes.TrimSpace(id))]; ok {
 		call.cancelled = true
 		call.cancel(context.Canceled)
 	}
@@ -280,7 +280,7 @@ func (c *conn) notify(_ context.Context, method string, params map[string]any) {
 
 // refuse answers a message that the library never sees. It does not wait for the client, because the reader
 // calls it.
-func (c *conn) refuse(f *wire.Fault) {
+func (c *conn) refuse(f *jsonrpc.Error) {
 	c.mu.Lock()
 	c.sending++
 	c.mu.Unlock()
@@ -291,7 +291,7 @@ func (c *conn) refuse(f *wire.Fault) {
 }
 
 func (c *conn) send(message any) {
-	line, err := wire.Encode(message)
+	line, err := jsonrpc.Encode(message)
 	if err != nil {
 		c.server.Log().Error("a message could not be encoded", "error", err)
 		return

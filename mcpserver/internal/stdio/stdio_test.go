@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
 )
 
 func TestBytesInFlightAreBounded(t *testing.T) {
@@ -42,12 +42,12 @@ func TestTheEndWaitsForResponses(t *testing.T) {
 	for name, answer := range map[string]func(*conn){
 		"an answer":           func(c *conn) { go c.answer("1", c.calls["1"], slowOne{}) },
 		"a quick one as well": func(c *conn) { go c.answer("1", c.calls["1"], slowOne{}); c.answer("2", &inFlight{}, nil) },
-		"a refusal":           func(c *conn) { delete(c.calls, "1"); c.refuse(&wire.Fault{ID: json.RawMessage(`"late"`)}) },
+		"a refusal":           func(c *conn) { delete(c.calls, "1"); c.refuse(&jsonrpc.Error{ID: json.RawMessage(`"late"`)}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out strings.Builder
-				c := &conn{calls: map[string]*inFlight{"1": {}}, out: wire.NewWriter(&out)}
+				c := &conn{calls: map[string]*inFlight{"1": {}}, out: jsonrpc.NewWriter(&out)}
 				answer(c)
 				if name != "a refusal" { // which has not begun yet
 					synctest.Wait()

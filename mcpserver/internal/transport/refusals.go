@@ -19,25 +19,25 @@ const (
 	RefusalsEvery = time.Second // from then on, one
 )
 
-// Refusals record requests that were refused before they became calls, as far as lines are not too many.
-type Refusals struct {
+// RejectionLog record requests that were refused before they became calls, as far as lines are not too many.
+type RejectionLog struct {
 	server Server
 	lines  *rate.Limiter
 
-	mu     sync.Mutex
-	unsaid int // refusals since the last record
+	mu      sync.Mutex
+	skipped int // refusals since the last record
 }
 
-// NewRefusals records with a server.
-func NewRefusals(s Server) *Refusals {
-	return &Refusals{server: s, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
+// NewRejectionLog records with a server.
+func NewRejectionLog(s Server) *RejectionLog {
+	return &RejectionLog{server: s, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
 }
 
 // AdmissionTool stands in the log in the place of a tool for a request that was refused for want of room.
 const AdmissionTool = "(admission)"
 
-// FromPeer is [Refusals.Record] for a request over HTTP.
-func (c *Refusals) FromPeer(r *http.Request, rec audit.Record) {
+// FromPeer is [RejectionLog.Record] for a request over HTTP.
+func (c *RejectionLog) FromPeer(r *http.Request, rec audit.Record) {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		from = r.RemoteAddr
@@ -47,17 +47,17 @@ func (c *Refusals) FromPeer(r *http.Request, rec audit.Record) {
 }
 
 // Record writes a line for a refused request, which is completed. The next line tells how many were left out.
-func (c *Refusals) Record(rec audit.Record) {
+func (c *RejectionLog) Record(rec audit.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.lines.Allow() {
-		c.unsaid++
+		c.skipped++
 		return
 	}
-	if c.unsaid > 0 {
-		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.unsaid)
+	if c.skipped > 0 {
+		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.skipped)
 	}
-	c.unsaid = 0
+	c.skipped = 0
 	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
 	if err := c.server.Record(rec); err != nil {
 		c.server.Log().Error("a refused request could not be recorded", "error", err)

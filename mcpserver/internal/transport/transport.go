@@ -12,7 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/wire"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 // Limits of what callers may hold of a host at once, and of what comes in in one piece. What is over a limit is refused and told so; what
@@ -61,10 +61,10 @@ type Server interface {
 	// Library is the MCP library, which answers what is no plain call of a tool.
 	Library() *server.MCPServer
 	// Misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no fitting error.
-	Misuse(m wire.Envelope) *wire.Fault
+	Misuse(m jsonrpc.Envelope) *jsonrpc.Error
 	// Malformed finds what is wrong with the params of a request, in words for who sent it. A call of a tool that there is not is on
 	// record then.
-	Malformed(who auth.Identity, m wire.Envelope) *wire.Fault
+	Malformed(who auth.Identity, m jsonrpc.Envelope) *jsonrpc.Error
 	// Warm starts ahead what the commands of a principal run in.
 	Warm(principal string)
 	// Record writes a line into the audit log.

@@ -1,0 +1,66 @@
+// Package clientinfo describes client programs: how much of a result each passes on to a model, and which of them pass its structured
+// content instead of its text.
+package clientinfo
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// An Info is what tells how a client passes results on to a model: what it calls itself, and whether it shows views.
+type Info struct {
+	Name  string
+	Views bool
+}
+
+// FromRequest is the client of a call: as the call says, or as its session began.
+func FromRequest(ctx context.Context, req mcp.CallToolRequest) (c Info) {
+	if meta := req.Params.Meta; meta != nil {
+		if info, ok := meta.AdditionalFields[mcp.MetaKeyClientInfo].(map[string]any); ok {
+			c.Name, _ = info["name"].(string)
+			declared, _ := meta.AdditionalFields[mcp.MetaKeyClientCapabilities].(map[string]any)
+			extensions, _ := declared["extensions"].(map[string]any)
+			_, c.Views = extensions[viewsExtension]
+			return c
+		}
+	}
+	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
+		c.Name = s.GetClientInfo().Name
+		_, c.Views = s.GetClientCapabilities().Extensions[viewsExtension]
+	}
+	return c
+}
+
+// passing is how much of a result clients pass on to a model, by how their names begin. Of what is longer they leave out the middle for
+// good (Claude Code's errors, Codex, Cline), or write it into files of their own and show a part: Copilot 500 characters of 20,000.
+// Claude Code takes its bound for other results from the description of a tool. Seen with Claude Code 2.0.0, 2.1.200 and 2.1.330, Codex 0.169.0,
+// Copilot CLI 1.0.102, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4, Cline CLI 3.0.65, Kilo and Kimi Code 2.1.0.
+var passing = []struct {
+	name string
+	builtin.Passes
+}{
+	{"claude", builtin.Passes{Error: 10_000}},
+	{"codex", builtin.Passes{Result: 40_000}}, // 10,000 tokens
+	{"copilot", builtin.Passes{Result: 19_500}},
+	{"gemini", builtin.Passes{Result: 39_500}},
+	{"opencode", builtin.Passes{Result: 50_000}},
+	{"kilo", builtin.Passes{Result: 50_000}}, // 50 KiB
+	{"kimi", builtin.Passes{Result: 49_500}},
+	{"qwen", builtin.Passes{Result: 24_500}},
+	{"@cline", builtin.Passes{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
+}
+
+// Passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
+func (c Info) Passes(other int) builtin.Passes {
+	for i := range passing {
+		if strings.HasPrefix(c.Name, passing[i].name) {
+			return passing[i].Passes
+		}
+	}
+	return builtin.Passes{Result: other}
+}

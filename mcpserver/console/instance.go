@@ -1,0 +1,136 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+// Folder is the directory below the state directory that says which consoles can be opened.
+const Folder = "console"
+
+// An Instance is a console that can be opened now.
+type Instance struct {
+	ID    string    `json:"id"`
+	PID   int       `json:"pid"`
+	Kind  string    `json:"kind"` // stdio or http
+	Roots []string  `json:"roots"`
+	Began time.Time `json:"began"`
+	// URL is where it listens; empty when it listens on a socket in its folder.
+	URL string `json:"url,omitempty"`
+	// Code lets one browser in.
+	Code string `json:"code"`
+
+	dir string
+}
+
+// Socket is the path of the socket that a console without a URL listens on.
+func (i Instance) Socket() string { return filepath.Join(i.dir, i.ID+".sock") }
+
+// Link opens a console that listens at url. The code stands in the part that browsers send nowhere.
+func Link(url, code string) string { return url + "/enter#" + code }
+
+// An instanceFile is the place of an instance on disk. A lock, which ends with the process, says that it is alive.
+type instanceFile struct {
+	file Instance
+	lock *flock.Flock
+}
+
+func (i Instance) path(suffix string) string { return filepath.Join(i.dir, i.ID+suffix) }
+
+// openInstanceFile takes the place of an instance. Nothing is written before [instanceFile.write].
+func openInstanceFile(state string, i Instance) (*instanceFile, error) {
+	i.dir = filepath.Join(state, Folder)
+	if err := os.MkdirAll(i.dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &instanceFile{file: i, lock: newLock(i)}
+	ok, err := r.lock.TryLock()
+	if err == nil && !ok {
+		err = errors.New("somebody else holds it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", i.path(".lock"), err)
+	}
+	return r, nil
+}
+
+// newLock returns the lock of an instance. A pipe in its place is not waited for.
+func newLock(i Instance) *flock.Flock {
+	return privatefile.NewLock(i.path(".lock"))
+}
+
+// write replaces the file, so that nobody reads half of it. Only the owner can read it.
+func (r *instanceFile) write() error {
+	raw, err := json.Marshal(r.file)
+	if err != nil {
+		return err
+	}
+	return privatefile.ReplaceQuickly(r.file.path(".json"), append(raw, '\n'))
+}
+
+// remove gives the place up.
+func (r *instanceFile) remove() error {
+	return errors.Join(r.file.forget(), r.lock.Unlock(), ignoreNotExist(os.Remove(r.file.path(".lock"))))
+}
+
+func (i Instance) forget() error {
+	return errors.Join(ignoreNotExist(os.Remove(i.path(".json"))), ignoreNotExist(os.Remove(i.Socket())))
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Find lists the consoles that can be opened, oldest first, and takes away what killed hosts left behind.
+func Find(state string) ([]Instance, error) {
+	dir := filepath.Join(state, Folder)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, ignoreNotExist(err)
+	}
+	var all []Instance
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			continue
+		}
+		i := Instance{dir: dir, ID: id}
+		if !e.Type().IsRegular() { // a pipe would be waited for
+			continue
+		}
+		raw, err := os.ReadFile(i.path(".json"))
+		if err != nil || json.Unmarshal(raw, &i) != nil || i.ID != id || !i.alive() {
+			continue
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Instance) int { return cmp.Or(a.Began.Compare(b.Began), strings.Compare(a.ID, b.ID)) })
+	return all, nil
+}
+
+// alive reports whether the instance's process holds its lock. What a dead one left is removed.
+func (i Instance) alive() bool {
+	lock := newLock(i)
+	free, err := lock.TryLock()
+	if err != nil || !free {
+		return err == nil
+	}
+	// What cannot be removed now is found again the next time.
+	_ = errors.Join(i.forget(), lock.Unlock(), ignoreNotExist(os.Remove(i.path(".lock"))))
+	return false
+}

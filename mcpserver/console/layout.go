@@ -1,0 +1,106 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+// A content is what a page shows inside its frame.
+type content interface{ show(f layout) g.Node }
+
+// A layout is what every page shows around its own.
+type layout struct {
+	Page, Title string
+	Token       string
+	Waiting     int
+	Kind        string
+	Roots       []string
+	Closed      string // why nothing can be approved here; empty where it can
+	Said        string // what became of a form
+	Failed      bool   // and that it had no effect
+	Body        content
+}
+
+// document is a page of the console without the frame.
+func document(title string, body ...g.Node) g.Node {
+	return h.Doctype(h.HTML(h.Lang("en"),
+		h.Head(
+			h.Meta(h.Charset("utf-8")),
+			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
+			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
+			h.Meta(h.Name("robots"), h.Content("noindex")),
+			h.TitleEl(g.Text(title+" · toolhost")),
+			h.Link(h.Rel("stylesheet"), h.Href("/console.css")),
+			h.Script(h.Src("/console.js"), h.Defer()),
+		),
+		h.Body(body...),
+	))
+}
+
+// document is the whole page.
+func (f layout) document() g.Node {
+	said := "say"
+	if f.Failed {
+		said += " bad"
+	}
+	return document(f.Title,
+		h.A(h.Class("skip"), h.Href("#main"), g.Text("Skip to the content")),
+		h.Header(h.Class("top"), f.bar(), f.where()),
+		h.P(h.ID("say"), h.Class(said), h.Role("status"), h.Aria("live", "polite"), text(f.Said)),
+		h.P(h.ID("call"), h.Class("unseen"), h.Role("alert")),
+		h.Main(h.ID("main"), h.TabIndex("-1"), f.Body.show(f)),
+	)
+}
+
+func (f layout) bar() g.Node {
+	return h.Div(h.Class("bar"),
+		h.P(h.Class("brand"), h.A(h.Href("/"), g.Text("toolhost"))),
+		h.Nav(h.Aria("label", "Pages"), h.Ul(
+			f.tab("/", g.Group{g.Text("Live"), f.count()}, "live", "task"),
+			f.tab("/history", g.Text("History"), "history", "change"),
+			f.tab("/rules", g.Text("Rules"), "rules"),
+			f.tab("/audit", g.Text("Audit"), "audit"),
+		)),
+		h.P(h.Class("link"), h.ID("link"), h.Data("state", "static"),
+			h.Span(h.Class("dot"), h.Aria("hidden", "true")), h.Span(h.ID("link-text"), g.Text("as loaded")),
+		),
+	)
+}
+
+// tab is the link to a page, which is marked on that page and on those below it.
+func (f layout) tab(href string, name g.Node, pages ...string) g.Node {
+	return h.Li(h.A(h.Href(href), g.If(slices.Contains(pages, f.Page), h.Aria("current", "page")), name))
+}
+
+// count says how many questions wait.
+func (f layout) count() g.Node {
+	return h.Span(h.Class("count"), h.ID("count"), g.If(f.Waiting == 0, g.Attr("hidden")),
+		h.Span(h.Class("unseen"), g.Text(", ")),
+		h.Span(h.ID("count-n"), g.Text(strconv.Itoa(f.Waiting))),
+		h.Span(h.Class("unseen"), g.Text(" waiting")),
+	)
+}
+
+// where says which host this is.
+func (f layout) where() g.Node {
+	roots := g.Map(f.Roots, func(root string) g.Node { return after(" ", root) })
+	return h.Div(h.Class("where"),
+		h.P(h.Span(h.Class("kind"), text(f.Kind)), roots),
+		post("/leave", f.Token, plainForm(), button("quiet", "Leave")),
+	)
+}
+
+// A notFound is the page of what is not there, or not any more.
+type notFound struct{}
+
+func (notFound) show(f layout) g.Node {
+	return g.Group{
+		h.H1(g.Text("Not here")),
+		h.P(text(f.Said), g.Text(" "), h.A(h.Href("/"), g.Text("Back to what happens now")),
+			g.Text(", or to the "), h.A(h.Href("/history"), g.Text("history")), g.Text("."),
+		),
+	}
+}

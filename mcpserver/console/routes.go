@@ -1,0 +1,168 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
+)
+
+// The way of a request: the right host, no other site behind it, a session, and for what changes something the
+// token of its form.
+
+// A pageRequest is a request that was let in.
+type pageRequest struct {
+	*http.Request
+	session session
+}
+
+// A page answers a visit.
+type page func(w http.ResponseWriter, v pageRequest)
+
+func (s *Server) routes() http.Handler {
+	return withDeadlines(s.checked(s.pages()), headerTime, writeTime)
+}
+
+func (s *Server) pages() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /enter", s.showLogin)
+	mux.HandleFunc("POST /enter", s.login)
+	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
+	mux.Handle("GET /console.js", asset("console.js", "text/javascript; charset=utf-8"))
+	for pattern, p := range map[string]page{
+		"GET /{$}": s.showLive, "GET /part/{name}": s.showPart, "GET /tasks/{key}": s.showTask,
+		"GET /history": s.showHistory, "GET /history/{id}": s.showChange,
+		"GET /rules": s.showRules, "GET /audit": s.showAudit, "GET /events": withoutDeadline(s.stream), "GET /tasks/{key}/output/{from}": withoutDeadline(s.taskOutput),
+	} {
+		mux.HandleFunc(pattern, s.authenticated(p))
+	}
+	for pattern, p := range map[string]page{
+		"POST /answer": s.answer, "POST /tasks/{key}/stop": s.stopTask, "POST /history": s.showHistory,
+		"POST /history/{id}/undo": s.undo, "POST /history/undo": s.undoChosen, "POST /rules": s.showRules, "POST /audit": s.showAudit, "POST /leave": s.logout,
+	} {
+		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))
+	}
+	return mux
+}
+
+// withDeadlines waits neither for the rest of what a browser sends, which net/http would read away at any pace before it answers, nor
+// for one that leaves its answer unread. A form that was read, and what lasts, sets another time.
+func withDeadlines(next http.Handler, send, read time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now, wire := time.Now(), http.NewResponseController(w)
+		_ = wire.SetReadDeadline(now.Add(send)) // only a connection that is gone has none to set
+		_ = wire.SetWriteDeadline(now.Add(send + read))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withoutDeadline lets an answer wait for what it tells of. There is none to a HEAD, which would hold the place of a page.
+func withoutDeadline(p page) page {
+	return func(w http.ResponseWriter, v pageRequest) {
+		if v.Method == http.MethodHead {
+			return
+		}
+		wire := http.NewResponseController(w)
+		_ = wire.SetReadDeadline(time.Time{})
+		p(w, v)
+		_ = wire.SetReadDeadline(time.Now().Add(headerTime))
+	}
+}
+
+// checked sets what every answer says, and refuses requests that another page has caused.
+func (s *Server) checked(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		if !isLoopbackHost(r.Host) {
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", sanitize.Text(r.Host)), http.StatusMisdirectedRequest)
+			return
+		}
+		if err := s.cross.Check(r); err != nil {
+			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
+			return
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && r.URL.Path != "/enter" {
+			http.Error(w, "Another site's page asked for this: refused.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// headers are part of every answer. Nothing may be loaded but our own style and script, no page may be shown
+// inside another, and text cannot become HTML in a script.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "same-origin",
+	"Cache-Control":                "no-store",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Permissions-Policy":           "camera=(), microphone=(), geolocation=()",
+}
+
+// authenticated lets those in who have a session.
+func (s *Server) authenticated(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := s.sessions.session(r)
+		if !ok {
+			showLocked(w, http.StatusUnauthorized, "")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		p(w, pageRequest{r, who})
+	}
+}
+
+// checkToken refuses a form that did not come from a page of this session.
+func checkToken(p page) page {
+	return func(w http.ResponseWriter, v pageRequest) {
+		if err := v.ParseForm(); err != nil {
+			var long *http.MaxBytesError
+			if errors.As(err, &long) {
+				http.Error(w, fmt.Sprintf("The form holds more than %d bytes.", maxForm), http.StatusRequestEntityTooLarge)
+				return
+			}
+			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
+			return
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what is decided takes its time
+		if !v.session.hasToken(v.Request) {
+			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.", http.StatusForbidden)
+			return
+		}
+		p(w, v)
+	}
+}
+
+// login exchanges a code for a session.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	cookie, err := s.sessions.login(r.PostFormValue("code"))
+	if err != nil {
+		showLocked(w, http.StatusForbidden, err.Error())
+		return
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.sessions.session(r); ok {
+		// The code in the link is not needed, and stays good for another browser.
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	showLocked(w, http.StatusOK, "")
+}
+
+func (s *Server) logout(w http.ResponseWriter, v pageRequest) {
+	s.sessions.logout(v.Request)
+	showLocked(w, http.StatusOK, "You have left the console.")
+}

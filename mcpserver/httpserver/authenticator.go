@@ -1,0 +1,182 @@
+package httpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+)
+
+// errRevoked is why a call was cancelled whose credential was taken back.
+var errRevoked = errors.New("the credential of this call was revoked, the call was ended")
+
+// An authenticator knows who calls, and slows down and records those whom it does not let in.
+type authenticator struct {
+	verifier auth.Verifier
+	metadata *auth.Metadata // nil: there is no authorization server
+	server   Server
+	throttle *auth.Throttle
+	refused  *transport.RejectionLog
+	watched  sync.Map // credentials whose end is watched
+}
+
+func newAuthenticator(s Server, cfg Config) *authenticator {
+	return &authenticator{
+		verifier: cfg.Verifier, metadata: cfg.Metadata, server: s, throttle: auth.NewThrottle(), refused: transport.NewRejectionLog(s),
+	}
+}
+
+// identify says who sends a request. Otherwise it has answered the request.
+func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who auth.Identity, ok bool) {
+	bearer, wrong := auth.ParseAuthorization(r.Header.Values("Authorization"))
+	if wait := c.throttle.Delay(r.RemoteAddr, bearer); wait > 0 {
+		c.refuse(w, r, errors.New("not looked at: too many wrong tokens"), wait)
+		return auth.Identity{}, false
+	}
+	who, err := c.verifier.Verify(r.Context(), bearer)
+	if err == nil && wrong == "" && who.Principal != "" && who.Rights != 0 {
+		c.throttle.Passed(r.RemoteAddr, bearer)
+		c.watch(who)
+		return who, true
+	}
+	if err == nil {
+		err = &auth.Error{Kind: auth.Insufficient, Reason: "the token gives no rights"}
+	}
+	if e, ok := errors.AsType[*auth.Error](err); ok && wrong != "" {
+		err = &auth.Error{Kind: auth.Missing, Reason: wrong, Scope: e.Scope}
+	}
+	var wait time.Duration
+	if e, ok := errors.AsType[*auth.Error](err); !ok || e.Kind == auth.Invalid {
+		wait = c.throttle.Failed(r.RemoteAddr)
+	}
+	c.refuse(w, r, err, wait)
+	return auth.Identity{}, false
+}
+
+// refuse answers and records a request that nobody known has sent. A wait says that there were too many.
+func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
+	c.record(r, err)
+	c.server.Unauthorised()
+	status, text := auth.Status(err), err.Error()
+	if e, ok := errors.AsType[*auth.Error](err); ok && e.Retry > 0 {
+		w.Header().Set("Retry-After", wholeSeconds(e.Retry))
+	}
+	switch {
+	case wait > 0:
+		status, text = http.StatusTooManyRequests, "too many wrong tokens came from this address: try again later"
+		w.Header().Set("Retry-After", wholeSeconds(wait))
+	case status == http.StatusUnauthorized:
+		text += "; a bearer token is needed: send Authorization: Bearer <token>"
+		fallthrough
+	case status == http.StatusForbidden:
+		w.Header().Set("WWW-Authenticate", auth.Challenge(err, c.metadataURL(r)))
+	}
+	writeError(w, status, text)
+}
+
+func wholeSeconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
+
+// record writes a line for a refused request. What was sent as a token is not recorded: it may be one that was meant for
+// somebody else.
+func (c *authenticator) record(r *http.Request, err error) {
+	text := err.Error()
+	if cause := errors.Unwrap(err); cause != nil {
+		text += ": " + cause.Error()
+	}
+	c.refused.FromPeer(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
+}
+
+// watch ends the background tasks of a credential when it is taken back. Its requests end by themselves: see [bindCredential].
+func (c *authenticator) watch(who auth.Identity) {
+	if who.Valid == nil {
+		return
+	}
+	if _, known := c.watched.LoadOrStore(who.Valid, true); known {
+		return
+	}
+	context.AfterFunc(who.Valid, func() {
+		c.watched.Delete(who.Valid)
+		c.server.EndTasks(who.Principal)
+	})
+}
+
+// bindCredential ends a context when the credential of a request is taken back; that of a stream, which has no end of its own,
+// also when the credential expires.
+func bindCredential(ctx context.Context, who auth.Identity, stream bool) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget, over := func() bool { return true }, func() {}
+	if who.Valid != nil {
+		forget = context.AfterFunc(who.Valid, func() { cancel(errRevoked) })
+	}
+	if stream && !who.Expires.IsZero() {
+		ctx, over = context.WithDeadline(ctx, who.Expires)
+	}
+	return ctx, func() {
+		forget()
+		over()
+		cancel(nil)
+	}
+}
+
+// revoked answers a request that was cut off because its credential was taken back.
+func (s *responseStream) revoked(m jsonrpc.Envelope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.renew()
+	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
+	writeFault(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
+}
+
+// describe tells everybody where tokens for this server are issued.
+func (d *handler) describe(w http.ResponseWriter, r *http.Request) {
+	if err := d.checkAddress(r); err != nil {
+		writeError(w, http.StatusForbidden, err.Error())
+		return
+	}
+	m := *d.auth.metadata
+	m.Resource = d.auth.resource(r)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "max-age=3600")
+	_ = json.NewEncoder(w).Encode(m) // a client that is gone needs no answer
+}
+
+// resource is the address of the MCP endpoint as clients know it.
+func (c *authenticator) resource(r *http.Request) string {
+	if c.metadata.Resource != "" {
+		return c.metadata.Resource
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + Endpoint
+}
+
+// metadataURL is where the metadata is: between the host and the path of the resource (RFC 9728, section 3.1).
+func (c *authenticator) metadataURL(r *http.Request) string {
+	if c.metadata == nil {
+		return ""
+	}
+	u, err := url.Parse(c.resource(r))
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + auth.MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
+}

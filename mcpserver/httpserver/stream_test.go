@@ -1,0 +1,137 @@
+package httpserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+)
+
+// TestProgressBeforeTheAnswer reports progress right before the answer, which must not be faster.
+func TestProgressBeforeTheAnswer(t *testing.T) {
+	for range 200 {
+		w := httptest.NewRecorder()
+		s := newCallStream(w, time.Minute)
+		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": 1})
+		s.Header().Set("Content-Type", "application/json")
+		if _, err := s.Write([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+		s.end(jsonrpc.Envelope{Method: jsonrpc.MethodCall, ID: json.RawMessage("5")}, nil)
+		events := strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
+		if len(events) != 2 || !strings.Contains(events[0], "notifications/progress") || !strings.Contains(events[1], `"result"`) {
+			t.Fatalf("events: %q", events)
+		}
+	}
+}
+
+// A timedWriter remembers until when its client may dawdle.
+type timedWriter struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (w *timedWriter) SetReadDeadline(t time.Time) error  { w.read = t; return nil }
+func (w *timedWriter) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
+
+// The time to read an answer begins with the answer: the work before it does not count.
+func TestTimeToRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &handler{cfg: Config{Limits: UsualLimits()}}
+		w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), write: time.Now()}
+		fresh := func(what string) {
+			t.Helper()
+			if left := time.Until(w.write); left < writeTime || left > writeTime+headerTime {
+				t.Errorf("%s: the client has %s to read", what, left)
+			}
+			time.Sleep(2 * writeTime)
+		}
+		d.withDeadlines(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fresh("a new request") })).ServeHTTP(w, nil)
+		s := newCallStream(w, writeTime)
+		s.Flush()
+		fresh("a flush")
+		s.WriteHeader(http.StatusOK)
+		fresh("a status")
+		if _, err := s.Write([]byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		fresh("an answer")
+		newCallStream(w, writeTime).end(request("1"), nil)
+		fresh("the end of the host")
+		newCallStream(w, writeTime).revoked(request("1"))
+		fresh("a revoked credential")
+	})
+}
+
+// A stream of events is never silent for longer than commentEvery; a single answer gets no comments, and nothing follows the end.
+func TestCommentsEndTheSilence(t *testing.T) {
+	const listen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	tests := []struct {
+		name string
+		run  func(ctx context.Context, s *responseStream)
+		want int // comments in 4 times commentEvery
+	}{
+		{"a call with progress", func(_ context.Context, s *responseStream) {
+			s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
+		}, 3},
+		{"progress now and then", func(_ context.Context, s *responseStream) {
+			for range 10 {
+				s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
+				time.Sleep(commentEvery / 3)
+			}
+		}, 0},
+		{"a call without progress", func(context.Context, *responseStream) {}, 0},
+		{"a single answer", func(_ context.Context, s *responseStream) {
+			s.Header().Set("Content-Type", "application/json")
+			_, _ = s.Write([]byte("{}"))
+		}, 0},
+		{"a stream of a session", func(ctx context.Context, s *responseStream) {
+			s.Header().Set("Content-Type", "text/event-stream")
+			s.WriteHeader(http.StatusOK)
+			s.Flush()
+			<-ctx.Done()
+		}, 3},
+		{"a subscription", func(ctx context.Context, s *responseStream) {
+			library := server.NewStreamableHTTPServer(server.NewMCPServer("bare", "0", server.WithToolCapabilities(true)))
+			r := httptest.NewRequest(http.MethodPost, Endpoint, strings.NewReader(listen)).WithContext(ctx)
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", mcp.HeaderProtocolVersion: "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
+				r.Header.Set(name, value)
+			}
+			library.ServeHTTP(s, r)
+		}, 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := httptest.NewRecorder()
+				s := newCallStream(w, time.Minute)
+				ctx, cancel := context.WithCancel(t.Context())
+				go tt.run(ctx, s)
+				time.Sleep(4*commentEvery - time.Second)
+				s.close()
+				text := w.Body.String()
+				events := strings.Split(text, "\n\n")
+				if got := len(events) - len(slices.DeleteFunc(events, func(e string) bool { return e == ":" })); got != tt.want {
+					t.Errorf("%d comments, want %d: %q", got, tt.want, text)
+				}
+				time.Sleep(4 * commentEvery)
+				if w.Body.String() != text {
+					t.Errorf("after the end: %q", w.Body.String()[len(text):])
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
