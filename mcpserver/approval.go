@@ -18,25 +18,25 @@ import (
 
 // A Question asks a person whether a call may run.
 type Question struct {
-	// Message says what the call would do, and which rule asks.
+	// Message says what the call would do, and which rule requires approval.
 	Message string
 	// Always says that "always allow" is offered: the rules that would be remembered.
 	Always []string
-	// State binds the answer to the call. It is opaque, signed, and good once, for [question.Lifetime].
+	// State binds the answer to the call. It is opaque, signed, and valid once, within [question.Lifetime].
 	State string
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
 	// Dir is where the command would run; empty when there is none.
 	Dir string
-	// Verdict is why it is asked, part by part.
+	// Verdict says why approval is required, part by part.
 	Verdict guard.Verdict
-	// Passing says that what is always allowed is so in the scope of the call alone, until the host ends.
+	// Passing says that "always allow" holds in the scope of the call only, until the host ends.
 	Passing bool
 }
 
-// about notes what the question's call would do.
+// about sets what the question's call would do.
 func (q *Question) about(call *builtin.Call, plan builtin.Plan) {
-	q.Input, _ = call.Input() // what was bound from JSON encodes
+	q.Input, _ = call.Input() // cannot fail: it was bound from JSON
 	if c := plan.Intent.Command(); c != nil {
 		q.Dir = c.Dir.String()
 	}
@@ -49,10 +49,10 @@ const (
 	DenyIt      = "deny"
 )
 
-// Decisions are the answers that the question offers. No other decision counts.
+// Decisions returns the answers that the question offers. No other decision counts.
 func (q *Question) Decisions() []string { return decisions(q.Always) }
 
-// decisions are the answers to a question that remembers these rules if the person says so.
+// decisions returns the answers to a question that offers to remember these rules.
 func decisions(always []string) []string {
 	if len(always) == 0 {
 		return []string{AllowOnce, DenyIt}
@@ -68,13 +68,13 @@ type Answer struct {
 	By       string // who put the question to a person: [ByClient] or [ByConsole]
 }
 
-// Who puts questions to a person, as the audit log names them.
+// What puts questions to a person, as the audit log names it.
 const (
 	ByClient  = "client"
 	ByConsole = "console"
 )
 
-// An approver asks persons, and takes their answers.
+// An approver issues questions to persons, and checks their answers.
 type approver struct {
 	questions   *approvals.Store
 	always      always
@@ -86,15 +86,15 @@ type approver struct {
 	uncontained atomic.Bool
 }
 
-// decide decides what becomes of a call that a rule wants asked. Without an answer it is put as a question, if
-// the client can put it; otherwise it is refused. An answer counts for exactly the call it was given to.
+// decide returns the final verdict on a call that requires approval. Without an answer it returns a question if
+// the client can ask it, and a refusal otherwise. An answer counts only for the call that it was given to.
 func (p *approver) decide(a *Admission, req Request, v guard.Verdict) (guard.Verdict, *Question) {
 	if v.Action != guard.Ask {
 		return v, nil
 	}
 	rules := v.AllowRules()
 	if !a.scope.Exact || !ownersOwn(a.principal) {
-		rules = nil // several agents may share it: what one was allowed is not for the others
+		rules = nil // several agents may share it: an approval is for one of them
 	}
 	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
 	if req.Answer == nil {
@@ -121,7 +121,7 @@ func (p *approver) decide(a *Admission, req Request, v guard.Verdict) (guard.Ver
 	return refusal(v, refusedBecause(req.Answer)), nil
 }
 
-// clipped is the beginning of what a client sent, for a message.
+// clipped returns the beginning of a text that a client sent, for a message.
 func clipped(s string) string {
 	const longest = 40
 	if r := []rune(s); len(r) > longest {
@@ -147,7 +147,7 @@ func refusedBecause(a *Answer) string {
 	return said
 }
 
-// remember keeps rules for the future, in the user's own settings for this workspace.
+// remember adds allow rules to the user's own settings for this workspace.
 func (p *approver) remember(rules []string) {
 	for _, rule := range rules {
 		if err := settings.AppendAllow(p.policies.where, p.policies.cfg.Roots[0], rule); err != nil {
@@ -156,7 +156,7 @@ func (p *approver) remember(rules []string) {
 	}
 }
 
-// questionText says what a person must know to decide, and no more than fits a dialog. What is left out is said.
+// questionText returns what a person must know to decide, cut to what fits a dialog. It says what was left out.
 func questionText(tool string, v guard.Verdict, rules []string) string {
 	const mostParts, longest = 8, 600
 	var b strings.Builder
@@ -191,11 +191,11 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	return sanitize.Text(b.String())
 }
 
-// digest stands for a call: whose, in which scope, which tool with which arguments, and what was asked and offered about it.
+// digest identifies a call: its scope, tool and arguments, and what was asked and offered.
 func digest(scope string, req Request, v guard.Verdict, offered []string) []byte {
 	var args any
 	canonical := []byte(req.Args)
-	if json.Unmarshal(req.Args, &args) == nil { // a client may order the keys anew when it repeats the call
+	if json.Unmarshal(req.Args, &args) == nil { // a client may change the order of the keys when it repeats the call
 		if sorted, err := json.Marshal(args); err == nil {
 			canonical = sorted
 		}

@@ -31,26 +31,26 @@ type Config struct {
 	TrustWorkspace bool
 	// Tools limits the host to the tools of these names. Empty: all.
 	Tools []string
-	// CustomTools are served beside the tools of package builtin, by the same rules.
+	// CustomTools are served in addition to the tools of package builtin, under the same rules.
 	CustomTools []*builtin.Def
 	// StateDir keeps results, read state and journals. Empty: [DefaultStateDir].
 	StateDir string
-	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, which is then
-	// done without when it cannot be written.
+	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, without
+	// which the host works too if it cannot be written.
 	AuditLog string
-	// AuditMaxSize is the size in bytes at which the audit log gives way to a new file; 0: never. AuditKeep is
+	// AuditMaxSize is the size in bytes at which the audit log is rotated; 0: never. AuditKeep is
 	// how many earlier files are kept. See [audit.Config].
 	AuditMaxSize int64
 	AuditKeep    int
 	// OwnFiles are further files that the host writes, and Obeyed are those that it obeys or keeps secret: certificates, keys, tokens.
-	// No tool or command writes either, wherever they lie, and none reads the former.
+	// No tool or command can write either, wherever they are, or read the former.
 	OwnFiles, Obeyed []string
-	// Ahead says that calls will come: the first root, if it has been searched before, is prepared for a search
-	// while the host is opened.
+	// Ahead prepares the first root for a search while the host is opened, if it has been searched before: calls
+	// will come.
 	Ahead bool
-	// Warmed is called whenever the host has prepared for a caller's first command. Nil: nobody waits for that.
+	// Warmed is called whenever the host has prepared for a caller's first command. Nil: it is not called.
 	Warmed func()
-	// Remote says that callers come over a network, so that nobody sits at the machine.
+	// Remote says that callers come over a network, so that no one sits at the machine.
 	Remote bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
 	ScopeKeys []scope.Key
@@ -60,11 +60,11 @@ type Config struct {
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
 	Structured clientinfo.Structured
-	// Extension is what a program serves beside the tools of this host.
+	// Extension is what a program serves in addition, in the types of the MCP library.
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []observe.Observer
-	// Asker asks the owner of the machine what a client cannot ask a person. Nil: nobody is asked then.
+	// Asker asks the owner of the machine when the client cannot ask a person. Nil: no one is asked then.
 	Asker Asker
 	// Version is reported to clients.
 	Version string
@@ -72,8 +72,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Roots makes absolute paths of the names of roots, "~" being the home directory. Without names it is the
-// working directory; the guard refuses one that nobody would serve unasked.
+// Roots returns the absolute paths of roots, in which "~" is the home directory. Without names it returns the
+// working directory; the guard refuses the whole machine and the home directory.
 func Roots(names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = []string{"."}
@@ -95,7 +95,7 @@ func Roots(names []string) ([]string, error) {
 	return roots, nil
 }
 
-// DefaultStateDir is where state is kept: $XDG_STATE_HOME/toolhost, by default ~/.local/state/toolhost;
+// DefaultStateDir returns the state directory: $XDG_STATE_HOME/toolhost, by default ~/.local/state/toolhost;
 // ~/Library/Application Support/toolhost on macOS; %LOCALAPPDATA%\toolhost on Windows.
 func DefaultStateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
@@ -170,8 +170,8 @@ func pointers(all []string) []*string {
 	return out
 }
 
-// scratchDir is the directory for the temporary files and caches of commands that work on these roots, in
-// the user's cache directory; "" where there is none. Each principal has one of its own in it: see [scratchOf].
+// scratchDir returns the directory for the temporary files and caches of commands that work on these roots, in
+// the user's cache directory; "" if there is none. It holds one for each principal: see [scratchOf].
 func scratchDir(roots []string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -185,7 +185,7 @@ func scratchDir(roots []string) string {
 	return dir
 }
 
-// scratchOf is a principal's own part of a scratch directory, made if it is not there.
+// scratchOf returns a principal's own part of a scratch directory, and creates it if needed.
 func scratchOf(dir, principal string) string {
 	if dir == "" {
 		return ""

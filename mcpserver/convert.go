@@ -22,7 +22,7 @@ const (
 	metaSearchHint = "anthropic/searchHint"
 )
 
-// toMCP describes a tool to clients. All four hints are always given: what is left out counts as the worst.
+// toMCP describes a tool to clients. All four hints are always given: clients assume the worst of a missing one.
 func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	schema, err := json.Marshal(d.Schema)
 	if err != nil {
@@ -49,8 +49,8 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	return tool, nil
 }
 
-// toResult is a reply as MCP carries it: the text for the model, and the structure for programs. Where the text was cut it names
-// the path of the whole itself. A resource_link would add nothing, and clients fail at one: the helpers of Anthropic's SDK
+// toResult returns a reply as MCP carries it: the text for the model, and the structure for programs. A text that was cut names
+// the path of the whole. A resource_link would add nothing, and clients fail at one: the helpers of Anthropic's SDK
 // throw the result away, and LangChain hands the model's API a file:// address.
 func toResult(r Reply) *mcp.CallToolResult {
 	r.Result = bounded(r.Result)
@@ -65,7 +65,7 @@ func toResult(r Reply) *mcp.CallToolResult {
 	return attachSession(result, r.Session)
 }
 
-// attachSession tells in a result the handle of the session that was made for its call, if one was.
+// attachSession adds to a result the handle of the session that was made for its call, if one was.
 func attachSession(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
 	if session != "" {
 		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{scope.MetaHandle: session}}
@@ -78,7 +78,7 @@ func attachSession(result *mcp.CallToolResult, session string) *mcp.CallToolResu
 func withSession(structured any, handle string) any {
 	fields := map[string]any{}
 	if raw, err := json.Marshal(structured); err == nil {
-		_ = json.Unmarshal(raw, &fields) // what is no object gives way to the handle
+		_ = json.Unmarshal(raw, &fields) // the handle replaces what is not an object
 	}
 	if fields == nil {
 		fields = map[string]any{}

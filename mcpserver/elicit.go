@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// How a question travels to the person behind a client, as an elicitation of either era.
+// How a question reaches the person at a client, as an elicitation of either era.
 
 // questionID names the one question of a result.
 const questionID = "approval"
@@ -26,7 +26,7 @@ func canAsk(ctx context.Context) bool {
 	return ok && asks && known.GetClientCapabilities().Elicitation != nil
 }
 
-// form is the question as a form of flat fields, which is all that clients must be able to show.
+// form returns the question as a form of flat fields, the only kind that all clients can show.
 func form(q *Question) mcp.ElicitationParams {
 	return mcp.ElicitationParams{
 		Mode: mcp.ElicitationModeForm, Message: q.Message,
@@ -41,12 +41,12 @@ func form(q *Question) mcp.ElicitationParams {
 	}
 }
 
-// toQuestion is a question as the result of a call in the modern era.
+// toQuestion returns a question as the result of a call in the modern era.
 func toQuestion(q *Question) *mcp.CallToolResult {
 	return server.NewInputRequestBuilder(q.State).Elicit(questionID, form(q)).ToolResult()
 }
 
-// answerIn is the answer that a modern client repeats its call with; nil when there is none.
+// answerIn returns the answer that a modern client repeats its call with, nil if there is none.
 func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	if p.RequestState == "" && len(p.InputResponses) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *Server) put(ctx context.Context, q *Question) *Answer {
 	return toAnswer(q.State, result)
 }
 
-// toAnswer reads the fields of the form. An answer that is not of its shape is a refusal, which says why.
+// toAnswer reads the fields of the form. An answer of another shape is a refusal that says why.
 func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 	a := &Answer{State: state, By: ByClient}
 	if r == nil {
@@ -95,7 +95,7 @@ func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 	return a
 }
 
-// notTheForm says why what was sent is not the form filled in, "" if it is.
+// notTheForm returns why the content is not a completed form, "" if it is one.
 func notTheForm(content map[string]any, isObject bool) string {
 	if !isObject {
 		return "the answer is not an object with a decision"

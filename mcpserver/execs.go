@@ -13,13 +13,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// Programs that a command starts are judged when they start, where rules speak of commands. A question about one is put in the
-// middle of the call, while the program waits.
+// Where rules apply to commands, the programs that a command starts are judged when they start. A question about one is asked during
+// the call, while the program waits.
 
-// maxAlways bounds how many programs are remembered that persons always allow.
+// maxAlways bounds how many always allowed programs are remembered.
 const maxAlways = 10_000
 
-// always are programs with their arguments that a person allows in a scope, until the host ends.
+// An always is the set of programs, with arguments and scope, that a person always allows, until the host ends.
 type always struct {
 	mu       sync.Mutex
 	programs map[string]bool
@@ -51,8 +51,8 @@ type execCall struct {
 	env       *builtin.Env
 }
 
-// execs says how the programs of a call's command are judged; nil where no rule speaks of commands. A person has allowed the text
-// of the command if approved.
+// execs returns how the programs of a call's command are judged, nil where no rule applies to commands. approved says that a person has
+// allowed the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy { return c.host.policies.of(c.admission.principal) }
 	now := policy()
@@ -71,10 +71,10 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 func (c *execCall) tell(e builtin.ExecEvent) {
 	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
 		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
-	_ = c.host.recorder.write(rec) // which logs what fails
+	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
-// key names a program with its arguments in the scope of the call.
+// key identifies a program with its arguments in the scope of the call.
 func (c *execCall) key(asked builtin.ExecQuestion) string {
 	return strings.Join(append([]string{c.admission.principal, c.admission.scope.Label, asked.Program}, asked.Words...), "\x00")
 }
@@ -84,7 +84,7 @@ func (c *execCall) known(asked builtin.ExecQuestion) bool {
 	return c.host.approvals.always.has(c.key(asked))
 }
 
-// ask puts a question to the client while its call waits, or to the owner of the machine.
+// ask asks the client while its call waits, or the operator.
 func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
 	key := c.key(asked)
 	merged, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
@@ -105,7 +105,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	return c.answered(q, answer, key)
 }
 
-// question is the question about a program as clients and the console show it.
+// question returns the question about a program as clients and the console show it.
 func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	reason := "The command of this call has come to start it, and waits for the answer"
 	if len(asked.Chain) > 0 {
@@ -113,7 +113,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
-	input, _ := c.call.Input() // what was bound from JSON encodes
+	input, _ := c.call.Input() // cannot fail: it was bound from JSON
 	q := &Question{Input: input, Dir: asked.Dir, Verdict: v, Passing: true}
 	if c.admission.scope.Exact {
 		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
@@ -122,7 +122,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	return q
 }
 
-// answered is what an answer means.
+// answered returns what an answer means.
 func (c *execCall) answered(q *Question, a *Answer, key string) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}

@@ -13,12 +13,12 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// An Extension is what a program serves beside the tools of this host, in the words of the MCP library. The
-// official conformance suite's fixtures come in through it.
+// An Extension is what a program serves in addition to the tools of this host, in the types of the MCP library.
+// The fixtures of the official conformance suite are one.
 type Extension struct {
-	// Tools take the same road as the host's own: the door, a scope, the gate, the rules, hooks, the record.
+	// Tools go through the same pipeline as the host's own: authentication, a scope, the gate, rules, hooks, the audit log.
 	Tools []ExtraTool
-	// Prompts, resources and what Options adds pass the door only: no rule speaks of them.
+	// Prompts, resources and what Options adds are only authenticated: no rule applies to them.
 	Prompts   []server.ServerPrompt
 	Resources []server.ServerResource
 	Templates []server.ServerResourceTemplate
@@ -31,9 +31,9 @@ type ExtraTool struct {
 	Tool mcp.Tool
 	// Needs are the client capabilities, such as "sampling", without which a modern call is refused.
 	Needs []string
-	// Rounds says that the tool asks its client in rounds of its own, and checks what comes back itself.
+	// Rounds says that the tool asks its client questions of its own, and checks the answers itself.
 	Rounds bool
-	// Run is called at the call's turn. Its error is told to the model.
+	// Run is called when the gate lets the call run. The model sees its error.
 	Run func(context.Context, ExtraCall) (*mcp.CallToolResult, error)
 }
 
@@ -48,8 +48,8 @@ type ExtraCall struct {
 	Notify func(ctx context.Context, method string, params map[string]any)
 }
 
-// An extraTurn carries a call of an extra tool through the pipeline, which knows neither the library's requests nor
-// its results. It travels in the context.
+// An extraTurn carries a call of an extra tool, in the context, through the pipeline, which knows neither the
+// requests nor the results of the library.
 type extraTurn struct {
 	call   ExtraCall
 	result *mcp.CallToolResult
@@ -57,7 +57,7 @@ type extraTurn struct {
 
 type extraKey struct{}
 
-// def describes the tool to the pipeline. It counts as the worst case but for what its annotations promise.
+// def describes the tool to the pipeline. Its effects are not known.
 func (t ExtraTool) def() (*builtin.Def, error) {
 	var shown struct {
 		InputSchema *jsonschema.Schema `json:"inputSchema"`
@@ -85,7 +85,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 	}), nil
 }
 
-// answer is the tool's own result, unless a station of the pipeline has refused the call or changed its text.
+// answer returns the tool's own result, unless a stage of the pipeline has refused the call or changed its text.
 func (t *extraTurn) answer(r Reply) *mcp.CallToolResult {
 	if t.result == nil || r.Text != textIn(t.result) || r.IsError != t.result.IsError {
 		return toResult(r)

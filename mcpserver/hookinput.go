@@ -12,9 +12,9 @@ import (
 // pathFields are the arguments of the tools that name a file or a directory.
 var pathFields = []string{"file_path", "notebook_path", "path"}
 
-// hookInput is the input of a call as hooks see it: with whole paths, as Claude Code gives them. A hook that compares
-// tool_input.file_path with a directory would otherwise be passed by with a relative name, "~/x" or "a/../b". A path
-// that cannot be resolved stays as it is: the call will not be planned.
+// hookInput returns the input of a call as hooks see it: with absolute paths, as Claude Code gives them. Otherwise a relative name,
+// "~/x" or "a/../b" would evade a hook that compares tool_input.file_path with a directory. A path that cannot be resolved is not
+// changed: the call will not be planned.
 func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
@@ -43,7 +43,7 @@ func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 	return whole
 }
 
-// wholePath is the path that name was resolved to, without "..": as it was given, unless a symbolic link stands before
+// wholePath returns the path that name was resolved to, without "..": as it was given, unless there is a symbolic link before
 // the ".." and the text alone would lead elsewhere.
 func wholePath(policy *guard.Policy, name string, path guard.Path) string {
 	if !strings.Contains(name, "..") {
@@ -55,8 +55,8 @@ func wholePath(policy *guard.Policy, name string, path guard.Path) string {
 	return path.String()
 }
 
-// hookResponse is what PostToolUse hooks are told of a result: the text and the structure that clients get, and under
-// the names of Claude Code what hooks written for it look for.
+// hookResponse returns the result as PostToolUse hooks get it: the text and the structure that clients get, and fields under
+// the names of Claude Code, which hooks written for it read.
 func hookResponse(input json.RawMessage, effects []guard.Effect, r builtin.Result) (json.RawMessage, error) {
 	response := map[string]any{"text": r.Text, "structured": r.Structured, "success": true}
 	var named struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A hooked call is one that hooks take part in: before it is planned, when it would be asked, and after it ran.
+// A hookedCall is a call with hooks: before it is planned, when it requires approval, and after it ran.
 type hookedCall struct {
 	runner *hook.Runner
 	set    *settings.Settings
@@ -53,11 +53,11 @@ func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
 	return s.box.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
 }
 
-// way decides how a hook runs. Where no sandbox works, one that should be contained runs outside, which is said once:
+// way decides how a hook runs. Where no sandbox works, a hook that should be contained runs outside, which is logged once:
 // commands have the rights of the user there too.
 func (s *hookset) way(k settings.Hook) hook.Way {
 	set := s.policies.settings.Current()
-	policy := s.policies.at(set, LocalPrincipal) // what is known of hooks is the same for all
+	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
 	run := policy.HookRun(k)
 	outside := hook.Way{Outside: true, Loosens: true, Path: policy.HookPath()}
 	if run.Outside && run.Chosen {
@@ -85,12 +85,12 @@ func (s *hookset) way(k settings.Hook) hook.Way {
 	}
 }
 
-// concerns reports whether a permission rule, as it stands in the "if" of a hook, speaks of a call. When that
-// cannot be found out the hook runs.
+// concerns reports whether the permission rule in the "if" of a hook applies to a call. If that cannot be decided
+// the hook runs.
 func (s *hookset) concerns(rule string, c hook.Call) bool {
 	asked := &settings.Settings{Ask: []settings.Entry{{Text: rule}}, DefaultMode: settings.ModeBypass}
 	cfg := s.policies.guardConfig(asked, func() guard.Containment { return guard.Containment{Writes: true, Denies: true} })
-	cfg.ExecGate = nil // a hook cannot wait for what the text does not tell
+	cfg.ExecGate = nil // a hook cannot wait until programs start
 	policy, err := guard.New(cfg)
 	if err != nil || len(policy.Warnings()) > 0 {
 		return true
@@ -112,7 +112,7 @@ func (s *hookset) concerns(rule string, c hook.Call) bool {
 	return slices.ContainsFunc(policy.Judge(plan.Intent).Parts, func(p guard.Part) bool { return p.Rule == rule })
 }
 
-// before runs the PreToolUse hooks. The call they return may have another input, bound from the start; the
+// before runs the PreToolUse hooks. The call that it returns may have another input, which was bound again. The
 // error refuses the call.
 func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
 	set := s.policies.settings.Current()
@@ -144,7 +144,7 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	return hc, call, nil
 }
 
-// hookRule is how verdicts and records name a hook.
+// hookRule is the rule of verdicts and records that a hook decided.
 const hookRule = "hook"
 
 func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Verdict {
@@ -158,8 +158,8 @@ func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Ve
 	return v
 }
 
-// judged lets hooks take part in a verdict. They can make it stricter; they can answer what would be asked, but
-// not what a rule keeps asking for. A nil call has no hooks.
+// judged lets hooks change a verdict. They can make it stricter, and they can answer for the person, but not where
+// the verdict is final. A nil call has no hooks.
 func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdict) guard.Verdict {
 	if c == nil {
 		return v
@@ -187,8 +187,8 @@ func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdic
 	return v
 }
 
-// allowedOtherwise is the verdict on a call that a PermissionRequest hook allows with another input only. That input
-// has not been planned and judged, and the one that has is not allowed: the call has to be made anew.
+// allowedOtherwise returns the verdict on a call that a PermissionRequest hook allows only with another input. That
+// input has not been planned and judged, so the client must repeat the call with it.
 func allowedOtherwise(v guard.Verdict, d hook.Decision) guard.Verdict {
 	const shown = 10_000
 	v = hookVerdict(v, guard.Deny, d)
@@ -199,19 +199,19 @@ func allowedOtherwise(v guard.Verdict, d hook.Decision) guard.Verdict {
 	return v
 }
 
-// denied tells the PermissionDenied hooks of a refusal.
+// denied runs the PermissionDenied hooks after a refusal.
 func (c *hookedCall) denied(ctx context.Context, v guard.Verdict) {
 	if c != nil {
 		c.runner.Denied(ctx, c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
 	}
 }
 
-// after runs the hooks that follow a call, and puts what they say into its result.
+// after runs the hooks that follow a call, and adds their output to its result.
 func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result {
 	if c == nil {
 		return r
 	}
-	ctx = context.WithoutCancel(ctx) // the call has run, and its hooks hear of it
+	ctx = context.WithoutCancel(ctx) // the call has run: its hooks run too
 	var said hook.After
 	if r.IsError {
 		said = c.runner.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
@@ -236,7 +236,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	return r
 }
 
-// outputText is the output that a hook put in place of a tool's: a text, or whatever JSON it is.
+// outputText returns the output that a hook gave in place of the tool's: a text, or any other JSON.
 func outputText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

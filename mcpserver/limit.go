@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// Limits of what goes in and out in one piece. What is over a limit is refused and told so.
+// Limits of one message, call or result. What exceeds a limit is refused with an error that says so.
 const (
 	// MaxMessage is the longest JSON-RPC message, in bytes.
 	MaxMessage = transport.MaxMessage
@@ -19,7 +19,7 @@ const (
 	MaxResult = 16 << 20
 )
 
-// bind binds arguments of a length that can be handled.
+// bind binds arguments that are not too long.
 func bind(tool *builtin.Def, args json.RawMessage) (*builtin.Call, error) {
 	if len(args) > MaxArguments {
 		return nil, fmt.Errorf("the arguments of a call are at most %d bytes long, these are %d: make it several calls, such as one Write and then Edits", MaxArguments, len(args))
@@ -27,9 +27,9 @@ func bind(tool *builtin.Def, args json.RawMessage) (*builtin.Call, error) {
 	return tool.Bind(args)
 }
 
-// bounded leaves out of a result what makes it too long to be sent.
+// bounded drops from a result what makes it too long to be sent.
 func bounded(r builtin.Result) builtin.Result {
-	const base64 = 4.0 / 3 // what an image grows by
+	const base64 = 4.0 / 3 // the growth of an image
 	size, fit := len(r.Text), 0
 	for _, image := range r.Images {
 		if size += int(float64(len(image.Data)) * base64); size <= MaxResult {

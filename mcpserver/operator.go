@@ -19,13 +19,13 @@ import (
 
 // An Asker puts questions to the operator, the owner of the machine, when the client cannot put them to a person.
 type Asker interface {
-	// Present reports whether somebody is there to answer.
+	// Present reports whether a person is there to answer.
 	Present() bool
 	// Ask waits for the answer, until ctx is done at the latest: the answer is then a refusal.
 	Ask(ctx context.Context, q OwnerQuestion) Answer
 }
 
-// An OwnerQuestion is a question for an [Asker], and whose call it is about.
+// An OwnerQuestion is a question for an [Asker], and the caller that it is about.
 type OwnerQuestion struct {
 	Principal, Scope, Tool string
 	*Question
@@ -92,13 +92,13 @@ func (o Operator) Roots() []string { return slices.Clone(o.h.cfg.Roots) }
 // StateDir returns the directory of what outlives the host. Contained commands cannot read it.
 func (o Operator) StateDir() string { return o.h.cfg.StateDir }
 
-// Settings returns what all sources of rules say now. It must not be changed.
+// Settings returns the settings of all sources as they are now. They must not be changed.
 func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.Reload() }
 
 // RuleWarnings returns the entries of the rules that could not be understood as they were meant.
 func (o Operator) RuleWarnings() []string { return slices.Clone(o.policy().Warnings()) }
 
-// Holds says how a rule is held here, see [guard.Policy.Holds].
+// Holds returns what enforces a rule here, see [guard.Policy.Holds].
 func (o Operator) Holds(action, rule string) string { return o.policy().Holds(action, rule) }
 
 // AuditPath returns the file that calls are recorded in, "" when they are not.
@@ -130,7 +130,7 @@ func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
 // Holdings returns whose changes take how much of the disk, the most first.
 func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.box.Holdings() }
 
-// ShowChange returns one change and its diff. The beginning of its id does.
+// ShowChange returns one change and its diff. The beginning of its id suffices.
 func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
 	return o.h.box.ShowChange(o.policy(), builtin.AnyPrincipal, id)
 }
@@ -146,8 +146,8 @@ func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builti
 	return o.h.box.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)
 }
 
-// Check says what the rules make of a call. It plans the call and runs nothing. The error is one of the
-// call itself: an unknown tool, or arguments that cannot be bound.
+// Check returns the verdict on a call, which is planned but not run. The error is one of the call itself: an unknown
+// tool, or arguments that cannot be bound.
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
 	target := o.h.tools.resolve(tool)
 	if target.err != nil {
@@ -167,7 +167,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 	return policy.Judge(plan.Intent), nil
 }
 
-// Examine says how this host is: its roots, rules, sandbox, shell, state and tools.
+// Examine returns what the doctor finds about this host: its roots, rules, sandbox, shell, state and tools.
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return doctor.Examine(ctx, &doctor.Subject{

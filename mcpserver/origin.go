@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
-// originOf tells how a call came over MCP. What is said of the trace in the message goes before the header, which
-// a proxy may have set.
+// originOf returns how a call came over MCP. The trace in the message has priority over the header, which a proxy
+// may have set.
 func originOf(ctx context.Context, c *client, req mcp.CallToolRequest) observe.Origin {
 	o := observe.Origin{Transport: c.Transport}
 	if len(req.Header) > 0 {
@@ -30,7 +30,7 @@ func originOf(ctx context.Context, c *client, req mcp.CallToolRequest) observe.O
 		o.Protocol = s.ProtocolVersion()
 	}
 	if !mcp.IsValidProtocolVersion(o.Protocol) {
-		o.Protocol = "" // not a revision: whatever the caller made up
+		o.Protocol = "" // not a revision: the caller made it up
 	}
 	if c.admission.scope != nil {
 		o.Session = c.admission.scope.Session()

@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/resultstore"
 )
 
-// A policies holds the rules in force for each principal, compiled from the settings of now.
+// A policies holds the rules in force for each principal, compiled from the current settings.
 type policies struct {
 	cfg      *Config
 	where    settings.Config
@@ -56,7 +56,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 		return err
 	}
 	p.where.StateDir = state
-	baseline.Recover(p.where.Roots) // before settings are read: a command may have left some
+	baseline.Recover(p.where.Roots) // before settings are read: a command may have planted some
 	p.where.Withheld = baseline.Withheld
 	if p.settings, err = settings.Watch(p.where, nil); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
 	return c.policy
 }
 
-// maxCompiled is for how many principals rules are kept.
+// maxCompiled is the number of principals whose rules are kept.
 const maxCompiled = 1024
 
 // evict forgets the rules of half of the principals when there are too many. The caller holds the lock.
@@ -158,7 +158,7 @@ func (p *policies) last(principal string) compiledPolicy {
 	return b
 }
 
-// compile makes rules of settings, and tells once what is wrong with them. The caller holds the lock.
+// compile compiles the settings, and logs once what is wrong with them. The caller holds the lock.
 func (p *policies) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
 	cfg := p.guardConfig(s, func() guard.Containment { return p.containment(s) })
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
@@ -178,7 +178,7 @@ func (p *policies) compile(s *settings.Settings, principal string) (*guard.Polic
 	return rules, nil
 }
 
-// sharedDenies are the denies meant for Claude Code, perhaps, that take a tool of this host away.
+// sharedDenies returns the denies, perhaps meant for Claude Code, that remove a tool of this host.
 func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	var names []string
 	for _, d := range p.tools.all {
@@ -214,7 +214,7 @@ func (p *policies) follow() {
 	p.settings.Follow(func(now *settings.Settings) { p.at(now, LocalPrincipal) })
 }
 
-// SettingsConfig says where the settings of a host with this configuration are.
+// SettingsConfig returns where the settings of a host with this configuration are.
 func SettingsConfig(cfg Config) (settings.Config, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -228,7 +228,7 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	}, nil
 }
 
-// containment is what holds commands under these settings.
+// containment returns what contains commands under these settings.
 func (p *policies) containment(s *settings.Settings) guard.Containment {
 	if !s.Sandbox.Enabled {
 		return guard.Containment{Why: "sandbox.enabled is false"}
@@ -236,7 +236,7 @@ func (p *policies) containment(s *settings.Settings) guard.Containment {
 	return p.box.Containment()
 }
 
-// guardConfig is what the rules are made of. What contains commands is asked for when the first is judged.
+// guardConfig returns what the rules are compiled from. contain is called when the first command is judged.
 func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
 	cfg := p.where
 	files := slices.Concat(cfg.Names(), p.cfg.Obeyed)
@@ -254,8 +254,8 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 	}
 }
 
-// execGate says why the programs of commands are not judged when they start: of those that something contains, and of those that run
-// outside of it all the same.
+// execGate returns why the programs of commands are not judged when they start, whether these are contained or run outside of the
+// containment, nil if they are.
 func execGate(held guard.Containment) error {
 	if err := sandbox.ExecGateWorks(sandbox.None); err != nil {
 		return err

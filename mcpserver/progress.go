@@ -14,17 +14,17 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a call that
-// they hear nothing of; the shortest time seen is 4 seconds, of clients made with the SDK for TypeScript.
+// heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a silent
+// call; the shortest time seen is 4 seconds, by clients made with the SDK for TypeScript.
 const heartbeat = 3 * time.Second
 
 // asking is what a client is told while a person is asked about its call.
 const asking = "Waiting for a person to allow the call."
 
 // A reporter tells a client how its call goes, with a value that rises: what the call reports and, when nothing was reported for the time
-// of a heartbeat, that it goes on. The nil reporter is that of a client that did not ask for progress.
+// of a heartbeat, that it still runs. The nil reporter is for a client that did not ask for progress.
 type reporter struct {
-	ctx    context.Context // of the call: one that is cancelled is reported on no more
+	ctx    context.Context // of the call: once it is cancelled nothing is reported
 	notify func(ctx context.Context, method string, params map[string]any)
 	token  any
 	tool   string
@@ -49,7 +49,7 @@ func newReporter(ctx context.Context, c *client, tool string, meta *mcp.Meta) *r
 	return r
 }
 
-// callback is told the last lines of the call's output; nil when nothing is reported.
+// callback returns the function that gets the last lines of the call's output, nil when nothing is reported.
 func (r *reporter) callback() func(lastLines string) {
 	if r == nil {
 		return nil
@@ -57,7 +57,7 @@ func (r *reporter) callback() func(lastLines string) {
 	return r.report
 }
 
-// report tells the client what the call does now. The heartbeat repeats it.
+// report sends what the call does now. The heartbeat repeats it.
 func (r *reporter) report(text string) {
 	if r == nil {
 		return
@@ -99,7 +99,7 @@ func (r *reporter) send(text string) {
 	r.beat.Reset(heartbeat)
 }
 
-// stop ends the reports: none follows the answer.
+// stop ends the reports: none may follow the answer.
 func (r *reporter) stop() {
 	if r == nil {
 		return
@@ -118,7 +118,7 @@ const maxProgressToken = 1 << 10
 func canComeBack(token any) bool {
 	switch t := token.(type) {
 	case string:
-		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // what half a character was read as
+		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // half a character was read as that
 	case float64:
 		return t == math.Trunc(t) && math.Abs(t) <= jsonrpc.LargestID
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Ready is nil when the settings can be parsed, calls can be recorded and the state can be written.
+// Ready returns nil when the settings can be parsed, calls can be recorded and the state can be written.
 func (h *Host) Ready() error {
 	if broken := h.policies.settings.Reload().Broken; len(broken) > 0 {
 		return fmt.Errorf("every call is refused: %w", errors.Join(broken...))
@@ -16,16 +16,16 @@ func (h *Host) Ready() error {
 	if h.stateDirErr != nil {
 		return h.stateDirErr
 	}
-	if err := h.recorder.audit.Usable(); err != nil { // also a log that nobody has named, for want of which no call is refused
+	if err := h.recorder.audit.Usable(); err != nil { // also the optional log, without which calls are not refused
 		return fmt.Errorf("calls are not recorded: %w", err)
 	}
 	return h.stateProbe.check(h.cfg.StateDir)
 }
 
-// probeAge is how old an answer about the state may be, so that strangers who ask cause no load.
+// probeAge is how old an answer about the state may be, so that unauthenticated requests cause no load.
 const probeAge = 2 * time.Second
 
-// A stateProbe knows whether a directory could be written a moment ago.
+// A stateProbe reports whether a directory can be written, or could a moment ago.
 type stateProbe struct {
 	mu   sync.Mutex
 	last time.Time

@@ -13,13 +13,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// A modern client is asked about a program by the result of the call, whose command goes on as a task. The call comes again with the
-// answer, and goes on where it was.
+// A modern client is asked about a program by the result of the call, whose command continues as a task. The client repeats the call with
+// the answer, and the call continues from there.
 
-// resumePrefix begins the states of questions about programs. What follows is a state of the book of questions.
+// resumePrefix begins the states of questions about programs. A state of package approvals follows.
 const resumePrefix = "exec."
 
-// errGone answers a state whose command is not waiting: of another process, answered before, or too late.
+// errGone refuses a state whose command is not waiting: it is of another process, was answered before, or came too late.
 var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer waits. Nothing was run by this call. " +
 	"TaskOutput tells what became of the command if it was answered here; to run it from its beginning, call again without the answer")
 
@@ -31,7 +31,7 @@ type suspended struct {
 	digest []byte
 }
 
-// suspensions are the calls that wait, by the states of their questions.
+// A suspensions holds the calls that wait, by the states of their questions.
 type suspensions struct {
 	mu    sync.Mutex
 	calls map[string]*suspended
@@ -55,7 +55,7 @@ func (s *suspensions) take(state string) *suspended {
 	return c
 }
 
-// suspend ends a call with the question of a program.
+// suspend ends a call with a question about a program.
 func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
 	asked := result.Asks
 	q := c.question(asked.Question)
@@ -67,12 +67,12 @@ func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record
 	return reply.with(result)
 }
 
-// resumes reports whether a call brings the answer to a question about a program.
+// resumes reports whether a request has the answer to a question about a program.
 func resumes(req Request) bool {
 	return req.Answer != nil && strings.HasPrefix(req.Answer.State, resumePrefix)
 }
 
-// resume goes on with a call that brings an answer. The error says why it does not count.
+// resume continues a suspended call with the answer in req. The error says why the answer does not count.
 func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
 	s := p.suspensions.take(state)
@@ -82,7 +82,7 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*susp
 	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
 	if err := p.questions.Redeem(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
 		if a.principal != s.call.admission.principal || string(mine) != string(s.digest) {
-			p.suspensions.put(state, s) // the answer to it may still come
+			p.suspensions.put(state, s) // the right answer may still come
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}

@@ -28,18 +28,18 @@ type Stats struct {
 	// Sandbox is what contains commands; empty when nothing does. Enforces tells what it holds.
 	Sandbox  string
 	Enforces map[string]bool
-	// Search is what is kept of each root for searches.
+	// Search is what is cached of each root for searches.
 	Search map[string]builtin.SearchStats
 }
 
-// counts are what nothing else of a host counts.
+// counts are the counters of a host that are in no other part of it.
 type counts struct {
 	sessions     atomic.Pointer[func(now time.Time) int] // nil until HTTP is served
 	unauthorised atomic.Uint64                           // requests without a valid credential
 	results      directorySize
 }
 
-// sessionsNow is how many legacy sessions there are.
+// sessionsNow returns how many legacy sessions there are.
 func (c *counts) sessionsNow() int {
 	if alive := c.sessions.Load(); alive != nil {
 		return (*alive)(time.Now())
@@ -47,7 +47,7 @@ func (c *counts) sessionsNow() int {
 	return 0
 }
 
-// statsAge is how old the size of a directory may be, which takes a walk to find out.
+// statsAge is how old the size of a directory may be, which takes a walk to compute.
 const statsAge = 15 * time.Second
 
 // A directorySize is the size of a directory a moment ago.

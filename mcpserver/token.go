@@ -16,10 +16,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// TokenPrincipal is who the bearer of the host's single token is.
+// TokenPrincipal is the principal of the host's single token.
 const TokenPrincipal = "token"
 
-// ownersOwn reports whether a principal is the owner of the machine: what is remembered for it holds for all callers.
+// ownersOwn reports whether a principal is the owner of the machine: what is remembered for it applies to all callers.
 func ownersOwn(principal string) bool {
 	return principal == LocalPrincipal || principal == TokenPrincipal
 }
@@ -28,8 +28,8 @@ func ownersOwn(principal string) bool {
 func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 
 // Token returns the bearer token kept in a file, and the file's path. Without a name it is the one in the
-// state directory. A file that does not exist is made, readable by its owner only, with a token of 128
-// random bits; made says so.
+// state directory. A file that does not exist is created, readable by its owner only, with a token of 128
+// random bits; made reports that.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	if file == "" {
 		if h.stateDirErr != nil {

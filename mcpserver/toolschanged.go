@@ -9,13 +9,13 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// listFresh is how long a client may use a list of tools, and what server/discover said, without asking again. An older list does no
-// harm: each call is judged by the rules of its moment. A minute spares clients a request for every turn of a model, and is what a
-// person who has changed the rules would wait for a client that does not listen for changes.
+// listFresh is how long a client may cache the list of tools and the answer to server/discover. A stale list does no harm: each call is
+// judged by the current rules. A minute spares clients a request for every turn of a model. A person who changes the rules waits at most
+// that long for a client that does not listen for changes.
 const listFresh = time.Minute
 
-// subscriptions are those of modern clients over stdio to changes of the list. The library knows its own sessions, which are legacy ones,
-// and those over HTTP.
+// A subscriptions holds the subscriptions of modern clients over stdio to changes of the list. The library knows its own sessions, which
+// are legacy ones, and those over HTTP.
 type subscriptions struct {
 	mu   sync.Mutex
 	tell map[*mcp.SubscriptionsListenRequest]func()
@@ -43,7 +43,7 @@ func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsLi
 		}
 		select {
 		case session.NotificationChannel() <- changed:
-		default: // as many wait for the client already
+		default: // the channel is full: the client will reload anyway
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.Subscriptions
 	}
 }
 
-// listChanged tells every client that listens.
+// listChanged notifies every client that listens.
 func (s *Server) listChanged() {
 	s.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
 	s.subscriptions.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// Misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no
-// fitting error: a requestState that was tampered with, and a capability that its client did not declare.
+// Misuse returns the error for a call of a tool that the library would accept, or would refuse with another
+// error: a requestState that was tampered with, and a capability that its client did not declare.
 func (f front) Misuse(m jsonrpc.Envelope) *jsonrpc.Error {
 	if m.Method != jsonrpc.MethodCall {
 		return nil
@@ -75,7 +75,7 @@ func (f front) wrongCursor(m jsonrpc.Envelope) error {
 	return nil
 }
 
-// unknownResource is the fault of a request for a resource that is not served. The library's error does not name it
+// unknownResource returns the error for a request for a resource that is not served. The library's error does not name it
 // (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
 func (f front) unknownResource(m jsonrpc.Envelope) *jsonrpc.Error {
 	e := f.host.cfg.Extension
@@ -106,12 +106,12 @@ func (f front) wrongCall(who auth.Identity, m jsonrpc.Envelope) error {
 		return f.host.callNoTool(who, name, err)
 	}
 	if m.Plain || m.Arguments != nil {
-		return nil // bound by ourselves
+		return nil // bound by the pipeline
 	}
 	return json.Unmarshal(m.Rest, &mcp.CallToolRequest{})
 }
 
-// readable is what a decoder found wrong, without the names of its types.
+// readable returns the error of a decoder without the names of Go types.
 func readable(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
