@@ -63,16 +63,6 @@ func (in Intent) Files() (files []Path) {
 	return files
 }
 
-// Command returns the command that the call would run, nil if it runs none.
-func (in Intent) Command() *Exec {
-	for _, e := range in.Effects {
-		if c, ok := e.(Exec); ok {
-			return &c
-		}
-	}
-	return nil
-}
-
 // A Judgment is the judging of one intent, as its effects see it.
 type Judgment struct{ *judge }
 
@@ -106,7 +96,7 @@ func (j Judgment) Decide(s Subject) {
 		s.Form = j.in.Tool
 	}
 	if r := j.strict(j.data.deny, s); r != nil {
-		j.add(j.subjectPart(s, r, Deny))
+		j.add(byRule(s.What, "To "+s.What, Deny, r))
 		return
 	}
 	if j.data.mode == settings.ModePlan && !s.ReadOnly {
@@ -114,7 +104,7 @@ func (j Judgment) Decide(s Subject) {
 		return
 	}
 	if r := j.strict(j.data.ask, s); r != nil {
-		j.add(j.subjectPart(s, r, Ask))
+		j.add(byRule(s.What, "To "+s.What, Ask, r))
 		return
 	}
 	r := j.data.allow.Named(s.Form)
@@ -149,21 +139,4 @@ func (j Judgment) strict(l list, s Subject) *rulebook.Rule {
 		}
 	}
 	return l.Specified(s.Form, s.Matches)
-}
-
-func (j Judgment) subjectPart(s Subject, r *rulebook.Rule, a Action) Part {
-	return Part{
-		What: s.What, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: "To " + s.What + " " + ruled(a) + " by a rule.", Remedy: ruleRemedy(a),
-	}
-}
-
-// tool applies the rules on every call of the tool, and those on its arguments.
-func (j *judge) tool() {
-	for _, l := range []list{j.data.deny, j.data.ask} {
-		if r := l.Named(j.in.Tool); r != nil {
-			j.add(j.toolPart(r, l.action))
-		}
-	}
-	j.parameters()
 }

@@ -28,3 +28,13 @@ func (e Exec) Record() (field, value string) { return "command", e.Text }
 func (Exec) HookResponse(text string) map[string]any {
 	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}
 }
+
+// Command returns the command that the call would run, nil if it runs none. No call runs two.
+func (in Intent) Command() *Exec {
+	for _, e := range in.Effects {
+		if c, ok := e.(Exec); ok {
+			return &c
+		}
+	}
+	return nil
+}

@@ -36,7 +36,7 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	}
 	j := &judge{Policy: p, data: p.data, in: Intent{Tool: name}}
 	if r := p.data.deny.Named(name); r != nil {
-		j.add(j.toolPart(r, Deny))
+		j.add(byRule("call "+name, "The tool "+name, Deny, r))
 		return false, j.verdict(false)
 	}
 	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
@@ -77,24 +77,30 @@ type judge struct {
 
 func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 
-func (j *judge) toolPart(r *rulebook.Rule, a Action) Part {
-	return Part{
-		What: "call " + j.in.Tool, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("The tool %s %s by a rule.", j.in.Tool, ruled(a)), Remedy: ruleRemedy(a),
+// tool applies the rules on every call of the tool, and those on its arguments.
+func (j *judge) tool() {
+	strict := []list{j.data.deny, j.data.ask}
+	for _, l := range strict {
+		if r := l.Named(j.in.Tool); r != nil {
+			j.add(byRule("call "+j.in.Tool, "The tool "+j.in.Tool, l.action, r))
+		}
+	}
+	for _, l := range strict {
+		if r := l.Param(j.in.Tool, j.in.Args); r != nil {
+			j.add(byRule("call "+j.in.Tool, "An argument of this call of "+j.in.Tool, l.action, r))
+		}
 	}
 }
 
-// parameters applies the Tool(parameter:value) rules.
-func (j *judge) parameters() {
-	for _, l := range []list{j.data.deny, j.data.ask} {
-		if r := l.Param(j.in.Tool, j.in.Args); r != nil {
-			j.add(Part{
-				What: "call " + j.in.Tool, Action: l.action, Rule: r.Text, Source: r.Source, Final: true,
-				Reason: fmt.Sprintf("An argument of this call of %s %s by a rule.", j.in.Tool, ruled(l.action)),
-				Remedy: ruleRemedy(l.action),
-			})
-		}
+// byRule returns the part that a deny or ask rule decides. The subject begins the reason.
+func byRule(what, subject string, a Action, r *rulebook.Rule) Part {
+	p := Part{What: what, Action: a, Rule: r.Text, Source: r.Source, Final: true}
+	if a == Ask {
+		p.Reason, p.Remedy = subject+" requires approval by a rule.", "A person must agree, or change that rule."
+	} else {
+		p.Reason, p.Remedy = subject+" is denied by a rule.", "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule."
 	}
+	return p
 }
 
 // file judges one file of the intent.
@@ -147,10 +153,7 @@ func (t *target) byRule(a Action, r *rulebook.Rule) Part {
 	if t.access == writing {
 		verb = "Writing"
 	}
-	return Part{
-		What: t.what, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("%s %s %s by a rule.", verb, t.path.given, ruled(a)), Remedy: ruleRemedy(a),
-	}
+	return byRule(t.what, verb+" "+t.path.given, a, r)
 }
 
 func (j *judge) denied(t *target) (Part, bool) {
@@ -359,21 +362,6 @@ func (j *judge) verdict(silent bool) Verdict {
 		v.Reason += " The mode dontAsk refuses what would require approval."
 	}
 	return v
-}
-
-// ruled says what a rule does to its subject.
-func ruled(a Action) string {
-	if a == Ask {
-		return "requires approval"
-	}
-	return "is denied"
-}
-
-func ruleRemedy(a Action) string {
-	if a == Ask {
-		return "A person must agree, or change that rule."
-	}
-	return "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule."
 }
 
 func allowRemedy(rule string) string {

@@ -78,10 +78,7 @@ func (l *line) denials() {
 }
 
 func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
-	return Part{
-		What: "run " + text, Action: a, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("The command %s %s by a rule.", clip(text), ruled(a)), Remedy: ruleRemedy(a),
-	}
+	return byRule("run "+text, "The command "+clip(text), a, r)
 }
 
 // maybePart asks for a command of which it is known only when it runs whether it is the

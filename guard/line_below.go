@@ -35,7 +35,7 @@ func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
 				what = rest
 			}
 			l.add(Part{What: "run " + s.Text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
-				Reason: fmt.Sprintf("The command %s comes to %s, which %s by a rule.", clip(s.Text), what, ruled(Ask)),
+				Reason: fmt.Sprintf("The command %s comes to %s, which requires approval by a rule.", clip(s.Text), what),
 				Remedy: "Name other files or directories, or use Grep, which leaves it out."})
 			return
 		}
