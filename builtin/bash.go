@@ -43,7 +43,7 @@ type BashOutput struct {
 }
 
 // runsCommands: without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
-func runsCommands(*Toolbox) bool { return runtime.GOOS != "windows" }
+func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.
 var Bash = declare(Tool[BashInput]{
@@ -60,7 +60,7 @@ var Bash = declare(Tool[BashInput]{
 		if strings.TrimSpace(in.Command) == "" {
 			return Plan{}, errors.New("command is empty: there is nothing to run")
 		}
-		if name := waitsForKeys(in.Command); name != "" && !in.Background {
+		if name := needsTerminal(in.Command); name != "" && !in.Background {
 			return Plan{}, waitsMessage(name)
 		}
 		dir, note, err := workDir(env)
@@ -126,10 +126,10 @@ func shorten(r *shell.Result, passes int, remarks []string) {
 	}
 }
 
-// failed says why a command was not run. A cell that has died is not used again.
-func (s spot) failed(env *Env, err error) error {
-	if s.cell != nil && errors.Is(err, sandbox.ErrClosed) {
-		env.Box.cells.Drop(env.Principal, s.cell)
+// failed says why a command was not run. A sandbox that has died is not used again.
+func (s execEnv) failed(env *Env, err error) error {
+	if s.sandbox != nil && errors.Is(err, sandbox.ErrClosed) {
+		env.Runtime.sandboxes.Discard(env.Principal, s.sandbox)
 		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
 	}
 	return fmt.Errorf("the command was not run: %w", err)
@@ -157,7 +157,7 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 // spill keeps the whole output of a command on the caller's shelf once it outgrows memory.
 func spill(env *Env) output.Spill {
 	return func() (io.WriteCloser, string, error) {
-		f, err := env.Shelf.Create("bash")
+		f, err := env.Results.Create("bash")
 		if err != nil {
 			return nil, "", err
 		}
@@ -165,8 +165,8 @@ func spill(env *Env) output.Spill {
 	}
 }
 
-// moveOn carries the working directory over to the next call, if it may be worked in.
-func moveOn(env *Env, r *shell.Result, started string) string {
+// updateCwd carries the working directory over to the next call, if it may be worked in.
+func updateCwd(env *Env, r *shell.Result, started string) string {
 	root := env.Policy.Roots()[0]
 	switch {
 	case r.DirGone:
@@ -198,7 +198,7 @@ func outcomeNotes(r *shell.Result) []string {
 		if r.SpillCut {
 			part = "The beginning of the output"
 		}
-		all = append(all, fmt.Sprintf("%s (%s, %s) is in %s: %s.", part, count(int(r.Bytes), "byte"), count(r.Lines, "line"), r.Spilled, goOn(r)))
+		all = append(all, fmt.Sprintf("%s (%s, %s) is in %s: %s.", part, count(int(r.Bytes), "byte"), count(r.Lines, "line"), r.Spilled, readMoreHint(r)))
 	}
 	if r.Problem != nil {
 		all = append(all, fmt.Sprintf("The host met a problem: %v.", r.Problem))
@@ -206,8 +206,8 @@ func outcomeNotes(r *shell.Result) []string {
 	return all
 }
 
-// goOn says how to see what is left out of an output that is kept. Of a line Read shows no more than its beginning.
-func goOn(r *shell.Result) string {
+// readMoreHint says how to see what is left out of an output that is kept. Of a line Read shows no more than its beginning.
+func readMoreHint(r *shell.Result) string {
 	if n := r.Inside(MaxLineShown); n > 0 {
 		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head -c 20000", n+1, r.Spilled)
 	}

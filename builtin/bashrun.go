@@ -18,7 +18,7 @@ type bashRun struct {
 	dir           guard.Path
 	note, clamped string
 	timeout       time.Duration
-	where         spot
+	where         execEnv
 	gate          *execGate
 }
 
@@ -33,28 +33,28 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	if in.Background {
 		return b.background(ctx, command)
 	}
-	r, started, err := env.Box.tasks.Run(ctx, b.spot(), command, env.Shell.Window)
+	r, started, err := env.Runtime.tasks.Run(ctx, b.execEnv(), command, env.Shell.Window)
 	var barred *shell.DirError
 	switch {
 	case errors.As(err, &barred):
 		return runInRoot(ctx, env, in, barred)
 	case err != nil:
 		return Result{}, b.where.failed(env, err)
-	case started != nil && b.gate.parts():
+	case started != nil && b.gate.reapAfterCall():
 		return b.await(ctx, started.ID)
 	case started != nil:
-		return b.goesOn(*started), nil
+		return b.continuesAsTask(*started), nil
 	}
-	return b.told(r), nil
+	return b.taskText(r), nil
 }
 
-// spot is where the command runs, as the shell knows it.
-func (b *bashRun) spot() shell.Place {
+// execEnv is where the command runs, as the shell knows it.
+func (b *bashRun) execEnv() shell.Host {
 	env, where, gate := b.env, b.where, b.gate
-	return shell.Place{
+	return shell.Host{
 		Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave, Execs: gate.lines,
 		Remarks: func(r *shell.Result) []string { return where.remarks(r, b.dir.Real()) },
-		News:    func() []string { return slices.Concat(where.news(), gate.lines()) },
+		Notices: func() []string { return slices.Concat(where.news(), gate.lines()) },
 		Barred:  func() { env.Dir.Set(env.Policy.Roots()[0]) },
 	}
 }
@@ -65,24 +65,24 @@ func (b *bashRun) background(ctx context.Context, command shell.Command) (Result
 	if b.in.Timeout == 0 {
 		command.Timeout = 0 // a task may run as long as tasks may
 	}
-	started, err := b.env.Box.tasks.Start(ctx, b.spot(), command)
+	started, err := b.env.Runtime.tasks.Start(ctx, b.execEnv(), command)
 	if err != nil {
 		return Result{}, b.where.failed(b.env, err)
 	}
-	return taskStarted(started, "The command runs as the background task", b.dir, notes(b.note, b.clamped, b.where.admits())), nil
+	return taskStarted(started, "The command runs as the background task", b.dir, notes(b.note, b.clamped, b.where.containmentNotice())), nil
 }
 
-// goesOn is the result of a command that has become a task.
-func (b *bashRun) goesOn(started shell.Started) Result {
+// continuesAsTask is the result of a command that has become a task.
+func (b *bashRun) continuesAsTask(started shell.Started) Result {
 	b.gate.leaves()
 	return taskStarted(started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
-		notes(b.note, b.clamped, keysHint(started.Text), b.where.admits()))
+		notes(b.note, b.clamped, ttyHint(started.Text), b.where.containmentNotice()))
 }
 
 // await waits for a command that has become a task because a program of it asks: for the next question, its end, or the time after
 // which a call is answered.
 func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
-	tasks, principal := b.env.Box.tasks, b.env.Principal
+	tasks, principal := b.env.Runtime.tasks, b.env.Principal
 	done, err := tasks.Done(principal, id)
 	if err != nil {
 		return Result{}, err
@@ -100,30 +100,30 @@ func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
 		}, nil
 	case <-done:
 	case <-patience.C:
-		return b.goesOn(shell.Started{ID: id}), nil
+		return b.continuesAsTask(shell.Started{ID: id}), nil
 	case <-ctx.Done():
 	}
 	r, err := tasks.Stop(principal, b.env.Scope, id)
 	if err != nil {
 		return Result{}, b.where.failed(b.env, err)
 	}
-	return b.told(r), nil
+	return b.taskText(r), nil
 }
 
-// told is the result of a command that has ended.
-func (b *bashRun) told(r *shell.Result) Result {
+// taskText is the result of a command that has ended.
+func (b *bashRun) taskText(r *shell.Result) Result {
 	env, dir := b.env, b.dir.Real()
-	seeCat(env, b.in.Command, b.dir, r)
+	recordCat(env, b.in.Command, b.dir, r)
 	quiet := explain(b.in.Command, r)
-	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), moveOn(env, r, dir), quiet, terminalHint(r), b.where.admits())
+	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir), quiet, terminalHint(r), b.where.containmentNotice())
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
-	shorten(r, env.Passes.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.gate.lines()))
+	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.gate.lines()))
 	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
 	return Result{
-		Text:    bashText(r, b.timeout, remarks) + onLines(b.gate.lines()),
-		IsError: failed,
-		Kept:    r.Spilled,
+		Text:      bashText(r, b.timeout, remarks) + onLines(b.gate.lines()),
+		IsError:   failed,
+		SavedPath: r.Spilled,
 		Structured: BashOutput{
 			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
 		},

@@ -133,7 +133,7 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 	slices.Sort(others)
 	for _, name := range others {
 		a, ok := alias.Field(b.tool, name, b.schema.PropertyOrder)
-		value, means := meantBy(a, given[name])
+		value, means := closestField(a, given[name])
 		if !ok || !means {
 			continue
 		}
@@ -150,8 +150,8 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 	return problems
 }
 
-// meantBy is the value for the field that an alias stands for, nil if it gives none. It is not ok if the value has no meaning for it.
-func meantBy(a alias.Argument, value json.RawMessage) (meant json.RawMessage, ok bool) {
+// closestField is the value for the field that an alias stands for, nil if it gives none. It is not ok if the value has no meaning for it.
+func closestField(a alias.Argument, value json.RawMessage) (meant json.RawMessage, ok bool) {
 	switch {
 	case a.Field == "" && a.Instead == "" || isNull(value):
 		return nil, true

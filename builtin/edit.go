@@ -33,14 +33,14 @@ const changeLimit = 30_000
 
 // Edit replaces text in a file.
 var Edit = declare(Tool[EditInput]{
-	Name:     "Edit",
-	Title:    "Edit a file",
-	Brief:    "edit a file",
-	Core:     true,
-	Hints:    Hints{Closed: true},
-	Right:    ToWrite,
-	Limit:    changeLimit,
-	Finishes: true,
+	Name:         "Edit",
+	Title:        "Edit a file",
+	Brief:        "edit a file",
+	Core:         true,
+	Hints:        Hints{Closed: true},
+	Permission:   guard.ToWrite,
+	Limit:        changeLimit,
+	Uncancelable: true,
 	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {
 		if in.OldString == in.NewString {
 			return Plan{}, errors.New("old_string and new_string are the same: there is nothing to change")
@@ -63,12 +63,12 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	}
 	defer t.close()
 	if in.OldString == "" && len(t.content) == 0 {
-		return t.fill(env, in.NewString)
+		return t.create(env, in.NewString)
 	}
 	if t.missing {
 		return Result{}, missing(ctx, env, path)
 	}
-	standing, err := t.standing(env, true)
+	standing, err := t.freshness(env, true)
 	if standing.State == readstate.Unread {
 		err = t.showPlace(env, in, err)
 	}
@@ -80,7 +80,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 		return Result{}, err
 	}
 	content, err := text.Apply(before, match)
-	if wider := t.widen(err); wider != nil {
+	if wider := t.retryUTF8(err); wider != nil {
 		content, err = text.Apply(wider, match) // ASCII is as long in both
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	n := len(match.Spans)
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
-			notes(match.How.Note(), note), diff),
+			notes(match.MatchKind.Note(), note), diff),
 		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
 	}, nil
 }
@@ -108,7 +108,7 @@ func (t *target) showPlace(env *Env, in EditInput, unread error) error {
 	if kind, _ := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind != document.TextFile {
 		return unread
 	}
-	content := t.text(readstate.Standing{})
+	content := t.text(readstate.Status{})
 	if content == nil {
 		return unread
 	}
@@ -128,13 +128,13 @@ func (t *target) showPlace(env *Env, in EditInput, unread error) error {
 		v.Hash, v.Hashed = readstate.HashOf(t.content), true
 	}
 	part := readstate.Part{FirstLine: place.First, Lines: place.Last - place.First + 1, Start: place.Start}
-	env.Seen.SawExcerpt(t.path.Real(), v, part, place.Raw)
+	env.ReadState.MarkExcerptRead(t.path.Real(), v, part, place.Raw)
 	return fmt.Errorf("%s has not been read in this session. Nothing was changed; this is the only place of old_string:\n%s"+
 		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)
 }
 
 // find returns the content as text, and what an edit replaces in it.
-func (t *target) find(standing readstate.Standing, in EditInput) (*text.Text, *text.Match, error) {
+func (t *target) find(standing readstate.Status, in EditInput) (*text.Text, *text.Match, error) {
 	if len(t.content) == 0 {
 		return nil, nil, fmt.Errorf("%s was not changed: it is empty, and so must old_string be to fill it; Write does the same", t.path)
 	}
@@ -151,7 +151,7 @@ func (t *target) find(standing readstate.Standing, in EditInput) (*text.Text, *t
 
 // unseen refuses to replace several places of which some were never shown. One place needs no page: it was
 // found by text that the caller knew, and it is the only one.
-func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Standing) error {
+func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Status) error {
 	if standing.Whole || len(m.Spans) < 2 {
 		return nil
 	}

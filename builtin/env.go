@@ -11,18 +11,18 @@ import (
 
 // An Env is what one call may use. The pipeline fills it for each call from the caller's scope.
 type Env struct {
-	// Box holds what all calls of this host share.
-	Box *Toolbox
+	// Runtime holds what all calls of this host share.
+	Runtime *Runtime
 	// Principal is on whose behalf the call is made.
 	Principal string
 	// Scope and Tool name the conversation and the tool, for the history.
 	Scope, Tool string
 	// Policy is the snapshot of the rules that this call sees.
 	Policy *guard.Policy
-	// Seen is what the scope has read.
-	Seen *readstate.Scope
-	// Shelf keeps the caller's long results.
-	Shelf *resultstore.Shelf
+	// ReadState is what the scope has read.
+	ReadState *readstate.Scope
+	// Results keeps the caller's long results.
+	Results *resultstore.PrincipalStore
 	// Dir is the scope's working directory, used by Bash.
 	Dir *WorkDir
 	// Shell bounds commands.
@@ -31,8 +31,8 @@ type Env struct {
 	Prelude string
 	// Execs says how the programs that a command starts are judged; nil where no rule speaks of commands.
 	Execs *Execs
-	// Passes is how much of the result reaches a model.
-	Passes Passes
+	// ClientLimits is how much of the result reaches a model.
+	ClientLimits ClientLimits
 	// Durable asks for writes that survive a power loss.
 	Durable bool
 	// Progress tells the client how a long call goes; nil when nobody asked.
@@ -41,11 +41,11 @@ type Env struct {
 	undoOf []string // the changes that the change at hand undoes
 }
 
-// Passes is how many characters of a result, and of one that is an error, a client passes on to a model as they are; 0 is all.
-type Passes struct{ Result, Error int }
+// ClientLimits is how many characters of a result, and of one that is an error, a client passes on to a model as they are; 0 is all.
+type ClientLimits struct{ Result, Error int }
 
 // Of is the bound for a result.
-func (p Passes) Of(isError bool) int {
+func (p ClientLimits) Of(isError bool) int {
 	if isError && p.Error > 0 && (p.Result == 0 || p.Error < p.Result) {
 		return p.Error
 	}

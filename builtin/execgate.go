@@ -330,8 +330,8 @@ func (g *execGate) leaves() {
 	g.background = true
 }
 
-// parts reports whether a question is put after the call.
-func (g *execGate) parts() bool {
+// reapAfterCall reports whether a question is put after the call.
+func (g *execGate) reapAfterCall() bool {
 	select {
 	case <-g.parted:
 		return true

@@ -40,14 +40,14 @@ type GlobOutput struct {
 
 // Glob finds files by name.
 var Glob = declare(Tool[GlobInput]{
-	Name:   "Glob",
-	Title:  "Find files",
-	Brief:  "find files by name",
-	Core:   true,
-	Hints:  Hints{ReadOnly: true, Closed: true},
-	Right:  ToRead,
-	Limit:  searchLimit,
-	Beside: always[GlobInput],
+	Name:            "Glob",
+	Title:           "Find files",
+	Brief:           "find files by name",
+	Core:            true,
+	Hints:           Hints{ReadOnly: true, Closed: true},
+	Permission:      guard.ToRead,
+	Limit:           searchLimit,
+	ConcurrencySafe: always[GlobInput],
 	Plan: func(_ context.Context, env *Env, in GlobInput) (Plan, error) {
 		if in.Pattern == "" {
 			return Plan{}, fmt.Errorf("pattern is empty: use ** for all files")
@@ -102,7 +102,7 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 }
 
 func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked string) (Result, error) {
-	found, err := env.Box.search.Glob(ctx, search.GlobQuery{
+	found, err := env.Runtime.search.Glob(ctx, search.GlobQuery{
 		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: GlobLimit, Timeout: SearchTimeout,
 	})
 	if err != nil && filepath.IsAbs(in.Pattern) {

@@ -54,14 +54,14 @@ var grepModes = map[string]search.Mode{
 
 // Grep searches the contents of files.
 var Grep = declare(Tool[GrepInput]{
-	Name:   "Grep",
-	Title:  "Search contents",
-	Brief:  "search file contents",
-	Core:   true,
-	Hints:  Hints{ReadOnly: true, Closed: true},
-	Right:  ToRead,
-	Limit:  searchLimit,
-	Beside: always[GrepInput],
+	Name:            "Grep",
+	Title:           "Search contents",
+	Brief:           "search file contents",
+	Core:            true,
+	Hints:           Hints{ReadOnly: true, Closed: true},
+	Permission:      guard.ToRead,
+	Limit:           searchLimit,
+	ConcurrencySafe: always[GrepInput],
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["output_mode"].Enum = []any{"files_with_matches", "content", "count"}
 		for _, name := range []string{"-A", "-B", "-C", "context", "head_limit", "offset"} {
@@ -127,13 +127,13 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 // grepEither searches for a pattern, and for what it is as plain text if it finds nothing as a regular expression, or is none.
 func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *search.GrepResult, err error) {
 	began := time.Now()
-	found, err = env.Box.search.Grep(ctx, query)
+	found, err = env.Runtime.search.Grep(ctx, query)
 	plain := asPlainText(query.Pattern)
 	if plain == "" || err == nil && found.Files > 0 || errors.Is(err, search.ErrScope) {
 		return found, err
 	}
 	query.Pattern, query.Timeout = plain, max(SearchTimeout-time.Since(began), time.Second)
-	other, otherErr := env.Box.search.Grep(ctx, query)
+	other, otherErr := env.Runtime.search.Grep(ctx, query)
 	if otherErr != nil || other.Files == 0 {
 		return found, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// TestMain lets the test binary be what a cell starts it as.
+// TestMain lets the test binary be what a sandbox starts it as.
 func TestMain(m *testing.M) {
 	if sandbox.Init(os.Args) {
 		return

@@ -36,13 +36,13 @@ type NotebookEditOutput struct {
 
 // NotebookEdit changes one cell of a Jupyter notebook.
 var NotebookEdit = declare(Tool[NotebookEditInput]{
-	Name:     "NotebookEdit",
-	Title:    "Edit a notebook",
-	Brief:    "edit a notebook",
-	Hints:    Hints{Closed: true},
-	Right:    ToWrite,
-	Limit:    changeLimit,
-	Finishes: true,
+	Name:         "NotebookEdit",
+	Title:        "Edit a notebook",
+	Brief:        "edit a notebook",
+	Hints:        Hints{Closed: true},
+	Permission:   guard.ToWrite,
+	Limit:        changeLimit,
+	Uncancelable: true,
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["new_source"].Type, s.Properties["new_source"].Types = "string", nil
 		s.Properties["cell_type"].Enum = []any{"code", "markdown", "raw"}
@@ -72,7 +72,7 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	if t.missing {
 		return Result{}, missing(ctx, env, path)
 	}
-	standing, err := t.standing(env, false)
+	standing, err := t.freshness(env, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,7 +111,7 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 }
 
 // editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in others.
-func (t *target) editCell(standing readstate.Standing, e document.NotebookEdit) ([][]byte, document.NotebookResult, error) {
+func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([][]byte, document.NotebookResult, error) {
 	before := t.text(standing)
 	if before == nil || before.Charset() == "utf-8" {
 		content, changed, err := document.EditNotebook(t.content, e)

@@ -55,19 +55,19 @@ type ReadOutput struct {
 
 // Read shows the lines of a file.
 var Read = declare(Tool[ReadInput]{
-	Name:    "Read",
-	Title:   "Read a file",
-	Brief:   "read a file",
-	Core:    true,
-	Hints:   Hints{ReadOnly: true, Closed: true},
-	Right:   ToRead,
-	Longest: longestRead,
+	Name:       "Read",
+	Title:      "Read a file",
+	Brief:      "read a file",
+	Core:       true,
+	Hints:      Hints{ReadOnly: true, Closed: true},
+	Permission: guard.ToRead,
+	MaxResult:  longestRead,
 	Refine: func(s *jsonschema.Schema) {
 		// Many models give every field a value, and 0 to those they do not mean.
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
-	Beside: always[ReadInput],
+	ConcurrencySafe: always[ReadInput],
 	Plan: func(_ context.Context, env *Env, in ReadInput) (Plan, error) {
 		path, err := env.Policy.Resolve(in.FilePath)
 		if err != nil {
@@ -77,7 +77,7 @@ var Read = declare(Tool[ReadInput]{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path}}},
 			Run: func(ctx context.Context) (Result, error) {
 				r, err := read(ctx, env, path, in)
-				r.Text = atMost(r.Text, env.Passes)
+				r.Text = atMost(r.Text, env.ClientLimits)
 				return r, err
 			},
 		}, nil
@@ -109,25 +109,25 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	if in.Pages != "" {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is text: use offset and limit", path)
 	}
-	options := pageOptions(in, env.Passes)
-	options.Charset = env.Seen.Charset(path.Real(), readstate.VersionOf(f.info))
+	options := pageOptions(in, env.ClientLimits)
+	options.Charset = env.ReadState.Charset(path.Real(), readstate.VersionOf(f.info))
 	shown, page, err := pageOf(ctx, f.whole, src, options)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
-	if err := remember(env.Seen, path, f.info, page, f.whole, src); err != nil {
+	if err := remember(env.ReadState, path, f.info, page, f.whole, src); err != nil {
 		return Result{}, fmt.Errorf("%s could not be read: %w", path, err)
 	}
 	return showPage(path, shown, page, in), nil
 }
 
 // pageOptions say which page is shown: no larger than what the client passes on, with the notes behind it.
-func pageOptions(in ReadInput, passes Passes) text.PageOptions {
+func pageOptions(in ReadInput, passes ClientLimits) text.PageOptions {
 	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }
 
 // pageBytes is how much a page shows, so that there is room for its notes.
-func pageBytes(passes Passes) int {
+func pageBytes(passes ClientLimits) int {
 	most := text.DefaultPageBytes
 	if client := passes.Of(false); client > 0 {
 		most = min(most, client)
@@ -136,7 +136,7 @@ func pageBytes(passes Passes) int {
 }
 
 // atMost cuts what is longer than a Read may be, such as the one page of a PDF.
-func atMost(shown string, passes Passes) string {
+func atMost(shown string, passes ClientLimits) string {
 	most := longestRead
 	if client := passes.Of(false); client > 0 {
 		most = min(most, client)
@@ -189,7 +189,7 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		v.Size = int64(len(whole))
 		if page.First <= 1 && !page.More {
-			seen.SawWhole(path.Real(), v, whole)
+			seen.MarkRead(path.Real(), v, whole)
 			return nil
 		}
 		v.Hash, v.Hashed = readstate.HashOf(whole), true
@@ -201,7 +201,7 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	if _, err := io.ReadFull(src, shown); err != nil {
 		return err
 	}
-	seen.SawPart(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: page.Count, Start: page.Start}, shown)
+	seen.MarkPartRead(path.Real(), v, readstate.Part{FirstLine: page.First, Lines: page.Count, Start: page.Start}, shown)
 	return nil
 }
 

@@ -69,7 +69,7 @@ func (f opened) content(env *Env, limit int64) ([]byte, error) {
 	}
 	v := readstate.VersionOf(f.info)
 	v.Size = int64(len(raw))
-	env.Seen.SawWhole(f.path.Real(), v, raw)
+	env.ReadState.MarkRead(f.path.Real(), v, raw)
 	return raw, nil
 }
 
@@ -78,10 +78,10 @@ func (f opened) image(ctx context.Context, env *Env) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := env.Box.decoding.Acquire(ctx, 1); err != nil {
+	if err := env.Runtime.decoding.Acquire(ctx, 1); err != nil {
 		return Result{}, err
 	}
-	defer env.Box.decoding.Release(1)
+	defer env.Runtime.decoding.Release(1)
 	picture, err := document.Image(raw)
 	if err != nil {
 		return Result{}, err
@@ -97,7 +97,7 @@ func (f opened) pdf(ctx context.Context, env *Env, in ReadInput) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Box.cache, MaxText: pageBytes(env.Passes)})
+	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Runtime.cache, MaxText: pageBytes(env.ClientLimits)})
 	if err != nil {
 		return Result{}, err
 	}
@@ -120,12 +120,12 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	}
 	n, err := document.ParseNotebook(source)
 	if err != nil { // shown as the text that it is, so that it can be mended
-		shown, page := text.NumberPage(raw, pageOptions(in, env.Passes), MaxLineShown)
+		shown, page := text.NumberPage(raw, pageOptions(in, env.ClientLimits), MaxLineShown)
 		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
 		return r, nil
 	}
-	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(env.Passes)})
+	shown := n.Render(document.RenderOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(env.ClientLimits)})
 	var out strings.Builder
 	out.WriteString(shown.Text)
 	if decoded.Charset() != "utf-8" {

@@ -10,8 +10,8 @@ type Result struct {
 	Structured any
 	// IsError marks a call that did not do what was asked. The text says why and what to do next.
 	IsError bool
-	// Kept is the path of the whole result when the tool has already kept it and cut the text itself.
-	Kept string
+	// SavedPath is the path of the whole result when the tool has already kept it and cut the text itself.
+	SavedPath string
 	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
 	Asks *ExecAsked
 }

@@ -45,14 +45,14 @@ type TaskOutputOutput struct {
 
 // TaskOutput reads what a background task has written.
 var TaskOutput = declare(Tool[TaskOutputInput]{
-	Name:    "TaskOutput",
-	Title:   "Read a task's output",
-	Brief:   "output of a background command",
-	Enabled: runsCommands,
-	Hints:   Hints{ReadOnly: true, Closed: true},
-	Right:   ToRead,
-	Limit:   bashLimit,
-	Ungated: true,
+	Name:       "TaskOutput",
+	Title:      "Read a task's output",
+	Brief:      "output of a background command",
+	Enabled:    runsCommands,
+	Hints:      Hints{ReadOnly: true, Closed: true},
+	Permission: guard.ToRead,
+	Limit:      bashLimit,
+	SkipQueue:  true,
 	Refine: func(s *jsonschema.Schema) {
 		for name, kind := range map[string]string{"block": "boolean", "until": "string", "offset": "integer"} {
 			s.Properties[name].Type, s.Properties[name].Types = kind, nil
@@ -102,7 +102,7 @@ func (in TaskOutputInput) reading(scope string) (shell.Reading, error) {
 }
 
 func taskOutput(ctx context.Context, env *Env, in TaskOutputInput, r shell.Reading) (Result, error) {
-	chunk, err := env.Box.tasks.Read(ctx, env.Principal, in.TaskID, r)
+	chunk, err := env.Runtime.tasks.Read(ctx, env.Principal, in.TaskID, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -126,7 +126,7 @@ func taskOutput(ctx context.Context, env *Env, in TaskOutputInput, r shell.Readi
 	b.WriteString(chunkText(chunk))
 	var remarks []string
 	if !chunk.Done {
-		remarks = env.Box.tasks.News(env.Principal, in.TaskID)
+		remarks = env.Runtime.tasks.Notices(env.Principal, in.TaskID)
 	}
 	if !chunk.Done || chunk.More {
 		remarks = append(remarks, fmt.Sprintf("The next call reads on from here (offset=%d).", chunk.Next))
@@ -206,18 +206,18 @@ type TaskStopInput struct {
 
 // TaskStop ends a background task.
 var TaskStop = declare(Tool[TaskStopInput]{
-	Name:    "TaskStop",
-	Title:   "Stop a task",
-	Brief:   "stop a background command",
-	Enabled: runsCommands,
-	Hints:   Hints{Idempotent: true, Closed: true},
-	Limit:   stopLimit,
-	Ungated: true,
+	Name:      "TaskStop",
+	Title:     "Stop a task",
+	Brief:     "stop a background command",
+	Enabled:   runsCommands,
+	Hints:     Hints{Idempotent: true, Closed: true},
+	Limit:     stopLimit,
+	SkipQueue: true,
 	Plan: func(_ context.Context, env *Env, in TaskStopInput) (Plan, error) {
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.StopTask{ID: in.TaskID}}},
 			Run: func(context.Context) (Result, error) {
-				r, err := env.Box.tasks.Stop(env.Principal, env.Scope, in.TaskID)
+				r, err := env.Runtime.tasks.Stop(env.Principal, env.Scope, in.TaskID)
 				if err != nil {
 					return Result{}, err
 				}
@@ -235,22 +235,22 @@ type (
 )
 
 // Tasks are the background tasks of all principals, oldest first. They are the owner's to see.
-func (b *Toolbox) Tasks() []TaskInfo { return b.tasks.All() }
+func (b *Runtime) Tasks() []TaskInfo { return b.tasks.All() }
 
 // TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
 // the task's end, at most for wait.
-func (b *Toolbox) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
+func (b *Runtime) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
 	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)
 }
 
 // TasksEnded calls tell for each task of a scope that has ended since the scope was last told, with how it ended, until tell returns
 // false. A task that tell returned true for is not told of again.
-func (b *Toolbox) TasksEnded(principal, scope string, tell func(t TaskInfo, how string) bool) {
+func (b *Runtime) TasksEnded(principal, scope string, tell func(t TaskInfo, how string) bool) {
 	b.tasks.Ended(principal, scope, func(t TaskInfo, c TaskChunk) bool { return tell(t, taskEnd(c)) })
 }
 
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
-func (b *Toolbox) StopTask(t TaskInfo) error {
+func (b *Runtime) StopTask(t TaskInfo) error {
 	_, err := b.tasks.Stop(t.Principal, "", t.ID)
 	return err
 }

@@ -53,24 +53,24 @@ type Tool[In any] struct {
 	// Core marks a tool that clients are asked to show to a model at once, where they would else let it search for tools.
 	Core  bool
 	Hints Hints
-	// Right is what a caller must hold; what says nothing is as strict as running commands.
-	Right Right
+	// Permission is what a caller must hold; what says nothing is as strict as running commands.
+	Permission guard.Permission
 	// Limit is the longest result in characters; what is longer is kept whole on disk and cut. Zero means
 	// that the tool bounds its own results, which are then never kept.
 	Limit int
-	// Longest is how long, in characters, the texts can be of a tool that bounds its own; 0 if it does not say.
-	Longest int
-	// Finishes marks a tool whose run is short and atomic: a cancelled call completes it and reports.
-	Finishes bool
-	// Ungated lets calls pass beside the gate: they neither wait nor make others wait.
-	Ungated bool
+	// MaxResult is how long, in characters, the texts can be of a tool that bounds its own; 0 if it does not say.
+	MaxResult int
+	// Uncancelable marks a tool whose run is short and atomic: a cancelled call completes it and reports.
+	Uncancelable bool
+	// SkipQueue lets calls pass beside the gate: they neither wait nor make others wait.
+	SkipQueue bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
-	Enabled func(*Toolbox) bool
+	Enabled func(*Runtime) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
-	// Beside reports whether a call with this input may run while other such calls run. It sees the bound
+	// ConcurrencySafe reports whether a call with this input may run while other such calls run. It sees the bound
 	// input alone, so that the gate can decide before anything is touched. Nil: never.
-	Beside func(In) bool
+	ConcurrencySafe func(In) bool
 	// Plan looks but does not touch. Its error is told to the model.
 	Plan func(context.Context, *Env, In) (Plan, error)
 }
@@ -86,19 +86,19 @@ type Def struct {
 	Name, Title, Doc, Brief string
 	Core                    bool
 	Hints                   Hints
-	Right                   Right
+	Permission              guard.Permission
 	Limit                   int
-	Longest                 int
-	Finishes                bool
-	Ungated                 bool
+	MaxResult               int
+	Uncancelable            bool
+	SkipQueue               bool
 	Schema                  *jsonschema.Schema
 
 	bind    func(json.RawMessage) (*Call, error)
-	enabled func(*Toolbox) bool
+	enabled func(*Runtime) bool
 }
 
 // Enabled reports whether the tool can work with what this host has. A tool that cannot is not listed.
-func (d *Def) Enabled(box *Toolbox) bool { return d.enabled == nil || d.enabled(box) }
+func (d *Def) Enabled(box *Runtime) bool { return d.enabled == nil || d.enabled(box) }
 
 // Bind validates and decodes raw arguments: strings are coerced to the numbers, booleans and lists they
 // spell, anything else wrong is an error that names the field, what came and what is expected.
@@ -106,8 +106,8 @@ func (d *Def) Bind(raw json.RawMessage) (*Call, error) { return d.bind(raw) }
 
 // A Call is one bound, not yet permitted, invocation.
 type Call struct {
-	// Beside reports whether the call may run beside others that may.
-	Beside bool
+	// ConcurrencySafe reports whether the call may run beside others that may.
+	ConcurrencySafe bool
 	// Args are the scalar arguments at the top level, for rules on a parameter.
 	Args map[string]any
 	// Input is the whole bound input as JSON, in the names and types of the schema.
@@ -168,8 +168,8 @@ func Define[In any](t Tool[In]) (*Def, error) {
 		}
 	}
 	d := &Def{
-		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Right: t.Right,
-		Limit: t.Limit, Longest: t.Longest, Finishes: t.Finishes, Ungated: t.Ungated, Schema: schema, enabled: t.Enabled,
+		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Permission: t.Permission,
+		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {
@@ -179,9 +179,9 @@ func Define[In any](t Tool[In]) (*Def, error) {
 			return nil, err
 		}
 		return &Call{
-			Beside: t.Beside != nil && t.Beside(in),
-			Args:   args,
-			Input:  func() (json.RawMessage, error) { return json.Marshal(in) },
+			ConcurrencySafe: t.ConcurrencySafe != nil && t.ConcurrencySafe(in),
+			Args:            args,
+			Input:           func() (json.RawMessage, error) { return json.Marshal(in) },
 			plan: func(ctx context.Context, env *Env) (Plan, error) {
 				p, err := t.Plan(ctx, env, in)
 				p.Intent.Tool = t.Name

@@ -25,13 +25,13 @@ type (
 type Holding = history.Holding
 
 // Holdings returns what the history holds, the most first.
-func (b *Toolbox) Holdings() ([]Holding, error) { return b.history.Holdings() }
+func (b *Runtime) Holdings() ([]Holding, error) { return b.history.Holdings() }
 
 // AnyPrincipal stands for all principals in a filter or selection. It is the owner's alone.
-const AnyPrincipal = history.Everyone
+const AnyPrincipal = history.AllPrincipals
 
 // Changes lists changes, newest first, leaving out those of files that a rule now denies reading.
-func (b *Toolbox) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error) {
+func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error) {
 	all, err := b.history.List(f)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (b *Toolbox) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 }
 
 // ShowChange returns a change and its diff.
-func (b *Toolbox) ShowChange(policy *guard.Policy, principal, id string) (Change, string, error) {
+func (b *Runtime) ShowChange(policy *guard.Policy, principal, id string) (Change, string, error) {
 	c, diff, err := b.history.Show(principal, id)
 	if err == nil {
 		err = readable(policy, c.Path)
@@ -79,7 +79,7 @@ type Undone struct {
 
 // Undo restores what files held before changes. Files that have changed since are left alone unless the
 // selection forces it. The undo is journalled, and can be undone.
-func (b *Toolbox) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undone, error) {
+func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undone, error) {
 	plan, err := b.history.PlanUndo(sel)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (b *Toolbox) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 
 // restore gives one file back what it held, under its lock and by the rules. What a rule wants asked needs no
 // asking: it is the owner who undoes.
-func (b *Toolbox) restore(ctx context.Context, env *Env, f history.FileUndo) error {
+func (b *Runtime) restore(ctx context.Context, env *Env, f history.FileUndo) error {
 	path, err := env.Policy.Resolve(f.Path)
 	if err != nil {
 		return err
@@ -145,14 +145,14 @@ func (t *target) remove(env *Env) error {
 	if !t.missing {
 		before = append([]byte{}, t.content...)
 	}
-	entry, err := env.Box.history.Begin(change, before, nil)
+	entry, err := env.Runtime.history.Begin(change, before, nil)
 	if err != nil {
 		return fmt.Errorf("the undo could not be journalled: %w", err)
 	}
 	if err := atomicfile.Remove(t.dir, t.base, t.options(env)); err != nil {
 		return errors.Join(err, entry.Failed())
 	}
-	env.Seen.Forget(t.path.Real())
+	env.ReadState.Forget(t.path.Real())
 	return entry.Done()
 }
 

@@ -19,14 +19,14 @@ type WriteInput struct {
 
 // Write creates a file or replaces its content.
 var Write = declare(Tool[WriteInput]{
-	Name:     "Write",
-	Title:    "Write a file",
-	Brief:    "write a file",
-	Core:     true,
-	Hints:    Hints{Idempotent: true, Closed: true},
-	Right:    ToWrite,
-	Limit:    changeLimit,
-	Finishes: true,
+	Name:         "Write",
+	Title:        "Write a file",
+	Brief:        "write a file",
+	Core:         true,
+	Hints:        Hints{Idempotent: true, Closed: true},
+	Permission:   guard.ToWrite,
+	Limit:        changeLimit,
+	Uncancelable: true,
 	Plan: func(_ context.Context, env *Env, in WriteInput) (Plan, error) {
 		if strings.HasSuffix(in.FilePath, "/") {
 			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
@@ -49,9 +49,9 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	defer t.close()
 	if t.missing {
-		return t.fill(env, content)
+		return t.create(env, content)
 	}
-	standing, err := t.standing(env, false)
+	standing, err := t.freshness(env, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -64,7 +64,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		before = like.String()
 	}
 	raw, kept, err := text.Encode(like, content)
-	if wider := t.widen(err); wider != nil {
+	if wider := t.retryUTF8(err); wider != nil {
 		like = wider
 		raw, kept, err = text.Encode(like, content)
 	}
@@ -73,7 +73,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	out := ChangeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
-		t.saw(env, t.content)
+		t.recordRead(env, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
 	}
 	note, err := t.replace(env, raw)

@@ -37,8 +37,8 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 		OpenWorldHint:   mcp.ToBoolPtr(!d.Hints.Closed),
 	}
 	meta := map[string]any{}
-	if d.Longest > 0 {
-		meta[metaLongest] = d.Longest
+	if d.MaxResult > 0 {
+		meta[metaLongest] = d.MaxResult
 	}
 	if d.Core {
 		meta[metaAlwaysLoad], meta[metaSearchHint] = true, d.Brief

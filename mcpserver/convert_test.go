@@ -37,8 +37,8 @@ func TestLongestIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (d.Limit == 0) != (tool.Meta != nil && tool.Meta.AdditionalFields[metaLongest] == d.Longest && d.Longest > 0) {
-			t.Errorf("%s: limit %d, longest %d, told %v", d.Name, d.Limit, d.Longest, tool.Meta)
+		if (d.Limit == 0) != (tool.Meta != nil && tool.Meta.AdditionalFields[metaLongest] == d.MaxResult && d.MaxResult > 0) {
+			t.Errorf("%s: limit %d, longest %d, told %v", d.Name, d.Limit, d.MaxResult, tool.Meta)
 		}
 	}
 	c := startPipe(t, map[string]string{
@@ -49,7 +49,7 @@ func TestLongestIsTold(t *testing.T) {
 	for _, name := range []string{"short.txt", "lines.txt", "wide.txt"} {
 		c.send(toolCall(1, "Read", fmt.Sprintf(`{"file_path":%q,"limit":1000000}`, name)))
 		isError, text := c.answered(t)
-		if n := utf8.RuneCountInString(text); isError || n < 65_000 || n > builtin.Read.Longest {
+		if n := utf8.RuneCountInString(text); isError || n < 65_000 || n > builtin.Read.MaxResult {
 			t.Errorf("%s: an error: %v, %d characters", name, isError, n)
 		}
 	}

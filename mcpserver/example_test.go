@@ -28,10 +28,10 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	count, err := builtin.Define(builtin.Tool[Count]{
-		Name:  "Count",
-		Doc:   "Counts the words of a text.",
-		Hints: builtin.Hints{ReadOnly: true, Closed: true},
-		Right: builtin.ToRead,
+		Name:       "Count",
+		Doc:        "Counts the words of a text.",
+		Hints:      builtin.Hints{ReadOnly: true, Closed: true},
+		Permission: guard.ToRead,
 		Plan: func(_ context.Context, _ *builtin.Env, in Count) (builtin.Plan, error) {
 			return builtin.Plan{
 				Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},

@@ -70,7 +70,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 		return nil, fmt.Errorf("the schema of %s: %w", t.Tool.Name, err)
 	}
 	d := builtin.Def{Name: t.Tool.Name, Title: t.Tool.Title, Doc: t.Tool.Description, Schema: shown.InputSchema}
-	return builtin.Foreign(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
+	return builtin.External(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
 		now, ok := ctx.Value(extraKey{}).(*extraTurn)
 		if !ok {
 			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)

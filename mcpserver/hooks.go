@@ -33,14 +33,14 @@ type hookset struct {
 	runner    *hook.Runner
 	policies  *policies
 	tools     *toolset
-	box       *builtin.Toolbox
+	runtime   *builtin.Runtime
 	log       *slog.Logger
 	uncontain sync.Once // logs that hooks run uncontained that should not
 }
 
 // newHookset runs the commands of hooks in the first root.
 func newHookset(p *policies) *hookset {
-	s := &hookset{policies: p, tools: p.tools, box: p.box, log: p.log}
+	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log}
 	s.runner = hook.New(hook.Config{Start: s.start, Way: s.way, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
 	return s
 }
@@ -50,7 +50,7 @@ func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
 	if !spec.Contained {
 		return builtin.StartHook(spec)
 	}
-	return s.box.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
+	return s.runtime.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
 }
 
 // way decides how a hook runs. Where no sandbox works, a hook that should be contained runs outside, which is logged once:

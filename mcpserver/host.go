@@ -37,7 +37,7 @@ type Host struct {
 	policies    *policies
 	seen        *readstate.Store
 	results     *resultstore.Store
-	box         *builtin.Toolbox
+	runtime     *builtin.Runtime
 	scopes      *scope.Table
 	hooks       *hookset
 	approvals   *approver
@@ -78,7 +78,7 @@ func (h *Host) open() error {
 	if err := h.policies.open(state, h.baseline); err != nil {
 		return err
 	}
-	if err := h.openToolbox(state); err != nil {
+	if err := h.openRuntime(state); err != nil {
 		return err
 	}
 	rules, err := h.policies.start()
@@ -112,22 +112,22 @@ func (h *Host) open() error {
 	return nil
 }
 
-// openToolbox opens what the tools work with.
-func (h *Host) openToolbox(state string) (err error) {
-	cfg := builtin.ToolboxConfig{
+// openRuntime opens what the tools work with.
+func (h *Host) openRuntime(state string) (err error) {
+	cfg := builtin.RuntimeConfig{
 		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Log: h.log,
 	}
 	if h.cfg.Ahead {
 		cfg.Root = h.cfg.Roots[0]
 	}
-	h.box, err = builtin.OpenToolbox(cfg)
-	h.policies.box, h.tools.box = h.box, h.box
+	h.runtime, err = builtin.OpenRuntime(cfg)
+	h.policies.runtime, h.tools.runtime = h.runtime, h.runtime
 	return err
 }
 
 // Warm starts what a principal's commands run in before the first command. It may take a moment.
 func (h *Host) Warm(principal string) {
-	if err := h.box.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
+	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
 		h.log.Warn("the sandbox could not be started ahead", "error", err)
 	}
 	if h.cfg.Warmed != nil {
@@ -141,8 +141,8 @@ func (h *Host) Close() error {
 	if h.hooks != nil {
 		h.hooks.runner.Close()
 	}
-	if h.box != nil {
-		errs = append(errs, h.box.Close())
+	if h.runtime != nil {
+		errs = append(errs, h.runtime.Close())
 	}
 	if h.seen != nil {
 		errs = append(errs, h.seen.Close())
@@ -217,11 +217,11 @@ func (h *Host) KeepPort(addr net.Addr) {
 
 // endTasks ends the background tasks of a principal.
 func (h *Host) endTasks(principal string) {
-	for _, t := range h.box.Tasks() {
+	for _, t := range h.runtime.Tasks() {
 		if t.Principal != principal || t.Done {
 			continue
 		}
-		if err := h.box.StopTask(t); err != nil {
+		if err := h.runtime.StopTask(t); err != nil {
 			h.log.Warn("a background task of a revoked credential could not be ended", "principal", principal, "error", err)
 		}
 	}

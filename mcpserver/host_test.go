@@ -103,9 +103,9 @@ func TestCallWithoutGate(t *testing.T) {
 func TestPanicIsAnAnswer(t *testing.T) {
 	h, _ := openHost(t, nil)
 	do(h, "Glob", `{"pattern":"*"}`) // what contains commands is asked once
-	h.box = nil                      // a defect: the tools find nothing to work with
+	h.runtime = nil                  // a defect: the tools find nothing to work with
 	r := do(h, "Glob", `{"pattern":"*"}`)
-	h.box, _ = builtin.OpenToolbox(builtin.ToolboxConfig{Log: h.log})
+	h.runtime, _ = builtin.OpenRuntime(builtin.RuntimeConfig{Log: h.log})
 	if !r.IsError || !strings.Contains(r.Text, "defect of toolhost") {
 		t.Errorf("%+v", r)
 	}

@@ -11,20 +11,21 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 func TestRightsOfTools(t *testing.T) {
 	for _, d := range builtin.All() {
 		want, known := rightsOfTools[d.Name]
-		if got := rightTo(d.Right); got != want || !known {
+		if got := rightTo(d.Permission); got != want || !known {
 			t.Errorf("%s needs %s, want %s", d.Name, got, want)
 		}
-		if d.Right == builtin.ToRead && !d.Hints.ReadOnly {
+		if d.Permission == guard.ToRead && !d.Hints.ReadOnly {
 			t.Errorf("%s changes something, and reading is enough for it", d.Name)
 		}
 	}
-	if rightTo((&builtin.Def{}).Right) != auth.Exec {
+	if rightTo((&builtin.Def{}).Permission) != auth.Exec {
 		t.Error("a tool that says nothing is not as strict as it can be")
 	}
 }
@@ -92,9 +93,9 @@ func await(t *testing.T, file string) {
 // awaitTasks waits for the end of all background tasks.
 func (o *office) awaitTasks(t *testing.T) {
 	t.Helper()
-	for _, task := range o.host.box.Tasks() {
+	for _, task := range o.host.runtime.Tasks() {
 		for end := time.Now().Add(time.Minute); !task.Done && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			task = o.host.box.Tasks()[0]
+			task = o.host.runtime.Tasks()[0]
 		}
 		if !task.Done {
 			t.Errorf("the task %s of %s still runs", task.ID, task.Principal)

@@ -110,29 +110,29 @@ func (o Operator) AuditPath() string {
 }
 
 // Tasks returns the background tasks of all principals, oldest first.
-func (o Operator) Tasks() []builtin.TaskInfo { return o.h.box.Tasks() }
+func (o Operator) Tasks() []builtin.TaskInfo { return o.h.runtime.Tasks() }
 
 // TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
 // the task's end, at most for wait.
 func (o Operator) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64, wait time.Duration) (builtin.TaskChunk, error) {
-	return o.h.box.TaskOutput(ctx, t, offset, wait)
+	return o.h.runtime.TaskOutput(ctx, t, offset, wait)
 }
 
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
-func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.box.StopTask(t) }
+func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.runtime.StopTask(t) }
 
 // Changes lists changes of files, newest first.
 func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
 	f.Principal = builtin.AnyPrincipal
-	return o.h.box.Changes(o.policy(), f)
+	return o.h.runtime.Changes(o.policy(), f)
 }
 
 // Holdings returns whose changes take how much of the disk, the most first.
-func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.box.Holdings() }
+func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.runtime.Holdings() }
 
 // ShowChange returns one change and its diff. The beginning of its id suffices.
 func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
-	return o.h.box.ShowChange(o.policy(), builtin.AnyPrincipal, id)
+	return o.h.runtime.ShowChange(o.policy(), builtin.AnyPrincipal, id)
 }
 
 // Undo restores what files held before the selected changes, and returns for each file what became of it.
@@ -143,7 +143,7 @@ func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builti
 	if err := a.ticket.Enter(ctx, false); err != nil {
 		return nil, err
 	}
-	return o.h.box.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)
+	return o.h.runtime.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)
 }
 
 // Check returns the verdict on a call, which is planned but not run. The error is one of the call itself: an unknown
@@ -171,7 +171,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return doctor.Examine(ctx, &doctor.Subject{
-		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Principal: LocalPrincipal, Box: h.box,
+		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Principal: LocalPrincipal, Box: h.runtime,
 		Warm: func() { h.Warm(LocalPrincipal) }, Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	})
@@ -179,7 +179,7 @@ func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 
 // Stats returns what the host holds.
 func (o Operator) Stats() Stats {
-	h, report := o.h, o.h.box.SandboxReport()
+	h, report := o.h, o.h.runtime.SandboxReport()
 	s := Stats{
 		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
 		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
@@ -190,13 +190,13 @@ func (o Operator) Stats() Stats {
 			"network": report.Enforces.Network, "processes": report.Enforces.Processes,
 		},
 	}
-	for _, t := range h.box.Tasks() {
+	for _, t := range h.runtime.Tasks() {
 		if !t.Done {
 			s.Tasks++
 		}
 	}
 	for _, root := range o.policy().Roots() {
-		s.Search[root] = h.box.SearchStats(root)
+		s.Search[root] = h.runtime.SearchStats(root)
 	}
 	return s
 }

@@ -62,9 +62,9 @@ type Request struct {
 	Answer *Answer
 	// Origin is told to observers.
 	Origin observe.Origin
-	// Passes is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
+	// ClientLimits is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
 	// where the text can say where the rest is. Nil: all is passed on.
-	Passes func(other int) builtin.Passes
+	ClientLimits func(other int) builtin.ClientLimits
 
 	tool resolved // what Tool stands for; zero if that was not looked up yet
 }
@@ -209,7 +209,7 @@ func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *au
 // authorize refuses a call whose caller lacks the right to the tool, or to an effect of this call: no argument makes more of a tool than
 // its right says.
 func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
-	need := rightTo(tool.Right)
+	need := rightTo(tool.Permission)
 	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
 		for _, e := range in.Effects {
 			need |= rightTo(e.Permission())
@@ -225,31 +225,31 @@ func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.I
 
 // acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.
 func acquireSlot(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
-	if tool.Ungated {
+	if tool.SkipQueue {
 		ticket.Leave()
 		return nil
 	}
-	return ticket.Enter(ctx, call != nil && call.Beside)
+	return ticket.Enter(ctx, call != nil && call.ConcurrencySafe)
 }
 
 // env is what the call may use.
 func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.policies.settings.Current()
 	env := &builtin.Env{
-		Box: h.box, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
-		Seen: a.scope.Seen, Dir: a.scope.Dir, Shelf: h.results.For(a.principal),
+		Runtime: h.runtime, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
+		ReadState: a.scope.Seen, Dir: a.scope.Dir, Results: h.results.For(a.principal),
 		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
 		Durable: set.Write.Fsync, Progress: req.Progress,
 	}
-	if req.Passes != nil {
-		env.Passes = req.Passes(set.Clients.MaxResult)
+	if req.ClientLimits != nil {
+		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)
 	}
 	return env
 }
 
 // runContext lets a tool that completes what it began run on when its client cancels.
 func runContext(ctx context.Context, tool *builtin.Def) context.Context {
-	if tool.Finishes {
+	if tool.Uncancelable {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx
@@ -266,15 +266,15 @@ func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Inte
 // result that was cut is kept on disk, or the result says why it is not.
 func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builtin.Result {
 	limit := c.req.tool.def.Limit
-	if most := c.env.Passes.Of(r.IsError); most > 0 {
+	if most := c.env.ClientLimits.Of(r.IsError); most > 0 {
 		limit = min(limit, most)
 	}
-	if limit > 0 && r.Kept == "" {
+	if limit > 0 && r.SavedPath == "" {
 		fitted, err := h.results.For(c.admission.principal).Fit(r.Text, limit)
 		if err != nil {
 			h.log.Warn("a long result could not be kept", "tool", c.req.Tool, "error", err)
 		}
-		r.Text, r.Kept = fitted.Text, fitted.Path
+		r.Text, r.SavedPath = fitted.Text, fitted.Path
 	}
 	return c.hooks.after(ctx, r)
 }
@@ -290,10 +290,10 @@ func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, 
 		return
 	}
 	most, reported, gap := 0, 0, "\n\n"
-	if req.Passes != nil {
-		most = req.Passes(h.policies.settings.Current().Clients.MaxResult).Of(reply.IsError)
+	if req.ClientLimits != nil {
+		most = req.ClientLimits(h.policies.settings.Current().Clients.MaxResult).Of(reply.IsError)
 	}
-	h.box.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
+	h.runtime.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
 		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, headline(builtin.Bash.Name, t.Text), how)
 		if reported == maxEndedReported || most > 0 && utf8.RuneCountInString(text) > most {
 			return false

@@ -25,7 +25,7 @@ type policies struct {
 	settings *settings.Watcher
 	reloads  reloads
 	tools    *toolset
-	box      *builtin.Toolbox
+	runtime  *builtin.Runtime
 	results  *resultstore.Store
 	scratch  string
 	private  *privatedir.Store // nil where no state is kept
@@ -182,7 +182,7 @@ func (p *policies) compile(s *settings.Settings, principal string) (*guard.Polic
 func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	var names []string
 	for _, d := range p.tools.all {
-		if d.Enabled(p.box) {
+		if d.Enabled(p.runtime) {
 			names = append(names, d.Name)
 		}
 	}
@@ -233,7 +233,7 @@ func (p *policies) containment(s *settings.Settings) guard.Containment {
 	if !s.Sandbox.Enabled {
 		return guard.Containment{Why: "sandbox.enabled is false"}
 	}
-	return p.box.Containment()
+	return p.runtime.Containment()
 }
 
 // guardConfig returns what the rules are compiled from. contain is called when the first command is judged.

@@ -23,7 +23,7 @@ func (r *reloads) done(n uint64) { raise(&r.ended, n) }
 // afterCall is deferred for each call that the gate let run. A call that ran alone, or its hooks, may have changed the settings, and the
 // next call must see that. Hooks may have replaced the call.
 func (r *reloads) afterCall(call **builtin.Call) {
-	if *call == nil || !(*call).Beside {
+	if *call == nil || !(*call).ConcurrencySafe {
 		r.expire()
 	}
 }

@@ -58,7 +58,7 @@ func NewServer(h *Host) (*Server, error) {
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
 	for _, d := range h.tools.all {
-		if !d.Enabled(h.box) {
+		if !d.Enabled(h.runtime) {
 			continue
 		}
 		tool, err := toMCP(h.tools.shown(d))
@@ -162,7 +162,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	call := Request{
 		Tool: name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c, req), Passes: program.Passes,
+		Origin: originOf(ctx, c, req), ClientLimits: program.Passes,
 	}
 	if call.Later = repeats; asks && !repeats {
 		call.Put = s.put

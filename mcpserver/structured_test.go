@@ -98,7 +98,7 @@ func TestModelGetsTheText(t *testing.T) {
 
 // TestNoLinks holds that a result is text and images alone, also where the whole of it was kept: clients fail at other content.
 func TestNoLinks(t *testing.T) {
-	r := Reply{Result: builtin.Result{Text: "cut", Images: []builtin.Image{{MIME: "image/png", Data: []byte("x")}}, Kept: "/kept"}}
+	r := Reply{Result: builtin.Result{Text: "cut", Images: []builtin.Image{{MIME: "image/png", Data: []byte("x")}}, SavedPath: "/kept"}}
 	for i, content := range toResult(r).Content {
 		switch content.(type) {
 		case mcp.TextContent, mcp.ImageContent:

@@ -51,7 +51,7 @@ func ended(t *testing.T, h *Host, n int) {
 func TestEndedTasksAreTold(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a.txt": "text\n", ".claude/settings.json": `{"permissions":{"allow":["Bash"],"ask":["Edit"]}}`},
 		func(c *Config) { c.TrustWorkspace = true })
-	if !builtin.Bash.Enabled(h.box) {
+	if !builtin.Bash.Enabled(h.runtime) {
 		t.Skip("no commands are run here")
 	}
 	const tasks = maxEndedReported + 2
@@ -77,7 +77,7 @@ func TestEndedTasksAreTold(t *testing.T) {
 		quiet("a question", reply)
 	}
 	crowded := read
-	crowded.Passes = func(int) builtin.Passes { return builtin.Passes{Result: 60} }
+	crowded.ClientLimits = func(int) builtin.ClientLimits { return builtin.ClientLimits{Result: 60} }
 	quiet("a result without room", inThread(h, Local(), "a", crowded))
 
 	told := map[string]bool{}

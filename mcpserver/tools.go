@@ -15,7 +15,7 @@ import (
 type toolset struct {
 	all     []*builtin.Def // ordered by name
 	byName  map[string]resolved
-	box     *builtin.Toolbox
+	runtime *builtin.Runtime
 	session bool // see [Config.SessionArgument]
 }
 
@@ -65,14 +65,14 @@ func (t *toolset) add(d *builtin.Def, extra *ExtraTool) error {
 
 // resolve finds the tool that is served under a name, or that the name stands for.
 func (t *toolset) resolve(name string) resolved {
-	if r, ok := t.byName[name]; ok && r.def.Enabled(t.box) {
+	if r, ok := t.byName[name]; ok && r.def.Enabled(t.runtime) {
 		return r
 	}
-	if r, ok := t.byName[alias.Tool(name)]; ok && r.def.Enabled(t.box) {
+	if r, ok := t.byName[alias.Tool(name)]; ok && r.def.Enabled(t.runtime) {
 		return r
 	}
 	if s, ok := alias.Instead(name); ok {
-		if r, ok := t.byName[s.Tool]; ok && r.def.Enabled(t.box) {
+		if r, ok := t.byName[s.Tool]; ok && r.def.Enabled(t.runtime) {
 			return resolved{name: s.Tool, err: fmt.Errorf("%s is not served here: %s", name, s.How)}
 		}
 	}
@@ -88,7 +88,7 @@ func (t *toolset) has(name string) bool { return t.byName[name].def != nil }
 // listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name.
 func (t *toolset) listed(policy *guard.Policy, rights auth.Rights) (listed []*builtin.Def) {
 	for _, d := range t.all {
-		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(t.box) && rights.Has(rightTo(d.Right)) {
+		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission)) {
 			listed = append(listed, d)
 		}
 	}

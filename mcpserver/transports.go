@@ -97,10 +97,10 @@ func (f front) Enter(ctx context.Context, from transport.Peer, m jsonrpc.Envelop
 // Lacks implements web.Server.
 func (f front) Lacks(who auth.Identity, tool string) auth.Rights {
 	r := f.host.tools.resolve(tool)
-	if r.err != nil || who.Rights.Has(rightTo(r.def.Right)) {
+	if r.err != nil || who.Rights.Has(rightTo(r.def.Permission)) {
 		return 0
 	}
-	return rightTo(r.def.Right)
+	return rightTo(r.def.Permission)
 }
 
 // Ready implements web.Server.

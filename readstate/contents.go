@@ -80,7 +80,7 @@ func (c *contents) add(k *content) (kept *content, old []*content) {
 	k.use = c.byUse.PushFront(k)
 	c.byQuick[k.quick] = k
 	c.bytes += int64(len(k.data))
-	return k, c.beyond()
+	return k, c.overBudget()
 }
 
 // same returns what is kept of the same bytes.
@@ -101,8 +101,8 @@ func (c *contents) same(quick uint64, pieces [][]byte) *content {
 	return k
 }
 
-// beyond takes those off the list that are beyond the budget. Callers hold c.mu, and let them go without it.
-func (c *contents) beyond() (old []*content) {
+// overBudget takes those off the list that are beyond the budget. Callers hold c.mu, and let them go without it.
+func (c *contents) overBudget() (old []*content) {
 	for c.bytes > c.max {
 		k := c.byUse.Back().Value.(*content)
 		c.unlist(k)
@@ -154,12 +154,12 @@ func (c *contents) letGo(k *content) {
 
 // hashOf returns the hash of a content, whose bytes may be gone.
 func (c *contents) hashOf(k *content) [32]byte {
-	k.once.Do(func() { c.know(k, HashOf(k.data)) }) // nobody takes the bytes before this is done
+	k.once.Do(func() { c.setHash(k, HashOf(k.data)) }) // nobody takes the bytes before this is done
 	return k.hash
 }
 
-// know notes the hash of a content, within its once.
-func (c *contents) know(k *content, hash [32]byte) {
+// setHash notes the hash of a content, within its once.
+func (c *contents) setHash(k *content, hash [32]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k.hash, k.hashed = hash, true
@@ -168,8 +168,8 @@ func (c *contents) know(k *content, hash [32]byte) {
 	}
 }
 
-// settle returns a record of a whole file with the hash in its version.
-func (c *contents) settle(r record) record {
+// ensureHash returns a record of a whole file with the hash in its version.
+func (c *contents) ensureHash(r record) record {
 	if r.content != nil && !r.version.Hashed {
 		r.version.Hash, r.version.Hashed = c.hashOf(r.content), true
 	}
@@ -180,7 +180,7 @@ func (c *contents) settle(r record) record {
 func (c *contents) hashed(hash [32]byte, pieces ...[]byte) *content {
 	k := c.put(pieces...)
 	if k != nil {
-		k.once.Do(func() { c.know(k, hash) })
+		k.once.Do(func() { c.setHash(k, hash) })
 	}
 	return k
 }

@@ -116,9 +116,9 @@ func TestContentsReplaced(t *testing.T) {
 					path = s.path
 				}
 				if s.page {
-					scope.SawPart(path, s.v, Part{FirstLine: 1, Lines: 1}, []byte(s.text))
+					scope.MarkPartRead(path, s.v, Part{FirstLine: 1, Lines: 1}, []byte(s.text))
 				} else {
-					scope.SawWhole(path, s.v, []byte(s.text))
+					scope.MarkRead(path, s.v, []byte(s.text))
 				}
 			}
 			for _, text := range test.want {
@@ -145,9 +145,9 @@ func TestContentsReplaced(t *testing.T) {
 func TestContentsReplacedWhileLookedAt(t *testing.T) {
 	store := open(t, Config{})
 	scope := store.Scope("", false)
-	scope.SawWhole("/f", Version{}, []byte("one"))
+	scope.MarkRead("/f", Version{}, []byte("one"))
 	was := store.enter("", false).files["/f"]
-	scope.SawWhole("/f", Version{}, []byte("two"))
+	scope.MarkRead("/f", Version{}, []byte("two"))
 	if st := scope.compare(was, []byte("one")); st.State != Current || string(st.Old) != "one" || st.Hash != HashOf([]byte("one")) {
 		t.Errorf("%+v, want what was seen", st)
 	}

@@ -33,7 +33,7 @@ func playReader(dir, name string) {
 		os.Exit(1)
 	}
 	for i := range 50 {
-		s.Scope("shared", true).SawWhole(fmt.Sprintf("/%s/%d", name, i), Version{}, []byte(name))
+		s.Scope("shared", true).MarkRead(fmt.Sprintf("/%s/%d", name, i), Version{}, []byte(name))
 		if i%10 == 0 {
 			if err := s.flush(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -56,8 +56,8 @@ func playWriter(dir string) {
 	}
 	for i := 0; ; i++ {
 		sc := s.Scope("killed", true)
-		sc.SawWhole("/first", Version{}, []byte("first"))
-		sc.SawWhole(fmt.Sprintf("/%d", i%2000), Version{}, fmt.Append(nil, i))
+		sc.MarkRead("/first", Version{}, []byte("first"))
+		sc.MarkRead(fmt.Sprintf("/%d", i%2000), Version{}, fmt.Append(nil, i))
 		if err := s.flush(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -105,7 +105,7 @@ func stat(t testing.TB, path string) os.FileInfo {
 }
 
 // check asks as a tool does: with the stat and the bytes of the file on disk.
-func check(t testing.TB, sc *Scope, path string) Standing {
+func check(t testing.TB, sc *Scope, path string) Status {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {

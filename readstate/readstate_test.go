@@ -19,18 +19,18 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
 const fiveLines = "one\ntwo\nthree\nfour\nfive\n"
 
-func sawWhole(sc *Scope, path string, v Version) { sc.SawWhole(path, v, []byte(fiveLines)) }
+func sawWhole(sc *Scope, path string, v Version) { sc.MarkRead(path, v, []byte(fiveLines)) }
 
 // sawPages shows lines 1 to 2 and line 4 of fiveLines.
 func sawPages(sc *Scope, path string, v Version) {
-	sc.SawPart(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
-	sc.SawPart(path, v, Part{FirstLine: 4, Lines: 1, Start: 14}, []byte("four\n"))
+	sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
+	sc.MarkPartRead(path, v, Part{FirstLine: 4, Lines: 1, Start: 14}, []byte("four\n"))
 }
 
 // sawAllPages shows fiveLines in two pages, the later one first.
 func sawAllPages(sc *Scope, path string, v Version) {
-	sc.SawPart(path, v, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
-	sc.SawPart(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
+	sc.MarkPartRead(path, v, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
+	sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
 }
 
 func TestCheck(t *testing.T) {
@@ -59,11 +59,11 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "whole, same time and size, other bytes", saw: sawWhole, change: rewrite("ONE"+fiveLines[3:], noon),
-			want: want{State: Drifted, Whole: true, Old: fiveLines},
+			want: want{State: Stale, Whole: true, Old: fiveLines},
 		},
 		{
 			name: "whole, now empty", saw: sawWhole, change: rewrite("", later),
-			want: want{State: Drifted, Whole: true, Old: fiveLines},
+			want: want{State: Stale, Whole: true, Old: fiveLines},
 		},
 		{
 			name: "whole, replaced by another file of the same bytes", saw: sawWhole,
@@ -80,15 +80,15 @@ func TestCheck(t *testing.T) {
 		{name: "pages, changed between", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "THREE", 1), later), want: want{State: Current, Parts: 2}},
 		{
 			name: "pages, one changed", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "four", "FOUR", 1), noon),
-			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
 			name: "pages, one moved", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "3", 1), later),
-			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
 			name: "pages, cut short", saw: sawPages, change: rewrite("one\ntwo\nth", later),
-			want: want{State: Drifted, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{name: "pages without a gap", saw: sawAllPages, want: want{State: Current, Whole: true, Parts: 2}},
 		{name: "pages without a gap, appended", saw: sawAllPages, change: rewrite(fiveLines+"six\n", later), want: want{State: Current, Parts: 2}},
@@ -111,7 +111,7 @@ func TestCheck(t *testing.T) {
 		{
 			name: "page of another version than read whole",
 			saw: func(sc *Scope, path string, v Version) {
-				sc.SawWhole(path, v, []byte("older"))
+				sc.MarkRead(path, v, []byte("older"))
 				v.ModTime = v.ModTime.Add(time.Second)
 				sawPages(sc, path, v)
 			},
@@ -120,14 +120,14 @@ func TestCheck(t *testing.T) {
 		{
 			name: "whole after pages of another version",
 			saw: func(sc *Scope, path string, v Version) {
-				sc.SawPart(path, v, Part{FirstLine: 1, Lines: 1}, []byte("older"))
+				sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 1}, []byte("older"))
 				sawWhole(sc, path, v)
 			},
 			want: want{State: Current, Whole: true, Old: fiveLines},
 		},
 		{
 			name: "impossible page",
-			saw:  func(sc *Scope, path string, v Version) { sc.SawPart(path, v, Part{Start: -1}, []byte("x")) },
+			saw:  func(sc *Scope, path string, v Version) { sc.MarkPartRead(path, v, Part{Start: -1}, []byte("x")) },
 			want: want{},
 		},
 	}
@@ -158,11 +158,11 @@ func TestCheck(t *testing.T) {
 
 func TestEmptyFile(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
-	sc.SawWhole("/empty", Version{}, nil)
+	sc.MarkRead("/empty", Version{}, nil)
 	if st := sc.Check("/empty", nil, []byte{}); st.State != Current || st.Old == nil {
 		t.Errorf("empty file: %+v, want current with an old content that is known to be empty", st)
 	}
-	if st := sc.Check("/empty", nil, []byte("x")); st.State != Drifted || st.Old == nil || len(st.Old) != 0 {
+	if st := sc.Check("/empty", nil, []byte("x")); st.State != Stale || st.Old == nil || len(st.Old) != 0 {
 		t.Errorf("filled file: %+v, want drifted from an empty content", st)
 	}
 }
@@ -171,12 +171,12 @@ func TestEmptyFile(t *testing.T) {
 func TestTouchedBetweenPages(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
 	path := filepath.Join(t.TempDir(), "f")
-	sc.SawPart(path, write(t, path, fiveLines, noon), Part{FirstLine: 1, Lines: 2}, []byte("one\ntwo\n"))
+	sc.MarkPartRead(path, write(t, path, fiveLines, noon), Part{FirstLine: 1, Lines: 2}, []byte("one\ntwo\n"))
 	touched := write(t, path, fiveLines, noon.Add(time.Second))
 	if st := check(t, sc, path); st.State != Current {
 		t.Fatalf("touched: %v, want current", st.State)
 	}
-	sc.SawPart(path, touched, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
+	sc.MarkPartRead(path, touched, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
 	if st := check(t, sc, path); !st.Whole || len(st.Parts) != 2 {
 		t.Errorf("after the second page: %+v, want both pages", st)
 	}
@@ -197,7 +197,7 @@ func TestElsewhere(t *testing.T) {
 				}
 				v.Hash, v.Hashed = HashOf(content), true
 			}
-			sc.SawPart(path, v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
+			sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
 		}
 		want := func(sc *Scope, elsewhere bool, when string) {
 			t.Helper()
@@ -270,14 +270,14 @@ func TestCharset(t *testing.T) {
 func TestHashedPages(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
 	v := Version{ModTime: noon, Hash: HashOf([]byte(fiveLines)), Hashed: true}
-	sc.SawPart("/f", v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
+	sc.MarkPartRead("/f", v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
 	v.ModTime = noon.Add(time.Second)
-	sc.SawPart("/f", v, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n"))
+	sc.MarkPartRead("/f", v, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n"))
 	if st := sc.Check("/f", nil, []byte(fiveLines)); !st.Covers(1, 2) {
 		t.Errorf("after a touch: %+v, want lines 1 and 2", st)
 	}
 	v.Hash = HashOf([]byte("another"))
-	sc.SawPart("/f", v, Part{FirstLine: 3, Lines: 1, Start: 8}, []byte("three\n"))
+	sc.MarkPartRead("/f", v, Part{FirstLine: 3, Lines: 1, Start: 8}, []byte("three\n"))
 	if st := sc.Check("/f", nil, []byte(fiveLines)); st.Covers(1, 1) || !st.Covers(3, 3) {
 		t.Errorf("after a change: %+v, want line 3 alone", st)
 	}
@@ -285,8 +285,8 @@ func TestHashedPages(t *testing.T) {
 
 func TestExcerpt(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
-	excerpt := func() { sc.SawExcerpt("/f", Version{}, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n")) }
-	page := func() { sc.SawPart("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("one\n")) }
+	excerpt := func() { sc.MarkExcerptRead("/f", Version{}, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n")) }
+	page := func() { sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("one\n")) }
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -304,7 +304,7 @@ func TestExcerpt(t *testing.T) {
 
 func TestScopesAreApart(t *testing.T) {
 	s := open(t, Config{})
-	s.Scope("a", false).SawWhole("/f", Version{}, []byte("x"))
+	s.Scope("a", false).MarkRead("/f", Version{}, []byte("x"))
 	if st := s.Scope("b", false).Check("/f", nil, []byte("x")); st.State != Unread {
 		t.Errorf("another scope: %v, want unread", st.State)
 	}
@@ -314,21 +314,21 @@ func TestCovers(t *testing.T) {
 	pages := []Part{{FirstLine: 10, Lines: 5}, {FirstLine: 1, Lines: 3}, {FirstLine: 4, Lines: 2}, {FirstLine: 12, Lines: 10}}
 	tests := []struct {
 		name        string
-		st          Standing
+		st          Status
 		first, last int
 		want        bool
 	}{
-		{"unread", Standing{}, 1, 1, false},
-		{"whole", Standing{State: Current, Whole: true}, 7, 9000, true},
-		{"whole, drifted", Standing{State: Drifted, Whole: true}, 1, 1, false},
-		{"one page", Standing{State: Current, Parts: pages}, 2, 3, true},
-		{"two pages that touch", Standing{State: Current, Parts: pages}, 1, 5, true},
-		{"a gap", Standing{State: Current, Parts: pages}, 5, 10, false},
-		{"overlapping pages", Standing{State: Current, Parts: pages}, 10, 21, true},
-		{"beyond the last", Standing{State: Current, Parts: pages}, 20, 22, false},
-		{"a page in place though another drifted", Standing{State: Drifted, Parts: pages}, 1, 3, true},
-		{"line 0", Standing{State: Current, Whole: true}, 0, 3, false},
-		{"backwards", Standing{State: Current, Whole: true}, 3, 2, false},
+		{"unread", Status{}, 1, 1, false},
+		{"whole", Status{State: Current, Whole: true}, 7, 9000, true},
+		{"whole, drifted", Status{State: Stale, Whole: true}, 1, 1, false},
+		{"one page", Status{State: Current, Parts: pages}, 2, 3, true},
+		{"two pages that touch", Status{State: Current, Parts: pages}, 1, 5, true},
+		{"a gap", Status{State: Current, Parts: pages}, 5, 10, false},
+		{"overlapping pages", Status{State: Current, Parts: pages}, 10, 21, true},
+		{"beyond the last", Status{State: Current, Parts: pages}, 20, 22, false},
+		{"a page in place though another drifted", Status{State: Stale, Parts: pages}, 1, 3, true},
+		{"line 0", Status{State: Current, Whole: true}, 0, 3, false},
+		{"backwards", Status{State: Current, Whole: true}, 3, 2, false},
 	}
 	for _, tt := range tests {
 		if got := tt.st.Covers(tt.first, tt.last); got != tt.want {
@@ -342,7 +342,7 @@ func TestBounds(t *testing.T) {
 		sc := open(t, Config{}).Scope("k", false)
 		content := bytes.Repeat([]byte("x\n"), maxParts+10)
 		for i := range maxParts + 10 {
-			sc.SawPart("/f", Version{}, Part{FirstLine: i + 1, Lines: 1, Start: int64(2 * i)}, []byte("x\n"))
+			sc.MarkPartRead("/f", Version{}, Part{FirstLine: i + 1, Lines: 1, Start: int64(2 * i)}, []byte("x\n"))
 		}
 		st := sc.Check("/f", nil, content)
 		if len(st.Parts) != maxParts || st.Covers(10, 11) || !st.Covers(11, maxParts+10) {
@@ -352,7 +352,7 @@ func TestBounds(t *testing.T) {
 	t.Run("the same page again", func(t *testing.T) {
 		sc := open(t, Config{}).Scope("k", false)
 		for range 3 {
-			sc.SawPart("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("x\n"))
+			sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("x\n"))
 		}
 		if st := sc.Check("/f", nil, []byte("x\n")); len(st.Parts) != 1 {
 			t.Errorf("%d pages, want 1", len(st.Parts))
@@ -362,7 +362,7 @@ func TestBounds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sc := open(t, Config{MaxFiles: 3}).Scope("k", false)
 			for i := range 5 {
-				sc.SawWhole(fmt.Sprint(i), Version{}, nil)
+				sc.MarkRead(fmt.Sprint(i), Version{}, nil)
 				time.Sleep(time.Second)
 			}
 			for i := range 5 {
@@ -375,7 +375,7 @@ func TestBounds(t *testing.T) {
 	t.Run("scopes", func(t *testing.T) {
 		s := open(t, Config{MaxScopes: 2})
 		for _, key := range []string{"a", "b", "c"} {
-			s.Scope(key, false).SawWhole("/f", Version{}, nil)
+			s.Scope(key, false).MarkRead("/f", Version{}, nil)
 		}
 		if got := s.Scope("a", false).Check("/f", nil, nil).State; got != Unread {
 			t.Errorf("least recently used scope: %v, want unread", got)
@@ -402,10 +402,10 @@ func TestKeptContents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, tt.cfg)
-			s.Scope("1", false).SawWhole("/a", Version{}, a)
-			s.Scope("2", false).SawWhole("/b", Version{}, b)
+			s.Scope("1", false).MarkRead("/a", Version{}, a)
+			s.Scope("2", false).MarkRead("/b", Version{}, b)
 			drift(s.Scope("1", false), "/a") // used after b
-			s.Scope("3", false).SawWhole("/c", Version{}, c)
+			s.Scope("3", false).MarkRead("/c", Version{}, c)
 			got := map[string][]byte{
 				"/a": drift(s.Scope("1", false), "/a"), "/b": drift(s.Scope("2", false), "/b"), "/c": drift(s.Scope("3", false), "/c"),
 			}
@@ -423,9 +423,9 @@ func TestKeptContents(t *testing.T) {
 func TestContentIsCopied(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
 	buffer := []byte("before")
-	sc.SawWhole("/f", Version{}, buffer)
+	sc.MarkRead("/f", Version{}, buffer)
 	copy(buffer, "AFTER!")
-	if st := sc.Check("/f", nil, buffer); st.State != Drifted || string(st.Old) != "before" {
+	if st := sc.Check("/f", nil, buffer); st.State != Stale || string(st.Old) != "before" {
 		t.Errorf("%v from %q, want drifted from \"before\"", st.State, st.Old)
 	}
 }
@@ -434,9 +434,9 @@ func TestIdleScopesAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{IdleScopes: time.Hour})
 		idle, busy := s.Scope("idle", false), s.Scope("busy", false)
-		idle.SawWhole("/f", Version{}, nil)
+		idle.MarkRead("/f", Version{}, nil)
 		for range 3 {
-			busy.SawWhole("/f", Version{}, nil)
+			busy.MarkRead("/f", Version{}, nil)
 			time.Sleep(30 * time.Minute)
 		}
 		if got := idle.Check("/f", nil, nil).State; got != Unread {
@@ -460,8 +460,8 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	live := func(from, to int) {
 		for i := from; i < to; i++ {
 			sc := s.Scope(fmt.Sprint("scope ", i), false)
-			sc.SawWhole("/f", Version{}, fmt.Append(content, i))
-			sc.SawPart("/g", Version{}, Part{FirstLine: 1, Lines: 1}, fmt.Append(content, -i))
+			sc.MarkRead("/f", Version{}, fmt.Append(content, i))
+			sc.MarkPartRead("/g", Version{}, Part{FirstLine: 1, Lines: 1}, fmt.Append(content, -i))
 		}
 	}
 	live(0, 3_000)
@@ -480,8 +480,8 @@ func TestConcurrentUse(t *testing.T) {
 			for i := range 200 {
 				sc := s.Scope(fmt.Sprint(i%5), i%2 == 0)
 				path, content := fmt.Sprint("/", i%30), fmt.Append(nil, g)
-				sc.SawWhole(path, Version{}, content)
-				sc.SawPart(path, Version{}, Part{FirstLine: 1, Lines: 1}, content)
+				sc.MarkRead(path, Version{}, content)
+				sc.MarkPartRead(path, Version{}, Part{FirstLine: 1, Lines: 1}, content)
 				sc.Check(path, nil, content)
 				if i%7 == 0 {
 					sc.Forget(path)
@@ -505,7 +505,7 @@ func BenchmarkCheck(b *testing.B) {
 	}{{"kept", Config{}}, {"hashed", Config{MaxKept: -1}}} {
 		b.Run(bb.name, func(b *testing.B) {
 			sc := open(b, bb.cfg).Scope("k", false)
-			sc.SawWhole("/f", Version{}, content)
+			sc.MarkRead("/f", Version{}, content)
 			b.SetBytes(int64(len(content)))
 			again := bytes.Clone(content)
 			for b.Loop() {
@@ -517,7 +517,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	b.Run("page", func(b *testing.B) {
 		sc := open(b, Config{}).Scope("k", false)
-		sc.SawPart("/f", Version{}, Part{FirstLine: 1001, Lines: 2000, Start: 16_000}, content[16_000:48_000])
+		sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1001, Lines: 2000, Start: 16_000}, content[16_000:48_000])
 		for b.Loop() {
 			if sc.Check("/f", nil, content).State != Current {
 				b.Fatal("not current")

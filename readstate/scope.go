@@ -44,9 +44,9 @@ type record struct {
 	gone      bool // forgotten; stands in for a record that another process may still have on disk
 }
 
-// SawWhole records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
+// MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
 // is needed, if it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
-func (sc *Scope) SawWhole(path string, v Version, content ...[]byte) {
+func (sc *Scope) MarkRead(path string, v Version, content ...[]byte) {
 	sc.sawWhole(path, v, false, content)
 }
 
@@ -68,15 +68,15 @@ func (sc *Scope) Changed(path string, v Version, elsewhere bool, content ...[]by
 	sc.sawWhole(path, v, elsewhere, content)
 }
 
-// SawPart records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
+// MarkPartRead records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
 // them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
 // another version puts an end to the earlier pages; those that Check still found in place may be told again.
-func (sc *Scope) SawPart(path string, v Version, p Part, shown []byte) {
+func (sc *Scope) MarkPartRead(path string, v Version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, false)
 }
 
-// SawExcerpt is SawPart of lines that an error showed. As long as nothing else of the file was shown, [Standing.Excerpt] says so.
-func (sc *Scope) SawExcerpt(path string, v Version, p Part, shown []byte) {
+// MarkExcerptRead is SawPart of lines that an error showed. As long as nothing else of the file was shown, [Standing.Excerpt] says so.
+func (sc *Scope) MarkExcerptRead(path string, v Version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, true)
 }
 
@@ -89,7 +89,7 @@ func (sc *Scope) sawPart(path string, v Version, p Part, shown []byte, excerpt b
 	sc.store.kept.shown(p.Hash, shown)
 	sc.replace(path, func(old record) record {
 		if v.Hashed {
-			old = sc.store.kept.settle(old)
+			old = sc.store.kept.ensureHash(old)
 		}
 		if old.gone || !old.version.same(v) {
 			return record{version: v, parts: []Part{p}, excerpt: excerpt}
@@ -122,13 +122,13 @@ func (sc *Scope) Charset(path string, v Version) string {
 
 // Check tells how the scope stands to a file whose stat is current (nil when there is none) and whose bytes are content. The bytes
 // decide: the caller reads them under the lock under which it will write.
-func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Standing {
+func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Status {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
 	r, ok := st.files[path]
 	st.mu.Unlock()
 	if !ok || r.gone {
-		return Standing{}
+		return Status{}
 	}
 	standing := sc.compare(r, content)
 	standing.Charset = r.version.Charset
@@ -149,30 +149,30 @@ func (r record) stands(now Version, content []byte) bool {
 }
 
 // compare is Check without the bookkeeping.
-func (sc *Scope) compare(r record, content []byte) Standing {
+func (sc *Scope) compare(r record, content []byte) Status {
 	if r.whole {
 		old := sc.store.kept.touch(r.content)
-		hash := sc.store.kept.settle(r).version.Hash
+		hash := sc.store.kept.ensureHash(r).version.Hash
 		if old == nil {
 			old = sc.store.kept.find(hash)
 		}
 		if old == nil && hash == HashOf(nil) {
 			old = []byte{} // an empty content needs no keeping
 		}
-		st := Standing{State: Drifted, Whole: true, Old: old}
+		st := Status{State: Stale, Whole: true, Old: old}
 		// Comparing with the kept bytes is the same answer as hashing, and faster.
 		if old != nil && bytes.Equal(old, content) || old == nil && hash == HashOf(content) {
 			st.State, st.Hash, st.Hashed = Current, hash, true
 		}
 		return st
 	}
-	st := Standing{State: Current, Excerpt: r.excerpt}
+	st := Status{State: Current, Excerpt: r.excerpt}
 	for _, p := range r.parts {
 		if p.inPlace(content) {
 			st.Parts = append(st.Parts, p)
 			continue
 		}
-		st.State = Drifted
+		st.State = Stale
 		st.Changed = append(st.Changed, ChangedPart{Part: p, Old: sc.store.kept.find(p.Hash)})
 	}
 	st.Whole = st.State == Current && cover(st.Parts, int64(len(content)))
@@ -229,7 +229,7 @@ func (st *scope) snapshot(kept *contents) map[string]record {
 	files := maps.Clone(st.files)
 	st.mu.Unlock()
 	for path, r := range files {
-		files[path] = kept.settle(r)
+		files[path] = kept.ensureHash(r)
 	}
 	return files
 }

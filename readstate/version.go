@@ -85,7 +85,7 @@ type State int
 
 const (
 	Unread  State = iota // never read in this scope
-	Drifted              // read, and changed since
+	Stale                // read, and changed since
 	Current              // read, and what was shown is what stands there
 )
 
@@ -94,14 +94,14 @@ func (s State) String() string {
 	switch s {
 	case Current:
 		return "current"
-	case Drifted:
+	case Stale:
 		return "drifted"
 	}
 	return "unread"
 }
 
-// A Standing is the answer of Check. Its zero value is that of a file never read.
-type Standing struct {
+// A Status is the answer of Check. Its zero value is that of a file never read.
+type Status struct {
 	State State
 	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
 	Whole bool
@@ -130,7 +130,7 @@ type ChangedPart struct {
 
 // Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and still stand. Of pages it trusts the line
 // numbers given to SawPart: bytes before a page that changed without moving it may have renumbered its lines.
-func (st Standing) Covers(firstLine, lastLine int) bool {
+func (st Status) Covers(firstLine, lastLine int) bool {
 	if firstLine < 1 || lastLine < firstLine {
 		return false
 	}

@@ -13,17 +13,19 @@ import (
 	"time"
 )
 
-// A Shelf holds the results of one principal.
-type Shelf struct {
+// A PrincipalStore holds the results of one principal.
+type PrincipalStore struct {
 	store     *Store
 	principal string
 }
 
 // For returns the shelf of a principal. Shelves are cheap to ask for and may be kept.
-func (s *Store) For(principal string) *Shelf { return &Shelf{store: s, principal: principal} }
+func (s *Store) For(principal string) *PrincipalStore {
+	return &PrincipalStore{store: s, principal: principal}
+}
 
 // Dir returns the real path of the shelf's directory, which is made if it is missing; "" when results cannot be kept at present.
-func (sh *Shelf) Dir() string {
+func (sh *PrincipalStore) Dir() string {
 	h, err := sh.store.open()
 	if err != nil {
 		return ""
@@ -37,14 +39,14 @@ func (sh *Shelf) Dir() string {
 
 // A File is a result being written. Its methods may be called at once.
 type File struct {
-	store *Store
-	home  *home
-	path  string // below the home
-	mark  string
-	moves bool // the file is its own mark until it is finished
-	spare bool // it was made beforehand
-	shelf string
-	usage *usage // of the shelf
+	store        *Store
+	rootDir      *rootDir
+	path         string // below the home
+	mark         string
+	moves        bool // the file is its own mark until it is finished
+	preallocated bool // it was made beforehand
+	shelf        string
+	usage        *usage // of the shelf
 
 	mu   sync.Mutex
 	file *os.File // nil once closed or discarded
@@ -66,7 +68,7 @@ type Kept struct {
 // Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
 // until Close: a process that is killed leaves none behind for long. name, such as "bash", opens the file's name, which cannot be
 // guessed. Older results make room; ErrQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
-func (sh *Shelf) Create(name string) (*File, error) {
+func (sh *PrincipalStore) Create(name string) (*File, error) {
 	return sh.create(name, unknownSize)
 }
 
@@ -74,7 +76,7 @@ func (sh *Shelf) Create(name string) (*File, error) {
 const unknownSize = -1
 
 // create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it is closed.
-func (sh *Shelf) create(name string, size int64) (*File, error) {
+func (sh *PrincipalStore) create(name string, size int64) (*File, error) {
 	h, err := sh.store.open()
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func (sh *Shelf) create(name string, size int64) (*File, error) {
 	return f, nil
 }
 
-func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
+func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, error) {
 	cfg := sh.store.cfg
 	moves := size != unknownSize
 	if size == unknownSize || size > cfg.MaxOne {
@@ -125,7 +127,7 @@ func (sh *Shelf) createIn(h *home, name string, size int64) (*File, error) {
 }
 
 // fileIn makes a file on a shelf, or takes the one that was made beforehand.
-func (sh *Shelf) fileIn(h *home, shelf, name string, moves bool) (*File, error) {
+func (sh *PrincipalStore) fileIn(h *rootDir, shelf, name string, moves bool) (*File, error) {
 	if moves && name == resultName {
 		if f := sh.store.takeSpare(h, shelf); f != nil {
 			return f, nil
@@ -139,23 +141,23 @@ func (sh *Shelf) fileIn(h *home, shelf, name string, moves bool) (*File, error) 
 }
 
 // file is a new file of a shelf that is still to be made.
-func (s *Store) file(h *home, shelf, name string, moves bool) *File {
+func (s *Store) file(h *rootDir, shelf, name string, moves bool) *File {
 	base := fileName(name)
 	f := &File{
-		store: s,
-		home:  h,
-		path:  filepath.Join(shelf, base),
-		mark:  filepath.Join(openName, h.owner, shelf+"."+base),
-		moves: moves,
-		shelf: shelf,
-		usage: s.usageOf(shelf),
+		store:   s,
+		rootDir: h,
+		path:    filepath.Join(shelf, base),
+		mark:    filepath.Join(openName, h.owner, shelf+"."+base),
+		moves:   moves,
+		shelf:   shelf,
+		usage:   s.usageOf(shelf),
 	}
 	f.kept.Path = filepath.Join(h.dir, f.path)
 	return f
 }
 
 // makeRoom has the oldest results of a shelf go until no more than most remain, as far as that goes, and measures what does.
-func (h *home) makeRoom(shelf string, u *usage, cfg Config, most remains) error {
+func (h *rootDir) makeRoom(shelf string, u *usage, cfg Config, most remains) error {
 	return h.locked(func() error {
 		return u.measure(func() (remains, error) { return h.evict(shelf, cfg.MaxAge, most) })
 	})
@@ -165,10 +167,10 @@ func (h *home) makeRoom(shelf string, u *usage, cfg Config, most remains) error 
 const spareRoom = 16
 
 // measureBehind measures a shelf, and makes room, when a result has been kept on it and likely been read.
-func (s *Store) measureBehind(h *home, shelf string, u *usage) {
+func (s *Store) measureBehind(h *rootDir, shelf string, u *usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.home != h || !u.wantsMeasure() {
+	if s.closed || s.rootDir != h || !u.wantsMeasure() {
 		return
 	}
 	s.work.Go(func() {
@@ -184,7 +186,7 @@ func (s *Store) measureBehind(h *home, shelf string, u *usage) {
 // create makes the mark, then the file, unless they are one.
 func (f *File) create() error {
 	const exclusive = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	mark, err := f.home.root.OpenFile(f.mark, exclusive, 0o600)
+	mark, err := f.rootDir.root.OpenFile(f.mark, exclusive, 0o600)
 	if err != nil {
 		return err
 	}
@@ -193,11 +195,11 @@ func (f *File) create() error {
 		return nil
 	}
 	if err := mark.Close(); err != nil {
-		return errors.Join(err, f.home.removeIfThere(f.mark))
+		return errors.Join(err, f.rootDir.removeIfThere(f.mark))
 	}
-	f.file, err = f.home.root.OpenFile(f.path, exclusive, 0o600)
+	f.file, err = f.rootDir.root.OpenFile(f.path, exclusive, 0o600)
 	if err != nil {
-		return errors.Join(err, f.home.removeIfThere(f.mark))
+		return errors.Join(err, f.rootDir.removeIfThere(f.mark))
 	}
 	return nil
 }
@@ -253,7 +255,7 @@ func (f *File) put(p []byte) {
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
 		// Other results have grown since there was room. This happens once for each file: what follows is only counted.
-		if err = f.home.makeRoom(f.shelf, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
+		if err = f.rootDir.makeRoom(f.shelf, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int
 			more, err = f.share(p[n:])
 			n += more
@@ -279,7 +281,7 @@ func (f *File) share(p []byte) (int, error) {
 }
 
 // Path returns the absolute path of the file. It stays the same from Create on.
-func (f *File) Path() string { return filepath.Join(f.home.dir, f.path) }
+func (f *File) Path() string { return filepath.Join(f.rootDir.dir, f.path) }
 
 // Kept returns what was written so far. After Discard it says that nothing is kept.
 func (f *File) Kept() Kept {
@@ -301,11 +303,11 @@ func (f *File) Close() error {
 		return errors.Join(err, f.remove(err))
 	}
 	f.untrack()
-	defer f.store.measureBehind(f.home, f.shelf, f.usage)
+	defer f.store.measureBehind(f.rootDir, f.shelf, f.usage)
 	if !f.moves {
-		return f.home.removeIfThere(f.mark)
+		return f.rootDir.removeIfThere(f.mark)
 	}
-	if err := f.home.root.Rename(f.mark, f.path); err != nil {
+	if err := f.rootDir.root.Rename(f.mark, f.path); err != nil {
 		return errors.Join(err, f.remove(err))
 	}
 	return nil
@@ -332,7 +334,7 @@ func (f *File) remove(why error) error {
 		f.entered = false
 	}
 	f.kept.Path, f.kept.Stored, f.kept.Err = "", 0, why
-	return errors.Join(f.home.removeIfThere(f.path), f.home.removeIfThere(f.mark))
+	return errors.Join(f.rootDir.removeIfThere(f.path), f.rootDir.removeIfThere(f.mark))
 }
 
 func (f *File) untrack() {

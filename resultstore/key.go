@@ -20,7 +20,7 @@ const DamagedKey = oddName
 
 // loadKey reads the key of shelf names, or writes one. One that is damaged is set aside and replaced by its copy. If that is damaged
 // too there is a new one: results that were kept before stay where they are until they are too old.
-func (h *home) loadKey(cfg Config) error {
+func (h *rootDir) loadKey(cfg Config) error {
 	key, found, err := h.readKey()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (h *home) loadKey(cfg Config) error {
 
 // readKey returns what is kept as key, and whether there is anything: the key is nil where there is none, nor where a pipe stands, which
 // would be waited for, or something else that is no key.
-func (h *home) readKey() (key []byte, found bool, err error) {
+func (h *rootDir) readKey() (key []byte, found bool, err error) {
 	info, err := h.root.Stat(keyName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -68,7 +68,7 @@ func (h *home) readKey() (key []byte, found bool, err error) {
 }
 
 // copiedKey returns the copy of the key, nil if there is none that is whole.
-func (h *home) copiedKey() []byte {
+func (h *rootDir) copiedKey() []byte {
 	info, err := h.root.Lstat(copyName)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != keyLength+sha256.Size {
 		return nil
@@ -89,7 +89,7 @@ func withSum(key []byte) []byte {
 func isBlank(key []byte) bool { return bytes.Count(key, key[:1]) == len(key) }
 
 // replaceFile puts a file of this content in the place of whatever has the name.
-func (h *home) replaceFile(name string, content []byte) error {
+func (h *rootDir) replaceFile(name string, content []byte) error {
 	temp := name + ".new"
 	if err := h.removeIfThere(temp); err != nil { // a kill leaves one
 		return err

@@ -79,7 +79,7 @@ func open(t testing.TB, cfg Config) *Store {
 }
 
 // keep puts a finished result of that size and age on a shelf.
-func keep(t testing.TB, sh *Shelf, size int, age time.Duration) string {
+func keep(t testing.TB, sh *PrincipalStore, size int, age time.Duration) string {
 	t.Helper()
 	f, err := sh.Create("test")
 	if err != nil {

@@ -146,7 +146,7 @@ func TestAge(t *testing.T) {
 }
 
 // fill puts n results of one byte and some age on a shelf.
-func fill(t testing.TB, sh *Shelf, n int) {
+func fill(t testing.TB, sh *PrincipalStore, n int) {
 	t.Helper()
 	for i := range n {
 		path := filepath.Join(sh.Dir(), fileName("bash"))

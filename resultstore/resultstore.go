@@ -64,16 +64,16 @@ type Config struct {
 type Store struct {
 	cfg Config
 
-	mu     sync.Mutex
-	home   *home          // nil until the directory could be used
-	key    []byte         // of the last home, so that shelves keep their names when the directory is made anew
-	files  map[*File]bool // unfinished
-	usage  map[string]*usage
-	closed bool
+	mu      sync.Mutex
+	rootDir *rootDir       // nil until the directory could be used
+	key     []byte         // of the last home, so that shelves keep their names when the directory is made anew
+	files   map[*File]bool // unfinished
+	usage   map[string]*usage
+	closed  bool
 
-	spare     *File // see prepare
-	preparing bool
-	work      sync.WaitGroup
+	preallocated *File // see prepare
+	preparing    bool
+	work         sync.WaitGroup
 }
 
 // Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
@@ -110,8 +110,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	unfinished := s.files
 	s.files = make(map[*File]bool)
-	h := s.home
-	s.home, s.spare = nil, nil
+	h := s.rootDir
+	s.rootDir, s.preallocated = nil, nil
 	s.mu.Unlock()
 	var errs []error
 	for f := range unfinished {
@@ -124,7 +124,7 @@ func (s *Store) Close() error {
 }
 
 // open returns the home, made ready if it is not.
-func (s *Store) open() (*home, error) {
+func (s *Store) open() (*rootDir, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -133,32 +133,32 @@ func (s *Store) open() (*home, error) {
 	if s.cfg.Dir == "" {
 		return nil, ErrNoDir
 	}
-	if s.home != nil && !s.home.inPlace() {
-		_ = s.home.close() // what is written there is found by nobody
-		s.home = nil
+	if s.rootDir != nil && !s.rootDir.inPlace() {
+		_ = s.rootDir.close() // what is written there is found by nobody
+		s.rootDir = nil
 	}
-	if s.home == nil {
+	if s.rootDir == nil {
 		h, err := openHome(s.cfg, s.key)
 		if err != nil {
 			return nil, err
 		}
-		s.home, s.key = h, h.key
+		s.rootDir, s.key = h, h.key
 	}
-	return s.home, nil
+	return s.rootDir, nil
 }
 
 // reopen makes the directory anew after somebody removed it under a running process.
-func (s *Store) reopen(lost *home) (*home, error) {
+func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 	s.mu.Lock()
-	if s.home == lost {
-		s.home = nil
+	if s.rootDir == lost {
+		s.rootDir = nil
 		_ = lost.close() // its files are gone
 	}
 	s.mu.Unlock()
 	return s.open()
 }
 
-// home is the directory of a Store while it is in use:
+// rootDir is the directory of a Store while it is in use:
 //
 //	lock                   held while names are made and removed
 //	key                    of shelf names
@@ -172,7 +172,7 @@ func (s *Store) reopen(lost *home) (*home, error) {
 // A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
 // the end, because the path of a task's output is told before the task ends. A result that is at hand as a whole is written where its
 // mark would stand, and renamed.
-type home struct {
+type rootDir struct {
 	dir   string // real path
 	root  *os.Root
 	self  os.FileInfo // of root
@@ -184,7 +184,7 @@ type home struct {
 }
 
 // openHome makes a directory ready. key is used when it holds none; nil stands for a new one.
-func openHome(cfg Config, key []byte) (*home, error) {
+func openHome(cfg Config, key []byte) (*rootDir, error) {
 	if err := privatefile.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func openHome(cfg Config, key []byte) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: dir, root: root, key: key, owner: rand.Text()}
+	h := &rootDir{dir: dir, root: root, key: key, owner: rand.Text()}
 	if h.self, err = root.Stat("."); err == nil {
 		err = h.locked(func() error { return h.settle(cfg) })
 	}
@@ -207,13 +207,13 @@ func openHome(cfg Config, key []byte) (*home, error) {
 }
 
 // inPlace reports whether the directory still has its path. If it was moved, it takes files that nobody finds under theirs.
-func (h *home) inPlace() bool {
+func (h *rootDir) inPlace() bool {
 	info, err := os.Lstat(h.dir)
 	return err == nil && os.SameFile(info, h.self)
 }
 
 // named says the whole path in an error about something below the directory.
-func (h *home) named(err error) error {
+func (h *rootDir) named(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
 		return &fs.PathError{Op: e.Op, Path: filepath.Join(h.dir, e.Path), Err: e.Err}
 	}
@@ -225,7 +225,7 @@ func (h *home) named(err error) error {
 
 // settle tidies the directory and registers this process as an owner. Callers hold the lock, without which another
 // process could take the fresh owner, whose lock is not held yet, for a dead one.
-func (h *home) settle(cfg Config) error {
+func (h *rootDir) settle(cfg Config) error {
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
 	}
@@ -239,26 +239,26 @@ func (h *home) settle(cfg Config) error {
 	if err := h.loadKey(cfg); err != nil {
 		return err
 	}
-	h.tidy(cfg.MaxAge)
+	h.gc(cfg.MaxAge)
 	return nil
 }
 
 // shelfName returns the name of a principal's directory, which nobody without the key can guess.
-func (h *home) shelfName(principal string) string {
+func (h *rootDir) shelfName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(principal))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // locked runs do while no other process, and no other Store of this one, makes or removes names.
-func (h *home) locked(do func() error) error {
+func (h *rootDir) locked(do func() error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	return privatefile.Locked(filepath.Join(h.dir, lockName), do)
 }
 
 // close takes this process from the owners. Marks that could not be removed stay, and with them the lock, for others to recover.
-func (h *home) close() error {
+func (h *rootDir) close() error {
 	if h.alive == nil {
 		return h.root.Close()
 	}

@@ -79,7 +79,7 @@ func printReply(w io.Writer, r mcpserver.Reply, asJSON bool) error {
 		_, err := io.WriteString(w, ended(r.Text))
 		return err
 	}
-	result := calledResult{Text: r.Text, IsError: r.IsError, Structured: r.Structured, Kept: r.Kept}
+	result := calledResult{Text: r.Text, IsError: r.IsError, Structured: r.Structured, Kept: r.SavedPath}
 	for _, image := range r.Images {
 		result.Images = append(result.Images, calledImage{image.MIME, image.Data})
 	}

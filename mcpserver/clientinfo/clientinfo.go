@@ -42,25 +42,25 @@ func FromRequest(ctx context.Context, req mcp.CallToolRequest) (c Info) {
 // Copilot CLI 1.0.102, Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4, Cline CLI 3.0.65, Kilo and Kimi Code 2.1.0.
 var passing = []struct {
 	name string
-	builtin.Passes
+	builtin.ClientLimits
 }{
-	{"claude", builtin.Passes{Error: 10_000}},
-	{"codex", builtin.Passes{Result: 40_000}}, // 10,000 tokens
-	{"copilot", builtin.Passes{Result: 19_500}},
-	{"gemini", builtin.Passes{Result: 39_500}},
-	{"opencode", builtin.Passes{Result: 50_000}},
-	{"kilo", builtin.Passes{Result: 50_000}}, // 50 KiB
-	{"kimi", builtin.Passes{Result: 49_500}},
-	{"qwen", builtin.Passes{Result: 24_500}},
-	{"@cline", builtin.Passes{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
+	{"claude", builtin.ClientLimits{Error: 10_000}},
+	{"codex", builtin.ClientLimits{Result: 40_000}}, // 10,000 tokens
+	{"copilot", builtin.ClientLimits{Result: 19_500}},
+	{"gemini", builtin.ClientLimits{Result: 39_500}},
+	{"opencode", builtin.ClientLimits{Result: 50_000}},
+	{"kilo", builtin.ClientLimits{Result: 50_000}}, // 50 KiB
+	{"kimi", builtin.ClientLimits{Result: 49_500}},
+	{"qwen", builtin.ClientLimits{Result: 24_500}},
+	{"@cline", builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
 }
 
 // Passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
-func (c Info) Passes(other int) builtin.Passes {
+func (c Info) Passes(other int) builtin.ClientLimits {
 	for i := range passing {
 		if strings.HasPrefix(c.Name, passing[i].name) {
-			return passing[i].Passes
+			return passing[i].ClientLimits
 		}
 	}
-	return builtin.Passes{Result: other}
+	return builtin.ClientLimits{Result: other}
 }

@@ -20,13 +20,13 @@ type webFetchInput struct {
 
 // webFetch is a tool with an effect that no other tool has.
 var webFetch = builtin.Tool[webFetchInput]{
-	Name:  "WebFetch",
-	Title: "Fetch a URL",
-	Brief: "fetch a URL",
-	Doc:   webFetchDoc,
-	Hints: builtin.Hints{ReadOnly: true},
-	Right: builtin.ToRead,
-	Limit: 10_000,
+	Name:       "WebFetch",
+	Title:      "Fetch a URL",
+	Brief:      "fetch a URL",
+	Doc:        webFetchDoc,
+	Hints:      builtin.Hints{ReadOnly: true},
+	Permission: guard.ToRead,
+	Limit:      10_000,
 	Plan: func(_ context.Context, _ *builtin.Env, in webFetchInput) (builtin.Plan, error) {
 		return builtin.Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{fetch{in.URL}}},

@@ -41,7 +41,7 @@ type Subject struct {
 	Principal string
 	// Missing are the denies, perhaps meant for Claude Code alone, that take tools away.
 	Missing []guard.SharedDeny
-	Box     *builtin.Toolbox
+	Box     *builtin.Runtime
 	// Warm starts what commands run in, and has the roots listed.
 	Warm func()
 	// Tools are the names of those that are served, as the principal sees them.

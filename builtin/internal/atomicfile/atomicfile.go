@@ -50,7 +50,7 @@ type Outcome struct {
 	Created bool   // there was no file before
 	InPlace bool   // the file was written in place
 	Why     string // if InPlace: what a rename would have lost
-	Unmet   error  // the file has its new content, but something else that was promised failed; nil if nothing did
+	Warning error  // the file has its new content, but something else that was promised failed; nil if nothing did
 }
 
 // Replace gives the file base in dir the given content, in any number of pieces. Callers that read the
@@ -206,7 +206,7 @@ func (r *replacement) create() (Outcome, error) {
 	if err != nil {
 		return Outcome{}, r.failed("create", err)
 	}
-	return Outcome{Created: true, Unmet: r.syncDir()}, nil
+	return Outcome{Created: true, Warning: r.syncDir()}, nil
 }
 
 // place gives the temporary file its name unless that is taken by now. Where the file system can neither rename so nor make hard links,
@@ -258,11 +258,11 @@ func (r *replacement) update() (Outcome, error) {
 		t.discard()
 		return r.inPlace(why)
 	}
-	unmet, err := r.catchUp(catchUpFor)
+	unmet, err := r.appendTail(catchUpFor)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("write %s: %w", r.path(), err)
 	}
-	return Outcome{Unmet: errors.Join(unmet, r.syncDir())}, nil
+	return Outcome{Warning: errors.Join(unmet, r.syncDir())}, nil
 }
 
 // keepError says which attribute a new file cannot be given.
@@ -301,7 +301,7 @@ func (r *replacement) byRename(t *temp) (why string, err error) {
 		return "", nil
 	}
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) && !errors.Is(err, ErrOvertaken) {
-		return "it cannot be renamed over: " + bare(err).Error(), nil
+		return "it cannot be renamed over: " + unwrapPath(err).Error(), nil
 	}
 	return "", err
 }
@@ -311,7 +311,7 @@ func (r *replacement) syncDir() error {
 		return nil
 	}
 	if err := syncDir(r.handle); err != nil {
-		return fmt.Errorf("it may not outlast a loss of power: sync the directory %s: %w", r.dirPath(), bare(err))
+		return fmt.Errorf("it may not outlast a loss of power: sync the directory %s: %w", r.dirPath(), unwrapPath(err))
 	}
 	return nil
 }
@@ -338,16 +338,16 @@ func (r *replacement) failed(op string, err error) error {
 	if r.current == nil {
 		state = "Nothing was written"
 	}
-	err = bare(err)
+	err = unwrapPath(err)
 	if r.current != nil && !errors.Is(err, ErrOvertaken) && !r.isNamed(r.was) {
 		err = fmt.Errorf("%w: %w", err, ErrOvertaken)
 	}
 	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), err, state, Advice(err))
 }
 
-// bare takes the operation and the name of a temporary file off an error of
+// unwrapPath takes the operation and the name of a temporary file off an error of
 // the os package: they would only confuse.
-func bare(err error) error {
+func unwrapPath(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
 		return e.Err

@@ -48,14 +48,14 @@ func (a attrs) apply(f *os.File) error {
 	}
 	if a.uid != have.uid || a.gid != have.gid {
 		if err := f.Chown(a.uid, a.gid); err != nil {
-			return &keepError{fmt.Sprintf("owner or group (%d:%d)", a.uid, a.gid), bare(err)}
+			return &keepError{fmt.Sprintf("owner or group (%d:%d)", a.uid, a.gid), unwrapPath(err)}
 		}
 	}
 	if err := a.applyXattrs(f, have.xattrs); err != nil {
 		return err
 	}
 	if err := f.Chmod(a.mode); err != nil {
-		return &keepError{"mode (" + a.mode.String() + ")", bare(err)}
+		return &keepError{"mode (" + a.mode.String() + ")", unwrapPath(err)}
 	}
 	return nil
 }

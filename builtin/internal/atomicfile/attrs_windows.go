@@ -37,7 +37,7 @@ func readAttrs(f *os.File) (attrs, error) {
 
 func (a attrs) apply(f *os.File) error {
 	if err := f.Chmod(a.mode); err != nil {
-		return &keepError{"mode (" + a.mode.String() + ")", bare(err)}
+		return &keepError{"mode (" + a.mode.String() + ")", unwrapPath(err)}
 	}
 	return nil
 }

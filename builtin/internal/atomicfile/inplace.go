@@ -24,7 +24,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	r.hold.release() // it would keep us away as well
 	f, err := r.open(os.O_RDWR)
 	if err != nil {
-		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place: %w", why, bare(err)))
+		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place: %w", why, unwrapPath(err)))
 	}
 	defer f.Close()
 	h, old, err := r.saveState(f)
@@ -33,7 +33,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	}
 	e, err := recordInPlace(r.JournalDir, h, old, r.content)
 	if err != nil {
-		return Outcome{}, r.failed("write", fmt.Errorf("%w (%s): %w", ErrNoJournal, r.JournalDir, bare(err)))
+		return Outcome{}, r.failed("write", fmt.Errorf("%w (%s): %w", ErrNoJournal, r.JournalDir, unwrapPath(err)))
 	}
 	if err := r.makeRoom(f, int64(len(old))); err != nil {
 		e.done()
@@ -47,7 +47,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 		if undo := overwrite(f, sizeOf(r.content), old); undo != nil {
 			e.abandon()
 			return Outcome{}, fmt.Errorf("write %s: %w. Its old content could not be put back (%v): %w. Both are kept in the journal (%s), and the next start of toolhost makes the file whole",
-				r.path(), bare(err), bare(undo), ErrTorn, e.path)
+				r.path(), unwrapPath(err), unwrapPath(undo), ErrTorn, e.path)
 		}
 		r.attrs.restore(f)
 		e.done()
@@ -67,7 +67,7 @@ func (r *replacement) makeRoom(f *os.File, size int64) error {
 		return r.failed("write", ErrOvertaken)
 	}
 	if err := reserve(f, sizeOf(r.content)); err != nil {
-		r.giveBack(f)
+		r.truncateReserve(f)
 		return r.failed("write", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
@@ -122,9 +122,9 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// giveBack frees what was reserved behind the end of the file, which stays where it is. Where others write, that could be
+// truncateReserve frees what was reserved behind the end of the file, which stays where it is. Where others write, that could be
 // elsewhere by the time the kernel is told, and some blocks stay reserved instead; so they do after an error.
-func (r *replacement) giveBack(f *os.File) {
+func (r *replacement) truncateReserve(f *os.File) {
 	if info, err := f.Stat(); err == nil && !r.hold.busy {
 		_ = f.Truncate(info.Size())
 	}

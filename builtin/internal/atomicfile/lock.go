@@ -55,7 +55,7 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 		handle.Close()
 		return nil, fmt.Errorf("lock the directory %s: %w", dir.Name(), err)
 	}
-	p := &patience{Context: ctx, limit: limit}
+	p := &waitBudget{Context: ctx, limit: limit}
 	defer p.end()
 	release, err := l.acquire(p, key)
 	if err == nil {
@@ -73,30 +73,30 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 	}, nil
 }
 
-// patience is a context that ends some time after somebody has begun to wait for
+// waitBudget is a context that ends some time after somebody has begun to wait for
 // it. Hardly anybody waits, and a clock that is set wakes a thread.
-type patience struct {
+type waitBudget struct {
 	context.Context
 	limit  time.Duration
 	cancel context.CancelFunc // nil: nobody waits yet
 }
 
 // over is closed when there is no more waiting.
-func (p *patience) over() <-chan struct{} {
+func (p *waitBudget) over() <-chan struct{} {
 	if p.cancel == nil && p.limit > 0 {
 		p.Context, p.cancel = context.WithTimeout(p.Context, p.limit)
 	}
 	return p.Done()
 }
 
-func (p *patience) end() {
+func (p *waitBudget) end() {
 	if p.cancel != nil {
 		p.cancel()
 	}
 }
 
 // acquire gets the lock within the process.
-func (l *Locks) acquire(p *patience, key string) (release func(), err error) {
+func (l *Locks) acquire(p *waitBudget, key string) (release func(), err error) {
 	l.mu.Lock()
 	if l.dirs == nil {
 		l.dirs = make(map[string]*dirLock)
@@ -136,7 +136,7 @@ func (l *Locks) acquire(p *patience, key string) (release func(), err error) {
 }
 
 // flockWait gets the lock among processes. It ends when handle is closed.
-func flockWait(p *patience, handle *os.File) error {
+func flockWait(p *waitBudget, handle *os.File) error {
 	pause := firstPause
 	for {
 		switch busy, err := tryLockDir(handle); {

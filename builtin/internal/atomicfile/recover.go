@@ -138,9 +138,9 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	if _, ino := identity(info); h.Target != "" && ino != h.Ino {
 		switch {
 		case ino != h.NewIno: // it came out unexpectedly
-			return r.giveBack(ctx, dir, h, h.NewIno, saved)
+			return r.truncateReserve(ctx, dir, h, h.NewIno, saved)
 		case h.Back: // it was not exchanged yet
-			return r.giveBack(ctx, dir, h, h.Ino, saved)
+			return r.truncateReserve(ctx, dir, h, h.Ino, saved)
 		}
 	}
 	if !info.Mode().IsRegular() {
@@ -153,9 +153,9 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	return nil
 }
 
-// giveBack gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
+// truncateReserve gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
 // is saved if the name has another file now than the one that was placed there.
-func (r *Report) giveBack(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
+func (r *Report) truncateReserve(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
 	var locks Locks
 	unlock, err := locks.Lock(ctx, dir, 0)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // a picture stays readable down to the last.
 var qualities = [...]int{85, 75, 60, 45}
 
-// fit scales, turns and encodes the image until it is within the limits.
-func (s *source) fit() (Picture, error) {
+// resize scales, turns and encodes the image until it is within the limits.
+func (s *source) resize() (Picture, error) {
 	small := s.turn.apply(scale(s.img, MaxSide))
 	for {
 		data, mime, changes, err := s.encode(small)

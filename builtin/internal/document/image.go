@@ -89,7 +89,7 @@ func Image(raw []byte) (Picture, error) {
 	if src.asItIs(raw) {
 		return src.picture(raw, f.mime, img.Bounds().Size(), nil), nil
 	}
-	return src.fit()
+	return src.resize()
 }
 
 // pixelsOf returns how many pixels an image has by its header, at most one more

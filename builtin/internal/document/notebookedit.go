@@ -160,7 +160,7 @@ func (n *Notebook) clear(c Cell, newType string) (edits []splice, outputs bool) 
 		outputs = len(elements(n.raw, m.value.start)) > 0
 	}
 	if newType != "code" {
-		return n.drop(c, "outputs", "execution_count"), outputs
+		return n.removeKey(c, "outputs", "execution_count"), outputs
 	}
 	missing := ""
 	for _, field := range []struct{ name, empty string }{{"execution_count", "null"}, {"outputs", "[]"}} {
@@ -177,7 +177,7 @@ func (n *Notebook) clear(c Cell, newType string) (edits []splice, outputs bool) 
 		edits = append(edits, splice{span{end, end}, missing})
 	}
 	if c.Type != "code" { // nbformat allows these in the other types only
-		edits = append(edits, n.drop(c, "attachments")...)
+		edits = append(edits, n.removeKey(c, "attachments")...)
 	}
 	return edits, outputs
 }
@@ -187,8 +187,8 @@ func (n *Notebook) memberText(c Cell, name, value string) string {
 	return n.comma(n.gapBefore(find(c.members, "source").key.start)) + quote(name) + n.colon() + value
 }
 
-// drop removes members of a cell, each with the comma that goes with it.
-func (n *Notebook) drop(c Cell, names ...string) []splice {
+// removeKey removes members of a cell, each with the comma that goes with it.
+func (n *Notebook) removeKey(c Cell, names ...string) []splice {
 	var edits []splice
 	kept := false // a member before this one stays
 	for i, m := range c.members {
@@ -245,7 +245,7 @@ func (n *Notebook) insert(e NotebookEdit) ([]splice, NotebookResult, error) {
 	case len(n.Cells) == 0:
 		gap := n.gapBefore(find(n.top, "cells").key.start)
 		s.at = span{n.cells.start + 1, n.cells.end - 1}
-		s.text = n.deeper(gap) + n.newCell(e, id, n.deeper(n.deeper(gap)), n.deeper(gap))
+		s.text = n.addIndent(gap) + n.newCell(e, id, n.addIndent(n.addIndent(gap)), n.addIndent(gap))
 		if strings.Contains(gap, "\n") {
 			s.text += gap
 		}

@@ -10,8 +10,8 @@ import (
 // white space before a key or an element: with a line break and indentation, or
 // without.
 
-// deeper returns the gap one level further in.
-func (n *Notebook) deeper(gap string) string {
+// addIndent returns the gap one level further in.
+func (n *Notebook) addIndent(gap string) string {
 	if !strings.Contains(gap, "\n") {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (n *Notebook) list(source, gap string) string {
 	if len(lines) == 0 {
 		return "[]"
 	}
-	inner := n.deeper(gap)
+	inner := n.addIndent(gap)
 	end := ""
 	if inner != "" {
 		end = gap

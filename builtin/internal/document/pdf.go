@@ -108,7 +108,7 @@ func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, e
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errSlow)
 	defer cancel()
-	err = p.work(ctx, f, o.program, order{
+	err = p.work(ctx, f, o.program, request{
 		From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1,
 	})
 	if err != nil && len(p.Text) == 0 {
@@ -140,7 +140,7 @@ func (p *Pages) finish(to int) {
 }
 
 // work runs a worker and takes its pages.
-func (p *Pages) work(ctx context.Context, f *os.File, program string, o order) error {
+func (p *Pages) work(ctx context.Context, f *os.File, program string, o request) error {
 	arg, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o order) e
 	}
 	// The file is the standard input because that is inherited on every system.
 	// An environment is not needed, and may hold secrets.
-	stderr := &firstBytes{limit: 2000}
+	stderr := &headWriter{limit: 2000}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{"toolhost", workerArg, string(arg)}
 	cmd.Env, cmd.Stdin, cmd.Stderr, cmd.WaitDelay = []string{}, f, stderr, waitDelay
@@ -185,7 +185,7 @@ func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
 	answers := json.NewDecoder(out)
 	texts, pictures := 0, 0
 	for {
-		var a answer
+		var a response
 		out.N = maxMessage
 		if err := answers.Decode(&a); err != nil {
 			return false, err
@@ -223,7 +223,7 @@ func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
 
 // picture checks what a worker drew, which may have been turned against us by
 // the file, as any other image. The zero Picture: it drew none.
-func (a *answer) picture(number int) (Picture, error) {
+func (a *response) picture(number int) (Picture, error) {
 	if len(a.PNG) == 0 {
 		return Picture{}, nil
 	}
@@ -235,19 +235,19 @@ func (a *answer) picture(number int) (Picture, error) {
 	return pic, nil
 }
 
-// firstBytes keeps the first bytes written to it.
-type firstBytes struct {
+// headWriter keeps the first bytes written to it.
+type headWriter struct {
 	buf   bytes.Buffer
 	limit int
 }
 
-func (w *firstBytes) Write(p []byte) (int, error) {
+func (w *headWriter) Write(p []byte) (int, error) {
 	w.buf.Write(p[:min(len(p), w.limit-w.buf.Len())])
 	return len(p), nil
 }
 
 // words returns the first line, which in Go says what was fatal.
-func (w *firstBytes) words() string {
+func (w *headWriter) words() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.buf.String()), "\n")
 	if line == "" {
 		return ""

@@ -35,17 +35,17 @@ const (
 	maxPageText = 60_000
 )
 
-// An order says what a worker does.
-type order struct {
+// An request says what a worker does.
+type request struct {
 	From, To int
 	Draw     bool
 	CacheDir string
 	Seconds  int // it ends itself then, if nobody did before
 }
 
-// An answer is one message of a worker: the number of pages first, then each
+// An response is one message of a worker: the number of pages first, then each
 // page, then Done; or an error.
-type answer struct {
+type response struct {
 	Total int    `json:",omitempty"`
 	Text  string `json:",omitempty"`
 	PNG   []byte `json:",omitempty"`
@@ -64,9 +64,9 @@ func Reexec(args []string) {
 		return
 	}
 	out := json.NewEncoder(os.Stdout)
-	last := answer{Done: true}
+	last := response{Done: true}
 	if err := runWorker(args[2:], out); err != nil {
-		last = answer{Error: err.Error()}
+		last = response{Error: err.Error()}
 	}
 	if out.Encode(last) != nil {
 		os.Exit(1)
@@ -75,7 +75,7 @@ func Reexec(args []string) {
 }
 
 func runWorker(args []string, out *json.Encoder) error {
-	var o order
+	var o request
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &o) != nil || o.Seconds <= 0 {
 		return errors.New("the order to the PDF reader cannot be read")
 	}
@@ -145,7 +145,7 @@ type reader struct {
 	draw bool // every page
 }
 
-func (r *reader) run(o order, out *json.Encoder) error {
+func (r *reader) run(o request, out *json.Encoder) error {
 	count, err := r.lib.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: r.doc})
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (r *reader) run(o order, out *json.Encoder) error {
 	if o.From > total {
 		return fmt.Errorf("the last page of the PDF is %d: page %d does not exist", total, o.From)
 	}
-	if err := out.Encode(answer{Total: total}); err != nil {
+	if err := out.Encode(response{Total: total}); err != nil {
 		return err
 	}
 	for n := o.From; n <= min(o.To, total); n++ {
@@ -169,10 +169,10 @@ func (r *reader) run(o order, out *json.Encoder) error {
 }
 
 // page reads a page, by its index from 0. What fails is said.
-func (r *reader) page(index int) (a answer) {
+func (r *reader) page(index int) (a response) {
 	loaded, err := r.lib.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: r.doc, Index: index})
 	if err != nil {
-		return answer{Note: "is damaged and cannot be read"}
+		return response{Note: "is damaged and cannot be read"}
 	}
 	defer r.lib.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 	page := requests.Page{ByReference: &loaded.Page}

@@ -195,7 +195,7 @@ func (r *renderer) output(o output) {
 		}
 		r.block("error", s)
 	default:
-		r.bundle(o.Data)
+		r.mimeBundle(o.Data)
 	}
 }
 
@@ -216,8 +216,8 @@ var (
 	textTypes    = [...]string{"text/markdown", "text/plain", "text/latex", "text/html", "application/json", "image/svg+xml"}
 )
 
-// bundle writes an output that is there in several forms.
-func (r *renderer) bundle(data map[string]json.RawMessage) {
+// mimeBundle writes an output that is there in several forms.
+func (r *renderer) mimeBundle(data map[string]json.RawMessage) {
 	shown := false
 	for _, kind := range pictureTypes {
 		if value, ok := data[kind]; ok {

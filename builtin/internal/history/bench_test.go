@@ -83,7 +83,7 @@ func BenchmarkFull(b *testing.B) {
 	})
 	b.Run("tidy", func(b *testing.B) {
 		for b.Loop() {
-			if err := s.tidy(j); err != nil {
+			if err := s.gc(j); err != nil {
 				b.Fatal(err)
 			}
 		}

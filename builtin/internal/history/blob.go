@@ -74,9 +74,9 @@ func (b Blob) String() string {
 // errOther says that there is something, but no regular file.
 var errOther = errors.New("it is not a regular file")
 
-// Look returns what stands for the content of a file as it is now, the zero Blob if there is none. What is not a regular file, a
+// HashFile returns what stands for the content of a file as it is now, the zero Blob if there is none. What is not a regular file, a
 // symbolic link included, is an error.
-func Look(path string) (Blob, error) {
+func HashFile(path string) (Blob, error) {
 	f, err := openRegular(path)
 	if err != nil || f == nil {
 		return Blob{}, err
@@ -146,7 +146,7 @@ func readRegular(path string) ([]byte, error) {
 }
 
 // content returns a content from the first of some places at which it is as it was stored.
-func (j *journal) content(b Blob, places []place) ([]byte, error) {
+func (j *journal) content(b Blob, places []location) ([]byte, error) {
 	damaged := ErrNotKept
 	for _, at := range places {
 		raw, err := j.packs.read(b, at)
@@ -164,8 +164,8 @@ func (j *journal) content(b Blob, places []place) ([]byte, error) {
 }
 
 // placesOf returns where a content of a principal is kept, the newest place first.
-func placesOf(records []record, principal string, b Blob) []place {
-	var all []place
+func placesOf(records []record, principal string, b Blob) []location {
+	var all []location
 	for _, r := range slices.Backward(records) {
 		if r.Principal != principal {
 			continue // whose packs may have the same names
@@ -183,9 +183,9 @@ func placesOf(records []record, principal string, b Blob) []place {
 type staged struct {
 	blob    Blob
 	content [][]byte
-	keep    bool  // there is one, and it is not too large
-	at      place // where it is, if so
-	made    bool  // it was put there for this change
+	keep    bool     // there is one, and it is not too large
+	at      location // where it is, if so
+	made    bool     // it was put there for this change
 }
 
 func (st *staged) name() {

@@ -204,7 +204,7 @@ func FuzzIndex(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ended, err := line{ID: r.ID, State: Done}.encode()
+	ended, err := recordLine{ID: r.ID, State: Done}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}

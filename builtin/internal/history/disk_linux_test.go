@@ -92,13 +92,13 @@ func TestDiskFullAtTheEnd(t *testing.T) {
 	// A scope of the right length ends the line a few bytes before the page does.
 	const page, rest, probe = 4096, 20, 10
 	size := len(read(t, index))
-	first := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", probe)}, "2")
+	first := entry(t, s, Change{Path: path, Scope: strings.Repeat("s", probe)}, "2")
 	bare := len(read(t, index)) - size - probe
 	if err := first.Failed(); err != nil {
 		t.Fatal(err)
 	}
 	pad := 2*page - rest - (len(read(t, index))+bare)%page
-	e := begin(t, s, Change{Path: path, Scope: strings.Repeat("s", pad)}, "2")
+	e := entry(t, s, Change{Path: path, Scope: strings.Repeat("s", pad)}, "2")
 	fill(t, filepath.Join(dir, "fill"), 0)
 	if err := e.Done(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Done: %v, want the disk to be full", err)

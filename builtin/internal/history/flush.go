@@ -11,11 +11,11 @@ import (
 // leaves the change open, for the next process to settle by a look at the file.
 const flushAfter = 5 * time.Millisecond
 
-// owe adds the end of a change to what is to be written with the next line.
-func (j *journal) owe(l []byte) {
+// queue adds the end of a change to what is to be written with the next line.
+func (j *journal) queue(l []byte) {
 	j.changing.Lock()
 	defer j.changing.Unlock()
-	j.owed = append(j.owed, l...)
+	j.pending = append(j.pending, l...)
 }
 
 // flushSoon writes in a moment what is owed. It does not, and says so, where that may not be put off.
@@ -69,7 +69,7 @@ func (j *journal) flush(sync bool) error {
 		return nil
 	}
 	return j.locked(func() error {
-		if len(j.owed) == 0 {
+		if len(j.pending) == 0 {
 			return nil
 		}
 		return j.append(nil, sync)
@@ -103,7 +103,7 @@ func (s *Store) finish() error {
 func (j *journal) owes() bool {
 	j.changing.Lock()
 	defer j.changing.Unlock()
-	return len(j.owed) > 0
+	return len(j.pending) > 0
 }
 
 // maxWriting bounds how many packs are open at once, each for another principal.

@@ -44,9 +44,9 @@ const (
 	DefaultMaxFile = 64 << 20
 )
 
-// Everyone stands for all principals where a method asks for one. It is for the owner of the machine; no caller that speaks for
+// AllPrincipals stands for all principals where a method asks for one. It is for the owner of the machine; no caller that speaks for
 // somebody else passes it.
-const Everyone = "\x00"
+const AllPrincipals = "\x00"
 
 var (
 	// ErrNotKept is returned for content that is not in the store: it was too large, or has been removed for the quota or its age.
@@ -88,7 +88,7 @@ const (
 	Pending State = "pending" // begun, by a process that may still be at it
 	Done    State = "done"    // made
 	Failed  State = "failed"  // not made: the file is as it was
-	Unclear State = "unclear" // the process was killed, and the file has been changed since by something that was not journalled
+	Unknown State = "unclear" // the process was killed, and the file has been changed since by something that was not journalled
 )
 
 // A Change is one change of one file.
@@ -172,7 +172,7 @@ func (s *Store) openDir() error {
 	if s.owner, err = s.register(); err != nil {
 		return err
 	}
-	s.mend()
+	s.recover()
 	s.flushes.Add(1)
 	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.flushes.Done(); s.tidyDue() })
 	return nil

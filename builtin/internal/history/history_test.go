@@ -20,12 +20,12 @@ func TestChangesAreListed(t *testing.T) {
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "sub-b")
 	change(t, s, Change{Tool: "Write", Scope: "s1", Path: a}, "one\n")
 	change(t, s, Change{Tool: "Edit", Scope: "s2", Path: a}, "two\n")
-	e := begin(t, s, Change{Tool: "Write", Scope: "s2", Path: b}, "x")
+	e := entry(t, s, Change{Tool: "Write", Scope: "s2", Path: b}, "x")
 	if err := e.Failed(); err != nil {
 		t.Fatal(err)
 	}
 	change(t, s, Change{Tool: "undo", Scope: "s2", Path: a, UndoOf: []string{"some"}}, absent)
-	begin(t, s, Change{Tool: "Write", Scope: "s2", Path: b}, "")
+	entry(t, s, Change{Tool: "Write", Scope: "s2", Path: b}, "")
 	change(t, s, Change{Principal: "q", Tool: "Write", Scope: "s1", Path: filepath.Join(dir, "c")}, "q's")
 
 	blob := func(s string) Blob { return BlobOf([]byte(s)) }
@@ -99,7 +99,7 @@ func TestContentIsOfItsPrincipal(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	change(t, s, Change{Path: filepath.Join(t.TempDir(), "f")}, "secret")
 	secret := BlobOf([]byte("secret"))
-	for _, who := range []string{"p", Everyone} {
+	for _, who := range []string{"p", AllPrincipals} {
 		if got, err := s.Content(who, secret); err != nil || string(got) != "secret" {
 			t.Errorf("Content(%q): %q, %v", who, got, err)
 		}
@@ -121,7 +121,7 @@ func TestBeginRefuses(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	for name, c := range map[string]Change{
 		"nobody":   {Path: "/f"},
-		"everyone": {Principal: Everyone, Path: "/f"},
+		"everyone": {Principal: AllPrincipals, Path: "/f"},
 		"relative": {Principal: "p", Path: "f"},
 		"too long": {Principal: "p", Path: "/" + strings.Repeat("x", maxLine)},
 	} {
@@ -169,7 +169,7 @@ func TestLargeFilesAreRecordedByHash(t *testing.T) {
 		content  string
 		undoable bool
 	}{{large, true}, {"small", false}, {"smaller", true}} {
-		e := begin(t, s, Change{Path: path}, tt.content)
+		e := entry(t, s, Change{Path: path}, tt.content)
 		put(t, path, tt.content)
 		if err := e.Done(); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestSync(t *testing.T) {
 
 func TestEndsCountOnce(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
-	e := begin(t, s, Change{Path: filepath.Join(t.TempDir(), "f")}, "x")
+	e := entry(t, s, Change{Path: filepath.Join(t.TempDir(), "f")}, "x")
 	if err := errors.Join(e.Done(), e.Failed(), e.Done()); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestCloseWithOpenChanges(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	s := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "f")
-	begin(t, s, Change{Path: path}, "x")
+	entry(t, s, Change{Path: path}, "x")
 	put(t, path, "x")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -31,10 +31,10 @@ var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
 type journal struct {
 	dir   string
 	owner string
-	packs *packer
+	packs *segmentWriter
 
 	changing sync.Mutex // taken before the lock
-	owed     []byte     // ends of changes that are not written yet; guarded by changing
+	pending  []byte     // ends of changes that are not written yet; guarded by changing
 
 	mu    sync.Mutex
 	since int   // changes begun since it was tidied
@@ -54,7 +54,7 @@ func (s *Store) journal(name string) *journal {
 	j := s.journals[name]
 	if j == nil {
 		dir := filepath.Join(s.cfg.Dir, name)
-		packs := &packer{dir: filepath.Join(dir, packsName), owner: s.owner.name, limit: min(maxPack, s.cfg.Quota/packShare)}
+		packs := &segmentWriter{dir: filepath.Join(dir, packsName), owner: s.owner.name, limit: min(maxPack, s.cfg.Quota/packShare)}
 		j = &journal{dir: dir, owner: s.owner.name, packs: packs}
 		s.journals[name] = j
 	}
@@ -69,7 +69,7 @@ func (s *Store) of(principal string) ([]*journal, error) {
 	if principal == "" {
 		return nil, errors.New("the history is asked for nobody's changes: a principal is needed")
 	}
-	if principal != Everyone {
+	if principal != AllPrincipals {
 		return []*journal{s.journal(journalName(principal))}, nil
 	}
 	entries, err := os.ReadDir(s.cfg.Dir)
@@ -150,7 +150,7 @@ func (j *journal) locked(do func() error) error {
 // load reads the index. It needs no lock: lines are appended whole or, for a moment, in part, and an index is replaced by a rename.
 func (j *journal) load() (index, error) {
 	j.changing.Lock()
-	owed := slices.Clone(j.owed) // before the index: what is written meanwhile is read twice rather than not at all
+	owed := slices.Clone(j.pending) // before the index: what is written meanwhile is read twice rather than not at all
 	j.changing.Unlock()
 	return j.loadWith(owed)
 }
@@ -195,14 +195,14 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(j.owed, l)
+	all := slices.Concat(j.pending, l)
 	if torn {
 		all = append([]byte("\n"), all...)
 	}
 	if _, err := f.WriteAt(all, size); err != nil {
 		return errors.Join(err, f.Truncate(size))
 	}
-	j.owed = nil
+	j.pending = nil
 	j.appendToCopy(all, sync)
 	if !sync {
 		return nil

@@ -51,7 +51,7 @@ func changeAtRandom(s *Store, dir string, count int) error {
 		if rand.IntN(8) > 0 {
 			content = fmt.Sprintf("%d of %d\n", i, os.Getpid()) + strings.Repeat("some text\n", rand.IntN(20_000))
 		}
-		e := begin(t, s, Change{Tool: "Write", Path: path}, content)
+		e := entry(t, s, Change{Tool: "Write", Path: path}, content)
 		temp := filepath.Join(dir, "temp-"+filepath.Base(path))
 		if content == absent {
 			put(t, path, absent)
@@ -189,7 +189,7 @@ func checkTruth(t *testing.T, s *Store) {
 		last[c.Path] = c.After
 	}
 	for path, want := range last {
-		if got, err := Look(path); err != nil || got != want {
+		if got, err := HashFile(path); err != nil || got != want {
 			t.Errorf("%s holds %v, %v, the journal says %v", path, got, err, want)
 		}
 	}
@@ -254,7 +254,7 @@ func lockedByAStoppedProcess(t *testing.T, dir, path string) {
 		t.Errorf("%d open, left behind (-want +got)\n%s", s.open, diff)
 	}
 	// The end of a change that finds the lock held is written with the next one.
-	late := begin(t, s, Change{Path: path}, "2")
+	late := entry(t, s, Change{Path: path}, "2")
 	put(t, path, "2")
 	if err := (&journal{dir: j.dir}).locked(late.Done); err == nil {
 		t.Error("the end of a change passed the lock")
@@ -274,9 +274,9 @@ func TestSettle(t *testing.T) {
 	}{
 		{"before the write", "1", "2", "1", Failed},
 		{"after the write", "1", "2", "2", Done},
-		{"changed since", "1", "2", "3!", Unclear},
-		{"changed since to the same size", "1", "2", "3", Unclear},
-		{"removed since", "1", "2", absent, Unclear},
+		{"changed since", "1", "2", "3!", Unknown},
+		{"changed since to the same size", "1", "2", "3", Unknown},
+		{"removed since", "1", "2", absent, Unknown},
 		{"not created", absent, "2", absent, Failed},
 		{"created", absent, "2", "2", Done},
 		{"created empty", absent, "", "", Done},
@@ -289,7 +289,7 @@ func TestSettle(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "f")
 			killed, other := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
 			put(t, path, tt.before)
-			begin(t, killed, Change{Path: path}, tt.after)
+			entry(t, killed, Change{Path: path}, tt.after)
 			put(t, path, tt.now)
 			if next { // the next change tells as well as the file itself
 				change(t, other, Change{Path: path}, "next")
@@ -315,7 +315,7 @@ func TestSettleTorn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	killed := open(t, Config{Dir: dir})
 	put(t, path, "old")
-	begin(t, killed, Change{Path: path}, "new")
+	entry(t, killed, Change{Path: path}, "new")
 	put(t, path, "nld")
 	die(t, killed)
 	torn := true
@@ -336,7 +336,7 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	path := filepath.Join(t.TempDir(), "f")
 	living := open(t, Config{Dir: dir})
-	e := begin(t, living, Change{Path: path}, "1")
+	e := entry(t, living, Change{Path: path}, "1")
 	j := living.journal(journalName("p"))
 	temp, err := j.writeTemp([]byte("being written"), false)
 	if err != nil {

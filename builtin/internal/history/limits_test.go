@@ -173,7 +173,7 @@ func TestForget(t *testing.T) {
 		b := BlobOf([]byte(after))
 		r := record{Change: Change{Time: now.Add(-age), State: state, After: b}}
 		if b.Size <= s.cfg.MaxFile {
-			r.at[1] = place{Pack: b.Sum}
+			r.at[1] = location{Pack: b.Sum}
 		}
 		return r
 	}

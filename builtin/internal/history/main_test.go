@@ -86,8 +86,8 @@ func put(t fataler, path, content string) {
 	}
 }
 
-// begin journals a change from what the file holds to a content.
-func begin(t fataler, s *Store, c Change, content string) *Entry {
+// entry journals a change from what the file holds to a content.
+func entry(t fataler, s *Store, c Change, content string) *Entry {
 	t.Helper()
 	if c.Principal == "" {
 		c.Principal = "p"
@@ -107,7 +107,7 @@ func begin(t fataler, s *Store, c Change, content string) *Entry {
 // change journals a change, makes it, and returns its ID.
 func change(t fataler, s *Store, c Change, content string) string {
 	t.Helper()
-	e := begin(t, s, c, content)
+	e := entry(t, s, c, content)
 	put(t, c.Path, content)
 	if err := e.Done(); err != nil {
 		t.Fatalf("Done: %v", err)
@@ -124,7 +124,7 @@ func undo(t fataler, s *Store, sel Selection) (*Undo, []string) {
 	}
 	var ids []string
 	for _, f := range u.Files {
-		now, err := Look(f.Path)
+		now, err := HashFile(f.Path)
 		if err != nil || now != f.Expect {
 			t.Fatalf("%s holds %v, %v, the plan expects %v", f.Path, now, err, f.Expect)
 		}
@@ -144,7 +144,7 @@ func undo(t fataler, s *Store, sel Selection) (*Undo, []string) {
 func list(t fataler, s *Store, f Filter) []Change {
 	t.Helper()
 	if f.Principal == "" {
-		f.Principal = Everyone
+		f.Principal = AllPrincipals
 	}
 	changes, err := s.List(f)
 	if err != nil {

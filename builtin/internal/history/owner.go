@@ -85,8 +85,8 @@ func (s *Store) alive(name string) bool {
 	return !free
 }
 
-// mend settles what dead owners left open. What cannot be settled now stays for the next time.
-func (s *Store) mend() {
+// recover settles what dead owners left open. What cannot be settled now stays for the next time.
+func (s *Store) recover() {
 	err := s.locked(func() error {
 		entries, err := os.ReadDir(filepath.Join(s.cfg.Dir, ownersName))
 		if err != nil {

@@ -100,7 +100,7 @@ func (s *Store) Content(principal string, b Blob) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		var places []place
+		var places []location
 		if len(x.records) > 0 { // all of one principal
 			places = placesOf(x.records, x.records[0].Principal, b)
 		}

@@ -39,7 +39,7 @@ type FileUndo struct {
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
 
-	places []place // where the content of Restore is kept
+	places []location // where the content of Restore is kept
 }
 
 // A Refusal is a file that is not restored.
@@ -56,7 +56,7 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	if s.cfg.Dir == "" {
 		return nil, errors.New("no history is kept, so nothing can be undone")
 	}
-	s.mend() // another host may have been killed since this one started
+	s.recover() // another host may have been killed since this one started
 	all, err := s.records(sel.Principal)
 	if err != nil {
 		return nil, fmt.Errorf("the history cannot be read: %w", err)
@@ -157,7 +157,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	if pending != "" {
 		return refuse(fmt.Sprintf("change %s of it is being made: undo it once it has ended", pending), false)
 	}
-	now, err := Look(f.Path)
+	now, err := HashFile(f.Path)
 	if err != nil {
 		return refuse(fmt.Sprintf("it cannot be restored: %v", err), false)
 	}
@@ -193,7 +193,7 @@ func (s *Store) Restored(f FileUndo) ([]byte, error) {
 func between(changes, all []record) []string {
 	var loses []string
 	for i, r := range changes {
-		if r.State == Unclear {
+		if r.State == Unknown {
 			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown", r.ID))
 		}
 		if i == 0 || changes[i-1].Before == r.After {

@@ -151,7 +151,7 @@ func TestPlanUndoRefuses(t *testing.T) {
 	a := filepath.Join(dir, "a")
 	first := change(t, s, Change{Path: a, Scope: "s"}, "1")
 	undo(t, s, Selection{Principal: "p", Last: 1})
-	e := begin(t, s, Change{Path: a, Scope: "s"}, "2")
+	e := entry(t, s, Change{Path: a, Scope: "s"}, "2")
 	if err := e.Failed(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestUndoOfWhatIsBeingChanged(t *testing.T) {
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	path := filepath.Join(t.TempDir(), "a")
 	change(t, s, Change{Path: path}, "1")
-	begin(t, s, Change{Path: path}, "2")
+	entry(t, s, Change{Path: path}, "2")
 	for _, sel := range []Selection{{Last: 1}, {Path: path, Force: true}} {
 		sel.Principal = "p"
 		u, err := s.PlanUndo(sel)
@@ -198,7 +198,7 @@ func TestUndoOfUnclearChange(t *testing.T) {
 	killed := open(t, Config{Dir: dir})
 	path := filepath.Join(t.TempDir(), "a")
 	change(t, killed, Change{Path: path}, "1")
-	begin(t, killed, Change{Path: path}, "2")
+	entry(t, killed, Change{Path: path}, "2")
 	die(t, killed)
 	put(t, path, "by hand")
 	s := open(t, Config{Dir: dir})

@@ -111,7 +111,7 @@ func (c Command) check() error {
 
 // start hands the command to a shell. The runner's work counts it until the
 // caller leaves.
-func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
+func (r *Runner) start(ctx context.Context, c Command) (*execution, error) {
 	if r.bashErr != nil {
 		return nil, r.bashErr
 	}
@@ -132,7 +132,7 @@ func (r *Runner) start(ctx context.Context, c Command) (*running, error) {
 		r.work.Done()
 		return nil, err
 	}
-	run := &running{
+	run := &execution{
 		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out,
 		timeout: orDefault(c.Timeout, r.cfg.Timeout), gate: c.Gate,
 	}
@@ -164,7 +164,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		if s, err = r.take(ctx); err != nil {
 			return nil, err
 		}
-		if err = r.parted(ctx); err != nil {
+		if err = r.reaped(ctx); err != nil {
 			s.discard()
 			return nil, err
 		}

@@ -21,7 +21,7 @@ type pool struct {
 	coming  int                 // shells being started
 	waiting []chan *shell       // who waits for one of them; there are never more than come
 	later   *time.Timer         // of a start of more; nil: none has been planned yet
-	parting []supervise.Process // of commands that were concluded with something open, as long as the system takes them apart
+	reaping []supervise.Process // of commands that were concluded with something open, as long as the system takes them apart
 	retired []*shell            // that are to be closed
 }
 
@@ -31,7 +31,7 @@ type pool struct {
 func (r *Runner) take(ctx context.Context) (*shell, error) {
 	r.login.Wait(ctx)
 	for {
-		s, promise, err := r.claim()
+		s, promise, err := r.reserve()
 		switch {
 		case err != nil:
 			return nil, err
@@ -53,9 +53,9 @@ func (r *Runner) take(ctx context.Context) (*shell, error) {
 	}
 }
 
-// claim takes a shell out of the pool, or the promise of one; neither if none
+// reserve takes a shell out of the pool, or the promise of one; neither if none
 // comes that is not promised.
-func (r *Runner) claim() (*shell, <-chan *shell, error) {
+func (r *Runner) reserve() (*shell, <-chan *shell, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.pool
@@ -128,7 +128,7 @@ func (r *Runner) refill() {
 func (r *Runner) fill() {
 	for p := &r.pool; !r.closed && len(p.warm)+p.coming-len(p.waiting) < r.cfg.Warm; {
 		p.coming++
-		env, era := r.env, r.era
+		env, era := r.env, r.generation
 		r.work.Go(func() {
 			s, _ := startShell(r.cfg, r.bash, env)
 			if !r.add(s, era) && s != nil {
@@ -145,7 +145,7 @@ func (r *Runner) add(s *shell, era int) bool {
 	defer r.mu.Unlock()
 	p := &r.pool
 	p.coming--
-	useful := s != nil && !r.closed && era == r.era
+	useful := s != nil && !r.closed && era == r.generation
 	switch {
 	case useful && len(p.waiting) > 0:
 		p.waiting[0] <- s
@@ -159,19 +159,19 @@ func (r *Runner) add(s *shell, era int) bool {
 	return useful
 }
 
-// part notes a process that was concluded with something open.
-func (r *Runner) part(p supervise.Process) {
+// reap notes a process that was concluded with something open.
+func (r *Runner) reap(p supervise.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pool.parting = append(r.pool.parting, p)
+	r.pool.reaping = append(r.pool.reaping, p)
 }
 
-// parted waits until the system has taken the processes apart that were concluded
+// reaped waits until the system has taken the processes apart that were concluded
 // with something open so far: until then they hold that, a lock for one, and the
 // next command is not to meet it.
-func (r *Runner) parted(ctx context.Context) error {
+func (r *Runner) reaped(ctx context.Context) error {
 	r.mu.Lock()
-	parting := r.pool.parting
+	parting := r.pool.reaping
 	r.mu.Unlock()
 	if len(parting) == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (r *Runner) parted(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pool.parting = slices.DeleteFunc(slices.Clone(r.pool.parting), func(p supervise.Process) bool {
+	r.pool.reaping = slices.DeleteFunc(slices.Clone(r.pool.reaping), func(p supervise.Process) bool {
 		select {
 		case <-p.Done():
 			return true

@@ -133,7 +133,7 @@ func TestRenew(t *testing.T) {
 }
 
 func TestParseReport(t *testing.T) {
-	for text, want := range map[string]whereabouts{
+	for text, want := range map[string]finalDir{
 		"/usr\n":                               {dir: "/usr"},
 		"/a\nb\n":                              {dir: "/a\nb"},
 		"/usr\n//3\n":                          {dir: "/usr", over: true, status: 3},

@@ -114,12 +114,12 @@ type Runner struct {
 	cancel context.CancelFunc
 	login  *environ.Login
 
-	mu     sync.Mutex
-	env    []string // of the shells to start
-	era    int      // counts changes of env
-	pool   pool
-	closed bool
-	work   sync.WaitGroup // everything that runs on behalf of this runner
+	mu         sync.Mutex
+	env        []string // of the shells to start
+	generation int      // counts changes of env
+	pool       pool
+	closed     bool
+	work       sync.WaitGroup // everything that runs on behalf of this runner
 }
 
 // New returns a Runner. It starts its first shells and the look at the login
@@ -189,7 +189,7 @@ func (r *Runner) renew(env []string) {
 	r.mu.Lock()
 	old := r.pool.warm
 	r.env, r.pool.warm = env, nil
-	r.era++
+	r.generation++
 	r.mu.Unlock()
 	r.refill()
 	for _, s := range old {
@@ -215,7 +215,7 @@ func (r *Runner) Close() error {
 		errs = append(errs, s.discard())
 	}
 	r.work.Wait()
-	errs = append(errs, r.parted(context.Background()))
+	errs = append(errs, r.reaped(context.Background()))
 	r.tidy()
 	return errors.Join(errs...)
 }

@@ -82,8 +82,8 @@ func message(dir, text string) string {
 	return fmt.Sprintf("%s%010d%s", kind, len(body), body)
 }
 
-// whereabouts is what a shell reports at its end.
-type whereabouts struct {
+// finalDir is what a shell reports at its end.
+type finalDir struct {
 	dir     string // "": unknown
 	gone    bool   // the directory has been removed
 	refused string // why the shell did not run the command
@@ -91,8 +91,8 @@ type whereabouts struct {
 	status  int    // then: its exit status
 }
 
-func parseReport(text string) whereabouts {
-	var w whereabouts
+func parseReport(text string) finalDir {
+	var w finalDir
 	dir, rest, ended := strings.Cut(text, "\n"+separator)
 	if ended {
 		status, traps, _ := strings.Cut(rest, "\n")

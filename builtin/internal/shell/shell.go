@@ -33,12 +33,12 @@ const restMax = 8 * readMax
 
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
-	proc   supervise.Process
-	quiet  *quiet            // as long as it is set, nobody watches what follows, and both are nil
-	script *os.File          // our end, over which the last word comes back
-	pipe   *outlet           // read end of standard output and error
-	dir    *os.File          // read end of the report
-	execs  *sandbox.ExecGate // nil: programs are not judged
+	proc    supervise.Process
+	rawPipe *rawPipe          // as long as it is set, nobody watches what follows, and both are nil
+	script  *os.File          // our end, over which the last word comes back
+	pipe    *outputReader     // read end of standard output and error
+	dir     *os.File          // read end of the report
+	execs   *sandbox.ExecGate // nil: programs are not judged
 
 	out      *output.Collector
 	buf      []byte        // takes output
@@ -61,7 +61,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: output.New(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outlet{}}
+	s := &shell{out: output.New(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()
@@ -100,9 +100,9 @@ func (s *shell) listen(heard bool) {
 		return
 	}
 	s.listening = true
-	if s.quiet != nil {
-		s.script, s.pipe.file = s.quiet.watched()
-		s.quiet = nil
+	if s.rawPipe != nil {
+		s.script, s.pipe.file = s.rawPipe.watched()
+		s.rawPipe = nil
 	}
 	go s.collect()
 	if _, ok := s.proc.(supervise.Concluder); ok && !heard {
@@ -124,7 +124,7 @@ func (s *shell) collect() {
 		s.take(n)
 		if err == nil {
 			if s.floods(n) {
-				s.swallow()
+				s.drainOutput()
 			}
 			continue
 		}
@@ -188,8 +188,8 @@ func (s *shell) waiting() bool {
 // has read all of it.
 func (s *shell) send(dir, text string) error {
 	rest := message(dir, text)
-	if s.quiet != nil {
-		n, err := s.quiet.write(rest)
+	if s.rawPipe != nil {
+		n, err := s.rawPipe.write(rest)
 		if rest = rest[n:]; err != nil || rest == "" {
 			return err
 		}
@@ -208,7 +208,7 @@ func (s *shell) send(dir, text string) error {
 // open in it. Else the shell goes on.
 func (s *shell) conclude() (open, ok bool) {
 	if p, can := s.proc.(supervise.Concluder); can && s.report().over {
-		if files, ok := p.Conclude(); ok {
+		if files, ok := p.TryFinish(); ok {
 			return files != plainFiles, true
 		}
 	}
@@ -234,7 +234,7 @@ func (s *shell) status() (supervise.Status, error) {
 
 // report returns what the shell has reported so far. A process that could not be
 // killed may still hold the descriptor, so only what is there is read.
-func (s *shell) report() whereabouts {
+func (s *shell) report() finalDir {
 	buf := make([]byte, reportMax)
 	s.said = append(s.said, buf[:readNow(s.dir, buf)]...)
 	return parseReport(string(s.said))
@@ -254,8 +254,8 @@ func (s *shell) close() {
 	if s.execs != nil {
 		s.execs.Close()
 	}
-	if s.quiet != nil {
-		s.quiet.close()
-		s.quiet = nil
+	if s.rawPipe != nil {
+		s.rawPipe.close()
+		s.rawPipe = nil
 	}
 }

@@ -60,8 +60,8 @@ type Tasks struct {
 	reserved map[string]string // principals of tasks that are being started, by id
 }
 
-// A Place says where a command runs and for whom.
-type Place struct {
+// A Host says where a command runs and for whom.
+type Host struct {
 	Runner    *Runner
 	Principal string
 	// Scope is the conversation of the principal that is told of the end of its tasks.
@@ -79,15 +79,15 @@ type Place struct {
 	Remarks func(*Result) []string
 	// Execs, if not nil, says which of its programs were refused, or allowed by a person, each in a line of its own.
 	Execs func() []string
-	// News, if not nil, says what else there is to tell so far of a task that runs.
-	News func() []string
+	// Notices, if not nil, says what else there is to tell so far of a task that runs.
+	Notices func() []string
 }
 
 // A task is a command that runs, or ran, in the background.
 type task struct {
 	id, principal, scope, text string
 
-	run    *running
+	run    *execution
 	news   func() []string // nil: there is none
 	cancel context.CancelCauseFunc
 
@@ -126,7 +126,7 @@ type Started struct {
 // Start runs a command in the background. A command without a timeout may run for
 // TaskLimits.Age. The context is for the start alone. Nothing of the command runs
 // when there is no room for another task.
-func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, error) {
+func (s *Tasks) Start(ctx context.Context, where Host, c Command) (Started, error) {
 	c.Timeout = orDefault(c.Timeout, s.limits.Age)
 	id := "task_" + rand.Text()
 	if !s.reserve(id, where) {
@@ -144,7 +144,7 @@ func (s *Tasks) Start(ctx context.Context, where Place, c Command) (Started, err
 // Run runs a command like [Runner.Run], but if it still runs after window, it
 // becomes a task: then Run returns a Started and no Result. The command's timeout
 // goes on. If too many tasks run already, Run waits for the end of the command.
-func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Duration) (*Result, *Started, error) {
+func (s *Tasks) Run(ctx context.Context, where Host, c Command, window time.Duration) (*Result, *Started, error) {
 	run, err := where.start(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -163,7 +163,7 @@ func (s *Tasks) Run(ctx context.Context, where Place, c Command, window time.Dur
 }
 
 // start starts a command. The caller leaves the place when it has ended.
-func (p Place) start(ctx context.Context, c Command) (*running, error) {
+func (p Host) start(ctx context.Context, c Command) (*execution, error) {
 	run, err := p.Runner.start(ctx, c)
 	if err != nil {
 		p.free()
@@ -172,24 +172,24 @@ func (p Place) start(ctx context.Context, c Command) (*running, error) {
 }
 
 // leave gives the place up after a command.
-func (p Place) leave() {
+func (p Host) leave() {
 	p.Runner.leave()
 	p.free() // after the runner's work, because Ended may close the runner
 }
 
 // free tells that nothing runs in the place.
-func (p Place) free() {
+func (p Host) free() {
 	if p.Ended != nil {
 		p.Ended()
 	}
 }
 
 // adopt makes a running command the task for which id was reserved.
-func (s *Tasks) adopt(id string, run *running, where Place, text string) Started {
+func (s *Tasks) adopt(id string, run *execution, where Host, text string) Started {
 	life, cancel := context.WithCancelCause(context.Background())
 	t := &task{
 		id: id, principal: where.Principal, scope: where.Scope, text: text,
-		run: run, news: where.News, cancel: cancel, done: make(chan struct{}),
+		run: run, news: where.Notices, cancel: cancel, done: make(chan struct{}),
 	}
 	soFar, offset := run.out.Follow(s.limits.Log) // before the task can be found
 	t.read = map[string]int64{t.scope: offset}
@@ -204,7 +204,7 @@ func (s *Tasks) adopt(id string, run *running, where Place, text string) Started
 }
 
 // follow waits for the end of a task.
-func (t *task) follow(life context.Context, where Place) {
+func (t *task) follow(life context.Context, where Host) {
 	defer where.leave()
 	why := t.run.wait(life, 0)
 	t.result, t.err = t.run.finish(why)
@@ -228,7 +228,7 @@ func (t *task) follow(life context.Context, where Place) {
 
 // reserve counts a task that is about to start, and reports whether its principal
 // may run another one.
-func (s *Tasks) reserve(id string, where Place) bool {
+func (s *Tasks) reserve(id string, where Host) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()

@@ -48,8 +48,8 @@ type runnerTasks struct {
 	runner *Runner
 }
 
-func (s *runnerTasks) place(principal string) Place {
-	return Place{Runner: s.runner, Principal: principal}
+func (s *runnerTasks) place(principal string) Host {
+	return Host{Runner: s.runner, Principal: principal}
 }
 
 func newTasks(t *testing.T, limits TaskLimits) *runnerTasks {
@@ -304,12 +304,12 @@ func TestTaskNews(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	var news []string
 	place := s.place(me)
-	place.News = func() []string { return slices.Clone(news) }
+	place.Notices = func() []string { return slices.Clone(news) }
 	started, err := s.Start(t.Context(), place, Command{Text: "sleep 300", Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.News(other, started.ID); got != nil {
+	if got := s.Notices(other, started.ID); got != nil {
 		t.Errorf("to another: %q", got)
 	}
 	for _, step := range []struct{ all, want []string }{
@@ -319,7 +319,7 @@ func TestTaskNews(t *testing.T) {
 		{[]string{"b"}, nil}, // the first is no longer kept
 	} {
 		news = step.all
-		if got := s.News(me, started.ID); !slices.Equal(got, step.want) {
+		if got := s.Notices(me, started.ID); !slices.Equal(got, step.want) {
 			t.Errorf("of %q: %q, want %q", step.all, got, step.want)
 		}
 	}
@@ -327,7 +327,7 @@ func TestTaskNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	news = append(news, "c")
-	if got := s.News(me, started.ID); got != nil {
+	if got := s.Notices(me, started.ID); got != nil {
 		t.Errorf("of one that has ended: %q", got)
 	}
 }

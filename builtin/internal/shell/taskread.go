@@ -257,9 +257,9 @@ func (t *task) untell() {
 	t.endTold = false
 }
 
-// News returns what there is to tell of a task that runs, beside its output, and was not yet told. All of it is told again with its
+// Notices returns what there is to tell of a task that runs, beside its output, and was not yet told. All of it is told again with its
 // end. Of a task that is not known, or has ended, there is none.
-func (s *Tasks) News(principal, id string) []string {
+func (s *Tasks) Notices(principal, id string) []string {
 	t, err := s.find(principal, id)
 	if err != nil || t.news == nil || t.over() {
 		return nil

@@ -164,14 +164,14 @@ func detect(raw []byte) *charset {
 		}
 		for _, cs := range legacy(name) {
 			if decodesWhole(cs, raw) {
-				return eastern(western(cs, raw), lines, raw)
+				return centralEuropean(western(cs, raw), lines, raw)
 			}
 		}
 	}
 	if cs := shortJapanese(lines, raw); cs != nil {
 		return cs
 	}
-	return eastern(latin1(), lines, raw)
+	return centralEuropean(latin1(), lines, raw)
 }
 
 // cyrillicWords reports whether the bytes that are letters in windows-1251 make

@@ -10,20 +10,20 @@ import (
 // Span is a range of offsets in [Text.String], End excluded.
 type Span struct{ Start, End int }
 
-// How tells what had to be disregarded for a match. Zero is [Exact].
-type How uint8
+// MatchKind tells what had to be disregarded for a match. Zero is [Exact].
+type MatchKind uint8
 
 // Exact is a match of the very characters. The others can occur together.
 const (
-	Exact       How = 0
-	LineEndings How = 1 << (iota - 1) // LF against CRLF or CR
-	Quotes                            // curly against straight quotes
-	LineNumbers                       // the line number prefixes of a Read in the text searched for
-	Mark                              // the byte order mark in the text searched for
+	Exact       MatchKind = 0
+	LineEndings MatchKind = 1 << (iota - 1) // LF against CRLF or CR
+	Quotes                                  // curly against straight quotes
+	LineNumbers                             // the line number prefixes of a Read in the text searched for
+	Mark                                    // the byte order mark in the text searched for
 )
 
 // Note returns the phrase for the result of an edit, "" for an exact match.
-func (h How) Note() string {
+func (h MatchKind) Note() string {
 	var notes []string
 	if h&LineNumbers != 0 {
 		notes = append(notes, "the line number prefixes of old_string were removed")
@@ -42,9 +42,9 @@ func (h How) Note() string {
 
 // Match says what an edit replaces.
 type Match struct {
-	Spans []Span   // where the text was found, ascending, never overlapping
-	New   []string // what to put there, in the line endings and quotes of the file
-	How   How
+	Spans     []Span   // where the text was found, ascending, never overlapping
+	New       []string // what to put there, in the line endings and quotes of the file
+	MatchKind MatchKind
 }
 
 // ErrUnchanged is returned by [Find] when replacing would change nothing.
@@ -85,13 +85,13 @@ func Find(t *Text, old, new string, all bool) (*Match, error) {
 		}
 		m, err := find(t, bare, new, false)
 		if several := (*AmbiguousError)(nil); errors.As(err, &several) {
-			several.How |= LineNumbers
+			several.MatchKind |= LineNumbers
 		}
 		if err != nil {
 			return nil, err
 		}
 		if m != nil && m.standsAt(t, at) {
-			m.How |= LineNumbers
+			m.MatchKind |= LineNumbers
 			return m, nil
 		}
 		if at == 0 {
@@ -210,8 +210,8 @@ func withoutOverlaps(spans []Span) []Span {
 	return kept
 }
 
-func replacement(t *Text, spans []Span, old, new string, how How) (*Match, error) {
-	m := &Match{Spans: spans, New: make([]string, len(spans)), How: how}
+func replacement(t *Text, spans []Span, old, new string, how MatchKind) (*Match, error) {
+	m := &Match{Spans: spans, New: make([]string, len(spans)), MatchKind: how}
 	changed := false
 	// When old and new differ in nothing but endings or quotes, that is what
 	// the edit is about.
@@ -236,14 +236,14 @@ const maxLineList = 20
 // AmbiguousError reports that a text to be replaced once occurs several times,
 // or that a text to be replaced everywhere occurs more than maxMatches times.
 type AmbiguousError struct {
-	Lines  []int  // the lines with a match, from 1; the first maxLineList and one more
-	Count  int    // how many matches there are; counting stops after maxMatches
-	How    How    // what had to be disregarded to find them
-	Places string // the first MaxPlaces of them with the lines around, numbered
+	Lines     []int     // the lines with a match, from 1; the first maxLineList and one more
+	Count     int       // how many matches there are; counting stops after maxMatches
+	MatchKind MatchKind // what had to be disregarded to find them
+	Places    string    // the first MaxPlaces of them with the lines around, numbered
 }
 
-func newAmbiguous(s string, spans []Span, how How) *AmbiguousError {
-	e := &AmbiguousError{Count: len(spans), How: how, Places: showPlaces(s, spans[:min(len(spans), MaxPlaces)])}
+func newAmbiguous(s string, spans []Span, how MatchKind) *AmbiguousError {
+	e := &AmbiguousError{Count: len(spans), MatchKind: how, Places: showPlaces(s, spans[:min(len(spans), MaxPlaces)])}
 	line, at := 1, 0
 	for _, sp := range spans {
 		line += strings.Count(s[at:sp.Start], "\n")
@@ -283,11 +283,11 @@ func (e *AmbiguousError) Error() string {
 	switch {
 	case e.Count > maxMatches:
 		b.WriteString(": too many to replace at once. Use a command such as sed")
-	case e.How&Quotes != 0:
+	case e.MatchKind&Quotes != 0:
 		b.WriteString(" (curly and straight quotes taken as equal; none is exact). Give old_string with the quotes of the file, and enough lines around it to be the only one")
-	case e.How&LineNumbers != 0:
+	case e.MatchKind&LineNumbers != 0:
 		b.WriteString(" (without its line number prefixes). Give old_string without them, and enough lines around it to be the only one")
-	case e.How&LineEndings != 0:
+	case e.MatchKind&LineEndings != 0:
 		b.WriteString(" (LF and CRLF taken as equal, which Read shows alike). Add lines around it until it is the only one, or set replace_all to change every one, each with its own line endings")
 	default:
 		b.WriteString(". Add lines around it until it is the only one, or set replace_all to change every one")

@@ -9,14 +9,14 @@ import (
 )
 
 // edit is Decode, Find, Apply.
-func edit(raw, old, new string, all bool) (string, How, error) {
+func edit(raw, old, new string, all bool) (string, MatchKind, error) {
 	t := Decode([]byte(raw))
 	m, err := Find(t, old, new, all)
 	if err != nil {
 		return "", 0, err
 	}
 	out, err := applied(t, m)
-	return string(out), m.How, err
+	return string(out), m.MatchKind, err
 }
 
 func TestEdit(t *testing.T) {
@@ -24,7 +24,7 @@ func TestEdit(t *testing.T) {
 		name, file, old, new string
 		all                  bool
 		want                 string
-		how                  How
+		how                  MatchKind
 	}{
 		{"exact", "a\nb\nc\n", "b", "B", false, "a\nB\nc\n", Exact},
 		{"no final newline stays so", "a\nb", "b", "c", false, "a\nc", Exact},

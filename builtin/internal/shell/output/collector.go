@@ -29,7 +29,7 @@ type Collector struct {
 	clean cleaner
 	win   window
 	spill spill
-	flood *ring // raw end of an output longer than cleanMax
+	drain *ring // raw end of an output longer than cleanMax
 
 	cleanMax int64 // how much is cleaned as it comes
 
@@ -73,11 +73,11 @@ func (c *Collector) Write(p []byte) {
 	now := p[:min(room, int64(len(p)))]
 	c.clean.Write(now)
 	if rest := p[len(now):]; len(rest) > 0 {
-		if c.flood == nil {
+		if c.drain == nil {
 			c.clean.Flush()
-			c.flood = &ring{max: c.win.tail.max}
+			c.drain = &ring{max: c.win.tail.max}
 		}
-		c.flood.write(rest)
+		c.drain.write(rest)
 	}
 }
 
@@ -164,8 +164,8 @@ func (c *Collector) LastLines() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var text string
-	if c.flood != nil {
-		text = Clean(string(lastBytes(c.flood.bytes(), progressBytes)))
+	if c.drain != nil {
+		text = Clean(string(lastBytes(c.drain.bytes(), progressBytes)))
 	} else {
 		text = string(lastBytes(c.win.end(progressBytes), progressBytes)) + string(c.clean.state())
 	}
@@ -181,7 +181,7 @@ func (c *Collector) LastLines() string {
 func (c *Collector) Result() Shown {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flood == nil {
+	if c.drain == nil {
 		c.clean.Flush()
 	} else {
 		c.spill.cut()
@@ -192,8 +192,8 @@ func (c *Collector) Result() Shown {
 		Bytes: c.bytes, Lines: c.lines,
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
-	if c.flood != nil {
-		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(Clean(string(fromLine(c.flood.bytes())))), bytes: c.bytes, lines: c.lines}
+	if c.drain != nil {
+		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(Clean(string(fromLine(c.drain.bytes())))), bytes: c.bytes, lines: c.lines}
 		res.Text, res.Cut = res.ends.text(), true
 		return res
 	}

@@ -288,7 +288,7 @@ func TestFlood(t *testing.T) {
 	if m.Len() > 5100 {
 		t.Errorf("the spill holds %d bytes", m.Len())
 	}
-	if cap(c.flood.buf)+cap(c.win.head)+cap(c.win.tail.buf)+cap(c.clean.line) > 2*lineMax+8000 {
+	if cap(c.drain.buf)+cap(c.win.head)+cap(c.win.tail.buf)+cap(c.clean.line) > 2*lineMax+8000 {
 		t.Error("memory grew with the output")
 	}
 }

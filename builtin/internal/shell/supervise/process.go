@@ -53,12 +53,12 @@ type Process interface {
 type Concluder interface {
 	Process
 
-	// Conclude ends the process if nothing descends from it, and reports whether
+	// TryFinish ends the process if nothing descends from it, and reports whether
 	// that is so: then nothing of it runs or can begin to, Kill need not be called,
 	// and Done is closed soon. False says that this could not be made sure of, and
 	// changes nothing for who goes on waiting. Files is how many descriptors the
 	// process had open; 0 if that is not known.
-	Conclude() (files int, ok bool)
+	TryFinish() (files int, ok bool)
 }
 
 // A Status tells how a process ended.

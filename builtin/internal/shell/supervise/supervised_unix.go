@@ -266,7 +266,7 @@ func (p *supervised) Kill() (int, error) {
 		return 0, fmt.Errorf("a process of the command could not be ended within %v (it hangs in the kernel or runs as another user); it is tried further", killTimeout)
 	}
 	if p.lost {
-		return hunt(p.leader, p.call)
+		return killDescendants(p.leader, p.call)
 	}
 	return int(p.ended.Load()), nil
 }

@@ -126,11 +126,11 @@ func (s *supervisor) run(files int, argv []string, judged bool) {
 		if !errors.As(err, &errno) {
 			errno = syscall.EINVAL
 		}
-		s.tell(report{kind: reportFailed, a: uint32(errno)})
+		s.report(report{kind: reportFailed, a: uint32(errno)})
 		return
 	}
-	s.tell(report{kind: reportStarted, a: uint32(s.leader)})
-	go s.obey()
+	s.report(report{kind: reportStarted, a: uint32(s.leader)})
+	go s.handle()
 	s.reap()
 	close(s.empty)
 	if s.killing.Load() || !adopts {
@@ -189,7 +189,7 @@ func (s *supervisor) reap() {
 		}
 		s.reaped.Store(true)
 		empty := adopts && s.reapEnded()
-		s.tell(report{kind: reportExit, a: uint32(ws), b: boolBit(empty)})
+		s.report(report{kind: reportExit, a: uint32(ws), b: boolBit(empty)})
 		if empty {
 			return
 		}
@@ -217,15 +217,15 @@ func boolBit(b bool) uint32 {
 	return 0
 }
 
-// tell sends a report; a server that is gone needs none.
-func (s *supervisor) tell(r report) {
+// report sends a report; a server that is gone needs none.
+func (s *supervisor) report(r report) {
 	s.talk.Lock()
 	defer s.talk.Unlock()
 	syscall.Write(controlFD, r.encode())
 }
 
-// obey takes orders until one of them is to kill, and ends this process.
-func (s *supervisor) obey() {
+// handle takes orders until one of them is to kill, and ends this process.
+func (s *supervisor) handle() {
 	for {
 		var order [2]byte
 		n, err := readFull(controlFD, order[:])
@@ -239,7 +239,7 @@ func (s *supervisor) obey() {
 	}
 	s.killing.Store(true)
 	n := s.end()
-	s.tell(report{kind: reportEnded, a: uint32(n)})
+	s.report(report{kind: reportEnded, a: uint32(n)})
 	syscall.Exit(0)
 }
 

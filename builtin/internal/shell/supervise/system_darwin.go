@@ -48,9 +48,9 @@ func processes() ([]process, error) {
 
 func (p process) kill() bool { return unix.Kill(p.pid, unix.SIGKILL) == nil }
 
-// hunt ends the process group of a command whose supervisor was killed; what has
+// killDescendants ends the process group of a command whose supervisor was killed; what has
 // left the group is not found.
-func hunt(leader int, _ string) (int, error) {
+func killDescendants(leader int, _ string) (int, error) {
 	err := unix.Kill(-leader, unix.SIGKILL)
 	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) {
 		return 0, err

@@ -117,9 +117,9 @@ const (
 	huntPause  = 2 * time.Millisecond // between two rounds
 )
 
-// hunt ends what is left of a command whose supervisor was killed: everything in
+// killDescendants ends what is left of a command whose supervisor was killed: everything in
 // the shell's session, and everything that carries the command's identifier.
-func hunt(leader int, call string) (int, error) {
+func killDescendants(leader int, call string) (int, error) {
 	killed := map[processID]bool{}
 	quiet := 0
 	for range huntMax {

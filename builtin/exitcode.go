@@ -1,0 +1,274 @@
+package builtin
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+)
+
+// answers are the programs whose exit code 1 is an answer and no failure, and what it says.
+var answers = map[string]string{
+	"grep": "nothing matched", "egrep": "nothing matched", "fgrep": "nothing matched", "zgrep": "nothing matched",
+	"rg": "nothing matched", "ug": "nothing matched", "ag": "nothing matched", "ack": "nothing matched",
+	"diff": "the files differ", "cmp": "the files differ", "colordiff": "the files differ", "zdiff": "the files differ",
+	"test": "the condition is false", "[": "the condition is false",
+	"expr": "the result is zero or empty", "let": "the result is zero",
+	"find":  "some directories could not be read, or what -exec ran did not succeed",
+	"which": "it was not found", "type": "it was not found", "hash": "it was not found",
+	"pgrep": "no process matched", "pidof": "no process matched",
+}
+
+// subcommandAnswers are those of programs of which only some commands answer like that: behind the command, the options
+// without which it does not.
+var subcommandAnswers = []struct {
+	name, command string
+	needs         []string // one of them; nil: none
+	means         string
+}{
+	{"git", "grep", nil, "nothing matched"},
+	{"git", "diff", []string{"--exit-code", "--quiet", "--no-index"}, "there are differences"},
+	{"git", "config", nil, "it is not set"},
+	{"git", "check-ignore", nil, "none of them is ignored"},
+	{"git", "merge-base", []string{"--is-ancestor"}, "it is no ancestor"},
+	{"git", "ls-files", []string{"--error-unmatch"}, "it is not tracked"},
+	{"git", "rev-parse", []string{"--verify"}, "there is no such revision"},
+	{"git", "show-ref", nil, "there is no such ref"},
+	{"command", "-v", nil, "it was not found"},
+	{"command", "-V", nil, "it was not found"},
+	{"jq", "", []string{"-e", "--exit-status"}, "the result is null or false"},
+}
+
+// wrappers run the command that follows their own options.
+var wrappers = []string{"builtin", "command", "env", "exec", "nice", "nohup", "stdbuf", "time", "timeout", "xargs"}
+
+// Programs that exit with 1 only if they say what is wrong: builtins of bash, and others by their names.
+var (
+	builtinsComplain = []string{":", "cd", "echo", "export", "popd", "printf", "pushd", "pwd", "set", "shopt", "true", "umask", "unset"}
+	programsComplain = []string{"cat", "cp", "date", "head", "ln", "ls", "mkdir", "mv", "rm", "rmdir", "sleep", "sort", "stat", "tail", "touch", "tr", "uniq", "wc"}
+)
+
+// xargsFailed is what xargs exits with when what it ran has exited with anything from 1 to 125 (xargs(1)).
+const xargsFailed = 123
+
+// explain says what the exit code means where it is no failure but an answer: if none but such a program can have given it.
+func explain(command string, r *shell.Result) string {
+	if r.ExitCode != 1 && r.ExitCode != xargsFailed || r.Signal != "" || r.TimedOut || r.Cancelled {
+		return ""
+	}
+	s := status{code: r.ExitCode, output: "\n" + r.Text}
+	if !s.read(command) || s.failure || s.program == "" {
+		return ""
+	}
+	return fmt.Sprintf("Exit code %d of %s means: %s.", r.ExitCode, s.program, s.means)
+}
+
+// A status is where the exit code of a line can come from.
+type status struct {
+	code     int
+	output   string // what the line wrote
+	silenced bool   // complaints went elsewhere
+	pipefail bool   // that of a pipeline can be that of any part of it
+
+	program, means string // of the last that may have answered
+	failure        bool   // it may be one
+}
+
+// read takes a line apart, and reports whether that is possible.
+func (s *status) read(text string) bool {
+	file, err := parseLine(text)
+	if err != nil {
+		return false
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			s.options(n)
+		case *syntax.Redirect:
+			s.silenced = s.silenced || n.Op == syntax.RdrAll || n.Op == syntax.AppAll || n.N != nil && n.N.Value == "2" && n.Op != syntax.DplOut
+		}
+		return true
+	})
+	s.last(file.Stmts)
+	return true
+}
+
+// options notes what set changes.
+func (s *status) options(c *syntax.CallExpr) {
+	if len(c.Args) == 0 || wordText(c.Args[0]) != "set" {
+		return
+	}
+	for _, arg := range c.Args[1:] {
+		option := wordText(arg)
+		s.pipefail = s.pipefail || option == "pipefail"
+		// Anything may have ended the line then.
+		s.failure = s.failure || option == "errexit" || strings.HasPrefix(option, "-") && strings.Contains(option, "e")
+	}
+}
+
+// last is the status of a list: that of its last command.
+func (s *status) last(list []*syntax.Stmt) {
+	if len(list) > 0 {
+		s.statement(list[len(list)-1])
+	}
+}
+
+func (s *status) statement(stmt *syntax.Stmt) {
+	switch {
+	case stmt.Background: // is always 0
+	case stmt.Negated:
+		s.answer("!", "the command behind it succeeded")
+	default:
+		s.command(stmt.Cmd)
+	}
+}
+
+func (s *status) command(c syntax.Command) {
+	switch c := c.(type) {
+	case *syntax.CallExpr:
+		s.call(c)
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.AndStmt || s.pipefail && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) {
+			s.statement(c.X)
+		}
+		s.statement(c.Y)
+	case *syntax.Subshell:
+		s.last(c.Stmts)
+	case *syntax.Block:
+		s.last(c.Stmts)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			s.last(c.Then)
+		}
+	case *syntax.ForClause:
+		s.last(c.Do)
+	case *syntax.WhileClause:
+		s.last(c.Do)
+	case *syntax.CaseClause:
+		for _, item := range c.Items {
+			s.last(item.Stmts)
+		}
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			s.statement(c.Stmt)
+		}
+	case *syntax.TestClause:
+		s.answer("[[", "the condition is false")
+	case *syntax.ArithmCmd, *syntax.LetClause:
+		s.answer("((", "the result is zero")
+	case *syntax.FuncDecl, *syntax.DeclClause, nil: // are 0
+	default:
+		s.failure = true
+	}
+}
+
+// call is the status of a simple command, or of the last substitution in one that only assigns.
+func (s *status) call(c *syntax.CallExpr) {
+	var words []string
+	for _, arg := range c.Args {
+		words = append(words, wordText(arg))
+	}
+	if len(words) > 0 {
+		s.run(words)
+		return
+	}
+	var last *syntax.CmdSubst
+	for _, assign := range c.Assigns {
+		syntax.Walk(assign, func(n syntax.Node) bool {
+			sub, ok := n.(*syntax.CmdSubst)
+			if ok {
+				last = sub
+			}
+			return !ok
+		})
+	}
+	if last != nil {
+		s.last(last.Stmts)
+	}
+}
+
+// run is the status of a program with its arguments, of which those that are known only when it runs are "".
+func (s *status) run(words []string) {
+	name := path.Base(words[0])
+	for _, a := range subcommandAnswers {
+		if a.name == name && answersTo(words[1:], a.command, a.needs) {
+			s.failure = s.failure || a.command == "config" && s.complained("error: ") // as of a key that is none
+			s.answer(strings.TrimSpace(name+" "+a.command), a.means)
+			return
+		}
+	}
+	means, ok := answers[name]
+	switch {
+	case name == "find" && slices.Contains(words, "-delete"): // something stands that should not
+		s.failure = true
+	case ok:
+		s.answer(name, means)
+	case s.silent(name):
+	case slices.Contains(wrappers, name):
+		s.wrapped(words)
+	case (name == "bash" || name == "sh") && len(words) == 3 && words[1] == "-c" && words[2] != "":
+		s.failure = !s.read(words[2]) || s.failure
+	default:
+		s.failure = true
+	}
+}
+
+// silent reports whether a program would have said that it failed, and has not.
+func (s *status) silent(name string) bool {
+	return !s.silenced && (slices.Contains(builtinsComplain, name) && !strings.Contains(s.output, "bash: ") ||
+		slices.Contains(programsComplain, name) && !s.complained(name+": "))
+}
+
+// complained reports whether a line of what was written begins like that.
+func (s *status) complained(beginning string) bool { return strings.Contains(s.output, "\n"+beginning) }
+
+// wrapped is the status of what a wrapper runs: of the first word behind it that is no option, variable, number or time of the
+// wrapper. Where that is the value of an option it is no program that answers, and the line may have failed.
+func (s *status) wrapped(words []string) {
+	i := 1 + slices.IndexFunc(words[1:], func(word string) bool { return !ofWrapper.MatchString(word) })
+	if i == 0 || words[i] == "" {
+		s.failure = true
+		return
+	}
+	inner := status{code: 1, output: s.output, silenced: s.silenced}
+	if inner.run(words[i:]); inner.failure || inner.program == "" {
+		s.failure = true
+		return
+	}
+	if s.code == xargsFailed {
+		s.answer("xargs", fmt.Sprintf("%s exited with 1, of some of the files", inner.program))
+		return
+	}
+	s.answer(inner.program, inner.means)
+}
+
+// ofWrapper is what may stand between a wrapper and what it runs.
+var ofWrapper = regexp.MustCompile(`^(-.*|\w+=.*|[0-9.]+[smhd]?|\{\})$`)
+
+// answersTo reports whether the arguments have the command as the first that is no option or value of one, and an option that it
+// needs.
+func answersTo(args []string, command string, needs []string) bool {
+	i := 0
+	for command != "" && i < len(args) && args[i] != command {
+		if !strings.HasPrefix(args[i], "-") {
+			return false
+		}
+		if args[i] == "-C" || args[i] == "-c" { // of git: take a value
+			i++
+		}
+		i++
+	}
+	return (command == "" || i < len(args)) &&
+		(needs == nil || slices.ContainsFunc(args, func(a string) bool { return slices.Contains(needs, a) }))
+}
+
+func (s *status) answer(program, means string) {
+	if s.code == 1 || program == "xargs" { // no other program that is known here exits with 123
+		s.program, s.means = program, means
+	}
+}

@@ -1,0 +1,273 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// What Read says of names that cannot be shown as text. Each answer tells the next step.
+
+// processSecrets are the files of /proc that look regular and are another process's memory, environment or
+// open files.
+var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|map_files|maps|root|cwd|exe|auxv|stack)(/|$)`)
+
+// kernelStreams are files that look regular and are the memory of the machine, or wait for what the kernel will say next.
+var kernelStreams = regexp.MustCompile(`^/proc/(kcore|kmsg|vmcore|kpage[^/]*)$|^/sys/kernel/(debug/)?tracing/(.*/)?trace_pipe(_raw)?$`)
+
+// refuseSpecial refuses before anything is opened: opening a device can already do something. It is a look
+// by name; what is opened then is looked at again.
+func refuseSpecial(path guard.Path) error {
+	inProc := strings.HasPrefix(path.Real(), "/proc/")
+	if inProc && processSecrets.MatchString(path.Real()) {
+		return fmt.Errorf("%s belongs to a running process and is not shown", path)
+	}
+	if (inProc || strings.HasPrefix(path.Real(), "/sys/kernel/")) && kernelStreams.MatchString(path.Real()) {
+		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
+	}
+	if path.Regular() {
+		return nil // what has taken its place meanwhile is told when it is opened
+	}
+	info, err := os.Lstat(path.Location())
+	if err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return nil // what cannot be described is told when it is opened
+	}
+	return special(path, info.Mode())
+}
+
+func special(path guard.Path, mode fs.FileMode) error {
+	kind := "special file"
+	switch {
+	case mode&fs.ModeDevice != 0:
+		kind = "device"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "socket"
+	}
+	return fmt.Errorf("%s is a %s, not a file with content: to read or to write it could take for ever", path, kind)
+}
+
+// shownEntries is how many names of a directory a refusal shows.
+const shownEntries = 20
+
+// directory answers a Read of a directory with its first entries.
+func directory(env *Env, path guard.Path, f *os.File) error {
+	entries, err := f.ReadDir(-1)
+	if err != nil && len(entries) == 0 {
+		return fmt.Errorf("%s is a directory, and it cannot be listed: %w", path, err)
+	}
+	var names []string
+	for _, e := range entries {
+		name := filepath.Join(path.Real(), e.Name())
+		if path.Own() {
+			name = env.Policy.Private().Named(filepath.Join(path.Location(), e.Name()))
+		}
+		if name == "" || env.Policy.Hidden(name, e.IsDir()) {
+			continue
+		}
+		name = e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > shownEntries {
+		more = fmt.Sprintf("\n… and %d more", len(names)-shownEntries)
+		names = names[:shownEntries]
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s is an empty directory", path)
+	}
+	return fmt.Errorf("%s is a directory. Use Glob to list it, or Read one of its files:\n%s%s", path, strings.Join(names, "\n"), more)
+}
+
+// Limits of the search for a name like a missing one.
+const (
+	shownNames  = 5
+	nameTimeout = 300 * time.Millisecond
+	nameEdits   = 3 // the most letters by which a name may differ, and no more than a third of them
+)
+
+// Suggest adds to the refusal of a path outside of the roots the file inside that it probably means: one with the same end of its path
+// that exists, and that the caller may read.
+func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
+	paths := in.Files()
+	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
+		return v
+	}
+	if name := sameTail(e, paths[0]); name != "" {
+		v.Remedy = fmt.Sprintf("Did you mean %s?", name)
+	}
+	return v
+}
+
+// sameTail is the file below a root whose path ends like one outside of the roots, with as much of it as possible; "" if there is none.
+func sameTail(env *Env, path guard.Path) string {
+	_, tail, ok := strings.Cut(filepath.ToSlash(path.String()), "/")
+	for ok && tail != "" {
+		for _, root := range env.Policy.Roots() {
+			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
+			if err != nil || isBelow(path.String(), root) {
+				continue
+			}
+			info, err := inside.Stat()
+			if err == nil && !env.Policy.Hidden(inside.Real(), info.IsDir()) &&
+				env.Policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: inside}}}).Action == guard.Allow {
+				return inside.String()
+			}
+		}
+		_, tail, ok = strings.Cut(tail, "/")
+	}
+	return ""
+}
+
+// missing answers a name that does not exist with the names that are like it.
+func missing(ctx context.Context, env *Env, path guard.Path) error {
+	if info, err := os.Lstat(path.String()); err == nil && !path.Own() && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
+	}
+	names := notes(sameTail(env, path))
+	for _, name := range nearest(env, path) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range elsewhere(ctx, env, path) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	shown := strings.ReplaceAll(path.Real(), string(utf8.RuneError), "")
+	if i := slices.IndexFunc(names, func(name string) bool {
+		return !utf8.ValidString(name) && strings.ToValidUTF8(name, "") == shown
+	}); i >= 0 {
+		return fmt.Errorf("%s does not exist by that name: that of the file is no UTF-8 (%q), and no call can spell it. Rename it with Bash, as in mv -- pattern* new-name", path, names[i])
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s does not exist. Use Glob to find the file", path)
+	}
+	if len(names) > shownNames {
+		names = names[:shownNames]
+	}
+	return fmt.Errorf("%s does not exist. Did you mean:\n%s", path, strings.Join(names, "\n"))
+}
+
+// inFile explains an error where the path leads through a file, and returns any other as it is.
+func inFile(path guard.Path, err error) error {
+	if path.Own() {
+		return err
+	}
+	for dir := filepath.Dir(path.Real()); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
+			return fmt.Errorf("%s is a file, and nothing can lie in it", dir)
+		}
+	}
+	return err
+}
+
+// nearest lists the names in the same directory with the same stem or few letters apart, the nearest first.
+func nearest(env *Env, path guard.Path) []string {
+	dir := filepath.Dir(path.Real())
+	parent, base, err := path.OpenParent()
+	if err != nil || env.Policy.Hidden(dir, true) {
+		return nil
+	}
+	defer parent.Close()
+	entries, err := fs.ReadDir(parent.FS(), ".")
+	if err != nil {
+		return nil
+	}
+	type near struct {
+		name     string
+		distance int
+	}
+	var found []near
+	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		if path.Own() && env.Policy.Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
+			continue
+		}
+		d := levenshtein.ComputeDistance(strings.ToLower(base), strings.ToLower(e.Name()))
+		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
+			d = min(d, 1)
+		}
+		if d <= min(nameEdits, (len(base)+1)/3) && !env.Policy.Hidden(name, e.IsDir()) {
+			found = append(found, near{name, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b near) int { return a.distance - b.distance })
+	var names []string
+	for _, f := range found {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// elsewhere lists files of the same name in other directories of the root that the path lies in, or directories if there are none.
+func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
+	base := filepath.Base(path.Real())
+	if names := inRoot(ctx, env, path, "**/"+escapeGlob(base), shownNames); len(names) > 0 {
+		return names
+	}
+	var dirs []string
+	within := string(filepath.Separator) + base + string(filepath.Separator)
+	for _, name := range inRoot(ctx, env, path, "**/"+escapeGlob(base)+"/**", GlobLimit) {
+		before, _, ok := strings.Cut(name, within)
+		if dir := filepath.Join(before, base); ok && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// inRoot lists the files that match a pattern in the root that the path lies in.
+func inRoot(ctx context.Context, env *Env, path guard.Path, pattern string, limit int) []string {
+	for _, root := range env.Policy.Roots() {
+		if !isBelow(path.Real(), root) {
+			continue
+		}
+		hidden, tag := env.Policy.Hiding()
+		found, err := env.Runtime.search.Glob(ctx, search.GlobQuery{
+			Scope:   search.Scope{Base: root, Path: root, Hidden: hidden, HiddenTag: tag},
+			Pattern: pattern, Limit: limit, Timeout: nameTimeout,
+		})
+		if err != nil {
+			return nil
+		}
+		var names []string
+		for _, p := range found.Paths {
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(root, p)
+			}
+			names = append(names, p)
+		}
+		return names
+	}
+	return nil
+}
+
+// isBelow reports whether path is dir or lies in it, by path element.
+func isBelow(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
+
+func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }

@@ -1,0 +1,67 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// HookPrincipal is whose sandbox contained hooks run in: none of a caller, whose commands could reach into them.
+const HookPrincipal = "\x00hooks"
+
+// hookStart bounds the start of the sandbox of hooks, which takes some 20 ms.
+const hookStart = 10 * time.Second
+
+// StartContained starts a hook's process in the sandbox of hooks, under the rules of [HookPrincipal].
+func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec) (hook.Process, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), hookStart)
+	defer cancel()
+	c, err := b.sandboxes.AcquireBare(ctx, HookPrincipal, policy)
+	if err != nil {
+		return nil, fmt.Errorf("its sandbox could not be started: %w", err)
+	}
+	settle := b.sandboxes.Cleanup()
+	p, err := c.Spawn(s.Argv, s.Dir, s.Env, s.Files)
+	if err != nil {
+		if errors.Is(err, sandbox.ErrClosed) {
+			b.sandboxes.Discard(HookPrincipal, c)
+		}
+		b.sandboxes.Release(c)
+		return nil, err
+	}
+	return &containedHook{Process: p, runtime: b, sandbox: c, cleanup: settle}, nil
+}
+
+// A containedHook is a process of a hook in a sandbox.
+type containedHook struct {
+	sandbox.Process
+	runtime *Runtime
+	sandbox *sandboxpool.Sandbox
+	cleanup func() []string
+	once    sync.Once
+}
+
+// Wait tells how the process ended.
+func (p *containedHook) Wait() (exitCode int, err error) {
+	s, err := p.Process.Wait()
+	return s.ExitCode, err
+}
+
+// Kill ends the process and everything it started, and takes away what it must not leave behind.
+func (p *containedHook) Kill() error {
+	_, err := p.Process.Kill()
+	p.once.Do(func() {
+		for _, note := range p.cleanup() {
+			p.runtime.log.Warn(note)
+		}
+		p.runtime.sandboxes.Release(p.sandbox)
+	})
+	return err
+}

@@ -1,0 +1,127 @@
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which nobody
+// sees any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
+
+// How long, and in what steps, a program that came in that moment may take to write: mostly a millisecond, but more than 100 on a
+// machine under load.
+const (
+	catchUpFor  = time.Second
+	catchUpStep = time.Millisecond
+)
+
+// errOverwritten says that what another program wrote stands.
+var errOverwritten = fmt.Errorf("another program wrote it in the same moment, and what that wrote stands: %w", ErrOvertaken)
+
+// undisturbed makes sure, at the last moment, that nobody has changed the current file meanwhile, or is about to.
+func (r *replacement) undisturbed() error {
+	switch {
+	case r.hold.wanted():
+		return errors.New("another program opened it for writing while this call ran; Read it again and repeat the call")
+	case r.hold.holds():
+		return nil
+	}
+	return r.expect(r.current)
+}
+
+// appendTail carries over what is written to the file that was renamed over, by who came to open it while that was done and writes
+// it within a time. What cannot be carried over is lost, which unmet says. The error is [errOverwritten], or nil.
+func (r *replacement) appendTail(within time.Duration) (unmet, err error) {
+	if !r.hold.wanted() {
+		return nil, nil
+	}
+	before, err := wholeOf(r.current)
+	r.hold.release()
+	if !r.closed(within) {
+		defer func() {
+			if unmet == nil {
+				unmet = errors.New("another program opened it for writing in the same moment and has not closed it yet, and what that writes from now on is lost")
+			}
+		}()
+	}
+	now, nowErr := wholeOf(r.current)
+	if err := errors.Join(err, nowErr); err != nil {
+		return fmt.Errorf("another program opened it for writing in the same moment, and what that wrote cannot be read: %w", unwrapPath(err)), nil
+	}
+	more, appended := bytes.CutPrefix(now, before)
+	switch {
+	case !appended:
+		if err := r.yield(now); err != nil {
+			return fmt.Errorf("another program wrote it in the same moment, and its %d bytes are lost, as they could not be put back: %w", len(now), unwrapPath(err)), nil
+		}
+		return nil, errOverwritten
+	case len(more) > 0:
+		if err := r.appendMore(more); err != nil {
+			return fmt.Errorf("another program appended %d bytes in the same moment, which are lost in whole or in part: %w", len(more), unwrapPath(err)), nil
+		}
+	}
+	return nil, nil
+}
+
+// closed waits until nobody has the old file open for writing any more, and tells whether that was within a time.
+func (r *replacement) closed(within time.Duration) bool {
+	for waited := time.Duration(0); ; waited += catchUpStep {
+		h := holdFile(r.current)
+		h.release()
+		if !h.busy || waited >= within {
+			return !h.busy
+		}
+		time.Sleep(catchUpStep)
+	}
+}
+
+func wholeOf(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, info.Size()))
+}
+
+// appendMore appends to the new file what was appended to the old one.
+func (r *replacement) appendMore(more []byte) error {
+	f, err := r.open(os.O_WRONLY | os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, r.ours.info) {
+		err = ErrOvertaken
+	}
+	if err == nil {
+		_, err = f.Write(more)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// yield puts back what another program wrote anew: the old file itself, where that has a name still.
+func (r *replacement) yield(content []byte) error {
+	if r.aside != nil {
+		stands, err := r.putBack()
+		if err == nil && !stands {
+			err = ErrOvertaken
+		}
+		return err
+	}
+	t := r.newTemp()
+	defer t.discard()
+	if err := t.write([][]byte{content}, tempMode); err != nil {
+		return err
+	}
+	if err := r.attrs.apply(t.file); err != nil {
+		return err
+	}
+	if err := t.close(r.Sync); err != nil {
+		return err
+	}
+	return r.renameOver(t, r.ours.info)
+}

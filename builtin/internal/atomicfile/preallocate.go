@@ -1,0 +1,115 @@
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// A spare is a file without a name, made behind a change for the next one in the same directory, which gives it a name. Making a file
+// can take ten times as long as naming it: ext4 without a journal looks at each file that was removed in the last minute, of which
+// every change leaves one. Nobody sees a spare, and the kernel removes it when it is closed, or this process dies.
+
+const (
+	// maxSpares bounds for how many directories there is one, spareAge for how long: it keeps its file system from being unmounted.
+	maxSpares = 4
+	spareAge  = 10 * time.Second
+)
+
+// wantsSpare reports whether a spare should be made for a directory.
+func (t *Temps) wantsSpare(key string) bool {
+	if t == nil || key == "" || !canSpare {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && t.spares[key] == nil && len(t.spares) < maxSpares
+}
+
+// addSpare makes a spare in a directory, where that is possible.
+func (t *Temps) addSpare(handle *os.File, key string) {
+	if !t.wantsSpare(key) {
+		return // somebody was faster
+	}
+	f, err := openNameless(handle)
+	if err != nil {
+		return // the file system cannot, or it is full
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.spares[key] != nil {
+		f.Close()
+		return
+	}
+	if t.spares == nil {
+		t.spares = map[string]*os.File{}
+		t.stale = time.AfterFunc(spareAge, t.dropSpares)
+	}
+	t.spares[key] = f
+	t.stale.Reset(spareAge)
+}
+
+// takeSpare gives the spare of a directory a name in it. It returns nil if there is none, or it cannot be used. An error says that the
+// name is taken.
+func (t *Temps) takeSpare(key string, handle *os.File, name string) (*os.File, error) {
+	if t == nil || key == "" {
+		return nil, nil
+	}
+	t.mu.Lock()
+	f := t.spares[key]
+	delete(t.spares, key)
+	t.mu.Unlock()
+	if f == nil {
+		return nil, nil
+	}
+	if info, err := f.Stat(); err != nil || info.Size() > 0 || linksOf(info) > 0 {
+		f.Close()
+		return nil, nil // somebody got hold of it
+	}
+	if err := giveName(f, handle, name); err != nil {
+		f.Close()
+		if errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		return nil, nil
+	}
+	return f, nil
+}
+
+// dropSpares closes all spares.
+func (t *Temps) dropSpares() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, f := range t.spares {
+		f.Close()
+		delete(t.spares, key)
+	}
+}
+
+// sparing are the directories in which spares are made when the files that wait are closed.
+type sparing struct {
+	temps  *Temps
+	handle *os.File
+	key    string
+}
+
+// spareLater makes a spare in a moment, and closes the handle of the directory.
+func spareLater(t *Temps, handle *os.File, key string) {
+	deferredClose.mu.Lock()
+	defer deferredClose.mu.Unlock()
+	if len(deferredClose.sparing) >= maxSpares {
+		handle.Close()
+		return
+	}
+	deferredClose.sparing = append(deferredClose.sparing, sparing{t, handle, key})
+	closeSoon()
+}
+
+// makeSpares makes the spares that were put off.
+func makeSpares(all []sparing) {
+	for _, s := range all {
+		s.temps.addSpare(s.handle, s.key)
+		s.handle.Close()
+	}
+}

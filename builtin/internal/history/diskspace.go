@@ -1,0 +1,138 @@
+package history
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// freeShare is which part of what would be free without the history it takes at most: the rest is for what it is a history of.
+const freeShare = 4
+
+// limit returns how many bytes the contents of a journal may take that takes some now.
+func (s *Store) limit(used int64) int64 {
+	free, ok := freeOn(s.cfg.Dir)
+	if !ok {
+		return s.cfg.Quota
+	}
+	return min(s.cfg.Quota, (free+used)/freeShare)
+}
+
+// Shrink forgets the older half of the changes that have ended of whom the history holds most for, be they young or not, and what was
+// set aside. It is for a disk that is full, and reports whether there was anything to forget.
+func (s *Store) Shrink() bool {
+	journals, err := s.of(AllPrincipals)
+	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.size()-a.size()))) })
+	shrunk := false
+	for _, j := range journals {
+		if !shrunk {
+			var one error
+			shrunk, one = s.shrink(j)
+			err = errors.Join(err, one)
+		}
+	}
+	s.tidied(err)
+	return shrunk
+}
+
+// Fills reports whether an error says that a disk is full, and the history takes its space from that too: dir is a directory on it,
+// or "" if it is the disk of the history.
+func (s *Store) Fills(dir string, err error) bool {
+	return s.cfg.Dir != "" && isFull(err) && (dir == "" || sameDisk(dir, s.cfg.Dir))
+}
+
+// shrink is Shrink of one journal. Packs go first: a full disk has no room for another index either.
+func (s *Store) shrink(j *journal) (shrunk bool, err error) {
+	err = j.locked(func() error {
+		x, err := j.loadWith(j.pending)
+		if err != nil {
+			return err
+		}
+		aside := os.RemoveAll(filepath.Join(j.dir, asideName))
+		ended := 0
+		for _, r := range x.records {
+			if r.State != Pending {
+				ended++
+			}
+		}
+		if ended == 0 {
+			return aside
+		}
+		before := j.size()
+		drop := (ended + 1) / 2
+		kept := slices.DeleteFunc(slices.Clone(x.records), func(r record) bool {
+			drop--
+			if r.State == Pending {
+				drop++
+			}
+			return r.State != Pending && drop >= 0
+		})
+		s.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
+		err = errors.Join(aside, s.sweepPacks(j, kept, false), j.replaceIndex(kept, nil, s.cfg.Sync))
+		if err == nil {
+			j.pending = nil
+		}
+		shrunk = err == nil || j.size() < before
+		return err
+	})
+	return shrunk, err
+}
+
+// worthwhile reports whether so many bytes are worth it to forget other changes for them.
+func (s *Store) worthwhile(size int64) bool {
+	journals, _ := s.of(AllPrincipals)
+	used := int64(0)
+	for _, j := range journals {
+		used += j.size()
+	}
+	return size <= s.limit(used)
+}
+
+// size returns how many bytes the packs take.
+func (j *journal) size() (size int64) {
+	entries, _ := os.ReadDir(j.packs.dir) // what cannot be read cannot be removed
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// A Holding is what the history holds of one principal.
+type Holding struct {
+	Principal string // "" if it is not known
+	Bytes     int64  // of contents
+	Limit     int64  // that they may take, as much as is free now
+	Changes   int
+	Damaged   bool   // the index is not as it was written
+	Aside     string // the directory of what was damaged and was set aside, "" if nothing was
+}
+
+// Holdings returns what the history holds, the most first.
+func (s *Store) Holdings() ([]Holding, error) {
+	journals, err := s.of(AllPrincipals)
+	var all []Holding
+	for _, j := range journals {
+		x, one := j.load()
+		err = errors.Join(err, one)
+		h := Holding{Bytes: j.size(), Changes: len(x.records), Damaged: s.isDamaged(j)}
+		h.Limit = s.limit(h.Bytes)
+		if aside := filepath.Join(j.dir, asideName); !isEmpty(aside) {
+			h.Aside = aside
+		}
+		if len(x.records) > 0 {
+			h.Principal = x.records[0].Principal
+		}
+		all = append(all, h)
+	}
+	slices.SortStableFunc(all, func(a, b Holding) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })
+	return all, err
+}
+
+// isEmpty reports whether a directory has nothing in it, or is not there.
+func isEmpty(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return len(entries) == 0
+}

@@ -1,0 +1,150 @@
+package sandboxpool
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// How programs say, in the words of the system, that they may not write or not read.
+const (
+	saysReadOnly = "ead-only file system" // with a capital from C, without one from Go and Node
+	saysDenied   = "ermission denied"
+)
+
+// Limits of what is looked for: a command that fails at each of many files says the same of all.
+const (
+	maxBarredLines = 64
+	maxBarredName  = 1024
+)
+
+// DeniedNotes tells which files a command was kept from by the sandbox, as far as its output names them, and what can be done about it.
+// The dir is where it ended.
+func (c *Sandbox) DeniedNotes(output, dir string) []string {
+	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Withheld, rule: c.policy.ReadRule}.barred(output, dir)
+}
+
+// bounds are what a sandbox holds of the files.
+type bounds struct {
+	writable, readOnly []string
+	withheld           func(real string, dir bool) bool
+	rule               func(real string) string // the deny rule on reading a file, or ""
+}
+
+func (b bounds) barred(output, dir string) []string {
+	if !strings.Contains(output, saysReadOnly) && !strings.Contains(output, saysDenied) {
+		return nil // as of nearly every command
+	}
+	var outside, kept, unread []string
+	lines := 0
+	for line := range strings.Lines(output) {
+		write := strings.Contains(line, saysReadOnly)
+		if !write && !strings.Contains(line, saysDenied) {
+			continue
+		}
+		if lines++; lines > maxBarredLines {
+			break
+		}
+		b.sort(line, write, dir, &outside, &kept, &unread)
+	}
+	var notes []string
+	note := func(paths []string, format string) {
+		if len(paths) > 0 {
+			notes = append(notes, fmt.Sprintf(format, listed(paths)))
+		}
+	}
+	note(outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
+	note(kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
+	note(unread, "The sandbox refused to read %s: a rule denies it"+b.rules(unread)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
+	return notes
+}
+
+// rules names the rules on reading some files.
+func (b bounds) rules(files []string) string {
+	var rules []string
+	for _, file := range files {
+		if rule := b.rule(settled(file)); rule != "" && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return " (" + strings.ReplaceAll(strings.Join(rules, ", "), "%", "%%") + ")"
+}
+
+// sort puts the file that a line is about where it belongs, if the sandbox is the reason for what the line says.
+func (b bounds) sort(line string, write bool, dir string, outside, kept, unread *[]string) {
+	for _, name := range names(line) {
+		said := name
+		if !filepath.IsAbs(name) {
+			said = filepath.Join(dir, name)
+		}
+		path := settled(said)
+		into := (*[]string)(nil)
+		switch {
+		case !write && b.withheld(path, false):
+			into = unread
+		case write && within(path, b.readOnly):
+			into = kept
+		case write && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")) && !within(path, b.writable):
+			into = outside
+		}
+		if into != nil {
+			if said = filepath.Clean(said); !slices.Contains(*into, said) { // not where it leads: that may be a denied file's name
+				*into = append(*into, said)
+			}
+			return // a message is about one file
+		}
+	}
+}
+
+// names are what may be the names of files in a message: what is quoted, and the words between spaces and colons.
+func names(line string) []string {
+	var all []string
+	for _, words := range [][]string{
+		strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("'\"`‘’“”\n", r) }),
+		strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n:,;'\"`‘’“”()[]", r) }),
+	} {
+		for _, w := range words {
+			if w = strings.TrimSpace(w); w != "" && len(w) <= maxBarredName && !strings.Contains(w, saysDenied) && !strings.Contains(w, saysReadOnly) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// settled is where a path leads, whose last elements need not exist.
+func settled(name string) string {
+	path, rest := filepath.Clean(name), ""
+	for {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(real, rest)
+		}
+		above := filepath.Dir(path)
+		if above == path {
+			return filepath.Join(path, rest)
+		}
+		path, rest = above, filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+func within(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+	})
+}
+
+// listed names the first of some paths, and says how many there are beside it.
+func listed(paths []string) string {
+	switch n := len(paths) - 1; n {
+	case 0:
+		return paths[0]
+	case 1:
+		return paths[0] + " and one other"
+	default:
+		return fmt.Sprintf("%s and %d others", paths[0], n)
+	}
+}

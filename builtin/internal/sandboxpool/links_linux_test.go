@@ -1,0 +1,80 @@
+package sandboxpool
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// TestLinkAppears: a name that somebody gives a denied file while a command runs is out of that command's reach, wherever it
+// is: in a directory made at the same moment, where nothing is watched, and for a file in a denied directory.
+func TestLinkAppears(t *testing.T) {
+	for name, c := range map[string]struct{ deny, file, link string }{
+		"in a new directory":           {"Read(*.key)", "sub/old.key", "n/e/w/name"},
+		"in .git":                      {"Read(*.key)", "sub/old.key", ".git/objects/ab/name"},
+		"in a new .git":                {"Read(*.key)", "sub/old.key", "clone/.git/refs/name"},
+		"out of a denied directory":    {"Read(sub/**)", "sub/deep/a", "n/name"},
+		"out of a directory by a rule": {"Read(sub)", "sub/deep/a", ".git/objects/name"},
+		"in the root":                  {"Read(/sub/old.key)", "sub/old.key", "name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ws := filepath.Join(base, "ws")
+			for _, dir := range []string{"sub/deep", ".git/objects/ab"} {
+				if err := os.MkdirAll(filepath.Join(ws, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(t, filepath.Join(ws, "sub/old.key"), kept)
+			put(t, filepath.Join(ws, "sub/deep/a"), kept)
+			cs, cell := cellOf(t, base, "", c.deny)
+			out, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			p, err := cell.box.Spawn(sandbox.Spec{
+				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
+			})
+			w.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			link := filepath.Join(ws, c.link)
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Link(filepath.Join(ws, c.file), link); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the cover", func() bool {
+				cs.mu.Lock()
+				defer cs.mu.Unlock()
+				for _, file := range cell.denied {
+					if file.names == 2 {
+						return true
+					}
+				}
+				return false
+			})
+			put(t, filepath.Join(ws, "going"), c.link)
+			if err := os.Rename(filepath.Join(ws, "going"), filepath.Join(ws, "go")); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(out)
+			if err != nil || !strings.Contains(string(text), "denied") {
+				t.Errorf("the command read %q, %v", text, err)
+			}
+			if _, err := p.Kill(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

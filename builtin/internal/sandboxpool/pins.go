@@ -1,0 +1,140 @@
+package sandboxpool
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pin remembers the protected and the masked files as they are before mounts are put on them. A mount is on a file, not on
+// a name: what takes the place of that file, as when an editor saves or git checks out, is open to commands until it is
+// mounted over in turn.
+func (c *Sandbox) pin() {
+	c.fixed = map[string]*coveredFile{}
+	for _, path := range slices.Concat(c.paths.ReadOnly, c.held) {
+		if file, err := lookAt(path); err == nil {
+			c.fixed[path] = file
+		} else {
+			c.absent = append(c.absent, path)
+		}
+	}
+	for _, path := range c.paths.Masked {
+		if file, err := lookAt(path); err == nil {
+			c.fixed[path] = file
+		}
+	}
+	c.mounted = map[string]*coveredFile{}
+	for _, path := range c.paths.Writable {
+		if file, err := lookAt(path); err == nil {
+			c.mounted[path] = file
+		}
+	}
+}
+
+// remounts reports whether another directory has taken the place of a writable
+// one, as when a repository is cloned anew: the sandbox still holds the old one.
+func (c *Sandbox) remounts() bool {
+	for path, old := range c.mounted {
+		if file, err := lookAt(path); err == nil && !old.same(file) {
+			return true
+		}
+	}
+	return false
+}
+
+// pinsIntact makes sure that what is protected or masked still is, where another file has its name by now. It is false when
+// that takes a new sandbox.
+func (c *Sandbox) pinsIntact() bool {
+	for path := range c.fixed {
+		if !c.repin(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// repin has a protected or masked file held again if another one has its name. It is false when that takes a new sandbox:
+// where nothing has the name, it is to be watched from now on.
+func (c *Sandbox) repin(path string) bool {
+	file, err := lookAt(path)
+	switch old := c.fixed[path]; {
+	case err != nil:
+		return false
+	case old.same(file):
+		return true
+	case file.info.Mode()&os.ModeSymlink != 0 || old.info.IsDir() != file.info.IsDir():
+		return false
+	}
+	if slices.Contains(c.paths.Masked, path) {
+		if file.info.IsDir() || c.deny(path) != nil { // ways may lead through a directory
+			return false
+		}
+	} else if c.hold(path) != nil {
+		return false
+	}
+	c.fixed[path] = file
+	c.watchAbove(path)
+	return true
+}
+
+// replaced has what is protected or masked held again at a path, or below it, where something else has appeared.
+func (cs *Pool) replaced(c *Sandbox, path string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for fixed := range c.fixed {
+		if fixed != path && !strings.HasPrefix(fixed, path+string(filepath.Separator)) || c.life.Err() != nil {
+			continue
+		}
+		if !c.repin(fixed) {
+			c.failed = true
+		}
+	}
+}
+
+// sameControl reports whether the names of control files lead where they led when the sandbox started. If not, it takes a new
+// one; what they lead to now is held in this one too as far as it exists.
+func (c *Sandbox) sameControl() bool {
+	now, was := c.policy.ControlPaths(), c.paths.Control
+	if now.Equal(was) {
+		return true
+	}
+	for _, end := range now.Ends {
+		if _, held := slices.BinarySearch(was.Ends, end); !held && !slices.Contains(c.paths.Masked, end) {
+			_ = c.hold(end) // the new sandbox does not start without
+		}
+	}
+	return false
+}
+
+// rerouted has control files held when a link or directory on the way to one has appeared or changed.
+func (cs *Pool) rerouted(c *Sandbox) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.life.Err() == nil && !c.failed && !c.sameControl() {
+		c.failed = true
+	}
+}
+
+// watchFixed watches for others in the place of what is protected or masked, and of what leads to control files.
+func (c *Sandbox) watchFixed() {
+	for path := range c.fixed {
+		c.watchAbove(path)
+	}
+	for _, path := range c.paths.Control.Ends {
+		c.watchFor(filepath.Dir(path))
+	}
+	for _, path := range c.paths.Control.Steps {
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			c.watchFor(filepath.Dir(path))
+		}
+	}
+}
+
+// watchAbove watches the directory of a path and, in the workspace, those above it.
+func (c *Sandbox) watchAbove(path string) {
+	dir := filepath.Dir(path)
+	for c.watchFor(dir) && slices.ContainsFunc(c.paths.Writable, func(w string) bool { return strings.HasPrefix(dir, w+string(filepath.Separator)) }) {
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,88 @@
+package sandboxpool
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// TestReplacedStaysHeld: what takes the place of a protected or masked file cannot be written or read by a command that
+// runs since before.
+func TestReplacedStaysHeld(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, home := filepath.Join(base, "ws"), filepath.Join(base, "home")
+	for _, dir := range []string{filepath.Join(ws, ".vscode"), filepath.Join(ws, "sub", "deep"), home} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	envrc, tasks, lock, secret := filepath.Join(ws, ".envrc"), filepath.Join(ws, ".vscode", "tasks.json"), filepath.Join(ws, "sub", "deep", "a.lock"), filepath.Join(home, ".netrc")
+	for _, path := range []string{envrc, tasks, lock, secret} {
+		put(t, path, kept)
+	}
+	cs, c := cellOf(t, base, home, "Edit(*.lock)")
+	in, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Fd() // makes it block, as the command expects
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := c.box.Spawn(sandbox.Spec{
+		Argv: []string{"/bin/bash", "-c", `while read -r how f; do { [ $how = write ] && echo pwned >"$f" || [ $how = read ] && cat "$f"; } >/dev/null 2>&1 && echo open || echo held; done`},
+		Dir:  ws, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{in, w, w},
+	})
+	in.Close()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(out)
+	for _, tt := range []struct{ how, path, replaced string }{
+		{"write", envrc, envrc}, {"write", lock, lock}, {"read", secret, secret},
+		{"write", tasks, filepath.Dir(tasks)}, {"write", lock, filepath.Join(ws, "sub")},
+	} {
+		if err := os.CopyFS(filepath.Join(base, "copy"), os.DirFS(filepath.Dir(tt.replaced))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tt.replaced, filepath.Join(base, "old")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(base, "copy", filepath.Base(tt.replaced)), tt.replaced); err != nil {
+			t.Fatal(err)
+		}
+		fixed := tt.path
+		if tt.path == tasks {
+			fixed = filepath.Dir(tasks) // is protected as a whole
+		}
+		await(t, tt.replaced, func() bool {
+			file, err := lookAt(fixed)
+			cs.mu.Lock()
+			defer cs.mu.Unlock()
+			return err == nil && c.fixed[fixed] != nil && c.fixed[fixed].same(file)
+		})
+		fmt.Fprintln(tell, tt.how, tt.path)
+		if !answers.Scan() || answers.Text() != "held" {
+			t.Errorf("to %s %s after another has taken the place of %s: %q", tt.how, tt.path, tt.replaced, answers.Text())
+		}
+		for _, left := range []string{"copy", "old"} {
+			if err := os.RemoveAll(filepath.Join(base, left)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tell.Close()
+	if _, err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,173 @@
+package sandboxpool
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxPipeLook bounds each part of the look for named pipes of the host, in directory entries: those nearest to where it begins.
+// So many take a few milliseconds, while the sandbox is started.
+const maxPipeLook = 4000
+
+// maxPipeEntries bounds how many entries of one directory are looked at.
+const maxPipeEntries = 1000
+
+// maxPipeWatches bounds how many directories are watched for new pipes, of each part of the look: those that it comes to first.
+const maxPipeWatches = 64
+
+// A pipeLook is a bounded look for named pipes that host programs have outside of where commands write: in the home directory,
+// next to the workspace, below what commands see of the host in their private directories, and elsewhere. The kernel has no
+// means to keep a command from opening pipes but to hide them one by one.
+type pipeLook struct {
+	pipes map[string]*coveredFile
+	dirs  []string // the first that were looked at
+}
+
+func (c *Sandbox) lookForPipes() *pipeLook {
+	l := &pipeLook{pipes: map[string]*coveredFile{}}
+	if runtime.GOOS != "linux" {
+		return l
+	}
+	skip := map[string]bool{}
+	for _, dir := range slices.Concat(c.paths.Writable, c.paths.Denied, c.paths.Masked, unsearched()) {
+		skip[dir] = true
+	}
+	var near, shown []string
+	for _, place := range c.policy.Private() {
+		skip[place.Name()] = true
+		for _, entry := range place.Shown() {
+			shown = append(shown, filepath.Join(place.Name(), entry))
+		}
+	}
+	for _, dir := range c.paths.Writable {
+		near = append(near, filepath.Dir(dir))
+	}
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	if err == nil {
+		l.in([]string{home}, skip, maxPipeLook)
+	}
+	for _, begin := range [][]string{near, shown, {"/"}} {
+		l.in(begin, skip, maxPipeLook)
+	}
+	return l
+}
+
+// in looks in directories and those below them, the nearest first, but for those to skip.
+func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
+	watches := len(l.dirs) + maxPipeWatches
+	for ; len(queue) > 0 && left > 0; queue = queue[1:] {
+		dir := queue[0]
+		if skip[dir] {
+			continue
+		}
+		skip[dir] = true
+		entries := readSome(dir, min(left, maxPipeEntries))
+		left -= len(entries) + 1
+		if len(l.dirs) < watches {
+			l.dirs = append(l.dirs, dir)
+		}
+		for _, e := range entries {
+			switch path := filepath.Join(dir, e.Name()); {
+			case e.IsDir():
+				queue = append(queue, path)
+			case e.Type()&fs.ModeNamedPipe != 0:
+				if pipe, err := lookAt(path); err == nil {
+					l.pipes[path] = pipe
+				}
+			}
+		}
+	}
+}
+
+// readSome lists at most so many entries of a directory, none if it cannot be listed.
+func readSome(dir string, most int) []fs.DirEntry {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(most)
+	return entries
+}
+
+// unsearched returns directories in which programs of the system lie, where pipes are the sandbox's own, and on which file
+// systems of others are mounted: to look there could wait for a network.
+func unsearched() []string {
+	list := []string{"/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/boot", "/nix", "/gnu", "/snap"}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return append(list, "/")
+	}
+	for line := range strings.Lines(string(table)) {
+		about, kind, _ := strings.Cut(line, " - ")
+		kind, _, _ = strings.Cut(kind, " ")
+		if fields := strings.Fields(about); len(fields) > 4 && !slices.Contains(localKinds, kind) {
+			list = append(list, unescapeMount.Replace(fields[4]))
+		}
+	}
+	return list
+}
+
+// localKinds are file systems on disks of this machine, or in its memory.
+var localKinds = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "tmpfs"}
+
+// unescapeMount reads names as the kernel writes them in the table of mounts.
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// hideFirst hides the pipes that were there when the sandbox was started.
+func (c *Sandbox) hideFirst(l *pipeLook) error {
+	c.pipes, c.outside, c.piped = l.pipes, l.dirs, time.Now()
+	if len(l.pipes) == 0 {
+		return nil
+	}
+	return c.deny(slices.Collect(maps.Keys(l.pipes))...)
+}
+
+// hidePipes hides pipes that have appeared since the last look, without keeping a command waiting. The caller holds the lock.
+func (cs *Pool) hidePipes(c *Sandbox) {
+	if time.Since(c.piped) < lookAgain {
+		return
+	}
+	c.piped = time.Now()
+	cs.ends.Go(func() { cs.hide(c, c.lookForPipes().pipes) })
+}
+
+// hide hides those of pipes that are not hidden yet.
+func (cs *Pool) hide(c *Sandbox, pipes map[string]*coveredFile) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	var fresh []string
+	for path, pipe := range pipes {
+		if was := c.pipes[path]; was == nil || !was.same(pipe) {
+			c.pipes[path] = pipe
+			fresh = append(fresh, path)
+		}
+	}
+	if len(fresh) > 0 && c.life.Err() == nil && c.deny(fresh...) != nil {
+		c.failed = true
+	}
+}
+
+// appearedOutside hides what has appeared outside of where commands write, if it is a pipe or holds some.
+func (cs *Pool) appearedOutside(c *Sandbox, path string, file *coveredFile) {
+	const few = 256
+	l := &pipeLook{pipes: map[string]*coveredFile{}}
+	switch mode := file.info.Mode(); {
+	case mode.IsDir():
+		l.in([]string{path}, map[string]bool{}, few)
+	case mode&fs.ModeNamedPipe != 0:
+		l.pipes[path] = file
+	}
+	if len(l.pipes) > 0 {
+		cs.hide(c, l.pipes)
+	}
+}

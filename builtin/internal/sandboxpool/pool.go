@@ -1,0 +1,393 @@
+// Package sandbox keeps the sandboxes in which the commands of each principal run, with warm shells in them, and has them hold what the rules
+// the files that exist now: also while a command runs, when another program makes or replaces such a file.
+package sandboxpool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+)
+
+// A Sandbox is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
+// shells that are warm in it.
+type Sandbox struct {
+	policy        *guard.Policy
+	paths         guard.SandboxPaths
+	looked        time.Time
+	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
+	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
+	mounted       map[string]*coveredFile // writable directories as they were when they were mounted
+	absent        []string                // protected paths that did not exist, which no mount holds
+	denied        map[fileID]*deniedFile  // files that rules deny, as they were when all their names were covered
+	pipes         map[string]*coveredFile // named pipes of the host that are hidden
+	outside       []string                // directories outside of where commands write that are watched for pipes
+	piped         time.Time               // when pipes were looked for
+	held          []string                // hooks of repositories, which commands must not write, besides those of paths
+	guarded       []sandbox.Guarded       // what no mount holds
+	shared        bool                    // it has no private directories
+	failed        bool                    // a denied file could not be covered again
+	box           *sandbox.Sandbox
+	scratch       []string      // the variables that point into the directory for temporary files
+	runner        *shell.Runner // nil in a bare sandbox
+
+	refusals refusals
+
+	watch    *fsnotify.Watcher // of where covered files lie; nil where the system gives none
+	watched  map[string]bool
+	followed chan struct{} // closed when nobody follows the watch any more
+
+	publish   bool               // ports that commands listen on
+	publisher *time.Timer        // begins with that; nil before the first command
+	unpublish context.CancelFunc // ends that; nil where it has not begun
+	published sync.WaitGroup
+	life      context.Context // of the sandbox
+	end       context.CancelFunc
+
+	users   int
+	used    time.Time // when the last command began
+	idle    bool      // out of use for good: no command has used it for long
+	retired bool      // closed by whoever leaves last
+
+	once  sync.Once // closes it
+	ended error     // what came of that
+}
+
+// Pool holds the sandbox of each principal.
+type Pool struct {
+	log      *slog.Logger
+	baseline *baseline.Keeper
+
+	mu      sync.Mutex
+	open    map[string]*Sandbox
+	retired map[*Sandbox]bool // out of use, but not ended yet
+	closed  bool
+	ends    sync.WaitGroup // of sandboxes that are ended in the background
+}
+
+// New returns sandboxes that tell log what they could not do. The keeper takes away what commands must not leave behind.
+func New(log *slog.Logger, keeper *baseline.Keeper) *Pool {
+	return &Pool{log: log, baseline: keeper, open: map[string]*Sandbox{}}
+}
+
+// lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
+const lookAgain = 10 * time.Second
+
+// publishAfter is how long a command runs before it is looked for ports that it listens on: those of most commands, which
+// have ended by then, are nobody's concern.
+const publishAfter = 250 * time.Millisecond
+
+// Limits of sandboxes. Each is some processes and mounts.
+const (
+	// maxCells is how many are kept; beyond it the one goes that has been idle longest.
+	maxCells = 64
+	// cellIdle is how long one is kept in which nothing runs.
+	cellIdle = 30 * time.Minute
+)
+
+// Acquire returns the principal's sandbox, started or renewed as the rules and files now demand. The caller
+// leaves it when its command has ended.
+func (cs *Pool) Acquire(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
+	return cs.enter(ctx, principal, policy, cs.warm)
+}
+
+// AcquireBare is Enter for a sandbox without warm shells, whose ports are not published: [Sandbox.Spawn] starts what runs in it.
+func (cs *Pool) AcquireBare(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
+	return cs.enter(ctx, principal, policy, func(*Sandbox) error { return nil })
+}
+
+func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, furnish func(*Sandbox) error) (*Sandbox, error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		return nil, shell.ErrClosed
+	}
+	c := cs.open[principal]
+	if c != nil && (!c.policy.SameRules(policy) || !c.upToDate(policy)) {
+		cs.evict(principal)
+		c = nil
+	}
+	if c == nil {
+		var err error
+		if c, err = cs.start(ctx, policy, furnish); err != nil {
+			return nil, err
+		}
+		cs.open[principal] = c
+	} else {
+		cs.baseline.Begin(c.dirs(), c.guarded)
+	}
+	c.used = time.Now()
+	cs.hidePipes(c)
+	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
+		cs.open[other].idle = true
+		cs.evict(other)
+	}
+	if c.users++; c.users == 1 && c.publish {
+		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
+	}
+	return c, nil
+}
+
+// publish publishes the ports that commands in a sandbox listen on, until none runs.
+func (cs *Pool) publish(c *Sandbox) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed || c.users == 0 || c.unpublish != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, c.unpublish = context.WithCancel(c.life)
+	c.published.Go(func() { c.box.Publish(ctx, cs.log) })
+}
+
+// Runner runs commands in the sandbox.
+func (c *Sandbox) Runner() *shell.Runner { return c.runner }
+
+// Denies reports whether the sandbox holds what the rules deny to commands, besides what they may write.
+func (c *Sandbox) Denies() bool { return c.policy.Containment().Denies }
+
+// Has reports whether a principal has a sandbox.
+func (cs *Pool) Has(principal string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[principal] != nil
+}
+
+// stale names a principal whose sandbox has been idle too long, or longest where there are too many; "" if there is none.
+// The caller holds the lock.
+func (cs *Pool) stale(mine string) string {
+	oldest := ""
+	for principal, c := range cs.open {
+		if principal != mine && c.users == 0 && (oldest == "" || c.used.Before(cs.open[oldest].used)) {
+			oldest = principal
+		}
+	}
+	if oldest == "" || len(cs.open) <= maxCells && time.Since(cs.open[oldest].used) < cellIdle {
+		return ""
+	}
+	return oldest
+}
+
+// Release gives a sandbox up.
+func (cs *Pool) Release(c *Sandbox) {
+	cs.mu.Lock()
+	c.users--
+	if c.users == 0 && c.publisher != nil {
+		c.publisher.Stop()
+	}
+	if c.users == 0 && c.unpublish != nil {
+		c.unpublish()
+		c.unpublish = nil
+	}
+	last := c.retired && c.users == 0
+	cs.mu.Unlock()
+	cs.baseline.End(c.dirs())
+	if last {
+		cs.end(c)
+	}
+}
+
+// Discard takes a sandbox out of use that has died.
+func (cs *Pool) Discard(principal string, c *Sandbox) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c != nil && cs.open[principal] == c {
+		cs.evict(principal)
+	}
+}
+
+// evict takes a sandbox out of use; it ends with its last command. The caller holds the lock.
+func (cs *Pool) evict(principal string) {
+	c := cs.open[principal]
+	delete(cs.open, principal)
+	c.retired = true
+	if cs.retired == nil {
+		cs.retired = map[*Sandbox]bool{}
+	}
+	cs.retired[c] = true
+	if c.users == 0 {
+		cs.ends.Go(func() { cs.end(c) })
+	}
+}
+
+// end ends a sandbox that is out of use.
+func (cs *Pool) end(c *Sandbox) {
+	defer func() {
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		delete(cs.retired, c)
+	}()
+	if err := c.close(); err != nil {
+		cs.log.Warn("a sandbox could not be ended cleanly", "error", err)
+	}
+	if c.idle {
+		cs.clear(c)
+	}
+}
+
+// close ends what runs in the cell, and the sandbox. It may be called again.
+func (c *Sandbox) close() error {
+	c.once.Do(func() {
+		c.end()
+		if c.runner != nil {
+			c.ended = c.runner.Close()
+		}
+		c.ended = errors.Join(c.ended, c.box.Close())
+		if c.watch != nil {
+			c.ended = errors.Join(c.ended, c.watch.Close())
+			<-c.followed
+		}
+		c.published.Wait()
+	})
+	return c.ended
+}
+
+// Close ends all sandboxes and what runs in them, in those as well that are out of use but for a task.
+func (cs *Pool) Close() error {
+	cs.mu.Lock()
+	cs.closed = true
+	all := slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired))
+	cs.open = nil
+	cs.mu.Unlock()
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.close())
+	}
+	cs.ends.Wait()
+	return errors.Join(errs...)
+}
+
+// upToDate makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
+// when that takes a new sandbox, or when this one has died.
+func (c *Sandbox) upToDate(policy *guard.Policy) bool {
+	if c.failed || c.remounts() {
+		return false
+	}
+	for _, path := range c.absent {
+		if _, err := os.Lstat(path); err == nil {
+			return false // somebody outside has made it; from now on a mount holds it
+		}
+	}
+	if !c.pinsIntact() || !c.sameControl() || c.show() != nil {
+		return false
+	}
+	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {
+		return true
+	}
+	now := policy.SandboxPaths()
+	c.looked = time.Now()
+	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) ||
+		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {
+		return false
+	}
+	if c.wrongTarget(now) {
+		return false
+	}
+	var fresh []string
+	for _, path := range now.Denied {
+		file, err := lookAt(path)
+		if old := c.deniedAtMount[path]; err == nil && (old == nil || !old.same(file)) {
+			fresh = append(fresh, path)
+		}
+	}
+	c.count(fresh)
+	links := c.linked()
+	if len(fresh)+len(links) == 0 {
+		return true
+	}
+	if err := c.deny(append(links, fresh...)...); err != nil {
+		return false
+	}
+	c.note(fresh)
+	return true
+}
+
+// wrongTarget reports whether a link that hides nothing has come to stand where something was to be hidden: some sandboxes follow
+// each name anew for every command.
+func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
+	stray := func(path string) bool {
+		_, held := slices.BinarySearch(now.Denied, path)
+		return !held && now.HidesNot(path)
+	}
+	for path := range c.deniedAtMount {
+		if stray(path) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.paths.Denied, stray)
+}
+
+// coverNew takes the scratch directory of another principal out of sight. The caller holds the lock of the sandboxes.
+func (c *Sandbox) coverNew(path string) {
+	if c.deniedAtMount[path] != nil {
+		return
+	}
+	if c.deny(path) != nil {
+		c.failed = true
+		return
+	}
+	c.note([]string{path})
+}
+
+// deny hides files from the commands that follow.
+func (c *Sandbox) deny(paths ...string) error {
+	defer c.refresh()
+	return c.box.Deny(paths...)
+}
+
+// hold keeps files that have taken the place of others from the commands that follow.
+func (c *Sandbox) hold(path string) error {
+	defer c.refresh()
+	return c.box.Hold(path)
+}
+
+// refresh replaces the shells that wait where what a command sees is settled when its shell is started.
+func (c *Sandbox) refresh() {
+	if c.runner != nil && c.box.Report().Backend != sandbox.Namespaces {
+		c.runner.Renew()
+	}
+}
+
+// spawn starts a process in the sandbox, as the runner of shells asks for it.
+func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
+	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs})
+	if err != nil {
+		return nil, err
+	}
+	return contained{p}, nil
+}
+
+// Spawn starts a process in the cell, with the variables of env and those of the sandbox. It is settled by what [Pool.Settler]
+// returns.
+func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
+	secret, passed := c.policy.SecretVariables(), environ.Inherited(c.policy.PassedVariables())
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"
+		return slices.Contains(secret, name) || !ours && !slices.Contains(passed, entry)
+	})
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files})
+}
+
+// A contained process is one of the sandbox as the runner of shells knows it.
+type contained struct{ sandbox.Process }
+
+// Wait tells how the process ended.
+func (p contained) Wait() (supervise.Status, error) {
+	s, err := p.Process.Wait()
+	return supervise.Status(s), err
+}

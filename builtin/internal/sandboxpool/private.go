@@ -1,0 +1,84 @@
+package sandboxpool
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolhost/toolhost/guard/privatedir"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// private brings the caller's private directories up to date, for a sandbox that is about to start. Where they cannot be made, because
+// the state directory cannot be used, commands have none: the directories of the host are read-only to them.
+func (cs *Pool) private(c *Sandbox) []sandbox.Private {
+	var list []sandbox.Private
+	for _, place := range c.policy.Private() {
+		_, _, err := place.Sync(c.view())
+		if err != nil { // it may have been removed: then the next try makes it anew
+			_, _, err = place.Sync(c.view())
+		}
+		if err != nil {
+			cs.log.Warn("commands get no private directories, and cannot write in /tmp", "directory", place.Name(), "error", err)
+			c.shared = true
+			return nil
+		}
+		list = append(list, mounted(place))
+	}
+	return list
+}
+
+// show lets commands see what has appeared in the directories of the host that they have their own of.
+func (c *Sandbox) show() error {
+	if c.shared {
+		return nil
+	}
+	for _, place := range c.policy.Private() {
+		fresh, changed, err := place.Sync(c.view())
+		if err == nil && changed {
+			err = c.box.Show(mounted(place), fresh...)
+			c.refresh()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mounted(p *privatedir.Place) sandbox.Private {
+	return sandbox.Private{Name: p.Name(), Dir: p.Dir(), Shown: p.Shown()}
+}
+
+// view says what commands see of the host in private directories: first what they work with.
+func (c *Sandbox) view() privatedir.View {
+	needed := slices.Concat(c.paths.Writable, c.paths.Shown, c.policy.Roots(), filepath.SplitList(os.Getenv("PATH")))
+	if home, err := os.UserHomeDir(); err == nil {
+		needed = append(needed, home)
+	}
+	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Withheld}
+}
+
+// clear empties the private directories of a caller whose sandbox has ended for good, unless another one uses them by now.
+func (cs *Pool) clear(c *Sandbox) {
+	cs.mu.Lock()
+	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) {
+		if other != c && other.policy.Scratch() == c.policy.Scratch() {
+			cs.mu.Unlock()
+			return
+		}
+	}
+	var removes []func() error
+	for _, place := range c.policy.Private() {
+		if remove, err := place.Clear(); err == nil {
+			removes = append(removes, remove)
+		}
+	}
+	cs.mu.Unlock()
+	for _, remove := range removes {
+		if err := remove(); err != nil {
+			cs.log.Warn("files that commands left behind could not be removed", "error", err)
+		}
+	}
+}

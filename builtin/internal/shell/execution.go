@@ -1,0 +1,252 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+)
+
+// drainRounds bounds how often the drain after the shell's end is prolonged
+// because output still arrives: process substitutions (`exec > >(tee log)`)
+// outlive the shell for a moment, a flood in the background does so for ever.
+const drainRounds = 10
+
+// afterKill bounds the wait for the end of the output once every writer is gone.
+// It is reached only if a process could not be killed.
+const afterKill = time.Second
+
+// nudgeAfter is when a shell is looked at that may have been stopped. To read its
+// script takes one that was not a small part of that.
+const nudgeAfter = 100 * time.Millisecond
+
+// An ending says why a command is over, if it is.
+type ending int
+
+const (
+	returned  ending = iota // the shell ended by itself
+	timedOut                // its time is over
+	cancelled               // the caller went away
+	closing                 // the runner closes
+	unheard                 // it has waited too long for a person
+	goesOn                  // it is not
+)
+
+// execution is a command that has been handed to a shell.
+type execution struct {
+	runner  *Runner
+	dir     string // where it began
+	shell   *shell
+	begun   time.Time
+	timeout time.Duration
+	out     *output.Collector
+	gate    Gate
+	stop    func() // ends the progress reports; may be called again
+
+	concluded bool // the shell was ended then, for nothing else was left
+}
+
+// progress reports the last lines of the output to report when they changed.
+func (run *execution) progress(report func(string)) {
+	run.stop = func() {}
+	if report == nil {
+		return
+	}
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		last := ""
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			if now := run.out.LastLines(); now != last {
+				last = now
+				report(now)
+			}
+		}
+	})
+	run.stop = sync.OnceFunc(func() { close(quit); wg.Wait() })
+}
+
+// wait waits until the command has ended, and ends it if its time is over, the
+// caller goes away (ctx) or the runner closes. If it runs longer than window, which
+// is 0 for no bound, the command goes on.
+func (run *execution) wait(ctx context.Context, window time.Duration) ending {
+	if run.shell.pollWait(run.timeout) && run.conclude() {
+		return returned
+	}
+	run.shell.listen(false)
+	timer := time.NewTimer(run.left(run.timeout))
+	defer timer.Stop()
+	patience, parted := &time.Timer{}, (<-chan struct{})(nil)
+	if window > 0 {
+		patience, parted = time.NewTimer(run.left(window)), run.gate.Parted()
+		defer patience.Stop()
+	}
+	nudge := time.NewTimer(nudgeAfter)
+	defer nudge.Stop()
+	why := goesOn
+	for why == goesOn {
+		select {
+		case <-run.shell.lastWord:
+			run.shell.lastWord = nil
+			if run.conclude() {
+				return returned
+			}
+		case <-run.shell.proc.Done():
+			return returned
+		case <-nudge.C:
+			run.shell.sendCONT()
+		case <-timer.C:
+			if !run.prolong(timer, run.timeout) {
+				why = timedOut
+			}
+		case <-run.gate.Spent():
+			why = unheard
+		case <-ctx.Done():
+			why = cancelled
+		case <-run.runner.ctx.Done():
+			return closing
+		case <-patience.C:
+			if !run.prolong(patience, window) {
+				return goesOn
+			}
+		case <-parted:
+			return goesOn
+		}
+	}
+	run.ask()
+	return why
+}
+
+// heldStep is how often a command whose time has come is looked at while it waits for a person.
+const heldStep = 100 * time.Millisecond
+
+// left is what is left of a time from the command's beginning on. The time does not pass while a person is asked.
+func (run *execution) left(of time.Duration) time.Duration {
+	return of + run.gate.Held() - time.Since(run.begun)
+}
+
+// prolong resets a timer that has fired, and reports whether some of its time is left.
+func (run *execution) prolong(timer *time.Timer, of time.Duration) bool {
+	left := run.left(of)
+	if left > 0 {
+		timer.Reset(max(left, heldStep))
+	}
+	return left > 0
+}
+
+// conclude ends the shell, which has said its last word, if nothing else is left of
+// the command, and reports whether that is so.
+func (run *execution) conclude() bool {
+	var open bool
+	if open, run.concluded = run.shell.conclude(); open {
+		run.runner.reap(run.shell.proc)
+	}
+	return run.concluded
+}
+
+// ask asks the command to end and gives it the grace time to do so. Bash itself
+// obeys SIGTERM at once, so its children are given the time: the command has
+// ended when its output has.
+func (run *execution) ask() {
+	run.shell.goOn()
+	run.shell.proc.Signal(syscall.SIGTERM)
+	grace := time.NewTimer(run.runner.cfg.Grace)
+	defer grace.Stop()
+	for _, done := range []<-chan struct{}{run.shell.proc.Done(), run.shell.eof} {
+		select {
+		case <-done:
+		case <-grace.C:
+			return
+		case <-run.runner.ctx.Done():
+			return
+		}
+	}
+}
+
+// drain waits for output that is still being written after the shell's end.
+func (run *execution) drain() {
+	seen := run.out.Size()
+	for range drainRounds {
+		timer := time.NewTimer(run.runner.cfg.Drain)
+		select {
+		case <-run.shell.eof:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		now := run.out.Size()
+		if now == seen {
+			return
+		}
+		seen = now
+	}
+}
+
+// finish ends what is left of the command and puts the result together. Like Run
+// it returns an error only if the command did not run at all.
+func (run *execution) finish(why ending) (*Result, error) {
+	ended, problem := run.clear(why)
+	run.stop()
+	res := &Result{Shown: run.out.Result()}
+	res.Duration = time.Since(run.begun)
+	res.TimedOut = why == timedOut
+	res.Cancelled = why == cancelled || why == closing
+	res.Unheard = why == unheard
+	if why == returned {
+		res.Left = ended
+	}
+	where := run.shell.report()
+	status, err := run.shell.status()
+	switch {
+	case why != returned && status.Signal != "": // what it reported then may be from before it came to the command
+		where.dir, where.gone = "", false
+	case where.over && err == nil: // as it reported, even if it was killed before it did
+		status = supervise.Status{ExitCode: where.status}
+	}
+	res.Dir, res.DirGone = where.dir, where.gone
+	res.ExitCode, res.Signal = status.ExitCode, status.Signal
+	res.Problem = errors.Join(err, problem)
+	run.runner.retire(run.shell)
+	if where.refused != "" {
+		return nil, &DirError{Dir: run.dir, Why: where.refused}
+	}
+	return res, nil
+}
+
+// clear ends what is left of the command, takes the rest of its output, and returns
+// how many processes had to be ended.
+func (run *execution) clear(why ending) (ended int, problem error) {
+	if run.concluded && run.shell.rawPipe != nil {
+		run.shell.takeRest()
+		return 0, nil
+	}
+	if run.concluded {
+		run.shell.pipe.until(time.Now()) // nobody is left who could write more
+		<-run.shell.eof
+		return 0, nil
+	}
+	run.shell.listen(true) // a command that was never waited for has no reader yet
+	if why == returned {
+		run.drain()
+	}
+	ended, problem = run.shell.proc.Kill()
+	// No writer is left, so the pipe holds the rest and then its end: nothing is
+	// lost by the deadline, which is for a process that could not be killed.
+	run.shell.pipe.until(time.Now().Add(afterKill))
+	<-run.shell.eof
+	if problem == nil {
+		<-run.shell.proc.Done()
+	}
+	return ended, problem
+}

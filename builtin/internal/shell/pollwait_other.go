@@ -1,0 +1,42 @@
+//go:build !linux
+
+package shell
+
+import (
+	"os"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+)
+
+// A rawPipe is what a shell has on Linux as long as nobody watches it.
+type rawPipe struct{}
+
+// open makes what a shell gets its script over and what takes its output, and
+// returns the shell's ends of them.
+func (s *shell) open() (script, out *os.File, err error) {
+	if s.script, script, err = scriptPipe(); err != nil {
+		return nil, nil, err
+	}
+	if s.pipe.file, out, err = os.Pipe(); err != nil {
+		closeAll(script)
+		return nil, nil, err
+	}
+	if err := supervise.SetBlocking(script, out); err != nil {
+		closeAll(script, out)
+		return nil, nil, err
+	}
+	return script, out, nil
+}
+
+func (*rawPipe) close() {}
+
+func (*rawPipe) watched() (script, pipe *os.File) { return nil, nil }
+
+func (*rawPipe) write(string) (int, error) { return 0, nil }
+
+func (*shell) pollWait(time.Duration) bool { return false }
+
+func (*shell) takeRest() {}
+
+func (*shell) sendCONT() {}

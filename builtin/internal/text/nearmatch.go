@@ -1,0 +1,313 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The bounds of a diagnosis: what is looked at and what is shown.
+const (
+	maxDiagnosed    = 16 << 20 // bytes of the file
+	maxOldLines     = 200      // lines of the text searched for that decide where it is
+	maxRegionRows   = 40       // lines shown, of both sides together
+	leadingRows     = 3        // lines shown before the first that differs
+	maxShownLine    = 240      // characters shown of a line
+	maxCandidates   = 8        // places compared in full
+	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
+	lineTolerance   = 2        // lines that may be missing or added on one side
+	maxSameLines    = 8        // places at which one line of the text counts, such as "}"
+	gramTableSize   = 1 << 14  // slots of the set of trigrams, a power of two
+	maxComparedLine = 2000     // bytes of a line that are compared
+	sameKey         = 0.98     // what a line counts that differs in whitespace or case
+	alike           = 0.95     // what a line counts at most that differs in more
+)
+
+// NotFoundError reports that a text to be replaced does not occur, and shows
+// the place most like it.
+type NotFoundError struct {
+	// First and Last are the lines of the nearest place, from 1. They are 0 if
+	// nothing is like the text.
+	First, Last int
+
+	// Region shows that place beside the text, with whitespace made visible
+	// where they differ.
+	Region string
+
+	// Reason is what all differences come down to, if that is known, such as
+	// "only the indentation differs: tabs in the file, spaces in old_string".
+	Reason string
+
+	// Escaped says that the text is there but for how it was escaped, which is the Reason.
+	Escaped bool
+
+	Partial bool // the file is so large that only its beginning was compared
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	b.WriteString("old_string was not found in the file")
+	if e.Partial {
+		fmt.Fprintf(&b, " (for a near miss only its first %d MiB were compared)", maxDiagnosed>>20)
+	}
+	if e.First == 0 {
+		b.WriteString(", and no place is like it. Read the file again, or use Grep to find the text.")
+		return b.String()
+	}
+	if e.Escaped {
+		fmt.Fprintf(&b, ": %s. This is what it has there:\n%sNothing was changed. Give old_string, and new_string, as the file has it.", e.Reason, e.Region)
+		return b.String()
+	}
+	if e.First == e.Last {
+		fmt.Fprintf(&b, ". The nearest text is line %d", e.First)
+	} else {
+		fmt.Fprintf(&b, ". The nearest text is lines %d-%d", e.First, e.Last)
+	}
+	if e.Reason != "" {
+		b.WriteString("; " + e.Reason)
+	}
+	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or beside another one, ⇥ a tab, ␍ a carriage return):\n")
+	b.WriteString(e.Region)
+	b.WriteString("Nothing was changed. Give old_string as it is in the file, without these marks.")
+	return b.String()
+}
+
+// diagnose finds the place in t most like old.
+func diagnose(t *Text, old string) *NotFoundError {
+	if e := diagnoseEscaped(t, old); e != nil {
+		return e
+	}
+	e := &NotFoundError{}
+	s := t.str
+	if len(s) > maxDiagnosed {
+		s, e.Partial = s[:maxDiagnosed], true
+	}
+	want, have := splitLines(old), splitLines(s)
+	sample := want[:min(len(want), maxOldLines)]
+	best, score := 0, 0.0
+	for _, at := range candidates(sample, have) {
+		if got := similarity(sample, have[at:]); got > score {
+			best, score = at, got
+		}
+	}
+	if score < minSimilarity {
+		return e
+	}
+	if e.Reason = reason(want, have[best:min(len(have), best+len(want))]); e.Reason == "" && best+len(want) > len(have) {
+		e.Reason = "the file ends before old_string does"
+	}
+	r := compareRegion(want, have, best)
+	e.First, e.Last = r.first, r.last
+	e.Region = r.show()
+	return e
+}
+
+// splitLines splits s into lines without "\n"; a carriage return stays, since
+// it may be what differs.
+func splitLines(s string) []string {
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+// squeeze returns a line without differences in whitespace.
+func squeeze(line string) string {
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// candidates returns the line indices at which want may begin: where lines
+// are equal but for whitespace, weighted by their length, and where a line
+// shares most trigrams with the longest line of want.
+func candidates(want, have []string) []int {
+	index := make(map[string][]int, len(want))
+	longest := 0
+	for j, line := range want {
+		k := key(line)
+		if k != "" && len(index[k]) < maxSameLines {
+			index[k] = append(index[k], j)
+		}
+		if len(k) > len(key(want[longest])) {
+			longest = j
+		}
+	}
+	grams := newGramSet(key(want[longest]))
+	votes := make([]float64, len(have))
+	var buf []byte
+	for i, line := range have {
+		buf = appendKey(buf[:0], line)
+		for _, j := range index[string(buf)] {
+			if i >= j {
+				votes[i-j] += float64(len(buf))
+			}
+		}
+		if i >= longest {
+			votes[i-longest] += grams.similarity(buf) * float64(len(buf)) / 2
+		}
+	}
+	return highest(votes, maxCandidates)
+}
+
+// key is the form in which lines are compared: without differences in
+// whitespace, in the case of ASCII letters, and in how accents are put on letters.
+func key(line string) string { return string(appendKey(nil, line)) }
+
+// appendKey appends key(line) to buf.
+func appendKey(buf []byte, line string) []byte {
+	line = norm.NFC.String(line[:min(len(line), maxComparedLine)])
+	for field := range strings.FieldsSeq(line) {
+		if len(buf) > 0 {
+			buf = append(buf, ' ')
+		}
+		buf = append(buf, field...)
+	}
+	for i, c := range buf {
+		if 'A' <= c && c <= 'Z' {
+			buf[i] = c + 'a' - 'A'
+		}
+	}
+	return buf
+}
+
+// highest returns the indices of the n highest values above 0, highest first,
+// the earlier of equal ones first.
+func highest(values []float64, n int) []int {
+	var top []int
+	for i, v := range values {
+		if v <= 0 || len(top) == n && v <= values[top[n-1]] {
+			continue
+		}
+		at := len(top)
+		for at > 0 && values[top[at-1]] < v {
+			at--
+		}
+		top = append(top, 0)
+		copy(top[at+1:], top[at:])
+		top[at] = i
+		top = top[:min(len(top), n)]
+	}
+	return top
+}
+
+// similarity compares want with the beginning of have in [0, 1], each line with
+// those about as far from the beginning. Long lines count for more.
+func similarity(want, have []string) float64 {
+	total, sum := 0.0, 0.0
+	for j, line := range want {
+		a := key(line)
+		weight := float64(len(a)) + 1
+		total += weight
+		grams, best := newGramSet(a), 0.0
+		for i := max(0, j-lineTolerance); i <= min(len(have)-1, j+lineTolerance) && best < 1; i++ {
+			switch k := key(have[i]); {
+			case line == have[i]:
+				best = 1
+			case a == k:
+				best = max(best, sameKey)
+			default:
+				best = max(best, alike*grams.similarity([]byte(k)))
+			}
+		}
+		sum += weight * best
+	}
+	return sum / total
+}
+
+// A gramSet holds the trigrams of a line, by hash.
+type gramSet struct {
+	has   []bool
+	count int
+}
+
+func newGramSet(line string) *gramSet {
+	g := &gramSet{has: make([]bool, gramTableSize)}
+	for i := 0; i+3 <= len(line); i++ {
+		g.count++
+		g.has[gram(line[i], line[i+1], line[i+2])] = true
+	}
+	return g
+}
+
+func gram(a, b, c byte) int {
+	return int((uint32(a)*0x9e3779b1 ^ uint32(b)*0x85ebca6b ^ uint32(c)*0xc2b2ae35) >> 8 & (gramTableSize - 1))
+}
+
+// similarity is the Dice coefficient of the trigrams of line and the set.
+func (g *gramSet) similarity(line []byte) float64 {
+	if g.count == 0 || len(line) < 3 {
+		return 0
+	}
+	shared := 0
+	for i := 0; i+3 <= len(line); i++ {
+		if g.has[gram(line[i], line[i+1], line[i+2])] {
+			shared++
+		}
+	}
+	n := len(line) - 2
+	return 2 * float64(min(shared, g.count)) / float64(n+g.count)
+}
+
+// reason names what all differences between want and have come down to.
+func reason(want, have []string) string {
+	if len(have) < len(want) {
+		return ""
+	}
+	same := func(norm func(string) string) bool {
+		for j := range want {
+			if norm(want[j]) != norm(have[j]) {
+				return false
+			}
+		}
+		return true
+	}
+	trimRight := func(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
+	lookalike := func(s string) string { return trimRight(unmarked(fold(s, true))) }
+	switch {
+	case same(trimRight):
+		return "only whitespace at the ends of lines differs"
+	case same(strings.TrimSpace):
+		return "only the indentation differs" + indentStyles(want, have)
+	case same(squeeze):
+		return "only whitespace differs"
+	case same(lookalike):
+		return "only invisible or look-alike characters differ"
+	case same(func(s string) string { return strings.ToLower(squeeze(s)) }):
+		return "only upper and lower case differ"
+	}
+	return ""
+}
+
+// unmarked replaces the spaces that look like a common one, removes the
+// characters that do not show, makes hyphens of the dashes, and one character of
+// a letter and its accent.
+func unmarked(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || unicode.Is(unicode.Zs, r):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		case unicode.Is(unicode.Pd, r) || r == '\u2212':
+			return '-'
+		}
+		return r
+	}, norm.NFC.String(s))
+}
+
+// indentStyles says when one side indents with tabs and the other does not.
+func indentStyles(want, have []string) string {
+	tabs := func(lines []string) bool {
+		for _, l := range lines {
+			if strings.HasPrefix(strings.TrimLeft(l, " "), "\t") {
+				return true
+			}
+		}
+		return false
+	}
+	switch w, h := tabs(want), tabs(have); {
+	case h && !w:
+		return ": tabs in the file, spaces in old_string"
+	case w && !h:
+		return ": spaces in the file, tabs in old_string"
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"znkr.io/diff"
+	"znkr.io/diff/textdiff"
+)
+
+// A region is a place in a file beside the text that was searched for.
+type region struct {
+	rows        []row
+	first, last int // its lines in the file, from 1
+}
+
+// row is a line of a region: of the text searched for ('-'), of the file ('+')
+// or of both (' ').
+type row struct {
+	mark   byte
+	text   string
+	number int // in the file, 0 for '-'
+	differ int // where the lines of a pair begin to differ, -1 if it has no pair
+}
+
+// compareRegion sets want beside the lines of the file around index at, where
+// it may have a few lines more or less.
+func compareRegion(want, have []string, at int) *region {
+	from, to := max(0, at-lineTolerance), min(len(have), at+len(want)+lineTolerance)
+	r := &region{}
+	a, b := strings.Join(want, "\n")+"\n", strings.Join(have[from:to], "\n")+"\n"
+	var deleted, inserted []int
+	matched := false
+	for _, e := range textdiff.Edits(a, b, diffOptions(a, b)...) {
+		switch e.Op {
+		case diff.Delete:
+			deleted = append(deleted, e.LineNoX)
+		case diff.Insert:
+			inserted = append(inserted, from+e.LineNoY)
+		case diff.Match:
+			if !matched { // what precedes it in the file is only there by slack
+				inserted = inserted[max(0, len(inserted)-len(deleted)):]
+			}
+			r.addRun(want, have, deleted, inserted)
+			deleted, inserted, matched = nil, nil, true
+			r.add(row{' ', want[e.LineNoX], from + e.LineNoY + 1, -1})
+		}
+	}
+	if !matched {
+		inserted = inserted[min(at-from, len(inserted)):]
+	}
+	r.addRun(want, have, deleted, inserted[:min(len(inserted), len(deleted))])
+	return r
+}
+
+func (r *region) add(l row) {
+	if l.number > 0 {
+		if r.first == 0 {
+			r.first = l.number
+		}
+		r.last = l.number
+	}
+	r.rows = append(r.rows, l)
+}
+
+// addRun adds lines that differ: in pairs if there are as many on both sides.
+func (r *region) addRun(want, have []string, deleted, inserted []int) {
+	if len(deleted) == len(inserted) {
+		for k, j := range deleted {
+			i := inserted[k]
+			p := commonPrefix(want[j], have[i])
+			r.add(row{'-', want[j], 0, p})
+			r.add(row{'+', have[i], i + 1, p})
+		}
+		return
+	}
+	for _, j := range deleted {
+		r.add(row{'-', want[j], 0, -1})
+	}
+	for _, i := range inserted {
+		r.add(row{'+', have[i], i + 1, -1})
+	}
+}
+
+// show returns the rows from a little before the first that differs.
+func (r *region) show() string {
+	start := 0
+	for start < len(r.rows) && r.rows[start].mark == ' ' {
+		start++
+	}
+	start = max(0, start-leadingRows)
+	end := min(len(r.rows), start+maxRegionRows)
+	var b strings.Builder
+	if start > 0 {
+		fmt.Fprintf(&b, "       … %s before this equal\n", counted(start, "line"))
+	}
+	for _, l := range r.rows[start:end] {
+		l.show(&b)
+	}
+	if end < len(r.rows) {
+		fmt.Fprintf(&b, "       … %s\n", counted(len(r.rows)-end, "more line"))
+	}
+	return b.String()
+}
+
+func (l row) show(b *strings.Builder) {
+	shown := shorten(l.text, max(0, l.differ))
+	switch l.mark {
+	case ' ':
+		fmt.Fprintf(b, "  %5d→%s\n", l.number, shown)
+	case '-':
+		fmt.Fprintf(b, "-      →%s\n", visible(shown))
+	case '+':
+		fmt.Fprintf(b, "+ %5d→%s\n", l.number, visible(shown))
+		if l.differ >= 0 {
+			fmt.Fprintf(b, "        %s^ differs from here\n", strings.Repeat(" ", caret(l.text, l.differ)))
+		}
+	}
+}
+
+// shorten cuts a long line to a piece that has offset at in it.
+func shorten(line string, at int) string {
+	runes := []rune(line)
+	if len(runes) <= maxShownLine {
+		return line
+	}
+	start := shownFrom(line, at)
+	out := string(runes[start:min(len(runes), start+maxShownLine)])
+	if start > 0 {
+		out = "…" + out
+	}
+	if start+maxShownLine < len(runes) {
+		out += "…"
+	}
+	return out
+}
+
+// shownFrom returns the first character that shorten shows.
+func shownFrom(line string, at int) int {
+	n := len([]rune(line))
+	if n <= maxShownLine {
+		return 0
+	}
+	return max(0, min(len([]rune(line[:at]))-maxShownLine/2, n-maxShownLine))
+}
+
+// caret returns the column of offset at in the line as shown.
+func caret(line string, at int) int {
+	start := shownFrom(line, at)
+	column := len([]rune(visible(string([]rune(line[:at])[start:]))))
+	if start > 0 {
+		column++ // the ellipsis
+	}
+	return column
+}
+
+// visible replaces the characters that do not show. A single space between
+// two words stays: it can be told from all others.
+func visible(s string) string {
+	var b strings.Builder
+	runes := []rune(s)
+	for i, r := range runes {
+		switch {
+		case r == ' ' && i > 0 && i+1 < len(runes) && !unicode.IsSpace(runes[i-1]) && !unicode.IsSpace(runes[i+1]):
+			b.WriteByte(' ')
+		case r == ' ':
+			b.WriteRune('·')
+		case r == '\t':
+			b.WriteRune('⇥')
+		case r == '\r':
+			b.WriteRune('␍')
+		case unicode.Is(unicode.Zs, r) || !unicode.IsPrint(r) || 0x300 <= r && r < 0x370: // an accent of its own
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,193 @@
+package resultstore
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+// youngest is the age below which no result is removed: somebody was just told its path.
+const youngest = time.Minute
+
+// maxResults bounds the files of a shelf, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for
+// 2,000).
+const maxResults = 2000
+
+// What does not bear a name given here is not touched, whatever directory was configured.
+var (
+	shelfNames  = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	resultNames = regexp.MustCompile(`^[0-9A-Za-z-]{1,32}-[A-Z2-7]{26}\.txt$`)
+)
+
+// result is a file on a shelf.
+type result struct {
+	path string // below the home
+	size int64
+	time time.Time // of the last write
+}
+
+// tidyEvery is how often what is over its age is looked for where no results are kept, which takes 4 ms for a thousand of them, or a
+// sixteenth of that age if that is less.
+const tidyEvery = time.Hour
+
+// gc recovers what dead owners left and removes what is over its age, if that was not done just now. What cannot be removed stays for
+// the next time: it must not keep new results from being kept. Callers hold the lock.
+func (h *rootDir) gc(maxAge time.Duration) {
+	h.recover()
+	if info, err := h.root.Lstat(tidiedName); err == nil {
+		if age := time.Since(info.ModTime()); age >= 0 && age < min(tidyEvery, maxAge/16) {
+			return
+		}
+	}
+	entries, _ := h.entries(".")
+	for _, e := range entries {
+		if !e.IsDir() || !shelfNames.MatchString(e.Name()) {
+			continue
+		}
+		_, _ = h.evict(e.Name(), maxAge, remains{math.MaxInt64, math.MaxInt})
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > maxAge {
+			_ = h.root.Remove(e.Name()) // fails, as it should, unless the shelf is empty
+		}
+	}
+	_ = h.removeIfThere(tidiedName) // whatever it is
+	if f, err := h.root.OpenFile(tidiedName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		f.Close()
+	}
+}
+
+// recover removes the unfinished files of owners whose lock is free, that is whose process has ended. Callers hold the lock.
+func (h *rootDir) recover() {
+	entries, _ := h.entries(openName)
+	for _, e := range entries {
+		owner, isLock := strings.CutSuffix(e.Name(), lockMark)
+		if !isLock || owner == h.owner {
+			continue
+		}
+		lock := privatefile.NewLock(filepath.Join(h.dir, openName, e.Name()))
+		if free, err := lock.TryLock(); err != nil || !free {
+			continue
+		}
+		err := h.removeUnfinished(owner)
+		if errors.Join(err, lock.Unlock()) == nil { // the lock last, so that a kill or a failure leaves the rest to do
+			_ = h.removeIfThere(filepath.Join(openName, e.Name()))
+		}
+	}
+}
+
+// removeUnfinished removes what a dead owner left: each file before its mark, the directory of the marks last.
+func (h *rootDir) removeUnfinished(owner string) error {
+	marks, err := h.entries(openName + "/" + owner)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, m := range marks {
+		if shelf, name, _ := strings.Cut(m.Name(), "."); shelfNames.MatchString(shelf) && resultNames.MatchString(name) {
+			if err := h.removeIfThere(filepath.Join(shelf, name)); err != nil {
+				return err
+			}
+		}
+		if err := h.removeIfThere(filepath.Join(openName, owner, m.Name())); err != nil {
+			return err
+		}
+	}
+	return h.removeIfThere(filepath.Join(openName, owner))
+}
+
+func (h *rootDir) removeIfThere(path string) error {
+	if err := h.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// entries lists a directory. Something else in its place counts as an empty one: a pipe would be waited for.
+func (h *rootDir) entries(dir string) ([]fs.DirEntry, error) {
+	info, err := h.root.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil, err
+	}
+	return fs.ReadDir(h.root.FS(), filepath.ToSlash(dir))
+}
+
+// evict removes from a shelf what is over its age and then the oldest until at most so much remains. What is young, unfinished or cannot be
+// removed stays, so more may remain: what does is returned. Callers hold the lock.
+func (h *rootDir) evict(shelf string, maxAge time.Duration, most remains) (left remains, err error) {
+	// Files first, marks second: a file that is listed and bears no mark then was finished before.
+	results, err := h.list(shelf)
+	if err != nil {
+		return remains{}, err
+	}
+	unfinished, err := h.unfinished()
+	if err != nil {
+		return remains{}, err
+	}
+	for _, r := range results {
+		left.bytes += r.size
+	}
+	for path, size := range unfinished {
+		if strings.HasPrefix(path, shelf+"/") {
+			left.bytes += size // not 0 if the file is its own mark
+		}
+	}
+	left.files = len(results)
+	slices.SortFunc(results, func(a, b result) int { return a.time.Compare(b.time) })
+	for _, r := range results {
+		age := time.Since(r.time)
+		over := age > maxAge || left.bytes > most.bytes || left.files > most.files
+		if !over || age < youngest {
+			continue
+		}
+		if _, marked := unfinished[filepath.ToSlash(r.path)]; !marked && h.removeIfThere(r.path) == nil {
+			left.bytes -= r.size
+			left.files--
+		}
+	}
+	return left, nil
+}
+
+// list returns the files of a shelf, none when there is no such shelf.
+func (h *rootDir) list(shelf string) ([]result, error) {
+	entries, err := h.entries(shelf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	results := make([]result, 0, len(entries))
+	for _, e := range entries {
+		if !resultNames.MatchString(e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // an error: removed meanwhile
+			results = append(results, result{filepath.Join(shelf, e.Name()), info.Size(), info.ModTime()})
+		}
+	}
+	return results, err
+}
+
+// unfinished returns the paths, with slashes, of the files that bear a mark of any owner, and the sizes of the marks.
+func (h *rootDir) unfinished() (map[string]int64, error) {
+	marked := make(map[string]int64)
+	owners, err := h.entries(openName)
+	for _, o := range owners {
+		if !o.IsDir() {
+			continue
+		}
+		marks, err := h.entries(openName + "/" + o.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, m := range marks {
+			if info, err := m.Info(); err == nil { // an error: removed meanwhile
+				marked[strings.Replace(m.Name(), ".", "/", 1)] = info.Size()
+			}
+		}
+	}
+	return marked, err
+}
