@@ -41,7 +41,7 @@ func (p *Policy) Scratch() string { return p.data.scratch }
 // Private returns the directories that the caller's commands have of their own in the place of the host's, where what
 // contains them can mount these.
 func (p *Policy) Private() privatedir.Set {
-	if !p.data.privately() {
+	if !p.data.hasPrivateDirs() {
 		return nil
 	}
 	return p.data.private
@@ -51,12 +51,12 @@ func (p *Policy) Private() privatedir.Set {
 // settings of the sandbox deny commands some, or files of the host's own lie where
 // commands write.
 func (p *Policy) DeniesFiles() bool {
-	return p.data.deny.HasPaths() || p.data.files.any() || p.data.ownInside
+	return p.data.deny.HasPaths() || p.data.files.any() || p.data.ownFilesWritable
 }
 
-// Withheld reports whether commands must not see the file or directory at real:
+// Denied reports whether commands must not see the file or directory at real:
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
-func (p *Policy) Withheld(real string, dir bool) bool {
+func (p *Policy) Denied(real string, dir bool) bool {
 	return p.Hidden(real, dir) || p.data.files.withholds(real, dir)
 }
 

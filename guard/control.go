@@ -87,9 +87,9 @@ func (c *control) holds(p Path) bool {
 	return c.ends.Hold(pathname.Slashed(p.real)) || c.ends.Hold(pathname.Slashed(p.given)) || c.files[p.file]
 }
 
-// leads reports whether renaming or removing what has this name would change where the name of a control file leads. The
+// isStep reports whether renaming or removing what has this name would change where the name of a control file leads. The
 // name is that of the link or directory itself.
-func (c *control) leads(name string) bool { return c.steps[name] != nil }
+func (c *control) isStep(name string) bool { return c.steps[name] != nil }
 
 // ControlPaths are what commands must leave as it is because the host obeys or writes it, existing or not, by paths without
 // links before the last element, sorted. They may change whenever a link does.

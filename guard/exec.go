@@ -46,7 +46,7 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 		}
 		return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it cannot be looked at before it starts: " + e.Unreadable.Error()}
 	}
-	for _, list := range []list{k.deny, k.ask} {
+	for _, list := range []ruleList{k.deny, k.ask} {
 		for _, words := range all {
 			if r, _ := list.Commands.Denies(command.Argv(words)); r != nil {
 				return ExecFinding{Action: p.unasked(list.action), Words: words, Rule: r.Text, Source: r.Source}

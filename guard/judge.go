@@ -79,7 +79,7 @@ func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
 
 // tool applies the rules on every call of the tool, and those on its arguments.
 func (j *judge) tool() {
-	strict := []list{j.data.deny, j.data.ask}
+	strict := []ruleList{j.data.deny, j.data.ask}
 	for _, l := range strict {
 		if r := l.Named(j.in.Tool); r != nil {
 			j.add(byRule("call "+j.in.Tool, "The tool "+j.in.Tool, l.action, r))

@@ -481,14 +481,14 @@ func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
 	at := pathname.Place{Given: ws, Real: ws}
 	c := &rulebook.Compiler{Home: at, Roots: []pathname.Place{at}, Bounds: []pathname.Place{at}}
-	k := &policyData{bounds: c.Bounds, home: c.Home, vital: pathname.PlacesOf(pathname.Folded, c.Bounds...)}
-	k.mask(c, Config{Home: ws}, pathname.Folded)
+	k := &policyData{bounds: c.Bounds, home: c.Home, criticalRoots: pathname.PlacesOf(pathname.Folded, c.Bounds...)}
+	k.resolveMasks(c, Config{Home: ws}, pathname.Folded)
 	for _, name := range []string{".SSH/id_rsa", ".ssh", ".AWS/x", ".\u017fsh/id_rsa"} {
 		if !k.secrets.Hold(filepath.Join(ws, name)) {
 			t.Errorf("%q is no home secret where case does not count", name)
 		}
 	}
-	if !k.critical(strings.ToUpper(ws)) {
+	if !k.isCritical(strings.ToUpper(ws)) {
 		t.Error("the root by another case is not critical")
 	}
 	if pathname.IgnoresCase(ws) {

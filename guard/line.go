@@ -61,7 +61,7 @@ func (l *line) part(a Action, rule, reason, remedy string) Part {
 
 // denials applies the deny and ask rules on commands: any simple command counts.
 func (l *line) denials() {
-	for _, list := range []list{l.data.deny, l.data.ask} {
+	for _, list := range []ruleList{l.data.deny, l.data.ask} {
 		if r := list.Commands.Line(l.text); r != nil {
 			l.add(l.rulePart(l.text, r, list.action))
 		}
@@ -167,7 +167,7 @@ func (l *line) containable() {
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
 	// What the settings of the sandbox deny, they deny to what runs in it.
-	denies := k.deny.HasPaths() || k.ownInside || k.files.any() && !l.excluded
+	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
 	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}

@@ -61,7 +61,7 @@ func (l *line) removesCritical(w command.Word, dirs []Path) bool {
 			continue
 		}
 		for _, name := range []string{pathname.Slashed(p.given), pathname.Slashed(p.real)} {
-			if children && name == "/" || l.data.critical(name) {
+			if children && name == "/" || l.data.isCritical(name) {
 				return true
 			}
 		}
@@ -78,7 +78,7 @@ func (l *line) rerouting(s command.Simple) func(*target) (Part, bool) {
 		}
 		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
 		name := filepath.Join(dir, filepath.Base(t.path.given))
-		if err != nil || l.data.critical(pathname.Slashed(name)) || !l.controlled().leads(name) {
+		if err != nil || l.data.isCritical(pathname.Slashed(name)) || !l.controlled().isStep(name) {
 			return Part{}, false // what is critical is asked for
 		}
 		return t.part(Deny, RuleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",

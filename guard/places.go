@@ -36,8 +36,8 @@ func (k *policyData) isState(path string) bool {
 	return len(whole) < len(path) && strings.HasSuffix(whole, ".") && k.state.Hold(whole[:len(whole)-1])
 }
 
-// critical reports whether removing path would remove a root directory, one of
+// isCritical reports whether removing path would remove a root directory, one of
 // its children, the home directory, a root or what holds one.
-func (k *policyData) critical(path string) bool {
-	return strings.Count(path, "/") == 1 || k.vital.LieIn(path)
+func (k *policyData) isCritical(path string) bool {
+	return strings.Count(path, "/") == 1 || k.criticalRoots.LieIn(path)
 }

@@ -83,13 +83,13 @@ type policyData struct {
 	// private are those of Config.Private that no rule opens to commands as the host has them.
 	private privatedir.Set
 
-	inside    pathname.Places // bounds
-	vital     pathname.Places // bounds and the home directory
-	state     pathname.Places
-	secrets   pathname.Places
-	ownInside bool // files of the state lie where commands write
-	hooks     hookPlan
-	absent    *AbsentFiles
+	inside           pathname.Places // bounds
+	criticalRoots    pathname.Places // bounds and the home directory
+	state            pathname.Places
+	secrets          pathname.Places
+	ownFilesWritable bool // files of the state lie where commands write
+	hooks            hookPlan
+	absent           *AbsentFiles
 	// controlNames are those of the files that the host obeys or writes: see [control].
 	controlNames   []string
 	stateDir       string
@@ -97,7 +97,7 @@ type policyData struct {
 	execGate       func() error // see [Config.ExecGate]
 	execs          bool         // the settings do not turn it off
 
-	deny, ask, allow list
+	deny, ask, allow ruleList
 	excluded         *rulebook.Commands // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
@@ -113,8 +113,8 @@ type policyData struct {
 	tag   string
 }
 
-// A list is the rules of one kind, and the action that they lead to.
-type list struct {
+// A ruleList is the rules of one kind, and the action that they lead to.
+type ruleList struct {
 	*rulebook.List
 	action Action
 }
@@ -149,15 +149,15 @@ func New(cfg Config) (*Policy, error) {
 	if cfg.Scratch != "" {
 		c.Bounds = append(c.Bounds, c.Place(cfg.Scratch))
 	}
-	tight, loose := spellings(c.Bounds)
+	denySpelling, allowSpelling := spellings(c.Bounds)
 	k := &policyData{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
-		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), vital: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
+		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.ExecGateOff, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
-		deny: list{c.Compile(rulebook.Deny, set.Deny, tight), Deny}, ask: list{c.Compile(rulebook.Ask, set.Ask, tight), Ask}, allow: list{c.Compile(rulebook.Allow, set.Allow, loose), Allow},
+		deny: ruleList{c.Compile(rulebook.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rulebook.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rulebook.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
-	k.files = newCommandFiles(c, set.Sandbox, tight)
+	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
 	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)
@@ -167,8 +167,8 @@ func New(cfg Config) (*Policy, error) {
 	if cfg.StateDir != "" {
 		k.portRecords = filepath.Join(cfg.StateDir, "ports")
 	}
-	k.mask(c, cfg, tight)
-	k.hooks = k.planHooks(set, tight)
+	k.resolveMasks(c, cfg, denySpelling)
+	k.hooks = k.planHooks(set, denySpelling)
 	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
 	for _, w := range set.Warnings {
@@ -275,24 +275,24 @@ func additional(c *rulebook.Compiler, entries []settings.Entry) []pathname.Place
 
 // spellings returns how deny and ask rules, and how allow rules compare names on
 // the file systems of the boundary.
-func spellings(bounds []pathname.Place) (tight, loose pathname.Spelling) {
+func spellings(bounds []pathname.Place) (denySpelling, allowSpelling pathname.Spelling) {
 	some, all := false, true
 	for _, b := range bounds {
 		ignores := pathname.IgnoresCase(b.Given)
 		some, all = some || ignores, all && ignores
 	}
-	tight, loose = pathname.Composed, pathname.Exact
+	denySpelling, allowSpelling = pathname.Composed, pathname.Exact
 	if some || runtime.GOOS == "windows" {
-		tight = pathname.Folded
+		denySpelling = pathname.Folded
 	}
 	if all {
-		loose = pathname.Folded
+		allowSpelling = pathname.Folded
 	}
-	return tight, loose
+	return denySpelling, allowSpelling
 }
 
-// mask resolves the built-in masks.
-func (k *policyData) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
+// resolveMasks resolves the built-in masks.
+func (k *policyData) resolveMasks(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
 	all := func(names []string) (out []pathname.Place) {
 		for _, name := range names {
 			if name != "" {
@@ -305,7 +305,7 @@ func (k *policyData) mask(c *rulebook.Compiler, cfg Config, s pathname.Spelling)
 	k.state = pathname.PlacesOf(s, append(all([]string{cfg.StateDir}), own...)...)
 	k.secrets = pathname.PlacesOf(s, all(protected.HomeSecrets(cfg.Home))...)
 	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
-	k.ownInside = slices.ContainsFunc(own, func(p pathname.Place) bool {
+	k.ownFilesWritable = slices.ContainsFunc(own, func(p pathname.Place) bool {
 		return k.inside.Hold(pathname.Slashed(p.Real)) || withinAny(p.Real, k.files.writable)
 	})
 }

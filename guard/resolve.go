@@ -65,11 +65,11 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 
 // inPrivate reports whether contained commands find something else by a name than the host does.
 func (k *policyData) inPrivate(name string) bool {
-	return k.private.Holds(name) && k.privately()
+	return k.private.Holds(name) && k.hasPrivateDirs()
 }
 
-// privately reports whether what contains commands gives them private directories.
-func (k *policyData) privately() bool {
+// hasPrivateDirs reports whether what contains commands gives them private directories.
+func (k *policyData) hasPrivateDirs() bool {
 	name := k.containment().Name
 	return name == "namespaces" || name == "bubblewrap"
 }

@@ -73,7 +73,7 @@ func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 // hide takes a path out of the sight of commands, but for what is opened again below
 // it, and for the directory of their temporary files.
 func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
-	if c.HidesNot(name) {
+	if c.Harmless(name) {
 		return
 	}
 	if real, err := filepath.EvalSymlinks(name); err == nil {

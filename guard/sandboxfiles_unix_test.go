@@ -83,7 +83,7 @@ func TestWithheld(t *testing.T) {
 	set.Sandbox.Filesystem.AllowRead = []settings.Entry{{Text: "open", Root: ws}}
 	p := policy(t, ws, set)
 	for name, want := range map[string]bool{".env": true, "sub/a.pem": true, "priv": true, "open/a.pem": false, "a.pub": false} {
-		if got := p.Withheld(filepath.Join(ws, name), false); got != want {
+		if got := p.Denied(filepath.Join(ws, name), false); got != want {
 			t.Errorf("Withheld(%s) = %v", name, got)
 		}
 	}

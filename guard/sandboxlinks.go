@@ -12,17 +12,17 @@ import (
 // dropStray takes out of the lists the links that a rule's pattern is on, but not what they lead to: a sandbox holds what is
 // behind a link, and a command that may make one (x.key, which leads to the root) would shut itself and all others out.
 func (c *SandboxPaths) dropStray() {
-	c.Denied = slices.DeleteFunc(c.Denied, c.HidesNot)
+	c.Denied = slices.DeleteFunc(c.Denied, c.Harmless)
 	c.ReadOnly = slices.DeleteFunc(c.ReadOnly, func(name string) bool {
 		real, _, ok := c.behind(name)
 		return ok && c.holdsWritable(real)
 	})
 }
 
-// HidesNot reports whether name is a link that a command could make and behind which nothing is hidden, since commands could do
+// Harmless reports whether name is a link that a command could make and behind which nothing is hidden, since commands could do
 // nothing any more, not even remove it: a directory that they write in as a whole, or above one, and the programs of the system. Whatever else
 // a denied link leads to is hidden.
-func (c *SandboxPaths) HidesNot(name string) bool {
+func (c *SandboxPaths) Harmless(name string) bool {
 	real, dir, ok := c.behind(name)
 	return ok && (dir && c.holdsWritable(real) || ofSystem(real, dir))
 }

@@ -56,7 +56,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 		}
 	}
 	for _, name := range k.deny.Read.Wherever() {
-		if c.aroundScratch(name, k.scratch) && !c.HidesNot(name) {
+		if c.aroundScratch(name, k.scratch) && !c.Harmless(name) {
 			c.mask(name, k.scratch, nil)
 		} else {
 			c.Denied = append(c.Denied, name)

@@ -30,8 +30,8 @@ type Question struct {
 	Dir string
 	// Verdict says why approval is required, part by part.
 	Verdict guard.Verdict
-	// Passing says that "always allow" holds in the scope of the call only, until the host ends.
-	Passing bool
+	// ScopeOnly says that "always allow" holds in the scope of the call only, until the host ends.
+	ScopeOnly bool
 }
 
 // about sets what the question's call would do.
@@ -77,7 +77,7 @@ const (
 // An approver issues questions to persons, and checks their answers.
 type approver struct {
 	questions   *approvals.Store
-	always      always
+	always      alwaysAllowed
 	suspensions suspensions
 	asker       Asker // nil: the operator cannot be asked
 	policies    *policies
@@ -93,7 +93,7 @@ func (p *approver) decide(a *Admission, req Request, v guard.Verdict) (guard.Ver
 		return v, nil
 	}
 	rules := v.AllowRules()
-	if !a.scope.Exact || !ownersOwn(a.principal) {
+	if !a.scope.Exact || !isOperator(a.principal) {
 		rules = nil // several agents may share it: an approval is for one of them
 	}
 	call := digest(a.scope.Asked(a.session != ""), req, v, rules)

@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// Roots are the directories the tools work in, the first being the default. See [Roots].
 	Roots []string
-	// Named says that the user named the roots, which may then be "/" or the home directory.
-	Named bool
+	// RootsNamed says that the user named the roots, which may then be "/" or the home directory.
+	RootsNamed bool
 	// Settings are extra settings files; Allow and Deny are rules from the command line.
 	Settings    []string
 	Allow, Deny []string
@@ -45,11 +45,11 @@ type Config struct {
 	// OwnFiles are further files that the host writes, and Obeyed are those that it obeys or keeps secret: certificates, keys, tokens.
 	// No tool or command can write either, wherever they are, or read the former.
 	OwnFiles, Obeyed []string
-	// Ahead prepares the first root for a search while the host is opened, if it has been searched before: calls
+	// PrepareSearch prepares the first root for a search while the host is opened, if it has been searched before: calls
 	// will come.
-	Ahead bool
-	// Warmed is called whenever the host has prepared for a caller's first command. Nil: it is not called.
-	Warmed func()
+	PrepareSearch bool
+	// OnWarm is called whenever the host has prepared for a caller's first command. Nil: it is not called.
+	OnWarm func()
 	// Remote says that callers come over a network, so that no one sits at the machine.
 	Remote bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.

@@ -108,7 +108,7 @@ func effectsShown(t *testing.T, mode, tool, args string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.WithValue(context.Background(), extraKey{}, &extraTurn{})
+	ctx := context.WithValue(context.Background(), extraKey{}, &extraRun{})
 	reply := h.Call(ctx, h.AdmitNamed("one"), Request{Tool: tool, Args: json.RawMessage(args), CanAsk: true})
 	record, err := os.ReadFile(log)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 // maxAlways bounds how many always allowed programs are remembered.
 const maxAlways = 10_000
 
-// An always is the set of programs, with arguments and scope, that a person always allows, until the host ends.
-type always struct {
+// An alwaysAllowed is the set of programs, with arguments and scope, that a person always allows, until the host ends.
+type alwaysAllowed struct {
 	mu       sync.Mutex
 	programs map[string]bool
 }
 
-func (m *always) has(key string) bool {
+func (m *alwaysAllowed) has(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.programs[key]
 }
 
-func (m *always) add(key string) {
+func (m *alwaysAllowed) add(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.programs == nil || len(m.programs) >= maxAlways {
@@ -60,15 +60,15 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	if command == nil || !now.JudgesExecs() {
 		return nil
 	}
-	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.known, Later: c.req.Later, Tell: c.tell}
+	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
 	if approved {
 		e.Granted = now.ExecGrants(command.Text)
 	}
 	return e
 }
 
-// tell records an event of the call.
-func (c *execCall) tell(e builtin.ExecEvent) {
+// audit records an event of the call.
+func (c *execCall) audit(e builtin.ExecEvent) {
 	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
 		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
 	_ = c.host.recorder.write(rec) // it logs its errors
@@ -79,8 +79,8 @@ func (c *execCall) key(asked builtin.ExecQuestion) string {
 	return strings.Join(append([]string{c.admission.principal, c.admission.scope.Label, asked.Program}, asked.Words...), "\x00")
 }
 
-// known reports whether a person has always allowed the program.
-func (c *execCall) known(asked builtin.ExecQuestion) bool {
+// isAlwaysAllowed reports whether a person has always allowed the program.
+func (c *execCall) isAlwaysAllowed(asked builtin.ExecQuestion) bool {
 	return c.host.approvals.always.has(c.key(asked))
 }
 
@@ -93,8 +93,8 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	q := c.question(asked)
 	var answer *Answer
 	switch {
-	case !asked.Background && c.req.Put != nil:
-		answer = c.req.Put(merged, q)
+	case !asked.Background && c.req.AskUser != nil:
+		answer = c.req.AskUser(merged, q)
 	case c.host.approvals.operatorPresent():
 		answer = c.host.approvals.askOperator(merged, c.admission, c.req, q)
 	case asked.Background:
@@ -102,7 +102,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	default:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and no one can be asked here in the middle of a call"}
 	}
-	return c.answered(q, answer, key)
+	return c.outcome(q, answer, key)
 }
 
 // question returns the question about a program as clients and the console show it.
@@ -114,7 +114,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
 	input, _ := c.call.Input() // cannot fail: it was bound from JSON
-	q := &Question{Input: input, Dir: asked.Dir, Verdict: v, Passing: true}
+	q := &Question{Input: input, Dir: asked.Dir, Verdict: v, ScopeOnly: true}
 	if c.admission.scope.Exact {
 		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
 	}
@@ -122,8 +122,8 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	return q
 }
 
-// answered returns what an answer means.
-func (c *execCall) answered(q *Question, a *Answer, key string) builtin.ExecAnswer {
+// outcome returns what an answer means.
+func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}
 	}

@@ -176,7 +176,7 @@ func TestExecAskBackground(t *testing.T) {
 			t.Errorf("%s: the client was asked", test.name)
 			return &Answer{}
 		}
-		reply := c.host.Call(t.Context(), a, Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `","run_in_background":true}`), CanAsk: true, Put: put})
+		reply := c.host.Call(t.Context(), a, Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `","run_in_background":true}`), CanAsk: true, AskUser: put})
 		out, ok := reply.Structured.(builtin.BashOutput)
 		if !ok {
 			t.Fatalf("%+v", reply)

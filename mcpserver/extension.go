@@ -48,9 +48,9 @@ type ExtraCall struct {
 	Notify func(ctx context.Context, method string, params map[string]any)
 }
 
-// An extraTurn carries a call of an extra tool, in the context, through the pipeline, which knows neither the
+// An extraRun carries a call of an extra tool, in the context, through the pipeline, which knows neither the
 // requests nor the results of the library.
-type extraTurn struct {
+type extraRun struct {
 	call   ExtraCall
 	result *mcp.CallToolResult
 }
@@ -71,7 +71,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 	}
 	d := builtin.Def{Name: t.Tool.Name, Title: t.Tool.Title, Doc: t.Tool.Description, Schema: shown.InputSchema}
 	return builtin.External(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
-		now, ok := ctx.Value(extraKey{}).(*extraTurn)
+		now, ok := ctx.Value(extraKey{}).(*extraRun)
 		if !ok {
 			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)
 		}
@@ -86,7 +86,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 }
 
 // answer returns the tool's own result, unless a stage of the pipeline has refused the call or changed its text.
-func (t *extraTurn) answer(r Reply) *mcp.CallToolResult {
+func (t *extraRun) answer(r Reply) *mcp.CallToolResult {
 	if t.result == nil || r.Text != textIn(t.result) || r.IsError != t.result.IsError {
 		return toResult(r)
 	}

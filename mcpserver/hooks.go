@@ -30,18 +30,18 @@ type hookedCall struct {
 
 // A hookset runs the hooks of the settings.
 type hookset struct {
-	runner    *hook.Runner
-	policies  *policies
-	tools     *toolset
-	runtime   *builtin.Runtime
-	log       *slog.Logger
-	uncontain sync.Once // logs that hooks run uncontained that should not
+	runner          *hook.Runner
+	policies        *policies
+	tools           *toolset
+	runtime         *builtin.Runtime
+	log             *slog.Logger
+	warnUncontained sync.Once // logs that hooks run uncontained that should not
 }
 
 // newHookset runs the commands of hooks in the first root.
 func newHookset(p *policies) *hookset {
 	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log}
-	s.runner = hook.New(hook.Config{Start: s.start, Way: s.way, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
+	s.runner = hook.New(hook.Config{Start: s.start, Way: s.runMode, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
 	return s
 }
 
@@ -53,9 +53,9 @@ func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
 	return s.runtime.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
 }
 
-// way decides how a hook runs. Where no sandbox works, a hook that should be contained runs outside, which is logged once:
+// runMode decides how a hook runs. Where no sandbox works, a hook that should be contained runs outside, which is logged once:
 // commands have the rights of the user there too.
-func (s *hookset) way(k settings.Hook) hook.Way {
+func (s *hookset) runMode(k settings.Hook) hook.Way {
 	set := s.policies.settings.Current()
 	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
 	run := policy.HookRun(k)
@@ -78,7 +78,7 @@ func (s *hookset) way(k settings.Hook) hook.Way {
 	case set.HooksContained == settings.ContainedAlways || set.Sandbox.FailIfUnavailable:
 		return hook.Way{Refused: fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)}
 	default:
-		s.uncontain.Do(func() {
+		s.warnUncontained.Do(func() {
 			s.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
 		})
 		return hook.Way{Outside: true, Loosens: true}

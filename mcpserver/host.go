@@ -117,7 +117,7 @@ func (h *Host) openRuntime(state string) (err error) {
 	cfg := builtin.RuntimeConfig{
 		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Log: h.log,
 	}
-	if h.cfg.Ahead {
+	if h.cfg.PrepareSearch {
 		cfg.Root = h.cfg.Roots[0]
 	}
 	h.runtime, err = builtin.OpenRuntime(cfg)
@@ -130,8 +130,8 @@ func (h *Host) Warm(principal string) {
 	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
 		h.log.Warn("the sandbox could not be started ahead", "error", err)
 	}
-	if h.cfg.Warmed != nil {
-		h.cfg.Warmed()
+	if h.cfg.OnWarm != nil {
+		h.cfg.OnWarm()
 	}
 }
 

@@ -171,10 +171,10 @@ func TestRulesOfMany(t *testing.T) {
 			t.Error("the same settings were made different rules of")
 		}
 	}
-	for i := range 2 * maxCompiled {
+	for i := range 2 * maxPolicies {
 		h.policies.of(fmt.Sprint(i))
-		if h.policies.count > maxCompiled {
-			t.Fatalf("the rules of %d principals are kept", h.policies.count)
+		if h.policies.compiledCount > maxPolicies {
+			t.Fatalf("the rules of %d principals are kept", h.policies.compiledCount)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 // Who waits until a host has prepared for commands is told.
 func TestWarmed(t *testing.T) {
 	warmed := 0
-	h, _ := openHost(t, nil, func(c *Config) { c.Warmed = func() { warmed++ } })
+	h, _ := openHost(t, nil, func(c *Config) { c.OnWarm = func() { warmed++ } })
 	if h.Warm(LocalPrincipal); warmed != 1 {
 		t.Errorf("told %d times", warmed)
 	}

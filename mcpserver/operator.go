@@ -22,11 +22,11 @@ type Asker interface {
 	// Present reports whether a person is there to answer.
 	Present() bool
 	// Ask waits for the answer, until ctx is done at the latest: the answer is then a refusal.
-	Ask(ctx context.Context, q OwnerQuestion) Answer
+	Ask(ctx context.Context, q OperatorQuestion) Answer
 }
 
-// An OwnerQuestion is a question for an [Asker], and the caller that it is about.
-type OwnerQuestion struct {
+// An OperatorQuestion is a question for an [Asker], and the caller that it is about.
+type OperatorQuestion struct {
 	Principal, Scope, Tool string
 	*Question
 }
@@ -40,7 +40,7 @@ func (p *approver) operatorPresent() bool {
 func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
-	answer := p.asker.Ask(ctx, OwnerQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
+	answer := p.asker.Ask(ctx, OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}

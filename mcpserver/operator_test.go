@@ -15,12 +15,12 @@ type owner struct {
 	absent bool
 	answer Answer
 	meet   func() // called before the answer
-	asked  []OwnerQuestion
+	asked  []OperatorQuestion
 }
 
 func (o *owner) Present() bool { return !o.absent }
 
-func (o *owner) Ask(_ context.Context, q OwnerQuestion) Answer {
+func (o *owner) Ask(_ context.Context, q OperatorQuestion) Answer {
 	o.asked = append(o.asked, q)
 	if o.meet != nil {
 		o.meet()

@@ -54,10 +54,10 @@ type Request struct {
 	Progress func(lastLines string)
 	// CanAsk says that the client can put a question to a person.
 	CanAsk bool
-	// Put has the client ask its user while the call waits. Nil: the client cannot be asked then.
-	Put func(ctx context.Context, q *Question) *Answer
-	// Later says that a question in the middle of a call ends it, and the call is repeated with the answer.
-	Later bool
+	// AskUser has the client ask its user while the call waits. Nil: the client cannot be asked then.
+	AskUser func(ctx context.Context, q *Question) *Answer
+	// Repeats says that a question in the middle of a call ends it, and the call is repeated with the answer.
+	Repeats bool
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
 	// Origin is told to observers.

@@ -35,9 +35,9 @@ type policies struct {
 	absent   guard.AbsentFiles
 	denyAll  *guard.Policy // for a principal for whom no rules could ever be compiled
 
-	mu     sync.Mutex
-	count  int                // of compiled
-	warned *settings.Settings // whose warnings were logged
+	mu            sync.Mutex
+	compiledCount int                // of compiled
+	warned        *settings.Settings // whose warnings were logged
 	// listed are the tools that the rules leave on the list, and listeners are told when they have changed.
 	listed    []string
 	listeners []func()
@@ -78,7 +78,7 @@ func (p *policies) start() (*guard.Policy, error) {
 	}
 	p.listed = names(p.tools.listed(rules, auth.All))
 	p.compiled.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
-	p.count++
+	p.compiledCount++
 	p.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
 	return rules, nil
 }
@@ -136,18 +136,18 @@ func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
 	return c.policy
 }
 
-// maxCompiled is the number of principals whose rules are kept.
-const maxCompiled = 1024
+// maxPolicies is the number of principals whose rules are kept.
+const maxPolicies = 1024
 
 // evict forgets the rules of half of the principals when there are too many. The caller holds the lock.
 func (p *policies) evict() {
-	if p.count++; p.count <= maxCompiled {
+	if p.compiledCount++; p.compiledCount <= maxPolicies {
 		return
 	}
 	p.compiled.Range(func(principal, _ any) bool {
 		p.compiled.Delete(principal)
-		p.count--
-		return p.count > maxCompiled/2
+		p.compiledCount--
+		return p.compiledCount > maxPolicies/2
 	})
 }
 
@@ -248,7 +248,7 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 		own = append(slices.Clip(own), p.cfg.AuditLog)
 	}
 	return guard.Config{
-		Roots: cfg.Roots, ExplicitRoots: p.cfg.Named, Home: cfg.Home, StateDir: p.cfg.StateDir,
+		Roots: cfg.Roots, ExplicitRoots: p.cfg.RootsNamed, Home: cfg.Home, StateDir: p.cfg.StateDir,
 		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: p.scratch, Absent: &p.absent,
 		ExecGate: func() error { return execGate(contain()) },
 	}

@@ -115,7 +115,7 @@ type slowAsker struct{ answer Answer }
 
 func (slowAsker) Present() bool { return true }
 
-func (o slowAsker) Ask(context.Context, OwnerQuestion) Answer {
+func (o slowAsker) Ask(context.Context, OperatorQuestion) Answer {
 	time.Sleep(7 * time.Second)
 	return o.answer
 }

@@ -86,7 +86,7 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*susp
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}
-	answer := s.call.answered(s.q, req.Answer, s.call.key(s.asked.Question))
+	answer := s.call.outcome(s.q, req.Answer, s.call.key(s.asked.Question))
 	v := s.q.Verdict
 	if v.Action = guard.Deny; answer.Allowed {
 		v.Action = guard.Allow

@@ -164,12 +164,12 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
 		Origin: originOf(ctx, c, req), ClientLimits: program.Passes,
 	}
-	if call.Later = repeats; asks && !repeats {
-		call.Put = s.put
+	if call.Repeats = repeats; asks && !repeats {
+		call.AskUser = s.put
 	}
-	var own *extraTurn // of an extra tool, which answers in the library's words
+	var own *extraRun // of an extra tool, which answers in the library's words
 	if tool.extra != nil {
-		own = &extraTurn{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
+		own = &extraRun{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
 		ctx = context.WithValue(ctx, extraKey{}, own)
 	}
 	reply := s.host.Call(ctx, c.admission, call)

@@ -19,8 +19,8 @@ import (
 // TokenPrincipal is the principal of the host's single token.
 const TokenPrincipal = "token"
 
-// ownersOwn reports whether a principal is the owner of the machine: what is remembered for it applies to all callers.
-func ownersOwn(principal string) bool {
+// isOperator reports whether a principal is the owner of the machine: what is remembered for it applies to all callers.
+func isOperator(principal string) bool {
 	return principal == LocalPrincipal || principal == TokenPrincipal
 }
 

@@ -67,9 +67,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	cfg := mcpserver.Config{
-		Roots: roots, Named: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
+		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, Ahead: remote || f.ahead, Warmed: letGoAtRest, Observers: []observe.Observer{resting{}},
+		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []observe.Observer{resting{}},
 		Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {

@@ -105,7 +105,7 @@ func TestNewKindIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan mcpserver.Answer, 1)
 	go func() {
-		asked <- s.console.Ask(ctx, mcpserver.OwnerQuestion{Principal: mcpserver.LocalPrincipal, Tool: "WebFetch", Question: q})
+		asked <- s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Tool: "WebFetch", Question: q})
 	}()
 	for page := ""; !strings.Contains(page, "WebFetch(domain:127.0.0.1)") || !strings.Contains(page, "fetch "+web.URL); _, page = s.get(t, "/") {
 		if time.Sleep(time.Millisecond); t.Context().Err() != nil {

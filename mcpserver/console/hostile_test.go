@@ -183,7 +183,7 @@ func TestEventsHoldNoText(t *testing.T) {
 	changed, _ := s.console.next()
 	go func() {
 		defer close(answered)
-		s.console.Ask(asked, mcpserver.OwnerQuestion{Principal: breakout, Tool: breakout, Question: &mcpserver.Question{Input: []byte(quoted(breakout))}})
+		s.console.Ask(asked, mcpserver.OperatorQuestion{Principal: breakout, Tool: breakout, Question: &mcpserver.Question{Input: []byte(quoted(breakout))}})
 	}()
 	defer func() { cancel(); <-answered }()
 	<-changed

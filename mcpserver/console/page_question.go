@@ -101,13 +101,13 @@ func (b liveBody) answers(id string, q question) g.Node {
 }
 
 // whatAlways says which rules “Always allow” would remember, or why it is not offered.
-func whatAlways(id string, asked mcpserver.OwnerQuestion) g.Node {
+func whatAlways(id string, asked mcpserver.OperatorQuestion) g.Node {
 	if len(asked.Always) == 0 {
 		return meta(g.Text("This can be allowed once only: no rule may allow it in advance, several agents may share its scope, " +
 			"or the caller is somebody else."))
 	}
 	remembers := "“Always allow” remembers, for this workspace:"
-	if asked.Passing {
+	if asked.ScopeOnly {
 		remembers = "“Always allow” remembers:"
 	}
 	return meta(h.ID(id+"-always"), g.Text(remembers),

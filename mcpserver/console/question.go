@@ -13,7 +13,7 @@ import (
 // A question waits for the person.
 type question struct {
 	ID    uint64
-	Asked mcpserver.OwnerQuestion
+	Asked mcpserver.OperatorQuestion
 	Since time.Time
 	Until time.Time // zero: as long as the call waits
 	Input []field   // as the person reads it
@@ -42,7 +42,7 @@ func (c *Console) Present() bool {
 const reconnectTime = 5 * time.Second
 
 // Ask shows a question until somebody answers it or ctx is done.
-func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpserver.Answer {
+func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcpserver.Answer {
 	q, err := c.add(ctx, asked)
 	if err != nil {
 		return mcpserver.Answer{Reason: err.Error()}
@@ -62,7 +62,7 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OwnerQuestion) mcpser
 	return mcpserver.Answer{}
 }
 
-func (c *Console) add(ctx context.Context, asked mcpserver.OwnerQuestion) (*question, error) {
+func (c *Console) add(ctx context.Context, asked mcpserver.OperatorQuestion) (*question, error) {
 	input := fields(asked.Input)
 	c.mu.Lock()
 	defer c.mu.Unlock()

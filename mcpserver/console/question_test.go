@@ -20,7 +20,7 @@ func ask(ctx context.Context, c *Console, always ...string) <-chan mcpserver.Ans
 func askFor(ctx context.Context, c *Console, principal string, always ...string) <-chan mcpserver.Answer {
 	got := make(chan mcpserver.Answer, 1)
 	go func() {
-		got <- c.Ask(ctx, mcpserver.OwnerQuestion{Principal: principal, Tool: "Bash", Question: &mcpserver.Question{Always: always}})
+		got <- c.Ask(ctx, mcpserver.OperatorQuestion{Principal: principal, Tool: "Bash", Question: &mcpserver.Question{Always: always}})
 	}()
 	synctest.Wait()
 	return got
@@ -112,7 +112,7 @@ func TestAnswerAndEnd(t *testing.T) {
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan mcpserver.Answer, 1)
-		go func() { got <- c.Ask(ctx, mcpserver.OwnerQuestion{Question: &mcpserver.Question{}}) }()
+		go func() { got <- c.Ask(ctx, mcpserver.OperatorQuestion{Question: &mcpserver.Question{}}) }()
 		var id uint64
 		for id == 0 {
 			if waiting, _ := c.questions(); len(waiting) > 0 {

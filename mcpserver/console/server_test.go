@@ -147,7 +147,7 @@ func TestHostileText(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		s.console.Ask(ctx, mcpserver.OwnerQuestion{Principal: evil, Scope: evil, Tool: evil, Question: &mcpserver.Question{
+		s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: evil, Scope: evil, Tool: evil, Question: &mcpserver.Question{
 			Input: []byte(`{"command":` + quoted(evil) + `,` + quoted(evil) + `:1}`), Dir: evil, Always: []string{evil},
 		}})
 	}()

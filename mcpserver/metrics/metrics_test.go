@@ -75,7 +75,7 @@ func openHost(t *testing.T, m *Metrics) *mcpserver.Host {
 		t.Fatal(err)
 	}
 	h, err := mcpserver.Open(mcpserver.Config{
-		Roots: []string{root}, Named: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []observe.Observer{m},
+		Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []observe.Observer{m},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -112,7 +112,7 @@ func observed(t *testing.T, do func(h *mcpserver.Host)) *lockedBuffer {
 	if err := os.WriteFile(filepath.Join(root, "secret-name.txt"), []byte("secret content\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := mcpserver.Config{Roots: []string{root}, Named: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}}
+	cfg := mcpserver.Config{Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}}
 	if watch != nil {
 		cfg.Observers = []observe.Observer{watch}
 	}

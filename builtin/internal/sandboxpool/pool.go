@@ -321,7 +321,7 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
 	stray := func(path string) bool {
 		_, held := slices.BinarySearch(now.Denied, path)
-		return !held && now.HidesNot(path)
+		return !held && now.Harmless(path)
 	}
 	for path := range c.deniedAtMount {
 		if stray(path) {

@@ -57,7 +57,7 @@ func (c *Sandbox) view() privatedir.View {
 	if home, err := os.UserHomeDir(); err == nil {
 		needed = append(needed, home)
 	}
-	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Withheld}
+	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Denied}
 }
 
 // clear empties the private directories of a caller whose sandbox has ended for good, unless another one uses them by now.

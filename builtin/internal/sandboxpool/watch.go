@@ -77,7 +77,7 @@ func (cs *Pool) survey(c *Sandbox, dir string, fresh bool) {
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
-			case c.policy.Withheld(path, e.IsDir()):
+			case c.policy.Denied(path, e.IsDir()):
 				cs.cover(c, path, false)
 			case fresh && e.Type().IsRegular():
 				if file, err := lookAt(path); err == nil && cs.knows(c, path, file) {
@@ -108,7 +108,7 @@ func (cs *Pool) appeared(c *Sandbox, path string, deep bool) {
 	if _, step := slices.BinarySearch(c.paths.Control.Steps, path); step || end {
 		cs.rerouted(c)
 	}
-	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Withheld(path, dir) {
+	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Denied(path, dir) {
 		cs.cover(c, path, true)
 	} else if !within(path, c.paths.Writable) {
 		cs.appearedOutside(c, path, file)
@@ -148,7 +148,7 @@ func (cs *Pool) cover(c *Sandbox, path string, appeared bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	file, err := lookAt(path)
-	if err != nil || c.life.Err() != nil || c.paths.HidesNot(path) {
+	if err != nil || c.life.Err() != nil || c.paths.Harmless(path) {
 		return
 	}
 	if old := c.deniedAtMount[path]; !appeared && old != nil && old.same(file) {
