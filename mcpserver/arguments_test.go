@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -147,18 +148,20 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 		tb.Fatal(err)
 	}
 	answer := func(t *testing.T, m jsonrpc.Envelope, message []byte, arguments json.RawMessage) string {
-		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
-		defer cl.admission.Leave()
-		encoded, err := json.Marshal(s.mcp.HandleMessage(withClient(t.Context(), cl), message))
+		ctx, c := admitted(t, s, m)
+		defer c.admission.Leave()
+		c.arguments = arguments
+		encoded, err := json.Marshal(s.mcp.HandleMessage(ctx, message))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(encoded)
 	}
 	past := func(t *testing.T, m jsonrpc.Envelope) string {
-		cl := &client{Peer: transport.Peer{Who: Local()}, arguments: m.Arguments, admission: h.Admit(Local(), m.Params.Meta, "", true)}
-		defer cl.admission.Leave()
-		encoded, err := jsonrpc.Encode(front{s}.callPlain(withClient(t.Context(), cl), m, h.tools.resolve(m.Params.Name)))
+		ctx, c := admitted(t, s, m)
+		defer c.admission.Leave()
+		c.arguments = m.Arguments
+		encoded, err := jsonrpc.Encode(c.answerCall(ctx))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +197,7 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 			t.Errorf("%.200q\ncut:   %.400s\nwhole: %.400s", message, cut, want)
 		}
 		p, ok := jsonrpc.Plain([]byte(message))
-		if !ok || !(front{s}).answersPlain(p, h.tools.resolve(p.Params.Name)) {
+		if !ok || !newCall(s, p).needsNoLibrary() {
 			return
 		}
 		if string(p.ID) != string(m.ID) || p.Method != m.Method || p.Params.Name != m.Params.Name || !reflect.DeepEqual(p.Params.Meta, m.Params.Meta) {
@@ -204,4 +207,20 @@ func sameAnswers(tb testing.TB) func(t *testing.T, message string) {
 			t.Errorf("%.200q\npast the library: %.400s\nthrough it:       %.400s", message, got, want)
 		}
 	}
+}
+
+// admitted returns a call that was admitted, and the context that it runs in.
+func admitted(t *testing.T, s *Server, m jsonrpc.Envelope) (context.Context, *message) {
+	c := newCall(s, m)
+	ctx, _, err := c.Admit(t.Context(), transport.Peer{Transport: transport.Stdio, Who: Local()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, c
+}
+
+// newCall returns a call as [adapter.Open] does.
+func newCall(s *Server, m jsonrpc.Envelope) *message {
+	m.Method = jsonrpc.MethodCall
+	return &message{adapter: adapter{s}, Envelope: m, tool: s.host.tools.resolve(m.Params.Name)}
 }

@@ -11,8 +11,8 @@ import (
 
 // originOf returns how a call came over MCP. The trace in the message has priority over the header, which a proxy
 // may have set.
-func originOf(ctx context.Context, c *client, req mcp.CallToolRequest) observe.Origin {
-	o := observe.Origin{Transport: c.Transport}
+func originOf(ctx context.Context, c *message, req mcp.CallToolRequest) observe.Origin {
+	o := observe.Origin{Transport: c.peer.Transport}
 	if len(req.Header) > 0 {
 		o.Protocol = req.Header.Get(mcp.HeaderProtocolVersion)
 		o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a silent
@@ -38,11 +39,11 @@ type reporter struct {
 }
 
 // newReporter reports on a call if the client sent a token for it. It must be stopped.
-func newReporter(ctx context.Context, c *client, tool string, meta *mcp.Meta) *reporter {
-	if meta == nil || c.Notify == nil || !canComeBack(meta.ProgressToken) {
+func newReporter(ctx context.Context, from transport.Peer, tool string, meta *mcp.Meta) *reporter {
+	if meta == nil || from.Notify == nil || !canComeBack(meta.ProgressToken) {
 		return nil
 	}
-	r := &reporter{ctx: ctx, notify: c.Notify, token: meta.ProgressToken, tool: tool, began: time.Now()}
+	r := &reporter{ctx: ctx, notify: from.Notify, token: meta.ProgressToken, tool: tool, began: time.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beat = time.AfterFunc(heartbeat, r.repeat)

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -69,12 +70,18 @@ func slow(t *testing.T, change ...func(*Config)) *Server {
 // callFrom calls a tool for a client that sends a token.
 func (s *Server) callFrom(ctx context.Context, l *listener, tool string, token any, args string) (*mcp.CallToolResult, error) {
 	l.began = time.Now()
-	c := &client{Peer: transport.Peer{Transport: "stdio", Who: Local(), Notify: l.notify}, admission: s.host.Admit(Local(), nil, "", true)}
+	var m jsonrpc.Envelope
+	m.Params.Name = tool
+	c := newCall(s, m)
+	ctx, _, err := c.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: Local(), Notify: l.notify})
+	if err != nil {
+		return nil, err
+	}
 	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, RawArguments: []byte(args)}}
 	if token != nil {
 		req.Params.Meta = &mcp.Meta{ProgressToken: token}
 	}
-	return s.call(withClient(ctx, c), req)
+	return c.call(ctx, req)
 }
 
 // A call is heard of in every heartbeat: while it waits for its turn, while it runs, and never after its answer.

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -43,8 +41,10 @@ func NewServer(h *Host) (*Server, error) {
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(ctx)
 	})
-	hooks.AddBeforeCallTool(func(_ context.Context, _ any, req *mcp.CallToolRequest) {
-		req.Params.Name = h.tools.resolve(req.Params.Name).name
+	hooks.AddBeforeCallTool(func(ctx context.Context, _ any, req *mcp.CallToolRequest) {
+		if r, ok := callOf(ctx); ok { // it may be called by an alias
+			req.Params.Name = r.tool.name
+		}
 	})
 	hooks.AddBeforeSubscriptionsListen(s.subscribe)
 	hooks.AddAfterSubscriptionsListen(s.unsubscribe)
@@ -65,7 +65,7 @@ func NewServer(h *Host) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.mcp.AddTool(tool, s.call)
+		s.mcp.AddTool(tool, adapter{s}.call)
 		s.tools[d.Name] = h.tools.byName[d.Name].extra == nil
 	}
 	h.policies.onList(s.listChanged)
@@ -74,7 +74,7 @@ func NewServer(h *Host) (*Server, error) {
 
 // instructions are those for the caller of a request, by the rules and rights of now.
 func (s *Server) instructions(ctx context.Context) string {
-	who := callerOf(ctx)
+	who := transport.PeerOf(ctx).Who
 	return instructions(s.host.cfg.Roots, s.host.Tools(who), s.host.policies.sharedDenies(s.host.policies.of(who.Principal)))
 }
 
@@ -104,101 +104,9 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next." + notice
 }
 
-// A client is the other end of a request, as the transport knows it. It travels in the context, because
-// the library calls our handlers with nothing else.
-type client struct {
-	transport.Peer
-	admission *Admission // nil for what is no call of a tool
-	name      string     // that was called, which may be an alias
-	tool      resolved   // what it stands for
-	// arguments are those of a call that the library was not shown; nil if it was.
-	arguments json.RawMessage
-}
-
-type clientKey struct{}
-
-func withClient(ctx context.Context, c *client) context.Context {
-	return context.WithValue(ctx, clientKey{}, c)
-}
-
-func clientOf(ctx context.Context) (*client, bool) {
-	c, ok := ctx.Value(clientKey{}).(*client)
-	return c, ok
-}
-
-// callerOf is the caller of a request. Without one it has no rights.
-func callerOf(ctx context.Context) (who auth.Identity) {
-	if c, ok := clientOf(ctx); ok {
-		who = c.Who
-	}
-	return who
-}
-
-// maxQuestions bounds how often a person is asked about one call: a call whose plan changes with every
-// answer is not one that anybody can judge.
-const maxQuestions = 3
-
-// call is the handler of every tool. When a person must be asked, a modern client gets the question as the
-// result and repeats the call with the answer; a legacy one is asked here, and the call is repeated for it. So it
-// is for a client that cannot ask, when the owner of the machine can be asked in its place.
-func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	c, ok := clientOf(ctx)
-	if !ok || c.admission == nil {
-		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
-	}
-	name, tool := c.name, c.tool
-	if name == "" {
-		name, tool = req.Params.Name, s.host.tools.resolve(req.Params.Name)
-	}
-	arguments := req.Params.RawArguments
-	if c.arguments != nil {
-		arguments = c.arguments
-	}
-	asks := canAsk(ctx)
-	repeats := asks && server.IsModernRequest(ctx)
-	program := clientinfo.FromRequest(ctx, req)
-	shown := newReporter(ctx, c, req.Params.Name, req.Params.Meta)
-	defer shown.stop()
-	call := Request{
-		Tool: name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c, req), ClientLimits: program.Passes,
-	}
-	if call.Repeats = repeats; asks && !repeats {
-		call.AskUser = s.put
-	}
-	var own *extraRun // of an extra tool, which answers in the library's words
-	if tool.extra != nil {
-		own = &extraRun{call: ExtraCall{CallToolRequest: req, Notify: c.Notify}}
-		ctx = context.WithValue(ctx, extraKey{}, own)
-	}
-	reply := s.host.Call(ctx, c.admission, call)
-	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
-		shown.report(asking)
-		if asks {
-			call.Answer = s.put(ctx, reply.Question)
-		} else {
-			call.Answer = s.host.approvals.askOperator(ctx, c.admission, call, reply.Question)
-		}
-		shown.forget()
-		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
-	}
-	if reply.Question != nil && repeats {
-		return toQuestion(reply.Question), nil
-	}
-	if own != nil {
-		return own.answer(reply), nil
-	}
-	result := toResult(s.host.tools.tellSession(reply))
-	if !s.host.cfg.Structured.To(program) {
-		result.StructuredContent = nil
-	}
-	return result, nil
-}
-
 // filterTools takes tools off the list that a rule denies by name, or that the caller has no right to.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	seen := s.host.Tools(callerOf(ctx))
+	seen := s.host.Tools(transport.PeerOf(ctx).Who)
 	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
 		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
 	})

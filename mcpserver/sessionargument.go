@@ -9,18 +9,17 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
-// The argument by which a call names its session, where [Config.SessionArgument] says so.
+// With [Config.SessionArgument], a call names its session by an argument.
 
-// takesSession reports whether a tool has the argument of the session beside its own.
+// takesSession reports whether a tool has the session argument in addition to its own.
 func (t *toolset) takesSession(d *builtin.Def) bool {
 	return t.session && d.Schema.Properties[scope.Argument] == nil
 }
 
-// shown is a tool as clients see it.
+// shown returns a tool as clients see it.
 func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 	if !t.takesSession(d) {
 		return d
@@ -40,9 +39,9 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 	return &def
 }
 
-// nameSession lets the argument of the session count as the handle in _meta, which goes first.
-func (t *toolset) nameSession(m *jsonrpc.Envelope, message []byte) {
-	if !t.session || m.Method != jsonrpc.MethodCall || m.Params.Meta[scope.MetaHandle] != nil {
+// nameSession makes the session argument of a call its session handle, unless _meta has one.
+func (m *message) nameSession() {
+	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || !m.host.tools.takesSession(m.tool.def) {
 		return
 	}
 	var call struct {
@@ -51,11 +50,8 @@ func (t *toolset) nameSession(m *jsonrpc.Envelope, message []byte) {
 		} `json:"params"`
 	}
 	var handle string
-	if json.Unmarshal(message, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil || handle == "" {
-		return // what is wrong with the arguments is said when they are bound
-	}
-	if r := t.resolve(m.Params.Name); r.err != nil || !t.takesSession(r.def) {
-		return
+	if json.Unmarshal(m.text, &call) != nil || json.Unmarshal(call.Params.Arguments[scope.Argument], &handle) != nil || handle == "" {
+		return // bind reports what is wrong with the arguments
 	}
 	if m.Params.Meta == nil {
 		m.Params.Meta = map[string]any{}
@@ -63,7 +59,7 @@ func (t *toolset) nameSession(m *jsonrpc.Envelope, message []byte) {
 	m.Params.Meta[scope.MetaHandle] = handle
 }
 
-// withoutSession takes the argument of the session off, which the tool does not know.
+// withoutSession removes the session argument, which the tool does not know.
 func (t *toolset) withoutSession(tool resolved, args json.RawMessage) json.RawMessage {
 	if tool.err != nil || !t.takesSession(tool.def) {
 		return args

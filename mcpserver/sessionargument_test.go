@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 func TestSessionArgument(t *testing.T) {
@@ -21,12 +19,13 @@ func TestSessionArgument(t *testing.T) {
 		t.Error("the argument is not shown, or became the tool's own")
 	}
 	call := func(session string) (*Admission, Reply) {
-		message := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
-		m, f := jsonrpc.Open(message)
+		text := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
+		opened, f := adapter{&Server{host: h}}.Open(text)
 		if f != nil {
 			t.Fatal(f.Text)
 		}
-		h.tools.nameSession(&m, message)
+		m := opened.(*message)
+		m.nameSession()
 		a := h.Admit(Local(), m.Params.Meta, "", true)
 		args := h.tools.withoutSession(h.tools.resolve("Read"), json.RawMessage(`{"file_path":"a.txt","session":`+session+`}`))
 		return a, h.tools.tellSession(h.Call(context.Background(), a, Request{Tool: "Read", Args: args}))

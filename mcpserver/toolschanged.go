@@ -7,6 +7,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // listFresh is how long a client may cache the list of tools and the answer to server/discover. A stale list does no harm: each call is
@@ -23,13 +25,12 @@ type subscriptions struct {
 
 // subscribe is called before the library serves a subscription.
 func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest) {
-	c, ok := clientOf(ctx)
-	if !ok || !req.Params.Notifications.ToolsListChanged {
+	if !req.Params.Notifications.ToolsListChanged {
 		return
 	}
 	s.host.policies.follow()
 	session := server.ClientSessionFromContext(ctx)
-	if c.Transport != "stdio" || session == nil {
+	if transport.PeerOf(ctx).Transport != transport.Stdio || session == nil {
 		return
 	}
 	changed := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
@@ -53,8 +54,8 @@ func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.Subscriptions
 	s.subscriptions.mu.Lock()
 	delete(s.subscriptions.tell, req)
 	s.subscriptions.mu.Unlock()
-	if c, ok := clientOf(ctx); ok && c.Acknowledged != nil {
-		c.Acknowledged(ctx, id)
+	if peer := transport.PeerOf(ctx); peer.Acknowledged != nil {
+		peer.Acknowledged(ctx, id)
 	}
 }
 

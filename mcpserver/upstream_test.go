@@ -37,8 +37,8 @@ func TestUpstream(t *testing.T) {
 		{"a page of another origin is served", transports + "#security-warning", "web.door.checkAddress", takesForeignOrigins},
 		{"an unknown version has no code of its own", "https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning", "unknownVersion", hidesUnknownVersion},
 		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdio.conn.receive", pingWaits},
-		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "Server.misuse", hidesMissingCapability},
-		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "front.unknownResource", hidesUnknownResource},
+		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "message.misuse", hidesMissingCapability},
+		{"an unknown resource is not named in the error", "https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164", "message.unknownResource", hidesUnknownResource},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			if d.present(t) {

@@ -14,15 +14,12 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// Misuse returns the error for a call of a tool that the library would accept, or would refuse with another
-// error: a requestState that was tampered with, and a capability that its client did not declare.
-func (f front) Misuse(m jsonrpc.Envelope) *jsonrpc.Error {
-	if m.Method != jsonrpc.MethodCall {
-		return nil
-	}
-	extra := f.host.tools.resolve(m.Params.Name).extra
+// misuse finds what is wrong with a call of a tool that the library would accept, or would refuse with an unfitting error:
+// a requestState that was tampered with, and a capability that the client did not declare.
+func (m *message) misuse() *jsonrpc.Error {
+	extra := m.tool.extra
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
-		if err := f.host.approvals.questions.Verify(strings.TrimPrefix(state, resumePrefix)); err != nil {
+		if err := m.host.approvals.questions.Verify(strings.TrimPrefix(state, resumePrefix)); err != nil {
 			return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}
@@ -45,18 +42,18 @@ func (f front) Misuse(m jsonrpc.Envelope) *jsonrpc.Error {
 	}
 }
 
-// Malformed implements transport.Server.
-func (f front) Malformed(who auth.Identity, m jsonrpc.Envelope) *jsonrpc.Error {
+// Validate implements [transport.Message].
+func (m *message) Validate(who auth.Identity) *jsonrpc.Error {
 	var err error
-	switch {
-	case m.Method == string(mcp.MethodInitialize):
+	switch m.Method {
+	case string(mcp.MethodInitialize):
 		err = json.Unmarshal(m.Rest, &mcp.InitializeRequest{})
-	case m.Method == string(mcp.MethodToolsList):
-		err = f.wrongCursor(m)
-	case m.Method == jsonrpc.MethodCall:
-		err = f.wrongCall(who, m)
-	case m.Method == string(mcp.MethodResourcesRead):
-		return f.unknownResource(m)
+	case string(mcp.MethodToolsList):
+		err = m.checkCursor()
+	case jsonrpc.MethodCall:
+		err = m.checkCall(who)
+	case string(mcp.MethodResourcesRead):
+		return m.unknownResource()
 	}
 	if err == nil {
 		return nil
@@ -64,21 +61,21 @@ func (f front) Malformed(who auth.Identity, m jsonrpc.Envelope) *jsonrpc.Error {
 	return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: m.Method + ": " + readable(err), Ordinary: true}
 }
 
-func (f front) wrongCursor(m jsonrpc.Envelope) error {
+func (m *message) checkCursor() error {
 	var req mcp.ListToolsRequest
 	if err := json.Unmarshal(m.Rest, &req); err != nil {
 		return err
 	}
 	if req.Params.Cursor != "" {
-		return errors.New("params.cursor is none that came from this server: the list of the tools is one page, leave it out")
+		return errors.New("params.cursor is not one of this server: the list of tools is one page, leave it out")
 	}
 	return nil
 }
 
 // unknownResource returns the error for a request for a resource that is not served. The library's error does not name it
 // (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
-func (f front) unknownResource(m jsonrpc.Envelope) *jsonrpc.Error {
-	e := f.host.cfg.Extension
+func (m *message) unknownResource() *jsonrpc.Error {
+	e := m.host.cfg.Extension
 	var req mcp.ReadResourceRequest
 	if len(e.Resources)+len(e.Templates) == 0 || json.Unmarshal(m.Rest, &req) != nil {
 		return nil // the library refuses it
@@ -100,10 +97,9 @@ func (f front) unknownResource(m jsonrpc.Envelope) *jsonrpc.Error {
 	}
 }
 
-func (f front) wrongCall(who auth.Identity, m jsonrpc.Envelope) error {
-	name := m.Params.Name
-	if err := f.host.tools.resolve(name).err; errors.Is(err, ErrNoTool) && f.mcp.GetTool(name) == nil {
-		return f.host.callNoTool(who, name, err)
+func (m *message) checkCall(who auth.Identity) error {
+	if name, err := m.Params.Name, m.tool.err; errors.Is(err, ErrNoTool) && m.mcp.GetTool(name) == nil {
+		return m.host.callNoTool(who, name, err)
 	}
 	if m.Plain || m.Arguments != nil {
 		return nil // bound by the pipeline

@@ -27,15 +27,15 @@ var errRevoked = errors.New("the credential of this call was revoked, the call w
 type authenticator struct {
 	verifier auth.Verifier
 	metadata *auth.Metadata // nil: there is no authorization server
-	server   Server
+	host     transport.Handler
 	throttle *auth.Throttle
 	refused  *transport.RejectionLog
 	watched  sync.Map // credentials whose end is watched
 }
 
-func newAuthenticator(s Server, cfg Config) *authenticator {
+func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
 	return &authenticator{
-		verifier: cfg.Verifier, metadata: cfg.Metadata, server: s, throttle: auth.NewThrottle(), refused: transport.NewRejectionLog(s),
+		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: auth.NewThrottle(), refused: transport.NewRejectionLog(h),
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who au
 // refuse answers and records a request that nobody known has sent. A wait says that there were too many.
 func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
 	c.record(r, err)
-	c.server.Unauthorised()
+	c.host.CountUnauthorized()
 	status, text := auth.Status(err), err.Error()
 	if e, ok := errors.AsType[*auth.Error](err); ok && e.Retry > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(e.Retry))
@@ -109,7 +109,7 @@ func (c *authenticator) watch(who auth.Identity) {
 	}
 	context.AfterFunc(who.Valid, func() {
 		c.watched.Delete(who.Valid)
-		c.server.EndTasks(who.Principal)
+		c.host.EndTasks(who.Principal)
 	})
 }
 

@@ -11,12 +11,13 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // strangers are what a server that knows nobody is told of.
-type strangers struct{ Server }
+type strangers struct{ transport.Handler }
 
-func (strangers) Unauthorised()             {}
+func (strangers) CountUnauthorized()        {}
 func (strangers) Record(audit.Record) error { return nil }
 
 // TestGuessingFromAfar guesses from an address that is one caller's alone.

@@ -53,13 +53,10 @@ func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identi
 // The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
 // ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nobody could grant more: then a
 // refusal that the model can read is better than one that the client takes for a broken connection.
-func (d *handler) stepUp(who auth.Identity, m jsonrpc.Envelope) *auth.Error {
-	if m.Method != jsonrpc.MethodCall || who.Scopes == nil {
+func stepUp(who auth.Identity, message transport.Message) *auth.Error {
+	need := message.MissingRights(who)
+	if need == 0 || who.Scopes == nil {
 		return nil
 	}
-	need := d.server.Lacks(who, m.Params.Name)
-	if need == 0 {
-		return nil
-	}
-	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", m.Params.Name, need), Scope: who.Scopes(need)}
+	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", message.Content().Params.Name, need), Scope: who.Scopes(need)}
 }

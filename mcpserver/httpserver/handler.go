@@ -21,7 +21,7 @@ import (
 // A handler checks requests before the library gets them: the right host and origin, a known
 // bearer, a body of bounded size, a session of the same principal.
 type handler struct {
-	server    Server
+	host      transport.Handler
 	cfg       Config
 	next      http.Handler
 	auth      *authenticator
@@ -93,7 +93,8 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		d.reject(w, r, who, jsonrpc.Envelope{}, no)
 		return
 	}
-	m, wrong := d.examine(r, who, body)
+	message, wrong := d.examine(r, who, body)
+	m := message.Content()
 	if wrong != nil {
 		status := http.StatusBadRequest
 		if wrong.Ordinary && !m.Modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
@@ -106,24 +107,20 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		(&httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("an initialize message is at most %d bytes long", maxInitialize)}).send(w, m)
 		return
 	}
-	d.server.NameSession(&m, body)
-	d.post(w, r, m, held, who)
+	d.post(w, r, message, held, who)
 }
 
 // examine opens a message, and finds what is wrong with it before it is admitted.
-func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (m jsonrpc.Envelope, wrong *jsonrpc.Error) {
-	m, wrong = jsonrpc.Open(body)
-	if wrong == nil {
-		wrong = d.server.Misuse(m)
-	}
-	version := r.Header.Get(mcp.HeaderProtocolVersion)
+func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (message transport.Message, wrong *jsonrpc.Error) {
+	message, wrong = d.host.Open(body)
+	m, version := message.Content(), r.Header.Get(mcp.HeaderProtocolVersion)
 	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
 		wrong = unknownVersion(m, version)
 	}
 	if wrong == nil && (!m.Modern(version) || checkHeaders(r, m)) {
-		wrong = d.server.Malformed(who, m)
+		wrong = message.Validate(who)
 	}
-	return m, wrong
+	return message, wrong
 }
 
 // serveStream serves what carries no message: the streams of legacy sessions, and their end.
@@ -160,7 +157,7 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 			return
 		}
 	}
-	ctx, _, _ = d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who}, jsonrpc.Envelope{}, "") // what is no call finds room
+	ctx = transport.WithPeer(ctx, transport.Peer{Transport: transport.HTTP, Who: who})
 	d.next.ServeHTTP(stream, r.WithContext(ctx))
 	if legacy && r.Method == http.MethodDelete {
 		d.end(who.Principal, session)
@@ -168,7 +165,8 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 }
 
 // post hands a message over. A call of a tool takes its lease in line here, in the order of arrival.
-func (d *handler) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Envelope, held *lease, who auth.Identity) {
+func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
+	m := message.Content()
 	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == jsonrpc.MethodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
@@ -203,11 +201,11 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Envelop
 		d.reject(w, r, who, m, no)
 		return
 	}
-	stream := d.stream(w, r, who, session, m)
+	stream := d.stream(w, r, who, session, message)
 	stream.cancelled = held.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer held.release() // first: who has the answer may use the id again
-	ctx, leave, err := d.server.Enter(ctx, transport.Peer{Transport: "http", Who: who, Notify: stream.notify, Acknowledged: stream.acknowledged}, m, session)
+	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, Session: session, Notify: stream.notify, Acknowledged: stream.acknowledged})
 	defer leave() // the library may refuse a call before it comes to the pipeline
 	if err != nil {
 		d.reject(stream, r, who, m, errNoRoom(http.StatusTooManyRequests, err.Error()))
@@ -228,12 +226,12 @@ func (d *handler) detach(ctx context.Context, session string) (context.Context, 
 }
 
 // stream is the response to a message, in a session or in none.
-func (d *handler) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, m jsonrpc.Envelope) *responseStream {
+func (d *handler) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, message transport.Message) *responseStream {
 	s := newCallStream(w, d.cfg.Limits.Write)
 	if session != "" {
 		s.keep = func() *eventLog { return d.events.open(who.Principal, session) }
 	}
-	if s.lacks = d.stepUp(who, m); s.lacks != nil {
+	if s.lacks = stepUp(who, message); s.lacks != nil {
 		s.about = d.auth.metadataURL(r)
 	}
 	return s

@@ -20,7 +20,7 @@ func (d *handler) healthy(w http.ResponseWriter, _ *http.Request) {
 
 // ready answers whether calls should be sent here. Why not is in the log: whoever asks is a stranger.
 func (d *handler) ready(w http.ResponseWriter, _ *http.Request) {
-	if d.admission.closing() || d.server.Ready() != nil {
+	if d.admission.closing() || d.host.Ready() != nil {
 		writePlain(w, http.StatusServiceUnavailable, "not ready\n")
 		return
 	}

@@ -8,12 +8,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -41,7 +39,7 @@ type Config struct {
 }
 
 // Serve serves clients on l until ctx is done; then running calls have a short grace.
-func Serve(ctx context.Context, s Server, l net.Listener, cfg Config) error {
+func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config) error {
 	if cfg.Verifier == nil {
 		return errors.New("a server on a port must know its callers: any page in a browser can reach it")
 	}
@@ -50,8 +48,8 @@ func Serve(ctx context.Context, s Server, l net.Listener, cfg Config) error {
 	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
-	sessions := newSessionTable(cfg.Limits.Sessions, s.Caller)
-	s.Count(sessions.count)
+	sessions := newSessionTable(cfg.Limits.Sessions)
+	s.CountSessions(sessions.count)
 	library := server.NewStreamableHTTPServer(s.Library(),
 		server.WithEndpointPath(Endpoint),
 		server.WithSessionIdManagerResolver(sessions),
@@ -59,7 +57,7 @@ func Serve(ctx context.Context, s Server, l net.Listener, cfg Config) error {
 		server.WithStreamableHTTPLogger(debugLog(s.Log())),
 		server.WithDisableLocalhostProtection(true), // the handler checks host names
 	)
-	h := &handler{server: s, cfg: cfg, next: library, auth: newAuthenticator(s, cfg), sessions: sessions, admission: newAdmission(cfg.Limits), events: newEventStore(), overload: transport.NewRejectionLog(s), base: base}
+	h := &handler{host: s, cfg: cfg, next: library, auth: newAuthenticator(s, cfg), sessions: sessions, admission: newAdmission(cfg.Limits), events: newEventStore(), overload: transport.NewRejectionLog(s), base: base}
 	sessions.ended = h.forget
 	h.streams, h.closeStreams = context.WithCancel(base)
 	defer h.closeStreams()
@@ -85,28 +83,4 @@ func Serve(ctx context.Context, s Server, l net.Listener, cfg Config) error {
 	}
 	h.drain(l, stop)
 	return shutdown(web, library)
-}
-
-// A Server is what clients over HTTP are connected to.
-type Server interface {
-	transport.Server
-	// NameSession lets an argument of a call count as the session handle in its _meta, where the host says so.
-	NameSession(m *jsonrpc.Envelope, message []byte)
-	// Enter takes the place of a message, in line if it is a call of a tool. The library is to be given the context it returns, and the
-	// place be left when it has answered. The error is that of a scope that has too many calls.
-	Enter(ctx context.Context, from transport.Peer, m jsonrpc.Envelope, session string) (inside context.Context, leave func(), err error)
-	// Caller is who has entered with a context; nobody if none has.
-	Caller(ctx context.Context) auth.Identity
-	// Lacks is the right that somebody lacks to call a tool; none for a tool that there is not.
-	Lacks(who auth.Identity, tool string) auth.Rights
-	// Ready is nil when calls can be served as they should.
-	Ready() error
-	// Count is told how to find out how many sessions there are.
-	Count(sessions func(now time.Time) int)
-	// Unauthorised is told of a request without a valid credential.
-	Unauthorised()
-	// EndSession forgets what belongs to a session that has ended.
-	EndSession(principal, session string)
-	// EndTasks ends the background tasks of a principal.
-	EndTasks(principal string)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // MaxSessions is how many legacy sessions are remembered; beyond it the longest idle one goes of whoever has most.
@@ -22,8 +23,7 @@ const MaxSessions = 10_000
 // A sessionTable makes and remembers the session ids of legacy clients. Ids are ours alone, and good for whom they
 // were made: the library would accept any that look right, and would bind none to its principal.
 type sessionTable struct {
-	limit  int                                     // at once
-	caller func(ctx context.Context) auth.Identity // who sends the request of a context
+	limit int // at once
 	// ended is told of a session that ended without its client's doing. Nil: nobody is.
 	ended func(principal, id string)
 
@@ -47,8 +47,8 @@ func (s *session) expired(now time.Time) bool {
 	return now.Sub(s.used) > SessionIdle || s.valid != nil && s.valid.Err() != nil
 }
 
-func newSessionTable(most int, caller func(context.Context) auth.Identity) *sessionTable {
-	return &sessionTable{limit: most, caller: caller, known: map[string]*list.Element{}, byUsed: list.New(), perPrincipal: map[string]int{}}
+func newSessionTable(most int) *sessionTable {
+	return &sessionTable{limit: most, known: map[string]*list.Element{}, byUsed: list.New(), perPrincipal: map[string]int{}}
 }
 
 var _ server.SessionIdManagerResolver = (*sessionTable)(nil)
@@ -57,7 +57,7 @@ var _ server.SessionIdManagerResolver = (*sessionTable)(nil)
 func (t *sessionTable) ResolveSessionIdManager(r *http.Request) server.SessionIdManager {
 	own := principalSessions{table: t}
 	if r != nil {
-		own.who = t.caller(r.Context())
+		own.who = transport.PeerOf(r.Context()).Who
 	}
 	return own
 }
@@ -237,7 +237,7 @@ func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no
 // end forgets what is kept for a session that is no more: the table has dropped it, or its client has ended it.
 func (d *handler) end(principal, id string) {
 	d.events.end(id)
-	d.server.EndSession(principal, id)
+	d.host.EndSession(principal, id)
 }
 
 // forget also lets the library forget a session that the table has dropped: it has no other way to be told than its

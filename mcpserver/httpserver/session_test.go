@@ -12,7 +12,7 @@ import (
 
 func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
 	const most = 50
-	table := newSessionTable(most, nil)
+	table := newSessionTable(most)
 	var gone []string
 	table.ended = func(principal, id string) { gone = append(gone, principal) }
 	alice, bob := principalSessions{table, auth.Identity{Principal: "alice"}}, principalSessions{table, auth.Identity{Principal: "bob"}}
@@ -40,7 +40,7 @@ func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
 
 func TestSessionsEndByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := newSessionTable(10, nil)
+		table := newSessionTable(10)
 		var gone []string
 		table.ended = func(_, id string) { gone = append(gone, id) }
 		valid, revoke := context.WithCancel(t.Context())

@@ -34,12 +34,12 @@ const (
 // Serve serves one client, who calls as who: a message a line on in, answers on out. It returns when in has ended, when gone is closed
 // because the client died, or when ctx is done; calls that run then have a short grace. We read the lines ourselves, because their order
 // must reach the gate and the reader must never block.
-func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	var warm sync.WaitGroup
 	defer warm.Wait() // nothing is made ready any more when this has ended
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
-	c := &conn{server: s, library: s.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(s), calls: map[string]*inFlight{}}
+	c := &conn{handler: h, library: h.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("stdio is served already: %w", err)
@@ -70,16 +70,9 @@ func Serve(ctx context.Context, s Server, who auth.Identity, in io.Reader, out i
 	return err
 }
 
-// A Server is what a client over stdio is connected to.
-type Server interface {
-	transport.Server
-	// Take takes the place of a request, in line if it is a call of a tool, and returns what answers it.
-	Take(ctx context.Context, from transport.Peer, m jsonrpc.Envelope, message []byte) func() mcp.JSONRPCMessage
-}
-
 // A conn is the one client of a stdio host.
 type conn struct {
-	server   Server
+	handler  transport.Handler
 	library  *server.MCPServer
 	who      auth.Identity
 	session  *session
@@ -123,20 +116,17 @@ func (c *conn) warm(ctx context.Context) {
 		before = c.begun
 		c.mu.Unlock()
 	}
-	c.server.Warm(c.who.Principal)
+	c.handler.Warm(c.who.Principal)
 }
 
 // receive takes one message. It never waits for a call; what is to be run for a request is returned.
 func (c *conn) receive(line []byte) (run func()) {
 	line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark) // which Windows puts before the first one
-	m, wrong := jsonrpc.Open(line)
+	message, wrong := c.handler.Open(line)
 	if wrong == nil {
-		wrong = c.server.Misuse(m)
+		wrong = message.Validate(c.who)
 	}
-	if wrong == nil {
-		wrong = c.server.Malformed(c.who, m)
-	}
-	switch {
+	switch m := message.Content(); {
 	case wrong != nil:
 		c.refuse(wrong)
 	case m.Method == jsonrpc.MethodCancelled && m.ID == nil:
@@ -146,13 +136,13 @@ func (c *conn) receive(line []byte) (run func()) {
 	case m.ID == nil:
 		c.library.HandleMessage(c.ctx, line)
 	default:
-		return c.request(m, line)
+		return c.request(message, m, line)
 	}
 	return nil
 }
 
 // request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
-func (c *conn) request(m jsonrpc.Envelope, line []byte) (run func()) {
+func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &inFlight{cancel: cancel, size: len(line), subscription: m.Method == string(mcp.MethodSubscriptionsListen)}
 	id := jsonrpc.IDKey(m.ID)
@@ -166,10 +156,11 @@ func (c *conn) request(m jsonrpc.Envelope, line []byte) (run func()) {
 		c.refuse(&jsonrpc.Error{ID: m.ID, Code: code, Text: err.Error()})
 		return nil
 	}
-	answered := c.server.Take(ctx, transport.Peer{Transport: "stdio", Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged}, m, line)
+	// a scope that has too many calls says so in the result
+	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged})
 	return func() {
 		defer cancel(nil)
-		c.answer(id, call, answered())
+		c.answer(id, call, message.Answer(ctx))
 	}
 }
 
@@ -293,7 +284,7 @@ func (c *conn) refuse(f *jsonrpc.Error) {
 func (c *conn) send(message any) {
 	line, err := jsonrpc.Encode(message)
 	if err != nil {
-		c.server.Log().Error("a message could not be encoded", "error", err)
+		c.handler.Log().Error("a message could not be encoded", "error", err)
 		return
 	}
 	c.out.Write(append(line, '\n'))

@@ -21,16 +21,16 @@ const (
 
 // RejectionLog record requests that were refused before they became calls, as far as lines are not too many.
 type RejectionLog struct {
-	server Server
-	lines  *rate.Limiter
+	handler Handler
+	lines   *rate.Limiter
 
 	mu      sync.Mutex
 	skipped int // refusals since the last record
 }
 
 // NewRejectionLog records with a server.
-func NewRejectionLog(s Server) *RejectionLog {
-	return &RejectionLog{server: s, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
+func NewRejectionLog(h Handler) *RejectionLog {
+	return &RejectionLog{handler: h, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
 }
 
 // AdmissionTool stands in the log in the place of a tool for a request that was refused for want of room.
@@ -59,7 +59,7 @@ func (c *RejectionLog) Record(rec audit.Record) {
 	}
 	c.skipped = 0
 	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
-	if err := c.server.Record(rec); err != nil {
-		c.server.Log().Error("a refused request could not be recorded", "error", err)
+	if err := c.handler.Record(rec); err != nil {
+		c.handler.Log().Error("a refused request could not be recorded", "error", err)
 	}
 }

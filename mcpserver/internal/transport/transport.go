@@ -1,5 +1,5 @@
-// Package transport is what the transports of a host have in common: how much they let in, how long they wait for calls when they end,
-// and what they know of the server behind them.
+// Package transport has what the transports of a host share: the [Handler] that they bring messages to, their limits, and how long they
+// wait for calls when they end.
 package transport
 
 import (
@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
@@ -44,31 +45,75 @@ var ErrClosed = errors.New("the host is closing, the call was ended")
 // ErrNoRoom answers a message when those in flight are as long as they may be together.
 var ErrNoRoom = errors.New("the messages in flight are too long together: try again when some are answered")
 
+// Stdio and HTTP are the transports.
+const (
+	Stdio = "stdio"
+	HTTP  = "http"
+)
+
 // A Peer is the other end of a request, as its transport knows it.
 type Peer struct {
-	// Transport is stdio or http.
+	// Transport is [Stdio] or [HTTP].
 	Transport string
-	// Who is who calls.
+	// Who is the caller.
 	Who auth.Identity
+	// Session is the id of the legacy session over HTTP; empty if there is none.
+	Session string
 	// Notify sends a notification that belongs to the request, in order before its response.
 	Notify func(ctx context.Context, method string, params map[string]any)
 	// Acknowledged waits until the acknowledgement of the subscription with this id has been written.
 	Acknowledged func(ctx context.Context, id any)
 }
 
-// A Server is what every transport brings requests to.
-type Server interface {
-	// Library is the MCP library, which answers what is no plain call of a tool.
+type peerKey struct{}
+
+// WithPeer returns the context of a request from a peer.
+func WithPeer(ctx context.Context, p Peer) context.Context {
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// PeerOf returns the peer of a request. The zero Peer has no rights.
+func PeerOf(ctx context.Context) Peer {
+	p, _ := ctx.Value(peerKey{}).(Peer)
+	return p
+}
+
+// A Handler answers the messages of all transports.
+type Handler interface {
+	// Open reads a message, and looks up the tool that it calls. The error is the answer to a message that cannot be handled; the
+	// message has then what could be read.
+	Open(text []byte) (Message, *jsonrpc.Error)
+	// Library returns the MCP library. It answers what is not a call of a tool.
 	Library() *server.MCPServer
-	// Misuse finds what is wrong with a call of a tool that the library would let pass, or could answer with no fitting error.
-	Misuse(m jsonrpc.Envelope) *jsonrpc.Error
-	// Malformed finds what is wrong with the params of a request, in words for who sent it. A call of a tool that there is not is on
-	// record then.
-	Malformed(who auth.Identity, m jsonrpc.Envelope) *jsonrpc.Error
-	// Warm starts ahead what the commands of a principal run in.
-	Warm(principal string)
-	// Record writes a line into the audit log.
-	Record(rec audit.Record) error
-	// Log receives the host's own messages.
+	// Log returns the logger of the host.
 	Log() *slog.Logger
+	// Record writes a line to the audit log.
+	Record(rec audit.Record) error
+	// Warm starts the sandbox of a principal before its first command.
+	Warm(principal string)
+	// Ready returns nil when the host can serve calls, and why not otherwise.
+	Ready() error
+	// CountSessions is given the function that counts the sessions of a transport.
+	CountSessions(count func(now time.Time) int)
+	// CountUnauthorized counts a request without a valid credential.
+	CountUnauthorized()
+	// EndSession forgets what belongs to a session that has ended.
+	EndSession(principal, session string)
+	// EndTasks ends the background tasks of a principal.
+	EndTasks(principal string)
+}
+
+// A Message is a message of a client. Its methods are called in the order in which they are listed.
+type Message interface {
+	// Content returns what was read of the message.
+	Content() jsonrpc.Envelope
+	// Validate returns what is wrong with the params of a request, in words for its sender. It records calls of unknown tools.
+	Validate(who auth.Identity) *jsonrpc.Error
+	// MissingRights returns the right to the tool of a call that a caller lacks, 0 if there is none.
+	MissingRights(who auth.Identity) auth.Rights
+	// Admit queues a call of a tool in its scope, in the order of arrival. The library must be called with the context that it returns,
+	// and leave when it has answered. The error is that of a scope with too many calls.
+	Admit(ctx context.Context, from Peer) (inside context.Context, leave func(), err error)
+	// Answer answers an admitted request. It leaves.
+	Answer(inside context.Context) mcp.JSONRPCMessage
 }

@@ -1,0 +1,189 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/clientinfo"
+	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+	"github.com/toolhost/toolhost/mcpserver/scope"
+)
+
+// ServeStdio serves one client, the user the host runs as: one message a line on in, answers on out. It returns when in has ended, when
+// gone is closed because the client died, or when ctx is done. Calls that still run then have a short grace period.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+	return stdio.Serve(ctx, adapter{s}, Local(), in, out, gone)
+}
+
+// ServeHTTP serves clients on l until ctx is done. Calls that still run then have a short grace period.
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg httpserver.Config) error {
+	if l != nil { // httpserver.Serve reports a missing one
+		s.host.KeepPort(l.Addr())
+	}
+	return httpserver.Serve(ctx, adapter{s}, l, cfg)
+}
+
+// An adapter is a [transport.Handler] that turns messages into calls of [Host.Call]. The library answers all other messages.
+type adapter struct{ *Server }
+
+func (s adapter) Library() *server.MCPServer { return s.mcp }
+
+func (s adapter) Log() *slog.Logger { return s.host.log }
+
+func (s adapter) Record(rec audit.Record) error { return s.host.recorder.audit.Write(rec) }
+
+func (s adapter) Warm(principal string) { s.host.Warm(principal) }
+
+func (s adapter) Ready() error { return s.host.Ready() }
+
+func (s adapter) CountSessions(count func(time.Time) int) { s.host.counts.sessions.Store(&count) }
+
+func (s adapter) CountUnauthorized() { s.host.counts.unauthorised.Add(1) }
+
+func (s adapter) EndSession(principal, session string) { s.host.scopes.EndSession(principal, session) }
+
+func (s adapter) EndTasks(principal string) { s.host.endTasks(principal) }
+
+// Open implements [transport.Handler].
+func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {
+	m := &message{adapter: s, text: text}
+	var wrong *jsonrpc.Error
+	if m.Envelope, wrong = jsonrpc.Open(text); wrong != nil || m.Method != jsonrpc.MethodCall {
+		return m, wrong
+	}
+	m.tool = s.host.tools.resolve(m.Params.Name)
+	return m, m.misuse()
+}
+
+// A message is a [transport.Message]. A call of a tool travels in its context, because the library calls our handlers with nothing else.
+type message struct {
+	adapter
+	jsonrpc.Envelope
+	text []byte
+	tool resolved // of a call of a tool
+
+	peer      transport.Peer
+	admission *Admission // nil for other messages than calls of tools
+	// arguments are those of a call that the library was not shown; nil if it was.
+	arguments json.RawMessage
+}
+
+type messageKey struct{}
+
+// callOf returns the call of a tool that runs in ctx.
+func callOf(ctx context.Context) (*message, bool) {
+	m, ok := ctx.Value(messageKey{}).(*message)
+	return m, ok
+}
+
+// Content implements [transport.Message].
+func (m *message) Content() jsonrpc.Envelope { return m.Envelope }
+
+// MissingRights implements [transport.Message].
+func (m *message) MissingRights(who auth.Identity) auth.Rights {
+	if m.tool.def == nil || who.Rights.Has(rightTo(m.tool.def.Permission)) {
+		return 0
+	}
+	return rightTo(m.tool.def.Permission)
+}
+
+// Admit implements [transport.Message].
+func (m *message) Admit(ctx context.Context, from transport.Peer) (inside context.Context, leave func(), err error) {
+	ctx = transport.WithPeer(ctx, from)
+	if m.Method != jsonrpc.MethodCall {
+		return ctx, func() {}, nil
+	}
+	m.nameSession()
+	m.peer, m.admission = from, m.host.Admit(from.Who, m.Params.Meta, from.Session, from.Transport == transport.Stdio)
+	if errors.Is(m.admission.err, scope.ErrBusy) {
+		err = m.admission.err
+	}
+	return context.WithValue(ctx, messageKey{}, m), m.admission.Leave, err
+}
+
+// Answer implements [transport.Message]. The library decodes a message five times, so it gets no more of a call than it needs.
+func (m *message) Answer(inside context.Context) mcp.JSONRPCMessage {
+	if m.admission == nil {
+		return m.mcp.HandleMessage(inside, m.text)
+	}
+	defer m.admission.Leave() // the library may refuse a call before it reaches the pipeline
+	if m.needsNoLibrary() {
+		return m.answerCall(inside)
+	}
+	text := m.text
+	if m.host.cfg.Extension.Options == nil && m.tool.extra == nil {
+		text, m.arguments = m.Rest, m.Arguments // only we read them
+	}
+	return m.mcp.HandleMessage(inside, text)
+}
+
+// maxQuestions bounds how often people are asked about one call. No one can judge a call whose plan changes with every answer.
+const maxQuestions = 3
+
+// call is the handler of every tool. When a person must be asked, a modern client gets the question as the result and repeats the call
+// with the answer. A legacy client is asked here, and the call is repeated on its behalf. If the client cannot ask, the operator is asked
+// in the same way.
+func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	c, ok := callOf(ctx)
+	if !ok {
+		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
+	}
+	tool, arguments := c.tool, req.Params.RawArguments
+	if c.arguments != nil {
+		arguments = c.arguments
+	}
+	asks := canAsk(ctx)
+	repeats := asks && server.IsModernRequest(ctx)
+	program := clientinfo.FromRequest(ctx, req)
+	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
+	defer shown.stop()
+	call := Request{
+		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
+		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
+		Origin: originOf(ctx, c, req), ClientLimits: program.Passes,
+	}
+	if call.Repeats = repeats; asks && !repeats {
+		call.AskUser = s.put
+	}
+	var own *extraRun // of an extra tool, which answers in the library's words
+	if tool.extra != nil {
+		own = &extraRun{call: ExtraCall{CallToolRequest: req, Notify: c.peer.Notify}}
+		ctx = context.WithValue(ctx, extraKey{}, own)
+	}
+	reply := s.host.Call(ctx, c.admission, call)
+	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
+		shown.report(asking)
+		if asks {
+			call.Answer = s.put(ctx, reply.Question)
+		} else {
+			call.Answer = s.host.approvals.askOperator(ctx, c.admission, call, reply.Question)
+		}
+		shown.forget()
+		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
+	}
+	if reply.Question != nil && repeats {
+		return toQuestion(reply.Question), nil
+	}
+	if own != nil {
+		return own.answer(reply), nil
+	}
+	result := toResult(s.host.tools.tellSession(reply))
+	if !s.host.cfg.Structured.To(program) {
+		result.StructuredContent = nil
+	}
+	return result, nil
+}
