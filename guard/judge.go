@@ -56,7 +56,7 @@ func (p *Policy) unreadable() (Verdict, bool) {
 		texts = append(texts, p.refused.Error())
 	}
 	return Verdict{
-		Action: Deny, Rule: RuleSettingsBroken, Source: builtIn, Final: true,
+		Action: Deny, Rule: ruleSettingsBroken, Source: builtIn, Final: true,
 		Reason: "Every call is refused because the permission rules cannot be read: " + strings.Join(texts, "; ") + ".",
 		Remedy: "A person must correct the file; the host reloads it when it is saved.",
 	}, true
@@ -176,13 +176,13 @@ func (j *judge) editedBy(t *target) bool {
 func (j *judge) selfProtection(t *target) (Part, bool) {
 	k := j.data
 	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.isControl(t.path) {
-		return t.part(Deny, RuleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
+		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
 		if t.access == writing || !j.own.Hold(t.real) {
-			return t.part(Deny, RuleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
+			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
 		}
-		return t.part(Allow, RuleState, "It is a stored result of this caller.", ""), true
+		return t.part(Allow, ruleState, "It is a stored result of this caller.", ""), true
 	}
 	if k.secrets.Hold(t.given) || k.secrets.Hold(t.real) {
 		if r := k.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r == nil {
@@ -190,7 +190,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			if t.access == writing {
 				tool = "Edit"
 			}
-			return t.part(Deny, RuleSecret, "Tools cannot use keys and credentials in the home directory: "+t.path.given+".",
+			return t.part(Deny, ruleSecret, "Tools cannot use keys and credentials in the home directory: "+t.path.given+".",
 				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
 		}
 	}
@@ -213,11 +213,11 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 		return part, true
 	}
 	if !s.Complete && j.data.deny.HasPaths() {
-		return t.part(Ask, RuleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
+		return t.part(Ask, ruleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
 	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
-		return t.part(Ask, RuleHardLink, "The file has names outside of the workspace, and too much is denied there to find them: "+t.path.given+".",
+		return t.part(Ask, ruleHardLink, "The file has names outside of the workspace, and too much is denied there to find them: "+t.path.given+".",
 			"Copy the file and work on the copy."), true
 	}
 	return Part{}, false
@@ -248,7 +248,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
 		why = "A hook runs this file, outside of any sandbox"
 	}
-	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+t.path.given+".",
+	part := t.part(Ask, ruleProtected, why+", so writing it always requires approval: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")
 	part.Final = true
 	return part, true
@@ -263,7 +263,7 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if s := j.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
 		return Part{}, false
 	}
-	return t.part(Ask, RuleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",
+	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 

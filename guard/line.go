@@ -121,7 +121,7 @@ func (l *line) hiding() {
 }
 
 func (l *line) undecidable(reason string) {
-	part := l.part(Ask, RuleUndecidable, reason, "Write the program's name out and run it directly.")
+	part := l.part(Ask, ruleUndecidable, reason, "Write the program's name out and run it directly.")
 	part.Final = true
 	l.add(part)
 }
@@ -132,7 +132,7 @@ func (l *line) downloads() {
 	if l.held() || !l.offByChoice() || !l.analysis.RunsDownload() {
 		return
 	}
-	part := l.part(Ask, RuleContainment, "The command runs what it downloads, and nothing contains it"+because(l.data.containment().Why)+".",
+	part := l.part(Ask, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.data.containment().Why)+".",
 		"Download the script, read it, and run the file.")
 	part.Final = true
 	l.add(part)
@@ -163,7 +163,7 @@ func (l *line) held() bool { return l.data.containment().Writes && !l.exec.Unsan
 func (l *line) containable() {
 	k := l.data
 	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
-		l.add(l.part(Deny, RuleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
+		l.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
 	// What the settings of the sandbox deny, they deny to what runs in it.
@@ -179,7 +179,7 @@ func (l *line) containable() {
 	if !k.deny.HasPaths() && !k.files.any() {
 		what = "Files of the host's own, such as the audit log, lie where commands write"
 	}
-	part := l.part(Deny, RuleContainment, what+", and nothing keeps this command from them"+because(why)+".",
+	part := l.part(Deny, ruleContainment, what+", and nothing keeps this command from them"+because(why)+".",
 		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
 	part.Final = true
 	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
@@ -200,7 +200,7 @@ func (l *line) optOut() {
 	if !l.exec.Unsandboxed {
 		return
 	}
-	part := l.part(Ask, RuleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
+	part := l.part(Ask, ruleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
 	part.Final = true
 	if !l.data.sandbox.AllowUnsandboxedCommands {
 		part.Action, part.Remedy = Deny, "Leave dangerouslyDisableSandbox out; sandbox.allowUnsandboxedCommands forbids it."
@@ -212,7 +212,7 @@ func (l *line) optOut() {
 func (l *line) permission() {
 	switch {
 	case l.readOnly:
-		l.add(l.part(Allow, RuleReadOnly, "Every command of it only reads, and only what may be read.", ""))
+		l.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
 	case l.data.mode == settings.ModePlan:
 		l.add(l.planPart(l.notReading()))
 	case l.data.mode == settings.ModeBypass:
@@ -272,7 +272,7 @@ func (l *line) allowedCommand(s command.Simple) (Part, bool) {
 		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
 	if l.reads(s) {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: RuleReadOnly, Source: builtIn, Reason: "It only reads."}, true
+		return Part{What: "run " + s.Text, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}, true
 	}
 	return Part{}, false
 }
@@ -333,7 +333,7 @@ func (l *line) unallowed() {
 			Remedy: allowRemedy("Bash(" + firstWords(s) + ")")})
 	}
 	if !found {
-		l.add(l.part(Ask, RuleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.analysis.Undecidable, "; ")+".",
+		l.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.analysis.Undecidable, "; ")+".",
 			"Write it in a simpler form, or let a person agree."))
 	}
 }

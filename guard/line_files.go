@@ -284,7 +284,7 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 			}
 		}
 		if !l.autoAllowed() {
-			l.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: RuleUndecidable, Source: builtIn,
+			l.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
 				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
 		}
 		return
@@ -300,7 +300,7 @@ func (l *line) redirect(w command.Word, access rulebook.Access) {
 			continue
 		}
 		part := l.decide(t)
-		if part.Action == Ask && !part.Final && part.Rule != RuleHardLink && l.held() && l.autoAllowed() {
+		if part.Action == Ask && !part.Final && part.Rule != ruleHardLink && l.held() && l.autoAllowed() {
 			continue // the containment keeps it in the workspace
 		}
 		l.add(part)

@@ -24,7 +24,7 @@ func (l *line) removals() {
 		}
 		for _, w := range s.Args[1:] {
 			if l.removesCritical(w, l.standsIn(s.Places)) {
-				part := Part{What: "run " + s.Text, Action: Ask, Rule: RuleCritical, Source: builtIn, Final: true,
+				part := Part{What: "run " + s.Text, Action: Ask, Rule: ruleCritical, Source: builtIn, Final: true,
 					Reason: fmt.Sprintf("%s would remove, or could remove, a root, home or workspace directory.", clip(s.Text)),
 					Remedy: "Name what is to be removed more closely; a person must agree to this in any mode."}
 				l.add(part)
@@ -81,7 +81,7 @@ func (l *line) rerouting(s command.Simple) func(*target) (Part, bool) {
 		if err != nil || l.data.isCritical(pathname.Slashed(name)) || !l.controlled().isStep(name) {
 			return Part{}, false // what is critical is asked for
 		}
-		return t.part(Deny, RuleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
+		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
 			"Tell the user what to change; a person does this."), true
 	}
 }

@@ -100,7 +100,7 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 
 // tooMuch asks where files are named that are not judged, and nothing else holds them.
 func (l *line) tooMuch(what, reason string) {
-	part := l.part(Ask, RuleUndecidable, reason, "Name fewer files at once, or let a person agree.")
+	part := l.part(Ask, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
 	part.What, part.Final = what, true
 	l.add(part)
 }

@@ -13,7 +13,7 @@ import (
 
 // secretRule stands for the built-in mask of home secrets where that of an entry is
 // wanted.
-var secretRule = &rulebook.Rule{Text: RuleSecret, Source: builtIn}
+var secretRule = &rulebook.Rule{Text: ruleSecret, Source: builtIn}
 
 // linkRules are the rules that keep a file from being read and written by one of its names.
 func (k *policyData) linkRules(name string) (read, edit *rulebook.Rule) {

@@ -17,4 +17,4 @@ func modeOf(s *settings.Settings) string {
 }
 
 // modeRule names the mode as a rule.
-func modeRule(mode string) string { return RuleMode + " " + mode }
+func modeRule(mode string) string { return ruleMode + " " + mode }

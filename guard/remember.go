@@ -33,7 +33,7 @@ func (p Part) allowRule() string {
 		return p.allow
 	}
 	verb, what, _ := strings.Cut(p.What, " ")
-	if p.Final || p.Rule == RuleUndecidable || strings.ContainsAny(what, "\n\r") {
+	if p.Final || p.Rule == ruleUndecidable || strings.ContainsAny(what, "\n\r") {
 		return ""
 	}
 	switch verb {

@@ -33,19 +33,19 @@ func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // The built-in rules, as [Verdict.Rule] names them.
 const (
-	RuleSettingsBroken = "settings"       // a settings file does not parse
+	ruleSettingsBroken = "settings"       // a settings file does not parse
 	RuleBoundary       = "boundary"       // outside the roots and additional directories
-	RuleProtected      = "protected path" // writing what other programs run or obey
-	RuleCritical       = "critical path"  // removing the root, home, a workspace
-	RuleSettingsFile   = "settings file"  // writing the guard's own rules
-	RuleState          = "host state"     // the host's own directory
-	RuleSecret         = "home secret"    // keys and credentials in the home directory
-	RuleHardLink       = "hard link"      // a file with names elsewhere
-	RuleContainment    = "containment"    // rules that only a sandbox could hold
-	RuleUnsandboxed    = "sandbox opt-out"
-	RuleUndecidable    = "undecidable command"
-	RuleReadOnly       = "read-only command"
-	RuleMode           = "mode" // followed by the mode's name
+	ruleProtected      = "protected path" // writing what other programs run or obey
+	ruleCritical       = "critical path"  // removing the root, home, a workspace
+	ruleSettingsFile   = "settings file"  // writing the guard's own rules
+	ruleState          = "host state"     // the host's own directory
+	ruleSecret         = "home secret"    // keys and credentials in the home directory
+	ruleHardLink       = "hard link"      // a file with names elsewhere
+	ruleContainment    = "containment"    // rules that only a sandbox could hold
+	ruleUnsandboxed    = "sandbox opt-out"
+	ruleUndecidable    = "undecidable command"
+	ruleReadOnly       = "read-only command"
+	ruleMode           = "mode" // followed by the mode's name
 )
 
 // A Verdict is the guard's answer to one [Intent]. The zero Verdict refuses.

@@ -65,13 +65,13 @@ type Answer struct {
 	State    string
 	Decision string // one of those that the question offers; anything else, such as "", is a refusal
 	Reason   string // of a refusal, for the agent
-	By       string // who put the question to a person: [ByClient] or [ByConsole]
+	By       string // who put the question to a person: [ByClient] or [byConsole]
 }
 
 // What puts questions to a person, as the audit log names it.
 const (
 	ByClient  = "client"
-	ByConsole = "console"
+	byConsole = "console"
 )
 
 // An approver issues questions to persons, and checks their answers.

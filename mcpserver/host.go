@@ -42,7 +42,7 @@ type Host struct {
 	hooks       *hookset
 	approvals   *approver
 	recorder    *recorder
-	stateProbe  stateProbe
+	stateProbe  recent[error]
 	counts      counts
 }
 

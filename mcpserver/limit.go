@@ -12,17 +12,17 @@ import (
 const (
 	// MaxMessage is the longest JSON-RPC message, in bytes.
 	MaxMessage = transport.MaxMessage
-	// MaxArguments bounds the arguments of one call, in bytes of JSON: a file that is written whole.
-	MaxArguments = 24 << 20
-	// MaxResult bounds the text and the images of one result, in bytes as they are sent. Tools keep their texts far
+	// maxArguments bounds the arguments of one call, in bytes of JSON: a file that is written whole.
+	maxArguments = 24 << 20
+	// maxResult bounds the text and the images of one result, in bytes as they are sent. Tools keep their texts far
 	// below it; pages of a document as images may reach it.
-	MaxResult = 16 << 20
+	maxResult = 16 << 20
 )
 
 // bind binds arguments that are not too long.
 func bind(tool *builtin.Def, args json.RawMessage) (*builtin.Call, error) {
-	if len(args) > MaxArguments {
-		return nil, fmt.Errorf("the arguments of a call are at most %d bytes long, these are %d: make it several calls, such as one Write and then Edits", MaxArguments, len(args))
+	if len(args) > maxArguments {
+		return nil, fmt.Errorf("the arguments of a call are at most %d bytes long, these are %d: make it several calls, such as one Write and then Edits", maxArguments, len(args))
 	}
 	return tool.Bind(args)
 }
@@ -32,16 +32,16 @@ func bounded(r builtin.Result) builtin.Result {
 	const base64 = 4.0 / 3 // the growth of an image
 	size, fit := len(r.Text), 0
 	for _, image := range r.Images {
-		if size += int(float64(len(image.Data)) * base64); size <= MaxResult {
+		if size += int(float64(len(image.Data)) * base64); size <= maxResult {
 			fit++
 		}
 	}
 	if fit < len(r.Images) {
-		r.Text += fmt.Sprintf("\n\n[%d of %d images are left out, a result is at most %d bytes long: ask for fewer pages at once.]", len(r.Images)-fit, len(r.Images), MaxResult)
+		r.Text += fmt.Sprintf("\n\n[%d of %d images are left out, a result is at most %d bytes long: ask for fewer pages at once.]", len(r.Images)-fit, len(r.Images), maxResult)
 		r.Images = r.Images[:fit]
 	}
-	if len(r.Text) > MaxResult {
-		r = builtin.Result{IsError: true, Text: fmt.Sprintf("the result is %d bytes long, at most %d can be sent: ask for less at once", len(r.Text), MaxResult)}
+	if len(r.Text) > maxResult {
+		r = builtin.Result{IsError: true, Text: fmt.Sprintf("the result is %d bytes long, at most %d can be sent: ask for less at once", len(r.Text), maxResult)}
 	}
 	return r
 }

@@ -9,12 +9,12 @@ import (
 )
 
 func TestBounded(t *testing.T) {
-	image := builtin.Image{Data: make([]byte, MaxResult/4), MIME: "image/png"}
+	image := builtin.Image{Data: make([]byte, maxResult/4), MIME: "image/png"}
 	r := bounded(builtin.Result{Text: "pages", Images: []builtin.Image{image, image, image, image}})
 	if len(r.Images) != 2 || !strings.Contains(r.Text, "2 of 4 images are left out") || r.IsError {
 		t.Errorf("%d images, text %q", len(r.Images), r.Text)
 	}
-	if r := bounded(builtin.Result{Text: strings.Repeat("x", MaxResult+1)}); !r.IsError || len(r.Text) > 200 {
+	if r := bounded(builtin.Result{Text: strings.Repeat("x", maxResult+1)}); !r.IsError || len(r.Text) > 200 {
 		t.Errorf("a text of %d bytes", len(r.Text))
 	}
 	if r := bounded(builtin.Result{Text: "short", Images: []builtin.Image{image}}); len(r.Images) != 1 || r.Text != "short" {
@@ -24,7 +24,7 @@ func TestBounded(t *testing.T) {
 
 func TestLongArguments(t *testing.T) {
 	h, root := openHost(t, nil)
-	r := do(h, "Write", `{"file_path":"a","content":"`+strings.Repeat("x", MaxArguments)+`"}`)
+	r := do(h, "Write", `{"file_path":"a","content":"`+strings.Repeat("x", maxArguments)+`"}`)
 	if !r.IsError || !strings.Contains(r.Text, "several calls") {
 		t.Errorf("%.200s", r.Text)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // An Asker puts questions to the operator, the owner of the machine, when the client cannot put them to a person.
@@ -44,7 +45,7 @@ func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
-	answer.State, answer.By = q.State, ByConsole
+	answer.State, answer.By = q.State, byConsole
 	return &answer
 }
 
@@ -182,7 +183,7 @@ func (o Operator) Stats() Stats {
 	h, report := o.h, o.h.runtime.SandboxReport()
 	s := Stats{
 		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
-		ResultBytes:   h.counts.results.size(filepath.Join(h.cfg.StateDir, "results")),
+		ResultBytes:   h.counts.results.get(statsAge, func() int64 { return statedir.Size(filepath.Join(h.cfg.StateDir, "results")) }),
 		AuditFailures: h.recorder.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
 		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
 		Enforces: map[string]bool{

@@ -92,8 +92,8 @@ func (r Reply) with(result builtin.Result) Reply {
 	return r
 }
 
-// ErrNoTool is the cause of a reply to a call of a tool that is not served here.
-var ErrNoTool = errors.New("no such tool")
+// errNoTool is the cause of a reply to a call of a tool that is not served here.
+var errNoTool = errors.New("no such tool")
 
 // Call takes one call through every stage, in order. Nothing else runs a tool.
 func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply) {

@@ -19,33 +19,38 @@ func (h *Host) Ready() error {
 	if err := h.recorder.audit.Usable(); err != nil { // also the optional log, without which calls are not refused
 		return fmt.Errorf("calls are not recorded: %w", err)
 	}
-	return h.stateProbe.check(h.cfg.StateDir)
+	return h.stateProbe.get(probeAge, func() error { return probe(h.cfg.StateDir) })
 }
 
 // probeAge is how old an answer about the state may be, so that unauthenticated requests cause no load.
 const probeAge = 2 * time.Second
 
-// A stateProbe reports whether a directory can be written, or could a moment ago.
-type stateProbe struct {
-	mu   sync.Mutex
-	last time.Time
-	err  error
-}
-
-func (p *stateProbe) check(dir string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.last.IsZero() && time.Since(p.last) < probeAge {
-		return p.err
-	}
-	p.last = time.Now()
+// probe reports why a directory cannot be written, nil if it can.
+func probe(dir string) error {
 	f, err := os.CreateTemp(dir, ".ready-*")
 	if err == nil {
 		_, err = f.WriteString("ready")
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	if p.err = nil; err != nil {
-		p.err = fmt.Errorf("the state directory cannot be written: %w", err)
+	if err != nil {
+		return fmt.Errorf("the state directory cannot be written: %w", err)
 	}
-	return p.err
+	return nil
+}
+
+// A recent is a value that takes a while to compute, as it was a moment ago.
+type recent[T any] struct {
+	mu    sync.Mutex
+	at    time.Time
+	value T
+}
+
+// get returns the value, computed again if it is older than maxAge.
+func (r *recent[T]) get(maxAge time.Duration, compute func() T) T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); r.at.IsZero() || now.Sub(r.at) >= maxAge {
+		r.at, r.value = now, compute()
+	}
+	return r.value
 }

@@ -1,12 +1,10 @@
 package mcpserver
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // Stats is what a host holds at this moment.
@@ -36,7 +34,7 @@ type Stats struct {
 type counts struct {
 	sessions     atomic.Pointer[func(now time.Time) int] // nil until HTTP is served
 	unauthorised atomic.Uint64                           // requests without a valid credential
-	results      directorySize
+	results      recent[int64]
 }
 
 // sessionsNow returns how many legacy sessions there are.
@@ -49,19 +47,3 @@ func (c *counts) sessionsNow() int {
 
 // statsAge is how old the size of a directory may be, which takes a walk to compute.
 const statsAge = 15 * time.Second
-
-// A directorySize is the size of a directory a moment ago.
-type directorySize struct {
-	mu    sync.Mutex
-	at    time.Time
-	bytes int64
-}
-
-func (d *directorySize) size(dir string) int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now(); d.at.IsZero() || now.Sub(d.at) > statsAge {
-		d.at, d.bytes = now, statedir.Size(dir)
-	}
-	return d.bytes
-}

@@ -77,9 +77,9 @@ func (t *toolset) resolve(name string) resolved {
 		}
 	}
 	if name == "" {
-		return resolved{err: fmt.Errorf("%w: the call names none", ErrNoTool)}
+		return resolved{err: fmt.Errorf("%w: the call names none", errNoTool)}
 	}
-	return resolved{name: name, err: fmt.Errorf("%w: %s", ErrNoTool, name)}
+	return resolved{name: name, err: fmt.Errorf("%w: %s", errNoTool, name)}
 }
 
 // has reports whether there is a tool of that name.

@@ -98,7 +98,7 @@ func (m *message) unknownResource() *jsonrpc.Error {
 }
 
 func (m *message) checkCall(who auth.Identity) error {
-	if name, err := m.Params.Name, m.tool.err; errors.Is(err, ErrNoTool) && m.mcp.GetTool(name) == nil {
+	if name, err := m.Params.Name, m.tool.err; errors.Is(err, errNoTool) && m.mcp.GetTool(name) == nil {
 		return m.host.callNoTool(who, name, err)
 	}
 	if m.Plain || m.Arguments != nil {
