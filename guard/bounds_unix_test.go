@@ -74,7 +74,7 @@ func TestBeyondTheBounds(t *testing.T) {
 		{"a patch that is too large", "", "patch -p1 < huge.patch", contained, Ask},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			p := policy(t, ws, rules(ws, tt.rules+"\n"), tt.hold, func(c *Config) { c.Settings.Sandbox.OnUnavailable = "allow" })
+			p := policy(t, ws, testRules(ws, tt.rules+"\n"), tt.hold, func(c *Config) { c.Settings.Sandbox.OnUnavailable = "allow" })
 			v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}})
 			if v.Action != tt.want {
 				t.Errorf("%.80q under %q: %v by %q, want %v\n%.300s", tt.command, tt.rules, v.Action, v.Rule, tt.want, v.Error())
@@ -132,7 +132,7 @@ func TestLinksBeyondTheBounds(t *testing.T) {
 		most int
 		want Action
 	}{{"named", 0, Deny}, {"named", 2, Ask}, {"in", 2, Allow}, {"README.md", 2, Allow}} {
-		p := policy(t, ws, rules(ws, "deny Read(/"+top+"/priv/**)"))
+		p := policy(t, ws, testRules(ws, "deny Read(/"+top+"/priv/**)"))
 		p.data.links.MostOutside = tt.most
 		v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, tt.name)}}})
 		if v.Action != tt.want {

@@ -130,7 +130,7 @@ func TestContainment(t *testing.T) {
 	top, ws := workspace(t)
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
-			set := rules(ws, strings.ReplaceAll(tt.rules, "$TOP", top))
+			set := testRules(ws, strings.ReplaceAll(tt.rules, "$TOP", top))
 			if tt.change != nil {
 				tt.change(&set.Sandbox)
 			}
@@ -148,7 +148,7 @@ func TestContainment(t *testing.T) {
 
 func TestCommandElsewhere(t *testing.T) {
 	top, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "mode default\ndeny Read(sub/.env)"), contained)
+	p := policy(t, ws, testRules(ws, "mode default\ndeny Read(sub/.env)"), contained)
 	sub := resolve(t, p, "sub")
 	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "echo x > .env", Dir: sub}}}); v.Action != Deny || v.Rule != "Read(sub/.env)" {
 		t.Errorf("in sub: %s", v.Error())
@@ -156,7 +156,7 @@ func TestCommandElsewhere(t *testing.T) {
 	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "cat .env", Dir: Path{}}}}); v.Action != Deny {
 		t.Errorf("in no directory: %v", v.Action)
 	}
-	p = policy(t, ws, rules(ws, "mode dontAsk"), contained)
+	p = policy(t, ws, testRules(ws, "mode dontAsk"), contained)
 	if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "ls", Dir: resolve(t, p, filepath.Join(top, "out"))}}}); v.Action != Deny {
 		t.Errorf("ls outside: %v", v.Action)
 	}

@@ -17,7 +17,7 @@ func TestControl(t *testing.T) {
 	tree(t, top, "ws/dot/user.json", "ws/dot/other.txt", "home/.claude/settings.json -> "+ws+"/middle", "ws/middle -> dot/user.json", "ws/hardsettings = ws/dot/user.json",
 		"ws/v1/conf/f.json", "ws/v1/plain.txt", "ws/now -> v1", "given.json -> ws/now/conf/f.json", "ws/logs/audit.jsonl", "ws/logs/audit.jsonl.7", "ws/logs/audit.jsonl.x", "ws/logs/f",
 		"ws/hardlog = ws/logs/audit.jsonl", "later.json -> ws/new/later.json")
-	set := rules(ws, "mode bypassPermissions")
+	set := testRules(ws, "mode bypassPermissions")
 	set.Sandbox.OnUnavailable = settings.OnFailureAllow // else commands are refused where files of the host's own lie in the root
 	p := policy(t, ws, set, uncontained, func(c *Config) {
 		c.RuleFiles = []string{filepath.Join(top, "home/.claude/settings.json"), filepath.Join(top, "given.json"), filepath.Join(top, "later.json")}
@@ -88,7 +88,7 @@ func TestControl(t *testing.T) {
 
 func BenchmarkControl(b *testing.B) {
 	_, ws := workspace(b)
-	p := policy(b, ws, rules(ws, "allow Edit"))
+	p := policy(b, ws, testRules(ws, "allow Edit"))
 	for b.Loop() {
 		p.data.control()
 	}

@@ -38,7 +38,7 @@
 //
 // judge.go judges the tool and its arguments, and has each effect of the intent judge itself: a kind of effect is a file
 // effect_*.go. judge.go has the checks of a file; line.go those of a command, and the files line_* their parts. The files
-// sandbox* list what a containment must enforce. The packages in internal know no verdict: rulebook, which rule applies to a
+// sandbox* list what a containment must enforce. The packages in internal know no verdict: rules, which rule applies to a
 // call; command, what a shell line would do; realpath, where a name leads, and how to open just that; pathname, when two names
 // are the same; hardlink, which other names files have; protected, which files are more than their content; gitrepo, what git
 // would run by itself; wildcard, what patterns match.

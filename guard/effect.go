@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -132,7 +132,7 @@ func (j Judgment) Decide(s Subject) {
 
 // strict returns the rule of a deny or ask list on a subject, nil for none. Rules on all calls
 // of the tool itself are left out: they have been applied.
-func (j Judgment) strict(l ruleList, s Subject) *rulebook.Rule {
+func (j Judgment) strict(l ruleList, s Subject) *rules.Rule {
 	if s.Form != j.in.Tool {
 		if r := l.Named(s.Form); r != nil {
 			return r

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -42,14 +42,14 @@ var execKnown = sync.OnceValue(func() execTable {
 
 // An identity collects the commands that starting one program may be called in a rule: its arguments, after each name of it.
 type identity struct {
-	rules  []*rulebook.Commands
+	rules  []*rules.Commands
 	exec   *sandbox.Exec
 	roots  []string
 	spoken [][]string
 }
 
 // execSpellings returns the commands that the start of a program is, as far as rules of these lists may speak of them.
-func execSpellings(e *sandbox.Exec, roots []string, rules ...*rulebook.Commands) [][]string {
+func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) [][]string {
 	id := &identity{rules: rules, exec: e, roots: roots}
 	args := e.Args
 	if len(args) == 0 {
@@ -74,7 +74,7 @@ func (id *identity) file(i int, name string, args []string) {
 	if i < len(id.exec.Files) {
 		real = id.exec.Files[i].Name
 		names = append(names, path.Base(real))
-		names = append(names, copied(id.exec.Files[i], names, id.rules)...)
+		names = append(names, copyTargets(id.exec.Files[i], names, id.rules)...)
 	}
 	for _, n := range names {
 		id.named(n, args)
@@ -91,7 +91,7 @@ func (id *identity) file(i int, name string, args []string) {
 
 // byPath reports whether a rule names a program by its path.
 func (id *identity) byPath() bool {
-	return slices.ContainsFunc(id.rules, (*rulebook.Commands).Names)
+	return slices.ContainsFunc(id.rules, (*rules.Commands).Names)
 }
 
 // relative returns the path of a program, and what it is from the working directory and the roots.
@@ -156,7 +156,7 @@ func (id *identity) operand(name string, args []string, absent bool) {
 		}
 		if err == nil {
 			names = append(names, path.Base(f.Name))
-			names = append(names, copied(f, names, id.rules)...)
+			names = append(names, copyTargets(f, names, id.rules)...)
 			if f.Handle != nil {
 				f.Handle.Close()
 			}
@@ -175,7 +175,7 @@ func (id *identity) operand(name string, args []string, absent bool) {
 
 // add adds a command, once, if a rule may speak of its program.
 func (id *identity) add(words []string) {
-	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules, func(c *rulebook.Commands) bool { return speaks(c, words) }) {
+	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules, func(c *rules.Commands) bool { return speaks(c, words) }) {
 		return
 	}
 	if !slices.ContainsFunc(id.spoken, func(s []string) bool { return slices.Equal(s, words) }) {
@@ -184,7 +184,7 @@ func (id *identity) add(words []string) {
 }
 
 // speaks reports whether a rule may speak of a command, by the name that it has or by another that rules know.
-func speaks(c *rulebook.Commands, words []string) bool {
+func speaks(c *rules.Commands, words []string) bool {
 	if c.Speaks(path.Base(words[0])) {
 		return true
 	}

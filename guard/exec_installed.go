@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -163,10 +163,10 @@ func (in *installation) same(f sandbox.ExecFile, p program) bool {
 // idOf is the identity of a file.
 func idOf(f sandbox.ExecFile) realpath.ID { return realpath.ID{Device: f.Dev, Inode: f.Inode} }
 
-// copied returns the names of programs that rules speak of and that a file is, although it does not have that name: a link to it, or
+// copyTargets returns the names of programs that rules speak of and that a file is, although it does not have that name: a link to it, or
 // a copy. A file with several names in the directories of programs may be a different program by each; it is the one that
 // it is called by.
-func copied(f sandbox.ExecFile, called []string, rules []*rulebook.Commands) (names []string) {
+func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (names []string) {
 	own := installed.namesOf(idOf(f))
 	for name := range execKnown().applets {
 		if len(own) == 0 && slices.ContainsFunc(installed.programs(name), func(p program) bool { return installed.same(f, p) }) {

@@ -149,7 +149,7 @@ func TestJudgeExec(t *testing.T) {
 	_, ws := workspace(t)
 	for _, tt := range tests {
 		for kind, action := range map[string]Action{"deny ": Deny, "ask ": Ask} {
-			p := policy(t, ws, rules(ws, kind+tt.rule), contained)
+			p := policy(t, ws, testRules(ws, kind+tt.rule), contained)
 			check := func(lines []string, want Action, confirm bool) {
 				for _, line := range lines {
 					got := p.JudgeExec(m.attempt(line))
@@ -168,7 +168,7 @@ func TestJudgeExec(t *testing.T) {
 func TestJudgeExecThatCannotBeRead(t *testing.T) {
 	m := newMachine(t)
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Bash(git push:*)\ndeny Bash(rm -rf:*)\nask Bash(npm:*)"), contained)
+	p := policy(t, ws, testRules(ws, "deny Bash(git push:*)\ndeny Bash(rm -rf:*)\nask Bash(npm:*)"), contained)
 	cut := func(line string) *sandbox.Exec {
 		e := m.attempt(line)
 		e.Cut = true
@@ -206,7 +206,7 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 
 func TestExecGrants(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "ask Bash(git push:*)"), contained)
+	p := policy(t, ws, testRules(ws, "ask Bash(git push:*)"), contained)
 	for _, tt := range []struct {
 		text, args string
 		want       bool
@@ -231,7 +231,7 @@ func TestExecGrants(t *testing.T) {
 
 func BenchmarkJudgeExec(b *testing.B) {
 	_, ws := workspace(b)
-	p := policy(b, ws, rules(ws, "deny Bash(rm:*)\ndeny Bash(curl:*)\ndeny Bash(git push:*)"), contained)
+	p := policy(b, ws, testRules(ws, "deny Bash(rm:*)\ndeny Bash(curl:*)\ndeny Bash(git push:*)"), contained)
 	for _, line := range []string{"/bin/true", "/bin/ls -l x", "/usr/bin/git status"} {
 		args := strings.Fields(line)
 		real, err := filepath.EvalSymlinks(args[0])

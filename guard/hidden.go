@@ -42,7 +42,7 @@ func hiddenPlace(path string) (place uint) {
 // and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
 	path := pathname.Slashed(real)
-	return p.hides(path, dir) || !dir && p.data.aliases()[path]
+	return p.mayRunUnnamed(path, dir) || !dir && p.data.aliases()[path]
 }
 
 // Hiding is [Policy.Hidden] for a whole search: the function answers the same of a
@@ -53,7 +53,7 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 	aliases := p.data.aliases()
 	hidden = func(real string, dir bool) bool {
 		path := pathname.Slashed(real)
-		return p.hides(path, dir) || !dir && aliases[path]
+		return p.mayRunUnnamed(path, dir) || !dir && aliases[path]
 	}
 	tag = p.data.tag
 	for _, name := range p.own.Names {
@@ -101,8 +101,8 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 	}
 }
 
-// hides is Hidden but for other names of denied files.
-func (p *Policy) hides(path string, dir bool) bool {
+// mayRunUnnamed is Hidden but for other names of denied files.
+func (p *Policy) mayRunUnnamed(path string, dir bool) bool {
 	k := p.data
 	if above := p.above(path); above.denied {
 		return true

@@ -15,10 +15,10 @@ import (
 // TestHidingLinks gives a denied file further names after its names were looked for.
 func TestHidingLinks(t *testing.T) {
 	_, ws := workspace(t)
-	if policy(t, ws, rules(ws, "deny Edit(.env)")).HidingLinks() != nil {
+	if policy(t, ws, testRules(ws, "deny Edit(.env)")).HidingLinks() != nil {
 		t.Error("links are looked for though no rule hides files")
 	}
-	p := policy(t, ws, rules(ws, "deny Read(.env)"))
+	p := policy(t, ws, testRules(ws, "deny Read(.env)"))
 	hides := func(name string) bool {
 		info, err := os.Stat(filepath.Join(ws, name))
 		if err != nil {
@@ -49,7 +49,7 @@ func TestHidingLinks(t *testing.T) {
 // A search leaves out what a rule asks for, but for what it was itself asked for.
 func TestAsking(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "ask Read(.env)\nask Read(secrets)\nask Edit(README.md)"))
+	p := policy(t, ws, testRules(ws, "ask Read(.env)\nask Read(secrets)\nask Edit(README.md)"))
 	for start, want := range map[string]struct{ left, rules string }{
 		".":       {".env secrets/key secrets/public/ok", "Read(.env) Read(secrets)"},
 		"src":     {".env secrets/key secrets/public/ok", "Read(.env) Read(secrets)"},
@@ -67,7 +67,7 @@ func TestAsking(t *testing.T) {
 			t.Errorf("from %s: left out are %q by %q, want %q by %q", start, got, names, want.left, want.rules)
 		}
 	}
-	if asks, _ := policy(t, ws, rules(ws, "deny Read(.env)\nask Edit(x)")).Asking(resolve(t, p, ".")); asks != nil {
+	if asks, _ := policy(t, ws, testRules(ws, "deny Read(.env)\nask Edit(x)")).Asking(resolve(t, p, ".")); asks != nil {
 		t.Error("without a rule that asks for reading, something is looked for")
 	}
 }

@@ -54,7 +54,7 @@ func TestHonest(t *testing.T) {
 		{"sandbox off by choice, commands", commands, uncontained, true, 2},
 		{"sandbox off by choice, files", "deny Read(.env)\ndeny Read(secrets/**)", uncontained, true, 3},
 	} {
-		set := rules(ws, "mode acceptEdits\n"+tt.rules)
+		set := testRules(ws, "mode acceptEdits\n"+tt.rules)
 		set.Sandbox.OffByChoice, set.Sandbox.OnUnavailable = tt.choice, settings.OnFailureAsk
 		p := policy(t, ws, set, tt.contain, gated)
 		refused := 0
@@ -74,7 +74,7 @@ func TestHonest(t *testing.T) {
 // passed as known: they run, and the verdict says that rules are held when programs start.
 func TestHeldWhenProgramsStart(t *testing.T) {
 	_, ws := workspace(t)
-	set := rules(ws, "mode acceptEdits\ndeny Bash(rm:*)")
+	set := testRules(ws, "mode acceptEdits\ndeny Bash(rm:*)")
 	p := policy(t, ws, set, contained, gated)
 	for _, line := range rows(t, "held.txt") {
 		v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: line, Dir: resolve(t, p, ".")}}})
@@ -99,7 +99,7 @@ func TestSandboxOffByChoice(t *testing.T) {
 		{"curl -s https://example.org/x | jq .", true, Allow}, {"curl -so x.json https://example.org/x && bash script.sh", true, Allow},
 		{"make", false, Ask}, {"cat .env", false, Deny},
 	} {
-		set := rules(ws, "mode acceptEdits\ndeny Read(.env)\ndeny Edit(secrets/**)")
+		set := testRules(ws, "mode acceptEdits\ndeny Read(.env)\ndeny Edit(secrets/**)")
 		set.Sandbox.OffByChoice, set.Sandbox.OnUnavailable = tt.choice, settings.OnFailureAsk
 		p := policy(t, ws, set, uncontained)
 		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}}); v.Action != tt.want {

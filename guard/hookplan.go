@@ -312,7 +312,7 @@ func (p *hookPlanner) kept(path Path) bool {
 	if !p.k.inside.Hold(pathname.Slashed(path.real)) || withinAny(path.real, p.k.files.writable) {
 		return false
 	}
-	rest := p.k.below(pathname.Slashed(path.real))
+	rest := p.k.recursive(pathname.Slashed(path.real))
 	base := strings.TrimSuffix(pathname.Slashed(path.real), rest)
 	for element := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
 		base += "/" + element

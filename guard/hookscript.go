@@ -103,7 +103,7 @@ func (t *hookText) writes(path Path) bool {
 
 // hold holds a file. It reports false, and contains the hook, for one that commands can replace all the same.
 func (p *hookPlanner) hold(path Path) bool {
-	for element := range strings.SplitSeq(p.k.below(pathname.Slashed(path.real)), "/") {
+	for element := range strings.SplitSeq(p.k.recursive(pathname.Slashed(path.real)), "/") {
 		if slices.Contains(managed, element) {
 			p.contain(path.given + " lies where package managers write")
 			return false

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -93,7 +93,7 @@ func (j *judge) tool() {
 }
 
 // byRule returns the part that a deny or ask rule decides. The subject begins the reason.
-func byRule(what, subject string, a Action, r *rulebook.Rule) Part {
+func byRule(what, subject string, a Action, r *rules.Rule) Part {
 	p := Part{What: what, Action: a, Rule: r.Text, Source: r.Source, Final: true}
 	if a == Ask {
 		p.Reason, p.Remedy = subject+" requires approval by a rule.", "A person must agree, or change that rule."
@@ -104,25 +104,25 @@ func byRule(what, subject string, a Action, r *rulebook.Rule) Part {
 }
 
 // file judges one file of the intent.
-func (j *judge) file(p Path, access rulebook.Access, verb string) {
+func (j *judge) file(p Path, access rules.Access, verb string) {
 	j.add(j.decide(newTarget(p, access, verb)))
 }
 
 // How a call touches a file.
 const (
-	reading = rulebook.Reading
-	writing = rulebook.Writing
+	reading = rules.Reading
+	writing = rules.Writing
 )
 
 // A target is one file, with its names in the form rules are compared in.
 type target struct {
 	path        Path
 	given, real string
-	access      rulebook.Access
+	access      rules.Access
 	what        string
 }
 
-func newTarget(p Path, access rulebook.Access, verb string) *target {
+func newTarget(p Path, access rules.Access, verb string) *target {
 	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
@@ -148,7 +148,7 @@ func (t *target) part(a Action, rule, reason, remedy string) Part {
 
 // byRule names only the path that the caller named: it may not be allowed to know
 // where its link leads.
-func (t *target) byRule(a Action, r *rulebook.Rule) Part {
+func (t *target) byRule(a Action, r *rules.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {
 		verb = "Writing"

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// rules makes settings of rules written as "deny Read(x)", one on each line of
+// testRules makes settings of rules written as "deny Read(x)", one on each line of
 // one source whose root is dir. "mode plan" sets the mode.
-func rules(dir, text string) *settings.Settings {
+func testRules(dir, text string) *settings.Settings {
 	s := &settings.Settings{DefaultMode: settings.ModeAcceptEdits, Sandbox: settings.Sandbox{
 		Enabled: true, AutoAllowBashIfSandboxed: true, AllowUnsandboxedCommands: true, OnUnavailable: settings.OnFailureDeny,
 	}}
@@ -248,7 +248,7 @@ func TestJudgeFiles(t *testing.T) {
 func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 	t.Helper()
 	ws := filepath.Join(top, "ws")
-	p := policy(t, ws, rules(ws, ruleText)).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
+	p := policy(t, ws, testRules(ws, ruleText)).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
 	words := strings.Fields(call)
 	in := Intent{Tool: words[0], Args: map[string]any{}}
 	if strings.HasPrefix(in.Tool, "mcp__") {
@@ -295,7 +295,7 @@ func TestIntentsWithoutFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for i, mode := range modes {
-			if v := policy(t, ws, rules(ws, "mode "+mode+"\n"+tt.rules)).Judge(tt.in); v.Action != tt.want[i] || v.Error() == "" {
+			if v := policy(t, ws, testRules(ws, "mode "+mode+"\n"+tt.rules)).Judge(tt.in); v.Action != tt.want[i] || v.Error() == "" {
 				t.Errorf("%s in mode %s: %v, want %v: %s", tt.why, mode, v.Action, tt.want[i], v.Error())
 			}
 		}
@@ -326,7 +326,7 @@ func TestVerdictsTell(t *testing.T) {
 
 func TestBrokenSettingsRefuseEverything(t *testing.T) {
 	_, ws := workspace(t)
-	set := rules(ws, "mode bypassPermissions\nallow Bash")
+	set := testRules(ws, "mode bypassPermissions\nallow Bash")
 	set.Broken = []error{&settings.ParseError{File: "/x/settings.json", Line: 3, Column: 7, Err: errors.New("unexpected }")}}
 	p := policy(t, ws, set)
 	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
@@ -341,7 +341,7 @@ func TestBrokenSettingsRefuseEverything(t *testing.T) {
 
 func TestToolEnabled(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Bash\ndeny Edit\ndeny mcp__x__*\ndeny Read(.env)"))
+	p := policy(t, ws, testRules(ws, "deny Bash\ndeny Edit\ndeny mcp__x__*\ndeny Read(.env)"))
 	for name, want := range map[string]bool{"Bash": false, "Edit": false, "Write": false, "Read": true, "Grep": true, "mcp__x__y": false, "mcp__z__y": true} {
 		if got, v := p.ToolEnabled(name); got != want || got != (v.Action == Allow) {
 			t.Errorf("ToolEnabled(%s) = %v, %v; want %v", name, got, v, want)
@@ -378,7 +378,7 @@ func TestNewRefusesRoots(t *testing.T) {
 
 func TestHidden(t *testing.T) {
 	top, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Read(.env)\ndeny Read(secrets/*)\ndeny Read(!secrets/public)\nallow Read(~/.ssh/config)"))
+	p := policy(t, ws, testRules(ws, "deny Read(.env)\ndeny Read(secrets/*)\ndeny Read(!secrets/public)\nallow Read(~/.ssh/config)"))
 	p = p.For(Caller{Own: []string{top + "/state/results/mine"}})
 	tests := []struct {
 		path string
@@ -405,18 +405,18 @@ func TestHidden(t *testing.T) {
 	if again := tagOf(p); again != tag {
 		t.Error("the tag of Hiding is not stable")
 	}
-	other := policy(t, ws, rules(ws, "deny Read(x)"))
+	other := policy(t, ws, testRules(ws, "deny Read(x)"))
 	if tagOf(other) == tag || tagOf(p.For(Caller{})) == tag {
 		t.Error("the tag of Hiding does not tell policies or callers apart")
 	}
-	if !policy(t, ws, rules(ws, "deny Read")).Hidden(ws+"/src/main.go", false) {
+	if !policy(t, ws, testRules(ws, "deny Read")).Hidden(ws+"/src/main.go", false) {
 		t.Error("with Read denied a file is not hidden")
 	}
 }
 
 func TestWarnings(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Read([)\ndeny Bash(\nallow *\nallow Read()\nallow Bash(a && b *)\nallow Wri*\ndeny Raed(x)\nallow mcp__*\ndeny WebFetch(domain:x.*)\n"+
+	p := policy(t, ws, testRules(ws, "deny Read([)\ndeny Bash(\nallow *\nallow Read()\nallow Bash(a && b *)\nallow Wri*\ndeny Raed(x)\nallow mcp__*\ndeny WebFetch(domain:x.*)\n"+
 		"deny mcp__x__*\nallow WebFetch(domain:x)\nallow Bash(npm:*)\ndeny Task\ndeny *Edit\nallow mcp__x__get_*\nask Monitor"))
 	want := []string{":1:", ":2:", ":3:", ":4:", ":5:", ":6:", ":7:", ":8:", ":9:"}
 	got := p.Warnings()
@@ -457,7 +457,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 		{"Edit(/src/**)", "", ""},
 	} {
 		tt.rule = strings.ReplaceAll(tt.rule, "/$WS", ws)
-		p := policy(t, ws, rules(ws, "deny "+tt.rule))
+		p := policy(t, ws, testRules(ws, "deny "+tt.rule))
 		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
@@ -472,7 +472,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
 		}
 	}
-	if p := policy(t, ws, rules(ws, "mode default\nallow Edit(*.{go,md})")); p.data.allow.File("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
+	if p := policy(t, ws, testRules(ws, "mode default\nallow Edit(*.{go,md})")); p.data.allow.File("Edit", writing, ws+"/a.go", ws+"/a.go", false) != nil {
 		t.Error("braces in an allow are more than it says")
 	}
 }
@@ -480,7 +480,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 func TestCaseInsensitive(t *testing.T) {
 	_, ws := workspace(t)
 	at := pathname.Place{Given: ws, Real: ws}
-	c := &rulebook.Compiler{Home: at, Roots: []pathname.Place{at}, Bounds: []pathname.Place{at}}
+	c := &rules.Compiler{Home: at, Roots: []pathname.Place{at}, Bounds: []pathname.Place{at}}
 	k := &policyData{bounds: c.Bounds, home: c.Home, criticalRoots: pathname.PlacesOf(pathname.Folded, c.Bounds...)}
 	k.resolveMasks(c, Config{Home: ws}, pathname.Folded)
 	for _, name := range []string{".SSH/id_rsa", ".ssh", ".AWS/x", ".\u017fsh/id_rsa"} {
@@ -503,7 +503,7 @@ func TestRootBehindLink(t *testing.T) {
 	top, ws := workspace(t)
 	tree(t, top, "link -> ws")
 	link := filepath.Join(top, "link")
-	set := rules(link, "deny Read(secrets/**)\ndeny Read(/.env)\ndeny Read(/"+link+"/README.md)\nallow Edit(src/**)\nmode default")
+	set := testRules(link, "deny Read(secrets/**)\ndeny Read(/.env)\ndeny Read(/"+link+"/README.md)\nallow Edit(src/**)\nmode default")
 	p := policy(t, link, set)
 	tests := []struct {
 		tool, path string

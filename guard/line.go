@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -77,13 +77,13 @@ func (l *line) denials() {
 	}
 }
 
-func (l *line) rulePart(text string, r *rulebook.Rule, a Action) Part {
+func (l *line) rulePart(text string, r *rules.Rule, a Action) Part {
 	return byRule("run "+text, "The command "+clip(text), a, r)
 }
 
 // maybePart asks for a command of which it is known only when it runs whether it is the
 // one that a rule speaks of.
-func (l *line) maybePart(text string, r *rulebook.Rule, a Action) Part {
+func (l *line) maybePart(text string, r *rules.Rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),

@@ -13,9 +13,9 @@ import (
 // descends are the programs that go through the directories they are given.
 var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp", "scp", "rsync", "diff", "zip", "mv", "ln"}
 
-// below judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
+// recursive judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
 // xargs hand to another program. Nothing else holds the ask rules there.
-func (l *line) below(s command.Simple, files []command.Word, dirs []Path) {
+func (l *line) recursive(s command.Simple, files []command.Word, dirs []Path) {
 	if l.data.ask.Read.Empty() {
 		return
 	}

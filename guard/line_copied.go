@@ -11,9 +11,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
-// copied judges what a command puts into a directory that is there, under the names of
+// copyTargets judges what a command puts into a directory that is there, under the names of
 // what it copies: cp x/.envrc . and cp -r x/. .
-func (l *line) copied(s command.Simple, from []command.Word, into *target, dirs []Path) {
+func (l *line) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
 	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !l.inside(into) {
 		return
 	}

@@ -87,7 +87,7 @@ func TestPlaces(t *testing.T) {
 		{"c\\d src; " + all, Ask},
 	}
 	_, ws := workspace(t)
-	set := rules(ws, "mode default\nallow Bash")
+	set := testRules(ws, "mode default\nallow Bash")
 	set.Sandbox.OnUnavailable = settings.OnFailureAllow
 	p := policy(t, ws, set, uncontained)
 	for _, tt := range tests {
@@ -121,7 +121,7 @@ func TestPlacesOfFiles(t *testing.T) {
 	}
 	_, ws := workspace(t)
 	for _, tt := range tests {
-		set := rules(ws, tt.rules)
+		set := testRules(ws, tt.rules)
 		set.Sandbox.OnUnavailable = settings.OnFailureAllow
 		p := policy(t, ws, set, uncontained)
 		if v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: tt.command, Dir: resolve(t, p, ".")}}}); v.Action != tt.want {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/protected"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -30,10 +30,10 @@ func (l *line) words() {
 			named = slices.Concat(reads, s.Mentions())
 		}
 		dirs := l.standsIn(s.Places)
-		for _, t := range l.files(named, dirs, rulebook.Reading) {
+		for _, t := range l.files(named, dirs, rules.Reading) {
 			l.read(t)
 		}
-		l.below(s, reads, dirs)
+		l.recursive(s, reads, dirs)
 		stations := []station{l.denied, l.rerouting(s), l.selfProtection, l.deniedHardlink, l.deniedInside, l.asked, l.writesProtected, l.leavingBy(s)}
 		if l.contained() {
 			stations = []station{l.denied, l.selfProtection, l.asked, l.writesProtected}
@@ -41,7 +41,7 @@ func (l *line) words() {
 		for _, t := range l.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
 			l.through(t, stations...)
 			if t.path.dir || l.makesDir(t) {
-				l.copied(s, reads, t, dirs)
+				l.copyTargets(s, reads, t, dirs)
 			}
 		}
 		for _, t := range l.matched(writes, dirs, writing) { // rm * is no attempt on what a link in it leads to
@@ -122,12 +122,12 @@ func (l *line) writesProtected(t *target) (Part, bool) {
 }
 
 // files resolves words: those that are known, and what a wildcard means now.
-func (l *line) files(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+func (l *line) files(words []command.Word, dirs []Path, access rules.Access) []*target {
 	return append(l.known(words, dirs, access), l.matched(words, dirs, access)...)
 }
 
 // known resolves words that are known, and those that the line itself gives variables.
-func (l *line) known(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+func (l *line) known(words []command.Word, dirs []Path, access rules.Access) []*target {
 	words = slices.Clone(words)
 	for _, w := range words {
 		for _, text := range w.Guesses() {
@@ -138,7 +138,7 @@ func (l *line) known(words []command.Word, dirs []Path, access rulebook.Access) 
 }
 
 // matched resolves wildcards.
-func (l *line) matched(words []command.Word, dirs []Path, access rulebook.Access) (out []*target) {
+func (l *line) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		if !w.Glob {
 			continue
@@ -159,7 +159,7 @@ func (l *line) deniedInside(t *target) (Part, bool) {
 		return Part{}, false
 	}
 	inside := *t
-	inside.given, inside.real, inside.path.dir = t.given+rulebook.AnyChild, t.real+rulebook.AnyChild, false
+	inside.given, inside.real, inside.path.dir = t.given+rules.AnyChild, t.real+rules.AnyChild, false
 	return l.denied(&inside)
 }
 
@@ -227,7 +227,7 @@ func makesRepository(s command.Simple) bool {
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access) []*target {
+func (l *line) targets(words []command.Word, dirs []Path, access rules.Access) []*target {
 	var out []*target
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
@@ -242,7 +242,7 @@ func (l *line) targets(words []command.Word, dirs []Path, access rulebook.Access
 	return out
 }
 
-func (l *line) target(w command.Word, dir Path, access rulebook.Access) (*target, error) {
+func (l *line) target(w command.Word, dir Path, access rules.Access) (*target, error) {
 	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
 		return nil, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
@@ -253,7 +253,7 @@ func (l *line) target(w command.Word, dir Path, access rulebook.Access) (*target
 	return newTarget(p, access, verbOf(access)), nil
 }
 
-func verbOf(access rulebook.Access) string {
+func verbOf(access rules.Access) string {
 	if access == writing {
 		return "write "
 	}
@@ -270,7 +270,7 @@ func (l *line) redirects() {
 	}
 }
 
-func (l *line) redirect(w command.Word, access rulebook.Access) {
+func (l *line) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}

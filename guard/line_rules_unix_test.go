@@ -48,7 +48,7 @@ func TestLooseRules(t *testing.T) {
 	}
 	_, ws := workspace(t)
 	for _, tt := range tests {
-		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		p := policy(t, ws, testRules(ws, "deny "+tt.rule), contained)
 		for want, commands := range map[Action][]string{Deny: tt.denied, Ask: tt.asked, Allow: tt.not} {
 			for _, command := range commands {
 				v := p.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: command, Dir: resolve(t, p, ".")}}})
@@ -90,7 +90,7 @@ func TestDoubtfulCommands(t *testing.T) {
 		{"Bash(curl * | sh)", "curl x | sh", ""},
 		{"Bash(npm run build:prod)", "npm run build:prod", ""},
 	} {
-		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		p := policy(t, ws, testRules(ws, "deny "+tt.rule), contained)
 		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
@@ -120,7 +120,7 @@ func TestDoubtfulFiles(t *testing.T) {
 		{"MultiEdit(src/**)", "src/main.go", "README.md", "Edit was meant"},
 		{"LS(secrets/**)", "secrets/key", "README.md", ""},
 	} {
-		p := policy(t, ws, rules(ws, "deny "+tt.rule), contained)
+		p := policy(t, ws, testRules(ws, "deny "+tt.rule), contained)
 		if got := strings.Join(p.Warnings(), "\n"); (got == "") != (tt.warning == "") || !strings.Contains(got, tt.warning) {
 			t.Errorf("%s: warnings %q, want %q", tt.rule, got, tt.warning)
 		}
@@ -132,7 +132,7 @@ func TestDoubtfulFiles(t *testing.T) {
 			}
 		}
 	}
-	p := policy(t, ws, rules(ws, "mode default\nallow Edit(src/**, sub/**)\nallow View(src/**)"), contained)
+	p := policy(t, ws, testRules(ws, "mode default\nallow Edit(src/**, sub/**)\nallow View(src/**)"), contained)
 	if got := p.Warnings(); len(got) != 2 {
 		t.Errorf("what allows nothing is not told: %q", got)
 	}
@@ -143,7 +143,7 @@ func TestDoubtfulFiles(t *testing.T) {
 // allows.
 func TestRulesOfNoRoot(t *testing.T) {
 	top, ws := workspace(t)
-	p := policy(t, ws, rules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
+	p := policy(t, ws, testRules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
 	for name, want := range map[string]Action{"src/main.go": Deny, "README.md": Ask, "sub/x": Ask, "new.txt": Ask} {
 		if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{resolve(t, p, name)}}}); v.Action != want {
 			t.Errorf("%s: %v, want %v\n%s", name, v.Action, want, v.Error())

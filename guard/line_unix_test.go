@@ -331,7 +331,7 @@ func TestJudgeBash(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
-			set := rules(ws, "mode default\n"+strings.ReplaceAll(tt.rules, "$TOP", top))
+			set := testRules(ws, "mode default\n"+strings.ReplaceAll(tt.rules, "$TOP", top))
 			set.Sandbox.OnUnavailable = settings.OnFailureAllow // the rules alone
 			p := policy(t, ws, set, uncontained)
 			v := p.Judge(Intent{Tool: "Bash", Args: map[string]any{"run_in_background": true}, Effects: []Effect{Exec{

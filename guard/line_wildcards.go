@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/protected"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
@@ -56,7 +56,7 @@ func (l *line) expandAs(g wildcard.Expansion, w command.Word, dir Path) ([]strin
 
 // meant returns the files that a wildcard means, as far as they are to be judged: where
 // no rule speaks of what nothing else holds, only of writing there is something to say.
-func (l *line) meant(w command.Word, dir Path, access rulebook.Access) []string {
+func (l *line) meant(w command.Word, dir Path, access rules.Access) []string {
 	speaks := l.data.ask.HasPaths() || !l.contained() && l.data.deny.HasPaths()
 	if !speaks && access == reading {
 		return nil

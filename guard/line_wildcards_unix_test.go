@@ -15,7 +15,7 @@ import (
 // globbed is what the guard takes the words of a line for.
 func globbed(t *testing.T, dir, options, pattern string) []string {
 	t.Helper()
-	p := policy(t, dir, rules(dir, ""), uncontained)
+	p := policy(t, dir, testRules(dir, ""), uncontained)
 	text := options + "echo " + pattern
 	l := &line{judge: &judge{Policy: p, data: p.data, exec: &Exec{Text: text}}, text: text, analysis: command.Analyze(text)}
 	word := l.analysis.Commands[len(l.analysis.Commands)-1].Args[1]

@@ -8,15 +8,15 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/ctime"
 	"github.com/toolhost/toolhost/guard/internal/hardlink"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
 // secretRule stands for the built-in mask of home secrets where that of an entry is
 // wanted.
-var secretRule = &rulebook.Rule{Text: ruleSecret, Source: builtIn}
+var secretRule = &rules.Rule{Text: ruleSecret, Source: builtIn}
 
 // linkRules are the rules that keep a file from being read and written by one of its names.
-func (k *policyData) linkRules(name string) (read, edit *rulebook.Rule) {
+func (k *policyData) linkRules(name string) (read, edit *rules.Rule) {
 	read, edit = k.deny.Read.Match(name, false), k.deny.Edit.Match(name, false)
 	if read == nil && (k.secrets.Hold(name) || k.isState(name)) {
 		read = secretRule
@@ -71,7 +71,7 @@ func (k *policyData) deniedOutside() []string {
 			out = append(out, pathname.Native(name))
 		}
 	}
-	for _, m := range []*rulebook.Matcher{k.deny.Read, k.deny.Edit} {
+	for _, m := range []*rules.Matcher{k.deny.Read, k.deny.Edit} {
 		for name := range m.Files() {
 			add(name)
 		}

@@ -10,11 +10,11 @@ import (
 // isProtected reports whether one of the elements of path below the directory of the
 // boundary that holds it is a protected name, or a hook runs the file.
 func (k *policyData) isProtected(path string) bool {
-	return k.hooks.files.Hold(path) || protected.In(k.below(path))
+	return k.hooks.files.Hold(path) || protected.In(k.recursive(path))
 }
 
-// below returns the part of a path below the directory of the boundary that holds it.
-func (k *policyData) below(path string) string {
+// recursive returns the part of a path below the directory of the boundary that holds it.
+func (k *policyData) recursive(path string) string {
 	rest := path
 	for _, b := range k.bounds {
 		for _, dir := range b.Names() {

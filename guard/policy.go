@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/protected"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -98,7 +98,7 @@ type policyData struct {
 	execs          bool         // the settings do not turn it off
 
 	deny, ask, allow ruleList
-	excluded         *rulebook.Commands // sandbox.excludedCommands
+	excluded         *rules.Commands // sandbox.excludedCommands
 	mode             string
 	sandbox          settings.Sandbox
 	files            commandFiles
@@ -115,7 +115,7 @@ type policyData struct {
 
 // A ruleList is the rules of one kind, and the action that they lead to.
 type ruleList struct {
-	*rulebook.List
+	*rules.List
 	action Action
 }
 
@@ -132,7 +132,7 @@ func New(cfg Config) (*Policy, error) {
 			return nil, fmt.Errorf("the path %q of the guard's configuration is not absolute", path)
 		}
 	}
-	c := &rulebook.Compiler{}
+	c := &rules.Compiler{}
 	if cfg.Home != "" {
 		c.Home = c.Place(cfg.Home)
 	}
@@ -154,7 +154,7 @@ func New(cfg Config) (*Policy, error) {
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.ExecGateOff, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
-		deny: ruleList{c.Compile(rulebook.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rulebook.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rulebook.Allow, set.Allow, allowSpelling), Allow},
+		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
@@ -211,7 +211,7 @@ func execGateOf(set *settings.Settings, works func() error) func() error {
 }
 
 // realOf is the real path of a directory, "" for none.
-func realOf(c *rulebook.Compiler, dir string) string {
+func realOf(c *rules.Compiler, dir string) string {
 	if dir == "" {
 		return ""
 	}
@@ -244,7 +244,7 @@ func checkRoot(dir string, cfg Config) error {
 
 // additional resolves additionalDirectories. One that does not exist yet counts
 // as soon as it does.
-func additional(c *rulebook.Compiler, entries []settings.Entry) []pathname.Place {
+func additional(c *rules.Compiler, entries []settings.Entry) []pathname.Place {
 	var out []pathname.Place
 	k := &policyData{home: c.Home}
 	for _, e := range entries {
@@ -260,7 +260,7 @@ func additional(c *rulebook.Compiler, entries []settings.Entry) []pathname.Place
 			dir, err = k.resolve(base, name)
 		}
 		if err == nil {
-			if err = rulebook.Steered(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.Roots); err != nil {
+			if err = rules.Steered(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.Roots); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -292,7 +292,7 @@ func spellings(bounds []pathname.Place) (denySpelling, allowSpelling pathname.Sp
 }
 
 // resolveMasks resolves the built-in masks.
-func (k *policyData) resolveMasks(c *rulebook.Compiler, cfg Config, s pathname.Spelling) {
+func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spelling) {
 	all := func(names []string) (out []pathname.Place) {
 		for _, name := range names {
 			if name != "" {

@@ -12,7 +12,7 @@ import (
 // TestParallel uses one policy from many goroutines, as the server does.
 func TestParallel(t *testing.T) {
 	top, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Read(.env)\ndeny Read(secrets/*)\ndeny Bash(rm *)"), contained)
+	p := policy(t, ws, testRules(ws, "deny Read(.env)\ndeny Read(secrets/*)\ndeny Bash(rm *)"), contained)
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() {
@@ -38,7 +38,7 @@ func TestParallel(t *testing.T) {
 // TestNewNameOfADeniedFile makes a hard link after the links were looked for.
 func TestNewNameOfADeniedFile(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny Read(.env)"))
+	p := policy(t, ws, testRules(ws, "deny Read(.env)"))
 	read := func(name string) Action {
 		return p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, name)}}}).Action
 	}

@@ -37,7 +37,7 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	}
 	name = realpath.SystemName(dir.real, name)
 	p := Path{given: filepath.Clean(name)}
-	var at realpath.Found
+	var at realpath.Resolved
 	var err error
 	if filepath.IsAbs(name) {
 		p.real, at, err = realpath.Follow(name)
@@ -75,7 +75,7 @@ func (k *policyData) hasPrivateDirs() bool {
 }
 
 // follow resolves an absolute name again, as the caller's commands would.
-func (k *policyData) follow(p *Path, name string) (at realpath.Found, err error) {
+func (k *policyData) follow(p *Path, name string) (at realpath.Resolved, err error) {
 	if !k.private.Holds(p.given) { // a link leads there
 		name = p.real
 	}

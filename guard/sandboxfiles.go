@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/protected"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -18,12 +18,12 @@ import (
 // contained commands may touch: sandbox.filesystem and sandbox.credentials.files. It is the kernel's to hold.
 type commandFiles struct {
 	// unread and unwritten are what they must not read and write.
-	unread, unwritten *rulebook.Matcher
+	unread, unwritten *rules.Matcher
 	// readable and writable are allowRead and allowWrite.
 	readable, writable []string
 }
 
-func newCommandFiles(c *rulebook.Compiler, set settings.Sandbox, s pathname.Spelling) commandFiles {
+func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spelling) commandFiles {
 	f := set.Filesystem
 	return commandFiles{
 		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.Withheld(f.DenyWrite, s),
@@ -33,7 +33,7 @@ func newCommandFiles(c *rulebook.Compiler, set settings.Sandbox, s pathname.Spel
 
 // neverWritable reports whether no sandbox can open a directory: it is all there is, or
 // every sandbox has one of its own in its place.
-func neverWritable(c *rulebook.Compiler, dir string) bool {
+func neverWritable(c *rules.Compiler, dir string) bool {
 	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
 	if never {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("sandbox.filesystem.allowWrite: %s cannot be opened to commands; name the directories that are meant", dir))
@@ -64,8 +64,8 @@ func (f commandFiles) widen(c *SandboxPaths) {
 
 // withhold adds what commands are denied by name.
 func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
-	c.ReadOnly = append(c.ReadOnly, f.unwritten.Wherever()...)
-	for _, name := range f.unread.Wherever() {
+	c.ReadOnly = append(c.ReadOnly, f.unwritten.Absolute()...)
+	for _, name := range f.unread.Absolute() {
 		f.hide(c, name, scratch)
 	}
 }

@@ -47,7 +47,7 @@ func TestCommandFiles(t *testing.T) {
 		{why: "an unusable pattern", denyRead: "sec[", want: "Denied:ws/sec[", warns: "literal path"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			set := rules(ws, "")
+			set := testRules(ws, "")
 			set.Sandbox.Filesystem = settings.SandboxFilesystem{
 				DenyRead: entries(tt.denyRead), AllowRead: entries(tt.allowRead), DenyWrite: entries(tt.denyWrite), AllowWrite: entries(tt.allowWrite),
 			}
@@ -78,7 +78,7 @@ func TestCommandFiles(t *testing.T) {
 // TestWithheld: a file that appears is known for one that commands are denied.
 func TestWithheld(t *testing.T) {
 	_, ws := workspace(t)
-	set := rules(ws, "deny Read(.env)")
+	set := testRules(ws, "deny Read(.env)")
 	set.Sandbox.Filesystem.DenyRead = []settings.Entry{{Text: "**/*.pem", Root: ws}, {Text: "priv", Root: ws}}
 	set.Sandbox.Filesystem.AllowRead = []settings.Entry{{Text: "open", Root: ws}}
 	p := policy(t, ws, set)

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/protected"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
 // SandboxPaths are what the rules say of files, as lists of real paths that a
@@ -55,14 +55,14 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 			c.ReadOnly = append(c.ReadOnly, dir)
 		}
 	}
-	for _, name := range k.deny.Read.Wherever() {
+	for _, name := range k.deny.Read.Absolute() {
 		if c.aroundScratch(name, k.scratch) && !c.Harmless(name) {
 			c.mask(name, k.scratch, nil)
 		} else {
 			c.Denied = append(c.Denied, name)
 		}
 	}
-	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Wherever()...)
+	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Absolute()...)
 	for _, f := range k.hooks.files.Names {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
@@ -179,8 +179,8 @@ type gitRules struct {
 }
 
 func (k *policyData) gitRules() gitRules {
-	named := func(m *rulebook.Matcher) bool {
-		return slices.ContainsFunc(m.Rules(), func(r *rulebook.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
+	named := func(m *rules.Matcher) bool {
+		return slices.ContainsFunc(m.Rules(), func(r *rules.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
 	}
 	g := gitRules{all: named(k.deny.Read) || named(k.files.unread) || named(k.files.unwritten), edit: named(k.deny.Edit)}
 	g.all = g.all || g.edit

@@ -15,7 +15,7 @@ func TestSandboxPaths(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(ws, "sub/.git/hooks"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	set := rules(ws, strings.ReplaceAll(`deny Read(.env)
+	set := testRules(ws, strings.ReplaceAll(`deny Read(.env)
 		deny Read(secrets/**)
 		deny Read(/$TOP/out/**)
 		deny Read(later)
@@ -68,7 +68,7 @@ func TestSandboxPathsScratch(t *testing.T) {
 		{"Read(~/proj/**)", "", "home/proj"},
 		{"Read(/up)", "", ""},
 	} {
-		p := policy(t, ws, rules(ws, "allow Read(~/.ssh/config)\ndeny "+tt.rule), contained, func(c *Config) {
+		p := policy(t, ws, testRules(ws, "allow Read(~/.ssh/config)\ndeny "+tt.rule), contained, func(c *Config) {
 			c.Roots, c.Scratch = append(c.Roots, filepath.Join(top, "home/proj")), scratch
 		})
 		got := p.SandboxPaths()
@@ -109,7 +109,7 @@ func TestSandboxPathsGit(t *testing.T) {
 		{"Edit(main)", "", ""},
 		{"Edit(.git/refs/**)", "", ".git/refs .git/refs/heads/main .git/refs/heads/z.key"},
 	} {
-		got := policy(t, ws, rules(ws, "deny "+tt.rule), contained).SandboxPaths()
+		got := policy(t, ws, testRules(ws, "deny "+tt.rule), contained).SandboxPaths()
 		for _, list := range []struct {
 			is   []string
 			want string
@@ -131,7 +131,7 @@ func TestSandboxPathsFrozen(t *testing.T) {
 		"Edit": true, "Edit(*)": true, "Edit(**)": true, "Edit(./**)": true, "Edit(/**)": true, "Edit(//**)": true, "Write(**)": true, "MultiEdit": true, "MultiEdit(**)": true,
 		"Edit(src/**)": false, "Edit(*.go)": false, "Write": false, "Read(src/**)": false,
 	} {
-		p := policy(t, ws, rules(ws, "deny "+rule), contained)
+		p := policy(t, ws, testRules(ws, "deny "+rule), contained)
 		if got := slices.Contains(p.SandboxPaths().ReadOnly, ws); got != want {
 			t.Errorf("%s: the root is kept: %v, want %v", rule, got, want)
 		}
@@ -142,7 +142,7 @@ func TestSandboxPathsFrozen(t *testing.T) {
 func TestEveryEdit(t *testing.T) {
 	_, ws := workspace(t)
 	for action, want := range map[string]Action{"deny": Deny, "ask": Ask} {
-		p := policy(t, ws, rules(ws, action+" Edit"), contained)
+		p := policy(t, ws, testRules(ws, action+" Edit"), contained)
 		for text, want := range map[string]Action{
 			"echo x > q": want, "sed -i s/a/b/ README.md": want, "cp README.md q": want, "mkdir q": want, "cd src && rm main.go": want, "git diff --output=q": want,
 			"go test ./...": Allow, "npm test": Allow, "pytest -k foo": Allow, "python3 -c 'print(1)'": Allow, "cat README.md": Allow, "echo x > /dev/null": Allow,
@@ -152,7 +152,7 @@ func TestEveryEdit(t *testing.T) {
 			}
 		}
 	}
-	p := policy(t, ws, rules(ws, "deny Edit(src/**)\ndeny Edit(test)"), contained)
+	p := policy(t, ws, testRules(ws, "deny Edit(src/**)\ndeny Edit(test)"), contained)
 	for text, want := range map[string]Action{
 		"cd src && make -f Makefile all": Allow, "cd src && pytest -k foo": Allow, "npm test": Allow,
 		"touch src/x": Deny, "cd src && touch x": Deny, "openssl rand -out test 8": Deny,
@@ -166,7 +166,7 @@ func TestEveryEdit(t *testing.T) {
 // What is not to be fetched from, commands do not reach either.
 func TestNetworkDenied(t *testing.T) {
 	_, ws := workspace(t)
-	p := policy(t, ws, rules(ws, "deny WebFetch(domain:Evil.example.)\ndeny WebFetch(domain: *.bad.example)\nallow WebFetch(domain:good.example)\nask WebFetch(domain:asked.example)\ndeny WebFetch"))
+	p := policy(t, ws, testRules(ws, "deny WebFetch(domain:Evil.example.)\ndeny WebFetch(domain: *.bad.example)\nallow WebFetch(domain:good.example)\nask WebFetch(domain:asked.example)\ndeny WebFetch"))
 	if got, want := p.Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied, want) || len(got.Allowed) > 0 {
 		t.Errorf("got %+v, want %q denied", got, want)
 	}
@@ -186,7 +186,7 @@ func TestNetworkPublish(t *testing.T) {
 		{remote: true, set: &yes, want: true},
 		{set: &no, binding: true},
 	} {
-		set := rules(ws, "")
+		set := testRules(ws, "")
 		set.Sandbox.Network.PublishPorts, set.Sandbox.Network.AllowLocalBinding = tt.set, tt.binding
 		if got := policy(t, ws, set).For(Caller{Remote: tt.remote}).Network().Publish; got != tt.want {
 			t.Errorf("%+v: Publish = %v", tt, got)

@@ -70,7 +70,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard": {
 		"guard/internal/command", "guard/internal/ctime", "guard/internal/gitrepo", "guard/internal/hardlink", "guard/internal/pathname",
-		"guard/internal/protected", "guard/internal/realpath", "guard/internal/rulebook", "guard/internal/wildcard", "guard/privatedir", "guard/sandbox", "guard/settings",
+		"guard/internal/protected", "guard/internal/realpath", "guard/internal/rules", "guard/internal/wildcard", "guard/privatedir", "guard/sandbox", "guard/settings",
 	},
 	"guard/alias":              {},
 	"guard/hook":               {"guard/settings"},
@@ -78,11 +78,11 @@ var guardMayImport = map[string][]string{
 	"guard/internal/ctime":     {},
 	"guard/internal/gitconf":   {},
 	"guard/internal/gitrepo":   {"guard/internal/gitconf", "guard/internal/realpath"},
-	"guard/internal/hardlink":  {"guard/internal/pathname", "guard/internal/realpath", "guard/internal/rulebook"},
+	"guard/internal/hardlink":  {"guard/internal/pathname", "guard/internal/realpath", "guard/internal/rules"},
 	"guard/internal/pathname":  {},
 	"guard/internal/protected": {"guard/internal/pathname"},
 	"guard/internal/realpath":  {"guard/lease"},
-	"guard/internal/rulebook":  {"guard/alias", "guard/internal/command", "guard/internal/lookalike", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
+	"guard/internal/rules":     {"guard/alias", "guard/internal/command", "guard/internal/lookalike", "guard/internal/pathname", "guard/internal/realpath", "guard/internal/wildcard", "guard/settings"},
 	"guard/internal/wildcard":  {},
 	"guard/privatefile":        {"guard/internal/realpath", "guard/lease"},
 	"guard/internal/lookalike": {},

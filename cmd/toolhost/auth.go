@@ -70,9 +70,9 @@ func literally(path string) string {
 	return b.String()
 }
 
-// shield keeps tools away from files that are named in flags and hold secrets, or say who may do what: those in the
+// protectFiles keeps tools away from files that are named in flags and hold secrets, or say who may do what: those in the
 // state directory are out of their reach already.
-func shield(cfg *mcpserver.Config, files ...string) error {
+func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	for _, file := range files {
 		if file == "" {
 			continue
@@ -90,8 +90,8 @@ func shield(cfg *mcpserver.Config, files ...string) error {
 	return nil
 }
 
-// A welcome is who may call, and what the user is told of it.
-type welcome struct {
+// A callers is who may call, and what the user is told of it.
+type callers struct {
 	httpserver.Config
 	token, file string // of the single token, if there is one
 	made        bool
@@ -99,12 +99,12 @@ type welcome struct {
 }
 
 // open makes the verifiers that the flags name.
-func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*welcome, error) {
+func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*callers, error) {
 	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
 		return nil, usageError{errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")}
 	}
 	var known auth.Any
-	w := &welcome{}
+	w := &callers{}
 	if f.issuer == "" || f.tokenFile != "" {
 		var err error
 		if w.token, w.file, w.made, err = host.Token(f.tokenFile); err != nil {

@@ -40,7 +40,7 @@ func (f *consoleFlags) apply(cfg *mcpserver.Config) {
 }
 
 // open opens the console, if there is one.
-func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]aside, error) {
+func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error) {
 	if f.board == nil {
 		return nil, nil
 	}
@@ -52,7 +52,7 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]aside, error) 
 	if err != nil {
 		return nil, err
 	}
-	return []aside{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
+	return []sidecar{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
 }
 
 // stdioKind is the transport whose host listens on no port, so that its console listens on a socket.
@@ -146,7 +146,7 @@ func printConsoles(w io.Writer, all []console.Instance) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "id\tprocess\tkind\tsince\troots")
 	for _, i := range all {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), shown(strings.Join(i.Roots, ", ")))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", i.ID, i.PID, i.Kind, i.Began.Local().Format("2006-01-02 15:04"), sanitized(strings.Join(i.Roots, ", ")))
 	}
 	return table.Flush()
 }

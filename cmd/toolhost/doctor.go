@@ -55,13 +55,13 @@ protocol, and has to list its tools and read a file. The exit status is 1 when a
 var levelColours = map[string]colour{doctor.LevelOK: green, doctor.LevelWarn: yellow, doctor.LevelFail: red}
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {
-	colours := colourful(w)
+	colours := useColor(w)
 	for _, f := range findings {
 		level := fmt.Sprintf("%-5s", f.Level)
 		if colours {
 			level = string(levelColours[f.Level]) + level + string(plain)
 		}
-		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, shown(strings.TrimSpace(f.Text))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, sanitized(strings.TrimSpace(f.Text))); err != nil {
 			return err
 		}
 		if f.Remedy != "" {

@@ -69,7 +69,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []observe.Observer{resting{}},
+		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []observe.Observer{rssTrimmer{}},
 		Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {
@@ -78,7 +78,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	f.console.apply(&cfg)
 	certificates, keys := telemetry.Files()
 	cfg.Obeyed = certificates
-	if err := shield(&cfg, append(keys, f.observe.metrics.TokenFile)...); err != nil {
+	if err := protectFiles(&cfg, append(keys, f.observe.metrics.TokenFile)...); err != nil {
 		return mcpserver.Config{}, err
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag

@@ -198,7 +198,7 @@ func printChanges(w io.Writer, changes []builtin.Change) error {
 			state = "  (" + string(c.State) + ")"
 		}
 		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s %s  %s%s\n",
-			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), shown(c.Tool), what, shown(c.Path), shown(c.Scope), state); err != nil {
+			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), sanitized(c.Tool), what, sanitized(c.Path), sanitized(c.Scope), state); err != nil {
 			return err
 		}
 	}
@@ -243,12 +243,12 @@ func printFiles(w io.Writer, files []undoneFile) error {
 		return err
 	}
 	for _, f := range files {
-		line := "restored " + shown(f.Path)
+		line := "restored " + sanitized(f.Path)
 		switch {
 		case !f.Done:
-			line = fmt.Sprintf("left %s: %s", shown(f.Path), shown(f.Error))
+			line = fmt.Sprintf("left %s: %s", sanitized(f.Path), sanitized(f.Error))
 		case f.Removed:
-			line = "removed " + shown(f.Path)
+			line = "removed " + sanitized(f.Path)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

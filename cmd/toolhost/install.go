@@ -255,7 +255,7 @@ func loopbackHost(host string) bool {
 // printReport says what was done.
 func printReport(w io.Writer, client clients.Client, r clients.Request, report clients.Report) error {
 	if report.Action == clients.Unchanged {
-		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, shown(report.File))
+		_, err := fmt.Fprintf(w, "%s: nothing to do in %s\n", client.Title, sanitized(report.File))
 		return err
 	}
 	would := ""
@@ -263,12 +263,12 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, shown(report.File), sanitize.Text(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, sanitized(report.File), sanitize.Text(report.Diff))
 	if report.Ran != nil {
-		fmt.Fprintf(w, "by:     %s\n", shown(strings.Join(report.Ran, " ")))
+		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))
 	}
 	if report.Backup != "" {
-		fmt.Fprintf(w, "backup: %s\n", shown(report.Backup))
+		fmt.Fprintf(w, "backup: %s\n", sanitized(report.Backup))
 	}
 	if r.DryRun {
 		return nil
@@ -288,14 +288,14 @@ func (f *installFlags) advise(w io.Writer, r clients.Request) (err error) {
 	case r.Server.Token != "":
 		say("note:   the token stands in the file in clear\n")
 	case r.Server.URL != "":
-		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable, inShell(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
+		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable, shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
 	}
 	if f.project && r.Server.Command != "" {
 		say("note:   the file names paths of this machine: think before you commit it\n")
 	}
 	for i, arg := range r.Server.Args {
 		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
-			say("note:   %s lies in the root %s, where an agent could replace it\n", shown(r.Server.Command), shown(arg))
+			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command), sanitized(arg))
 		}
 	}
 	return err
@@ -349,7 +349,7 @@ func listClients(w io.Writer, name string, asJSON bool) error {
 		case s.Server != "":
 			state += ": " + s.Server
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Client, here, s.File, shown(state))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Client, here, s.File, sanitized(state))
 	}
 	return table.Flush()
 }

@@ -36,7 +36,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
 	}
-	settleHome(user.Current)
+	ensureHome(user.Current)
 	var ballast []byte
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, ballastLen)

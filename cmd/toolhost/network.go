@@ -63,10 +63,10 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 func curlTarget(l *listen.Listener, cert string) string {
 	target := l.URL + httpserver.Endpoint
 	if l.Socket != "" {
-		return "--unix-socket " + inShell(l.Socket) + " " + target
+		return "--unix-socket " + shellQuote(l.Socket) + " " + target
 	}
 	if cert != "" {
-		return "--cacert " + inShell(cert) + " " + target
+		return "--cacert " + shellQuote(cert) + " " + target
 	}
 	return target
 }

@@ -118,7 +118,7 @@ func (f *observeFlags) end(ctx context.Context, log *slog.Logger) {
 }
 
 // open listens for scrapers, if metrics are asked for.
-func (f *observeFlags) open(host *mcpserver.Host) (all []aside, err error) {
+func (f *observeFlags) open(host *mcpserver.Host) (all []sidecar, err error) {
 	if f.count == nil {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (f *observeFlags) open(host *mcpserver.Host) (all []aside, err error) {
 		return nil, err
 	}
 	host.KeepPort(site.Addr())
-	return []aside{{
+	return []sidecar{{
 		announce: func() { fmt.Fprintf(os.Stderr, "metrics on %s\n", site.URL()) },
 		serve:    func(ctx context.Context) error { return site.Serve(ctx, host.Operator().Stats) },
 	}}, nil

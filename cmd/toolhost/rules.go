@@ -194,13 +194,13 @@ func printRules(w io.Writer, list ruleList) error {
 		if r.Held != "" {
 			held = "\theld: " + r.Held
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", r.Action, shown(r.Rule), r.Source, shown(r.Where), held)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", r.Action, sanitized(r.Rule), r.Source, sanitized(r.Where), held)
 	}
 	for _, h := range list.Hooks {
-		fmt.Fprintf(table, "hook %s\t%s\t%s\t%s\n", h.Event, shown(h.Command), shown(h.how()), shown(h.Where))
+		fmt.Fprintf(table, "hook %s\t%s\t%s\t%s\n", h.Event, sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
 	}
 	for _, r := range list.LeftOut {
-		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", shown(r.Rule), r.Source, shown(r.Where))
+		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", sanitized(r.Rule), r.Source, sanitized(r.Where))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -209,10 +209,10 @@ func printRules(w io.Writer, list ruleList) error {
 		fmt.Fprintln(w, "\nWhat is left out counts once the workspace is trusted: see toolhost trust.")
 	}
 	for _, text := range list.Warnings {
-		fmt.Fprintln(w, "warning:", shown(text))
+		fmt.Fprintln(w, "warning:", sanitized(text))
 	}
 	for _, text := range list.Broken {
-		if _, err := fmt.Fprintln(w, "error:", shown(text)); err != nil {
+		if _, err := fmt.Fprintln(w, "error:", sanitized(text)); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 		return printJSON(w, list)
 	}
 	for _, t := range trusted {
-		if _, err := fmt.Fprintf(w, "%s  since %s\n", shown(t.Root), t.Since.Local().Format("2006-01-02 15:04")); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  since %s\n", sanitized(t.Root), t.Since.Local().Format("2006-01-02 15:04")); err != nil {
 			return err
 		}
 	}
@@ -290,9 +290,9 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "The settings files in %s would allow:\n", shown(review.Root))
+	fmt.Fprintf(out, "The settings files in %s would allow:\n", sanitized(review.Root))
 	for _, e := range review.Entries {
-		fmt.Fprintf(out, "  %s  (%s)\n", shown(e.Text), shown(e.Where()))
+		fmt.Fprintf(out, "  %s  (%s)\n", sanitized(e.Text), sanitized(e.Where()))
 	}
 	if len(review.Entries) == 0 {
 		fmt.Fprintln(out, "  nothing")
@@ -307,6 +307,6 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 	if err := review.Trust(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s is trusted.\n", shown(review.Root))
+	_, err = fmt.Fprintf(out, "%s is trusted.\n", sanitized(review.Root))
 	return err
 }

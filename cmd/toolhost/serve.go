@@ -27,8 +27,8 @@ func stdioCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				survivePipes()
-				return flags.beside(cmd.Context(), host, stdioKind, func() {}, func() error {
+				ignoreSIGPIPE()
+				return flags.sidecars(cmd.Context(), host, stdioKind, func() {}, func() error {
 					return server.ServeStdio(cmd.Context(), pollable(os.Stdin), os.Stdout, parentExited(cmd.Context()))
 				})
 			})
@@ -53,7 +53,7 @@ func httpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := shield(&cfg, callers.tokenFile, callers.tokens, network.key); err != nil {
+			if err := protectFiles(&cfg, callers.tokenFile, callers.tokens, network.key); err != nil {
 				return err
 			}
 			network.own(&cfg)
@@ -79,13 +79,13 @@ func httpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			survivePipes()
+			ignoreSIGPIPE()
 			begin := func() {
 				announce(os.Stderr, isTerminal(os.Stderr), l, network.cert, known, cfg.Roots)
 				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
-			return flags.beside(cmd.Context(), host, "http", begin, func() error {
+			return flags.sidecars(cmd.Context(), host, "http", begin, func() error {
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
 				return server.ServeHTTP(cmd.Context(), l, known.Config)
 			})
@@ -102,27 +102,27 @@ func httpCommand() *cobra.Command {
 	return cmd
 }
 
-// survivePipes makes a write to a pipe that nobody reads any more an error like others. Go would end the process at once, if the pipe is
+// ignoreSIGPIPE makes a write to a pipe that nobody reads any more an error like others. Go would end the process at once, if the pipe is
 // its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
-func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
 // may read a log.
-func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *welcome, roots []string) {
+func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *callers, roots []string) {
 	where := l.URL + httpserver.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}
-	fmt.Fprintf(w, "listening on %s\nserving %s\n", shown(where), shown(strings.Join(roots, ", ")))
-	token, show := known.token, "cat "+inShell(known.file)
+	fmt.Fprintf(w, "listening on %s\nserving %s\n", sanitized(where), sanitized(strings.Join(roots, ", ")))
+	token, show := known.token, "cat "+shellQuote(known.file)
 	switch {
 	case token == "":
 		return // callers bring tokens that are made elsewhere
 	case known.made && person:
-		fmt.Fprintf(w, "token %s (kept in %s)\n", token, shown(known.file))
+		fmt.Fprintf(w, "token %s (kept in %s)\n", token, sanitized(known.file))
 	default:
 		token = "$(" + show + ")"
-		fmt.Fprintf(w, "the token is in %s\n(show it with: %s)\n", shown(known.file), show)
+		fmt.Fprintf(w, "the token is in %s\n(show it with: %s)\n", sanitized(known.file), show)
 	}
 	fmt.Fprintf(w, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
 }

@@ -127,9 +127,9 @@ func TestLateOutput(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	for name, tt := range map[string]struct {
-		hook   string
-		answer time.Duration
-		want   Action
+		hook     string
+		response time.Duration
+		want     Action
 	}{
 		"late":              {"exec > >(cat); echo '" + permission("deny") + "'", patience, Deny},
 		"in parts":          {"exec > >(echo '{'; cat); echo '" + strings.TrimPrefix(permission("deny"), "{") + "'", patience, Deny},
@@ -142,7 +142,7 @@ func TestLateOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRunner(t, Config{Shell: "/bin/bash"})
-			r.drain, r.answer = 0, tt.answer // as on a machine on which nothing is done within a tenth of a second
+			r.drain, r.response = 0, tt.response // as on a machine on which nothing is done within a tenth of a second
 			if got := r.Pre(t.Context(), commands(tt.hook), bashCall("ls"), ""); got.Action != tt.want {
 				t.Errorf("got %+v, want %v", got, tt.want)
 			}

@@ -141,7 +141,7 @@ type Runner struct {
 	match  func(string, Call) bool
 	log    *slog.Logger
 
-	drain, answer time.Duration // drainTime and answerTime, but for tests
+	drain, response time.Duration // drainTime and answerTime, but for tests
 
 	life   context.Context // of the hooks that nobody waits for
 	end    context.CancelFunc
@@ -151,7 +151,7 @@ type Runner struct {
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
 // when a hook is run, as its failure.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, way: cfg.Way, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, answer: answerTime}
+	r := &Runner{start: cfg.Start, way: cfg.Way, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, response: answerTime}
 	if r.way == nil {
 		r.way = func(settings.Hook) Way { return Way{Outside: true, Loosens: true} }
 	}
@@ -230,7 +230,7 @@ func (r *Runner) Failure(ctx context.Context, set []settings.HookMatcher, c Call
 // run runs the hooks that match, in parallel, and returns what became of each in
 // the order they are written in.
 func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e event) []outcome {
-	hooks := r.choose(set, c)
+	hooks := r.matching(set, c)
 	if len(hooks) == 0 {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 			r.runBeside(h, e.Name, body)
 			continue
 		}
-		running.Go(func() { outcomes[i].answer, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
+		running.Go(func() { outcomes[i].response, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
 	}
 	running.Wait()
 	return outcomes

@@ -13,7 +13,7 @@ import (
 // outcome is what became of one hook.
 type outcome struct {
 	chosen
-	answer
+	response
 	err error // the hook failed, and there is no answer
 }
 

@@ -54,12 +54,12 @@ type Process interface {
 }
 
 // runOne runs one hook within its time-out.
-func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte) (response, error) {
 	if h.err != nil {
-		return answer{}, h.err
+		return response{}, h.err
 	}
 	if ctx.Err() != nil { // a quick one could end before it is ended
-		return answer{}, errors.New("it was not started because the call was cancelled")
+		return response{}, errors.New("it was not started because the call was cancelled")
 	}
 	timeout := h.Timeout
 	if timeout <= 0 {
@@ -72,56 +72,56 @@ func (r *Runner) runOne(ctx context.Context, h chosen, event string, body []byte
 	case err == nil:
 		return a, nil
 	case ctx.Err() != nil:
-		return answer{}, errors.New("it was ended because the call was cancelled")
+		return response{}, errors.New("it was ended because the call was cancelled")
 	case limited.Err() != nil:
-		return answer{}, fmt.Errorf("it gave no answer within %v and was ended", timeout)
+		return response{}, fmt.Errorf("it gave no answer within %v and was ended", timeout)
 	}
-	return answer{}, err
+	return response{}, err
 }
 
-func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+func (r *Runner) ask(ctx context.Context, h chosen, event string, body []byte) (response, error) {
 	switch h.Type {
 	case "command":
 		return r.command(ctx, h, event, body)
 	case "http":
 		return r.post(ctx, h.Hook, event, body)
 	}
-	return answer{}, fmt.Errorf("its type is %q; command or http is expected", h.Type)
+	return response{}, fmt.Errorf("its type is %q; command or http is expected", h.Type)
 }
 
 // command runs a command and reads its answer.
-func (r *Runner) command(ctx context.Context, h chosen, event string, body []byte) (answer, error) {
+func (r *Runner) command(ctx context.Context, h chosen, event string, body []byte) (response, error) {
 	if h.Command == "" {
-		return answer{}, errors.New("it names no command")
+		return response{}, errors.New("it names no command")
 	}
 	way := r.way(h.Hook)
 	if way.Refused != nil {
-		return answer{}, way.Refused
+		return response{}, way.Refused
 	}
 	env := withPath(r.env, way.Path)
 	argv, err := r.argv(h.Hook, env)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	p, err := r.launch(Spec{Argv: argv, Dir: r.dir, Env: env, Contained: !way.Outside})
 	if err != nil {
-		return answer{}, fmt.Errorf("it could not be started: %w", err)
+		return response{}, fmt.Errorf("it could not be started: %w", err)
 	}
 	code, err := p.finish(ctx, body)
 	if p.left != nil {
 		r.log.Warn("processes of a hook could not be ended", "event", event, "hook", h.label(), "error", p.left)
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	said := clip(p.stderr.String(), maxText)
 	switch {
 	case code == exitBlock:
-		return answer{action: Deny, reason: said}, nil
+		return response{action: Deny, reason: said}, nil
 	case code != 0:
-		return answer{}, failure(code, said, way)
+		return response{}, failure(code, said, way)
 	case p.stdout.over:
-		return answer{}, errTooLong
+		return response{}, errTooLong
 	}
 	a, err := parse(event, p.stdout.text)
 	if a.action == Allow && !way.Loosens {
@@ -147,16 +147,16 @@ var errTooLong = fmt.Errorf("its output is longer than %d MiB", maxOutput>>20)
 
 // running is a started command with our ends of its pipes.
 type running struct {
-	proc           Process
-	in, out, err   *os.File
-	stdout, stderr capture
-	drain, answer  time.Duration
-	left           error // what could not be ended
+	proc            Process
+	in, out, err    *os.File
+	stdout, stderr  capture
+	drain, response time.Duration
+	left            error // what could not be ended
 }
 
 // launch starts a command with pipes for input, output and errors.
 func (r *Runner) launch(spec Spec) (_ *running, err error) {
-	p := running{drain: r.drain, answer: r.answer}
+	p := running{drain: r.drain, response: r.response}
 	p.stdout.more = make(chan struct{}, 1)
 	ours := []**os.File{&p.in, &p.out, &p.err}
 	defer func() {
@@ -248,7 +248,7 @@ func await(ctx context.Context, most time.Duration, eof <-chan struct{}) {
 
 // awaitAnswer waits until an answer has come, or said tells that none will.
 func (p *running) awaitAnswer(ctx context.Context, said <-chan struct{}) {
-	timer := time.NewTimer(p.answer)
+	timer := time.NewTimer(p.response)
 	defer timer.Stop()
 	for !p.stdout.answers() {
 		select {

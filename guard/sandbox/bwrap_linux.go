@@ -34,7 +34,7 @@ type bubblewrap struct {
 	policy   Policy
 	closed   bool
 	unjudged bool // a command had no listener
-	live     map[*wrapped]bool
+	live     map[*bwrapProcess]bool
 }
 
 func startBubblewrap(ctx context.Context, p Policy, o Options, k *connector) (*bubblewrap, error) {
@@ -52,7 +52,7 @@ func startBubblewrap(ctx context.Context, p Policy, o Options, k *connector) (*b
 	p.Denied = slices.Clone(p.Denied)
 	b := &bubblewrap{
 		program: bwrapPaths[i], executable: executable, policy: p,
-		launcher: newLauncher(), connector: k, live: make(map[*wrapped]bool),
+		launcher: newLauncher(), connector: k, live: make(map[*bwrapProcess]bool),
 	}
 	if err := b.check(ctx); err != nil {
 		b.close()
@@ -197,7 +197,7 @@ func (b *bubblewrap) spawn(s Spec) (Process, error) {
 const setUpTries = 3
 
 // spawnOnce runs bwrap once.
-func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
+func (b *bubblewrap) spawnOnce(s Spec, program string) (*bwrapProcess, error) {
 	b.mu.Lock()
 	policy, closed := b.policy, b.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -210,7 +210,7 @@ func (b *bubblewrap) spawnOnce(s Spec, program string) (*wrapped, error) {
 		return nil, err
 	}
 	pl.judged, pl.execs = b.connector != nil, s.Execs != nil
-	w := &wrapped{engine: b, done: make(chan struct{})}
+	w := &bwrapProcess{engine: b, done: make(chan struct{})}
 	if err := w.start(b, pl, s, program); err != nil {
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
@@ -227,8 +227,8 @@ func (b *bubblewrap) serve(files []int, gate *ExecGate) error {
 	return serveCalls(files, b.connector, gate.only(true))
 }
 
-// wrapped is a command under bwrap.
-type wrapped struct {
+// bwrapProcess is a command under bwrap.
+type bwrapProcess struct {
 	engine *bubblewrap
 	cmd    *exec.Cmd
 	report *os.File // what bwrap says about the namespace
@@ -241,7 +241,7 @@ type wrapped struct {
 
 // start runs bwrap, and returns when the command runs. It gets the command's
 // descriptors first, and after them its own.
-func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
+func (w *bwrapProcess) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 	in := &inputs{}
 	defer in.close()
 	files, err := in.fill(s.Files)
@@ -290,7 +290,7 @@ func (w *wrapped) start(b *bubblewrap, pl *plan, s Spec, program string) error {
 
 // identify reads which process the namespace is. bwrap says it before it runs
 // the command, or ends without a word if it cannot.
-func (w *wrapped) identify() {
+func (w *bwrapProcess) identify() {
 	var status struct {
 		ChildPID int `json:"child-pid"`
 	}
@@ -310,7 +310,7 @@ func orRoot(dir string) string {
 	return dir
 }
 
-func (w *wrapped) wait() {
+func (w *bwrapProcess) wait() {
 	defer close(w.done)
 	w.cmd.Wait()
 	w.report.Close()
@@ -327,17 +327,17 @@ func (w *wrapped) wait() {
 }
 
 // Done implements Process.
-func (w *wrapped) Done() <-chan struct{} { return w.done }
+func (w *bwrapProcess) Done() <-chan struct{} { return w.done }
 
 // Wait implements Process.
-func (w *wrapped) Wait() (Status, error) {
+func (w *bwrapProcess) Wait() (Status, error) {
 	<-w.done
 	return w.status, nil
 }
 
 // Signal implements Process. bwrap's process 1 leads the group; being process
 // 1, it is deaf to all but SIGKILL.
-func (w *wrapped) Signal(sig os.Signal) error {
+func (w *bwrapProcess) Signal(sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return fmt.Errorf("sandbox: %v is not a signal of this system", sig)
@@ -355,7 +355,7 @@ func (w *wrapped) Signal(sig os.Signal) error {
 
 // Kill implements Process. The namespace's process 1 is gone only when all
 // others in it are.
-func (w *wrapped) Kill() (ended int, err error) {
+func (w *bwrapProcess) Kill() (ended int, err error) {
 	w.once.Do(func() {
 		select {
 		case <-w.done:
@@ -377,7 +377,7 @@ func (w *wrapped) Kill() (ended int, err error) {
 }
 
 // Conclude implements Process.
-func (w *wrapped) Conclude() (files int, ok bool) { return 0, false }
+func (w *bwrapProcess) Conclude() (files int, ok bool) { return 0, false }
 
 // waitPidfd waits until a killed process has ended.
 func waitPidfd(fd int) error {

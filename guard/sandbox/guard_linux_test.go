@@ -17,11 +17,11 @@ func TestExpel(t *testing.T) {
 	write(t, f.ws+"/plain", "a file")
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json", f.ws+"/.vscode", f.ws+"/.toolhost", "/etc/absent-for-sure", f.ws+"/plain/rules")
 	s := start1(t, p)
-	if got, err := Expel(s.guarded); got != nil || err != nil {
+	if got, err := Quarantine(s.guarded); got != nil || err != nil {
 		t.Fatalf("before anything: %v, %v", got, err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; rm plain; mkdir -p plain; echo evil > plain/rules; mkdir -p absent/.claude .toolhost/deep; echo evil > absent/.claude/settings.json; rm .vscode; mkdir .vscode; ln -s "$OUT" .toolhost/out`)
-	got, err := Expel(s.guarded)
+	got, err := Quarantine(s.guarded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func TestExpel(t *testing.T) {
 		t.Errorf("the symbolic link says %q", link)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `rm .vscode; echo again > .mcp.json`)
-	if got, err := Expel(s.guarded); len(got) != 1 || err != nil {
+	if got, err := Quarantine(s.guarded); len(got) != 1 || err != nil {
 		t.Errorf("second time: %v, %v", got, err)
 	}
 	if link, _ := os.Readlink(f.ws + "/.vscode"); link != "src" {
 		t.Errorf("the symbolic link says %q", link)
 	}
-	if got, err := Expel(s.guarded); got != nil || err != nil {
+	if got, err := Quarantine(s.guarded); got != nil || err != nil {
 		t.Errorf("third time: %v, %v", got, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestExpelStaysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `ln -s "$OUT" sub`)
-	if got, err := Expel(s.guarded); err != nil || len(got) != 1 || filepath.Dir(got[0].Moved) != f.ws {
+	if got, err := Quarantine(s.guarded); err != nil || len(got) != 1 || filepath.Dir(got[0].Moved) != f.ws {
 		t.Errorf("moved %v, %v; want the link alone", got, err)
 	}
 	if b, err := os.ReadFile(f.out + "/profile"); err != nil || string(b) != "mine" {
@@ -86,7 +86,7 @@ func TestExpelMendsRights(t *testing.T) {
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json")
 	s := start1(t, p)
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; for i in $(seq 120); do : > .mcp.json.quarantined-$i; done; chmod 555 .`)
-	if got, err := Expel(s.guarded); len(got) != 1 || err != nil {
+	if got, err := Quarantine(s.guarded); len(got) != 1 || err != nil {
 		t.Errorf("Expel: %v, %v", got, err)
 	}
 	if _, err := os.Lstat(f.ws + "/.mcp.json"); err == nil {

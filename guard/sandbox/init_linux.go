@@ -45,9 +45,9 @@ func Init(args []string) (ran bool) {
 	var err error
 	switch args[2] {
 	case roleNamespace:
-		err = guard((*guardian).setUp)
+		err = guard((*initProcess).setUp)
 	case roleLandlock:
-		err = guard((*guardian).setUpLandlock)
+		err = guard((*initProcess).setUpLandlock)
 	case roleEnter:
 		err = enter(args[3:])
 	case roleCheck:
@@ -68,8 +68,8 @@ func Init(args []string) (ran bool) {
 // exitInit is the exit code of a process 1 that failed.
 const exitInit = 125
 
-// guardian is process 1 of a namespace sandbox, or a supervisor under Landlock.
-type guardian struct {
+// initProcess is process 1 of a namespace sandbox, or a supervisor under Landlock.
+type initProcess struct {
 	conn  *net.UnixConn
 	view  *view
 	spawn *spawner
@@ -78,19 +78,19 @@ type guardian struct {
 
 // guard runs a guardian, prepared by setUp. It returns only with an error; the
 // end of the host ends the process.
-func guard(setUp func(*guardian) ([]int, error)) error {
+func guard(setUp func(*initProcess) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
-	bequeath()
+	setChildLimits()
 	conn, err := controlConn()
 	if err != nil {
 		return err
 	}
-	g := &guardian{conn: conn, jobs: newJobs()}
+	g := &initProcess{conn: conn, jobs: newJobs()}
 	files, err := setUp(g)
 	ready := newMessage(msgReady, 0)
 	ready.err(err)
@@ -115,7 +115,7 @@ func init() {
 	}
 }
 
-// becomeDeaf keeps commands from ending process 1 of a namespace with a signal, and
+// ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and
 // from occupying it with signals. To a process 1 the kernel drops every signal from
 // inside for which it has no handler, so all those of Go are taken away, behind Go's
 // back. A handler that did nothing would not do: a few commands can send signals
@@ -127,7 +127,7 @@ func init() {
 // signals in a handler, of which there are none any more, and in a thread that starts
 // a thread or a process, which the main one does not: it is locked since [init], and
 // others do that in its place.
-func becomeDeaf() {
+func ignoreTermination() {
 	for sig := uintptr(1); sig <= lastSignal; sig++ {
 		sigaction(sig, &kernelAction{handler: sigDefault})
 	}
@@ -171,8 +171,8 @@ func controlConn() (*net.UnixConn, error) {
 
 // setUp builds everything commands will see, and returns descriptors for the host: of the
 // proxy's listener, if there is a network for it, and those of appendListener.
-func (g *guardian) setUp() ([]int, error) {
-	becomeDeaf()
+func (g *initProcess) setUp() ([]int, error) {
+	ignoreTermination()
 	pl, err := readPlan(initPlan)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func readPlan(fd uintptr) (*plan, error) {
 
 // serve answers the host until it is gone. Requests are taken in order: a deny
 // is in force before a command that is asked for after it starts.
-func (g *guardian) serve() error {
+func (g *initProcess) serve() error {
 	for in := newReceiver(g.conn); ; {
 		buf, files, err := in.next()
 		if err != nil {
@@ -269,7 +269,7 @@ func (g *guardian) serve() error {
 }
 
 // handle answers one request. An error is a broken host, and the end.
-func (g *guardian) handle(buf []byte, files []int) error {
+func (g *initProcess) handle(buf []byte, files []int) error {
 	d := &decoder{buf: buf}
 	k, id := d.kind(), d.uint()
 	switch k {
@@ -329,7 +329,7 @@ func (g *guardian) handle(buf []byte, files []int) error {
 
 // start starts a command, and returns the number of its UTS namespace, or 0, and the
 // descriptors by which the host can conclude it.
-func (g *guardian) start(id uint64, d *decoder, files []int) (mark uint64, tether []int, err error) {
+func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, tether []int, err error) {
 	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), files: files}
 	if d.err != nil {
 		return 0, nil, d.err

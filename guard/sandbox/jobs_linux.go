@@ -211,7 +211,7 @@ const (
 // returns how many there were. If new ones are found for so long, process 1 ends, and
 // with it everything in the sandbox, or at least what would answer that all have ended.
 func sweep(limit time.Duration, members func(pid int) bool) (ended int, err error) {
-	s := &sweeper{members: members, seen: make(map[int]bool), limit: limit, begun: time.Now()}
+	s := &reaper{members: members, seen: make(map[int]bool), limit: limit, begun: time.Now()}
 	s.fresh = s.begun
 	if err := s.count(); err != nil {
 		return 0, err
@@ -231,8 +231,8 @@ func sweep(limit time.Duration, members func(pid int) bool) (ended int, err erro
 	return len(s.seen), nil
 }
 
-// sweeper ends the processes of one command.
-type sweeper struct {
+// reaper ends the processes of one command.
+type reaper struct {
 	members func(pid int) bool
 	seen    map[int]bool
 	limit   time.Duration // for which new ones may be found
@@ -242,7 +242,7 @@ type sweeper struct {
 
 // count notes all processes before the first is killed: what dies with the group of
 // another is often gone before a look comes to it.
-func (s *sweeper) count() error {
+func (s *reaper) count() error {
 	pids, err := processes()
 	for _, pid := range pids {
 		if s.members(pid) {
@@ -254,7 +254,7 @@ func (s *sweeper) count() error {
 
 // look goes once through all processes, and returns how many of the command's
 // it found and killed.
-func (s *sweeper) look() (found int, err error) {
+func (s *reaper) look() (found int, err error) {
 	pids, err := processes()
 	if err != nil {
 		return 0, err
@@ -306,7 +306,7 @@ func processes() ([]int, error) {
 // reports whether it is. A group is killed at one stroke, so that forking in it
 // is no escape, and belongs to one command: groups do not cross sessions, and
 // every command starts in a session of its own.
-func (s *sweeper) kill(pid int) bool {
+func (s *reaper) kill(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0) // so that the number cannot change hands
 	if err != nil {
 		return false

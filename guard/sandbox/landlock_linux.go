@@ -40,7 +40,7 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 	if err != nil {
 		return nil, Report{}, err
 	}
-	n, err := l.guardian(ctx, nil)
+	n, err := l.initProcess(ctx, nil)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -76,8 +76,8 @@ func landlockReport(version int, pl *plan) Report {
 	return r
 }
 
-// guardian starts a guardian for the policy as it is now, and a command whose programs are judged unless the gate is nil.
-func (l *landlocked) guardian(ctx context.Context, gate *ExecGate) (*namespaces, error) {
+// initProcess starts a guardian for the policy as it is now, and a command whose programs are judged unless the gate is nil.
+func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespaces, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed
 	policy.Denied = slices.Clone(policy.Denied)
@@ -101,7 +101,7 @@ func (l *landlocked) guardian(ctx context.Context, gate *ExecGate) (*namespaces,
 }
 
 func (l *landlocked) spawn(s Spec) (Process, error) {
-	n, err := l.guardian(context.Background(), s.Execs)
+	n, err := l.initProcess(context.Background(), s.Execs)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (l *landlocked) spawn(s Spec) (Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	w := &supervised{Process: p, guardian: n, engine: l}
+	w := &supervised{Process: p, initProcess: n, engine: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -123,9 +123,9 @@ func (l *landlocked) spawn(s Spec) (Process, error) {
 // supervised is a command with its guardian.
 type supervised struct {
 	Process
-	guardian *namespaces
-	engine   *landlocked
-	once     sync.Once
+	initProcess *namespaces
+	engine      *landlocked
+	once        sync.Once
 }
 
 // Kill implements Process; the guardian goes too.
@@ -133,7 +133,7 @@ func (w *supervised) Kill() (ended int, err error) {
 	w.once.Do(func() {
 		ended, err = w.Process.Kill()
 		w.Process.Wait() // so that the status is known before the guardian goes
-		err = errors.Join(err, w.guardian.close())
+		err = errors.Join(err, w.initProcess.close())
 		w.engine.mu.Lock()
 		delete(w.engine.live, w)
 		w.engine.mu.Unlock()
@@ -165,7 +165,7 @@ func (*landlocked) hold([]string) error { return nil }
 func (*landlocked) show(Private, []string) error { return nil }
 
 func (l *landlocked) try(c canary) (attempt, error) {
-	n, err := l.guardian(context.Background(), nil)
+	n, err := l.initProcess(context.Background(), nil)
 	if err != nil {
 		return attempt{}, err
 	}
@@ -189,7 +189,7 @@ func (l *landlocked) close() error {
 }
 
 // setUpLandlock prepares the guardian of one command.
-func (g *guardian) setUpLandlock() ([]int, error) {
+func (g *initProcess) setUpLandlock() ([]int, error) {
 	ignoreSignals()
 	pl, err := readPlan(initPlan)
 	if err != nil {

@@ -167,7 +167,7 @@ func TestKillWithoutGuardian(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer endSleepers(t, d)
-	if err := p.(*supervised).guardian.cmd.Process.Kill(); err != nil {
+	if err := p.(*supervised).initProcess.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Kill(); err == nil || !strings.Contains(err.Error(), "may still run") {

@@ -55,7 +55,7 @@ func build(pl *plan) (*view, error) {
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
 		return nil, fmt.Errorf("making the file system read-only: %w", err)
 	}
-	if err := v.bury(); err != nil {
+	if err := v.overmount(); err != nil {
 		return nil, err
 	}
 	if err := mountProc(pl.processes); err != nil {
@@ -248,12 +248,12 @@ func sameObject(fd int, t target) error {
 	return nil
 }
 
-// bury keeps descriptors of the read-only directories that the writable copies
+// overmount keeps descriptors of the read-only directories that the writable copies
 // will cover, and pins directories there: a directory that is a mount point
 // anywhere in the namespace can be neither renamed nor removed (EBUSY), and a
 // mount point that no name leads to does not split the writable tree, in which
 // files are renamed from directory to directory.
-func (v *view) bury() error {
+func (v *view) overmount() error {
 	for _, w := range v.plan.writable {
 		fd, err := openPath(w.path)
 		if err != nil {

@@ -31,7 +31,7 @@ type namespaces struct {
 	mu       sync.Mutex
 	last     uint64                // number of the last request or command
 	waiting  map[uint64]chan reply // requests without an answer
-	commands map[uint64]*confined  // commands that run
+	commands map[uint64]*nsProcess // commands that run
 	failure  error                 // why there will be no more answers
 	dead     chan struct{}         // closed once failure is set and process 1 is gone
 }
@@ -83,7 +83,7 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 // is ready; files is what it sent with that message.
 func startGuardian(ctx context.Context, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (n *namespaces, files []int, err error) {
 	n = &namespaces{
-		backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*confined),
+		backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
 		dead: make(chan struct{}),
 	}
 	if err := n.exec(pl, executable, attr); err != nil {
@@ -228,7 +228,7 @@ func (n *namespaces) request(k kind, fields func(*encoder), files ...int) (reply
 }
 
 // register takes a number for a request, and for the command it starts.
-func (n *namespaces) register(c *confined) (uint64, chan reply, error) {
+func (n *namespaces) register(c *nsProcess) (uint64, chan reply, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.failure != nil {
@@ -307,7 +307,7 @@ func (n *namespaces) receive() {
 
 // drop forgets the namespace of a command that has no processes, once: its number may then be that of another command. The caller
 // holds the lock.
-func (n *namespaces) drop(c *confined) {
+func (n *namespaces) drop(c *nsProcess) {
 	if !c.dropped {
 		c.dropped = true
 		n.execs.drop(c.mark)
@@ -371,7 +371,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		return nil, err
 	}
 	defer release()
-	c := &confined{host: n, gate: s.Execs, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
+	c := &nsProcess{host: n, gate: s.Execs, ended: make(chan struct{}), pidfd: -1, children: -1, files: -1}
 	id, answer, err := n.register(c)
 	if err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func enter(args []string) error {
 	if err := unix.CloseRange(uint(files), ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
-	bequeath()
+	setChildLimits()
 	leaveSome(0)
 	pl, err := readPlan(uintptr(planFD))
 	if err != nil {

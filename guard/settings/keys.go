@@ -328,8 +328,8 @@ const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProx
 	sandbox.network.tlsTerminate allowedHttpHookUrls httpHookAllowedEnvVars
 	permissions.blockReadsOutsideWorkingDirectories permissions.blockWritesOutsideWorkingDirectories`
 
-// vocabulary is the key table, indexed for parsing.
-type vocabulary struct {
+// keySet is the key table, indexed for parsing.
+type keySet struct {
 	keys        []key
 	byName      map[string]*key
 	groups      map[string]bool // objects: "permissions", "sandbox.network"
@@ -337,8 +337,8 @@ type vocabulary struct {
 	unsupported map[string]bool
 }
 
-func newVocabulary() *vocabulary {
-	v := &vocabulary{keys: keys(), byName: map[string]*key{}, groups: map[string]bool{},
+func newVocabulary() *keySet {
+	v := &keySet{keys: keys(), byName: map[string]*key{}, groups: map[string]bool{},
 		ignored: words(ignoredKeys), unsupported: words(unsupportedKeys)}
 	for i := range v.keys {
 		k := &v.keys[i]

@@ -14,17 +14,17 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// look reads one file if it may have changed, and reports whether what is in
+// dirWatch reads one file if it may have changed, and reports whether what is in
 // force of it has.
-func (s *session) look(f *file, now time.Time) bool {
+func (s *reloader) dirWatch(f *file, now time.Time) bool {
 	seen, err := s.stampOf(f, now)
 	waiting := !f.gone.IsZero()
-	if f.stamp.proves(seen) && !waiting {
+	if f.fileVersion.proves(seen) && !waiting {
 		return false
 	}
 	text, info, err := s.content(f, seen, err)
 	if isShortage(err) && s.begun && f.err == nil {
-		s.wants(f.file, err)
+		s.warnOnce(f.file, err)
 		return false
 	}
 	switch {
@@ -58,7 +58,7 @@ func (s *session) look(f *file, now time.Time) bool {
 // expose finds out whether links lead to a file of the user or an administrator through a root, as to those that are kept in a
 // repository. No tool or command writes it, but not every sandbox keeps a link in its place while a command runs, so what is in
 // force of the file stays, and of what has come since counts what tightens.
-func (s *session) expose(f *file) {
+func (s *reloader) expose(f *file) {
 	inRoot := func(path string) bool {
 		return slices.ContainsFunc(s.cfg.Roots, func(root string) bool {
 			return pathname.Within(pathname.Slashed(path), pathname.Slashed(canonical(root)))
@@ -81,7 +81,7 @@ func (s *session) expose(f *file) {
 }
 
 // stampOf takes a file's stamp.
-func (s *session) stampOf(f *file, now time.Time) (stamp, error) {
+func (s *reloader) stampOf(f *file, now time.Time) (fileVersion, error) {
 	if f.dir.stillAbsent(s.reading) {
 		return absentStamp(now), fs.ErrNotExist
 	}
@@ -94,18 +94,18 @@ func (s *session) stampOf(f *file, now time.Time) (stamp, error) {
 
 // content reads a file whose stamp, and what was wrong with it, were just taken, and notes the stamp. One that could not
 // be read is noted by what is wrong, which proves nothing: it is looked at again the next time.
-func (s *session) content(f *file, seen stamp, err error) (text []byte, info os.FileInfo, _ error) {
-	f.stamp = seen
+func (s *reloader) content(f *file, seen fileVersion, err error) (text []byte, info os.FileInfo, _ error) {
+	f.fileVersion = seen
 	switch {
 	case absent(err):
-		f.dir.look(s.reading)
+		f.dir.dirWatch(s.reading)
 		if e := brokenLink(f.file, f.dir.path); e != nil {
-			f.stamp = stamp{at: seen.at, err: e.Error()}
+			f.fileVersion = fileVersion{at: seen.at, err: e.Error()}
 			return nil, nil, e
 		}
 	case err == nil:
 		if text, info, err = s.regular(f.file); err != nil {
-			f.stamp = stamp{at: seen.at, err: err.Error()}
+			f.fileVersion = fileVersion{at: seen.at, err: err.Error()}
 		}
 	}
 	return text, info, err
@@ -123,7 +123,7 @@ func readFailure(err error) error {
 
 // fail records that a file is there and says nothing. What it said before
 // stays in force.
-func (s *session) fail(f *file, err error) bool {
+func (s *reloader) fail(f *file, err error) bool {
 	f.gone = time.Time{}
 	if f.layer == nil && s.begun && f.err == nil {
 		f.layer = newLayer(f.source) // came later: its last good content is none
@@ -143,7 +143,7 @@ func (s *session) fail(f *file, err error) bool {
 }
 
 // vanish takes the content of a file that is not there out of force.
-func (s *session) vanish(f *file, now time.Time) bool {
+func (s *reloader) vanish(f *file, now time.Time) bool {
 	empty := newLayer(f.source)
 	hadText := f.text != nil
 	switch {
@@ -173,7 +173,7 @@ func (s *session) vanish(f *file, now time.Time) bool {
 }
 
 // accept puts the content of a file in force.
-func (s *session) accept(f *file, next *layer) {
+func (s *reloader) accept(f *file, next *layer) {
 	switch {
 	case f.layer == nil:
 		f.fresh = true

@@ -75,7 +75,7 @@ func (a items) union(entries []Entry) items {
 
 // loosening returns what in the layer needs trust when the layer lies in a
 // workspace. The Text of each entry is its item.
-func (l *layer) loosening(words *vocabulary) []Entry {
+func (l *layer) loosening(words *keySet) []Entry {
 	var found []Entry
 	add := func(e Entry, item string) {
 		e.Text = item
@@ -121,12 +121,12 @@ func (v view) grantsScalar(k *key, e Entry) bool {
 
 // merger joins views, highest precedence first.
 type merger struct {
-	words *vocabulary
+	words *keySet
 	views []view
 	out   *Settings
 }
 
-func merge(words *vocabulary, views []view) *Settings {
+func merge(words *keySet, views []view) *Settings {
 	m := merger{words: words, views: views, out: &Settings{Hooks: map[string][]HookMatcher{}, Env: map[string]string{}}}
 	for i := range words.keys {
 		switch k := &words.keys[i]; {

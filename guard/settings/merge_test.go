@@ -223,7 +223,7 @@ func TestUntrustedTightens(t *testing.T) {
 
 // checkNotLooser fails when a list of allowances grew, one of refusals shrank,
 // or a switch moved towards the lax side.
-func checkNotLooser(t *rapid.T, before, after *Settings, words *vocabulary) {
+func checkNotLooser(t *rapid.T, before, after *Settings, words *keySet) {
 	for i := range words.keys {
 		k := &words.keys[i]
 		if k.form != formList {
@@ -259,7 +259,7 @@ func checkNotLooser(t *rapid.T, before, after *Settings, words *vocabulary) {
 }
 
 // drawFile draws the text of a settings file.
-func drawFile(t *rapid.T, label string, words *vocabulary) string {
+func drawFile(t *rapid.T, label string, words *keySet) string {
 	var parts []string
 	for i := range words.keys {
 		k := &words.keys[i]
@@ -326,7 +326,7 @@ func TestAddedProjectFileNeverLoosens(t *testing.T) {
 
 // checkNotLooserHeld is checkNotLooser, but hooks and env may shrink, and a list
 // whose carve-outs changed loses them.
-func checkNotLooserHeld(t *rapid.T, before, after *Settings, words *vocabulary) {
+func checkNotLooserHeld(t *rapid.T, before, after *Settings, words *keySet) {
 	was := *before
 	for i := range words.keys {
 		if k := &words.keys[i]; k.form == formList {

@@ -46,7 +46,7 @@ func newLayer(src source) *layer {
 // parser reads one file into a layer.
 type parser struct {
 	*layer
-	words *vocabulary
+	words *keySet
 	lines []int // offset of each line's first byte
 	// respelt says that the keys read are spelt otherwise than known ones: only what takes rights away counts.
 	respelt bool
@@ -55,7 +55,7 @@ type parser struct {
 // parse reads the text of a settings file: JSON, with comments and trailing
 // commas. What is wrong inside becomes a warning; an error, always a
 // *ParseError, means that nothing of the file could be understood.
-func parse(src source, words *vocabulary, text []byte) (*layer, error) {
+func parse(src source, words *keySet, text []byte) (*layer, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	p := &parser{layer: newLayer(src), words: words, lines: lineStarts(text)}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -238,7 +238,7 @@ func (p *parser) wrongType(path string, v hujson.Value, want string) {
 }
 
 // siblings returns the names that may stand in the object at prefix.
-func (w *vocabulary) siblings(prefix string) []string {
+func (w *keySet) siblings(prefix string) []string {
 	set := map[string]bool{}
 	if prefix == "" {
 		set["hooks"], set["env"] = true, true

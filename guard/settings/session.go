@@ -13,11 +13,11 @@ import (
 // force after the file is gone: some editors replace a file in two steps.
 const vanishGrace = time.Second
 
-// session reads the sources once or again and again, and keeps what a reading
+// reloader reads the sources once or again and again, and keeps what a reading
 // must know of the ones before.
-type session struct {
+type reloader struct {
 	cfg       Config
-	words     *vocabulary
+	words     *keySet
 	fixed     []source     // all but the managed files, whose number varies
 	managed   []source     // the managed files, as listed last
 	admin     []*directory // that managed files lie in
@@ -27,13 +27,13 @@ type session struct {
 	order     []*file               // highest precedence first
 	asked     int                   // how many of them are listed; the others have vanished
 	trust     *trustStore
-	trustPath string    // where the trust store is; "": nowhere
-	store     stamp     // of the trust store
-	notice    []Warning // about the trust store
-	remarks   []Warning // about the session itself
-	errs      []error   // what is wrong with cfg
-	begun     bool      // the first reading is done: the server runs
-	reading   uint64    // counts the readings
+	trustPath string      // where the trust store is; "": nowhere
+	store     fileVersion // of the trust store
+	notice    []Warning   // about the trust store
+	remarks   []Warning   // about the session itself
+	errs      []error     // what is wrong with cfg
+	begun     bool        // the first reading is done: the server runs
+	reading   uint64      // counts the readings
 	// due is when the passage of time alone will change the settings; zero: never.
 	due time.Time
 	now func() time.Time
@@ -50,9 +50,9 @@ type session struct {
 // file is one source and what the readings so far have found in it.
 type file struct {
 	source
-	dir   *directory
-	stamp stamp
-	text  []byte
+	dir         *directory
+	fileVersion fileVersion
+	text        []byte
 	// layer is what is in force of the file; nil while err is set.
 	layer *layer
 	// fresh means that layer is from the first reading that succeeded.
@@ -65,8 +65,8 @@ type file struct {
 	gone    time.Time
 }
 
-func newSession(cfg Config) *session {
-	s := &session{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
+func newSession(cfg Config) *reloader {
+	s := &reloader{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
 		listed: map[string][]string{}, dropIns: dropIns, regular: readRegular}
 	if err := cfg.check(); err != nil {
 		s.errs = []error{err}
@@ -87,7 +87,7 @@ func newSession(cfg Config) *session {
 
 // names returns every path whose change can matter; of a drop-in directory one
 // that stands for all in it.
-func (s *session) names() []string {
+func (s *reloader) names() []string {
 	var names []string
 	for _, d := range s.cfg.managedDirs() {
 		names = append(names, d[0], filepath.Join(d[1], "*.json"))
@@ -113,14 +113,14 @@ func (cfg Config) check() error {
 
 // read looks at every source and returns what they say together; nil if
 // nothing has changed since the last time.
-func (s *session) read() *Settings {
+func (s *reloader) read() *Settings {
 	now := s.now()
 	s.reading++
 	s.due, s.hit = time.Time{}, false
 	defer func() { s.short, s.absent = s.hit, s.topmostAbsent() }()
 	changed := s.arrange() || !s.begun
 	for _, f := range s.order {
-		changed = s.look(f, now) || changed
+		changed = s.dirWatch(f, now) || changed
 	}
 	changed = s.lookTrust(now) || changed
 	if !changed {
@@ -134,13 +134,13 @@ func (s *session) read() *Settings {
 // arrange puts the sources in order. A managed drop-in that vanished stays on
 // the list until its grace is over. It reports whether something that could not
 // be read is no longer asked for.
-func (s *session) arrange() (changed bool) {
+func (s *reloader) arrange() (changed bool) {
 	managed := s.cfg.managedSources(s.list)
 	if s.settled() && slices.Equal(managed, s.managed) {
 		return false
 	}
 	s.managed = managed
-	listed := append(dropTwins(slices.Clone(managed)), s.fixed...)
+	listed := append(dedupe(slices.Clone(managed)), s.fixed...)
 	s.asked = len(listed)
 	var order []*file
 	for _, src := range listed {
@@ -168,14 +168,14 @@ func (s *session) arrange() (changed bool) {
 }
 
 // list is dropIns that answers a shortage with what was there the last time.
-func (s *session) list(dir string) ([]string, error) {
+func (s *reloader) list(dir string) ([]string, error) {
 	if s.directory(filepath.Dir(dir)).stillAbsent(s.reading) {
 		s.listed[dir] = nil
 		return nil, fs.ErrNotExist
 	}
 	names, err := s.dropIns(dir)
 	if last, known := s.listed[dir]; known && isShortage(err) {
-		s.wants(dir, err)
+		s.warnOnce(dir, err)
 		return last, nil
 	}
 	if err == nil || absent(err) {
@@ -184,15 +184,15 @@ func (s *session) list(dir string) ([]string, error) {
 	return names, err
 }
 
-// wants says once that what is at path could not be looked at.
-func (s *session) wants(path string, err error) {
+// warnOnce says once that what is at path could not be looked at.
+func (s *reloader) warnOnce(path string, err error) {
 	if !s.short && !s.hit {
 		s.cfg.log().Warn("settings cannot be looked at: what was read of them last stays in force until they can", "path", path, "error", err)
 	}
 	s.hit = true
 }
 
-func (s *session) dueBy(t time.Time) {
+func (s *reloader) dueBy(t time.Time) {
 	if s.due.IsZero() || t.Before(s.due) {
 		s.due = t
 	}
@@ -205,7 +205,7 @@ func (f *file) frozen() bool { return f.exposed || f.kind != Managed && f.kind !
 func (f *file) view() view { return view{layer: f.layer, free: !f.frozen(), approved: f.approved} }
 
 // lookTrust reads the trust store if it may have changed.
-func (s *session) lookTrust(now time.Time) bool {
+func (s *reloader) lookTrust(now time.Time) bool {
 	path := s.trustPath
 	if path == "" {
 		return false
@@ -216,7 +216,7 @@ func (s *session) lookTrust(now time.Time) bool {
 	}
 	store, err := readTrust(s.cfg, s.regular)
 	if isShortage(err) && s.begun {
-		s.wants(path, err)
+		s.warnOnce(path, err)
 		return false
 	}
 	before, trusted := s.notice, s.trust
@@ -224,13 +224,13 @@ func (s *session) lookTrust(now time.Time) bool {
 	if err == nil {
 		return before != nil || !trusted.equal(store)
 	}
-	s.trust, s.store = &trustStore{}, stamp{at: now, err: err.Error()} // look again the next time
+	s.trust, s.store = &trustStore{}, fileVersion{at: now, err: err.Error()} // look again the next time
 	s.notice = []Warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
 	return !slices.Equal(before, s.notice)
 }
 
 // approve decides what loosening content of each file counts.
-func (s *session) approve() {
+func (s *reloader) approve() {
 	byRoot := map[string]items{}
 	for _, f := range s.order {
 		if f.workspace != "" && f.layer != nil {
@@ -259,7 +259,7 @@ func (s *session) approve() {
 }
 
 // merged joins what is in force.
-func (s *session) merged() *Settings {
+func (s *reloader) merged() *Settings {
 	views := []view{s.flags()}
 	var notes []Warning
 	var broken []error
@@ -286,7 +286,7 @@ func (s *session) merged() *Settings {
 }
 
 // flags returns the rules given on the command line.
-func (s *session) flags() view {
+func (s *reloader) flags() view {
 	l := newLayer(source{kind: CommandLine})
 	for flag, rules := range map[string][]string{"--allow": s.cfg.Allow, "--deny": s.cfg.Deny} {
 		name := keyAllow

@@ -24,13 +24,13 @@ func rules(allow, deny string) string {
 
 // run is a session whose clock the test moves.
 type run struct {
-	*session
+	*reloader
 	clock time.Time
 	last  *Settings
 }
 
 func (p *place) start() *run {
-	r := &run{session: newSession(p.cfg), clock: time.Now()}
+	r := &run{reloader: newSession(p.cfg), clock: time.Now()}
 	r.now = func() time.Time { return r.clock }
 	r.last = r.read()
 	return r
@@ -420,7 +420,7 @@ func BenchmarkReload(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	w.session.now = func() time.Time { return time.Now().Add(time.Hour) } // so late that stamps prove content
+	w.reloader.now = func() time.Time { return time.Now().Add(time.Hour) } // so late that stamps prove content
 	w.Reload()
 	for b.Loop() {
 		w.Reload()

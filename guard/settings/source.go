@@ -42,7 +42,7 @@ func (cfg Config) sources() []source {
 			list = append(list, own, code)
 		}
 	}
-	return dropTwins(append(list, cfg.userSources()...))
+	return dedupe(append(list, cfg.userSources()...))
 }
 
 func (cfg Config) userSources() []source {
@@ -62,9 +62,9 @@ func (cfg Config) userSources() []source {
 	return list
 }
 
-// dropTwins leaves a workspace file out when the user's own files hold the
+// dedupe leaves a workspace file out when the user's own files hold the
 // same path, as ~/.claude/settings.json does when the home directory is a root.
-func dropTwins(list []source) []source {
+func dedupe(list []source) []source {
 	own := map[string]bool{}
 	for _, s := range list {
 		if !s.kind.inWorkspace() && s.kind != CommandLine {

@@ -18,16 +18,16 @@ import (
 // equal stamps stop proving equal content. FAT keeps two seconds.
 const racyWindow = 2 * time.Second
 
-// stamp is what tells one state of a file from another without reading it.
-type stamp struct {
+// fileVersion is what tells one state of a file from another without reading it.
+type fileVersion struct {
 	info os.FileInfo // nil when there is none
 	err  string
 	at   time.Time // when it was taken
 }
 
-func takeStamp(file string, now time.Time) (stamp, error) {
+func takeStamp(file string, now time.Time) (fileVersion, error) {
 	info, err := os.Stat(file)
-	s := stamp{info: info, at: now}
+	s := fileVersion{info: info, at: now}
 	switch {
 	case absent(err):
 		s = absentStamp(now)
@@ -38,7 +38,7 @@ func takeStamp(file string, now time.Time) (stamp, error) {
 }
 
 // absentStamp is the stamp of a file that is not there. Most are not, before every call: no text is made of the error.
-func absentStamp(now time.Time) stamp { return stamp{err: "absent", at: now} }
+func absentStamp(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
 
 // A directory is one that sources lie in. While it is absent so are they, and one look at it does for all of them.
 type directory struct {
@@ -48,7 +48,7 @@ type directory struct {
 }
 
 // directory returns the one entry of a directory.
-func (s *session) directory(path string) *directory {
+func (s *reloader) directory(path string) *directory {
 	d := s.dirs[path]
 	if d == nil {
 		d = &directory{path: path}
@@ -57,8 +57,8 @@ func (s *session) directory(path string) *directory {
 	return d
 }
 
-// look sees once in a reading whether the directory is absent.
-func (d *directory) look(reading uint64) {
+// dirWatch sees once in a reading whether the directory is absent.
+func (d *directory) dirWatch(reading uint64) {
 	if d.looked != reading {
 		d.absent, d.looked = absent(exists(d.path)), reading
 	}
@@ -68,13 +68,13 @@ func (d *directory) look(reading uint64) {
 // nothing: its files may be.
 func (d *directory) stillAbsent(reading uint64) bool {
 	if d.absent {
-		d.look(reading)
+		d.dirWatch(reading)
 	}
 	return d.absent
 }
 
 // proves reports whether a file with stamp now must hold what it held at s.
-func (s stamp) proves(now stamp) bool {
+func (s fileVersion) proves(now fileVersion) bool {
 	if s.at.IsZero() || s.err != now.err || (s.info == nil) != (now.info == nil) {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 
 // unchanged reports that a reading now would find nothing new. It looks at what a reading looks at and notes nothing, so that
 // several may look at once; where that could matter, it leaves the answer to a reading.
-func (s *session) unchanged() bool {
+func (s *reloader) unchanged() bool {
 	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
 	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
 		return false // drop-ins must be listed
@@ -26,7 +26,7 @@ func (s *session) unchanged() bool {
 		if !f.dir.absent {
 			seen, _ = takeStamp(f.file, now)
 		}
-		if !f.stamp.proves(seen) {
+		if !f.fileVersion.proves(seen) {
 			return false
 		}
 	}
@@ -38,7 +38,7 @@ func (s *session) unchanged() bool {
 }
 
 // topmostAbsent are the directories that are absent, but for those in one of them.
-func (s *session) topmostAbsent() []string {
+func (s *reloader) topmostAbsent() []string {
 	var all []string
 	for path, d := range s.dirs {
 		above := s.dirs[filepath.Dir(path)]
@@ -50,4 +50,4 @@ func (s *session) topmostAbsent() []string {
 }
 
 // settled reports whether the sources were put in order, and none has vanished from it.
-func (s *session) settled() bool { return s.order != nil && len(s.order) == s.asked }
+func (s *reloader) settled() bool { return s.order != nil && len(s.order) == s.asked }

@@ -21,10 +21,10 @@ type Watcher struct {
 	onChange func(*Settings)
 	current  atomic.Pointer[Settings]
 
-	asked   atomic.Uint64 // how often Reload was called
-	mu      sync.RWMutex  // guards session and looked
-	session *session
-	looked  uint64 // how many calls of Reload the last look came after
+	asked    atomic.Uint64 // how often Reload was called
+	mu       sync.RWMutex  // guards session and looked
+	reloader *reloader
+	looked   uint64 // how many calls of Reload the last look came after
 
 	events  *fsnotify.Watcher // nil where the platform has none to give
 	names   []string          // the files whose changes matter, drop-ins aside
@@ -48,17 +48,17 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w := &Watcher{onChange: onChange, session: newSession(cfg),
+	w := &Watcher{onChange: onChange, reloader: newSession(cfg),
 		changed: make(chan struct{}, 1), done: make(chan struct{})}
 	if onChange == nil {
-		w.current.Store(w.session.read())
+		w.current.Store(w.reloader.read())
 		return w, nil
 	}
 	if err := w.open(); err != nil {
-		w.session.remarks = []Warning{{File: "settings",
+		w.reloader.remarks = []Warning{{File: "settings",
 			Text: fmt.Sprintf("changes are seen at the next call only: this system gives no notification (%v)", err)}}
 	}
-	first := w.session.read()
+	first := w.reloader.read()
 	w.current.Store(first)
 	w.begin(first)
 	return w, nil
@@ -74,7 +74,7 @@ func (w *Watcher) Follow(onChange func(*Settings)) {
 	w.onChange = onChange
 	told := w.Current()
 	if err := w.open(); err != nil {
-		w.session.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification", "error", err)
+		w.reloader.cfg.log().Warn("changes of the settings are seen at the next call only: this system gives no notification", "error", err)
 	}
 	w.begin(told)
 	w.Reload() // what changed before the watch began
@@ -82,7 +82,7 @@ func (w *Watcher) Follow(onChange func(*Settings)) {
 
 // open asks for notifications. It comes before a reading: what changes in between makes an event.
 func (w *Watcher) open() error {
-	w.names = w.session.names()
+	w.names = w.reloader.names()
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (w *Watcher) Reload() *Settings {
 		return w.current.Load()
 	}
 	w.looked = w.asked.Load()
-	if next := w.session.read(); next != nil {
+	if next := w.reloader.read(); next != nil {
 		w.current.Store(next)
 		select {
 		case w.changed <- struct{}{}:
@@ -131,7 +131,7 @@ func (w *Watcher) Reload() *Settings {
 func (w *Watcher) unchanged() bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.session.unchanged()
+	return w.reloader.unchanged()
 }
 
 // Close ends the following. Current and Reload keep working.
@@ -206,10 +206,10 @@ func (w *Watcher) tell(told *Settings) *Settings {
 func (w *Watcher) untilDue() (time.Duration, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if w.session.due.IsZero() {
+	if w.reloader.due.IsZero() {
 		return 0, false
 	}
-	return max(0, w.session.due.Sub(w.session.now())), true
+	return max(0, w.reloader.due.Sub(w.reloader.now())), true
 }
 
 // arm watches each directory a source may lie in, and the one above it, where
@@ -241,7 +241,7 @@ func (w *Watcher) concerns(path string) bool {
 			return true
 		}
 	}
-	for _, d := range w.session.cfg.managedDirs() {
+	for _, d := range w.reloader.cfg.managedDirs() {
 		if filepath.Dir(path) == d[1] {
 			return true
 		}

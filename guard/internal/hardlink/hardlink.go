@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
 const (
@@ -35,7 +35,7 @@ type Index struct {
 	Outside func() []string
 	// Rules returns the rules that keep a file from being read and written by its slashed
 	// name, nil for none.
-	Rules func(name string) (read, edit *rulebook.Rule)
+	Rules func(name string) (read, edit *rules.Rule)
 	// MostOutside bounds the directory entries that are looked at in each directory of
 	// Outside. Zero: as many as are usual.
 	MostOutside int
@@ -51,8 +51,8 @@ type Names struct {
 	Outside  bool // and everything outside
 	// Inside counts the names that a file with several has inside.
 	Inside map[realpath.ID]int
-	Reads  map[realpath.ID]*rulebook.Rule // files one name of which may not be read
-	Edits  map[realpath.ID]*rulebook.Rule // files one name of which may not be written
+	Reads  map[realpath.ID]*rules.Rule // files one name of which may not be read
+	Edits  map[realpath.ID]*rules.Rule // files one name of which may not be written
 	// Aliases are slashed names, which no rule is on, of files in Reads.
 	Aliases map[string]bool
 
@@ -93,7 +93,7 @@ func (x *Index) walk(since time.Time) *Names {
 	}
 	n := &Names{
 		at: time.Now(), Inside: map[realpath.ID]int{}, Aliases: map[string]bool{},
-		Reads: map[realpath.ID]*rulebook.Rule{}, Edits: map[realpath.ID]*rulebook.Rule{}, open: map[string]realpath.ID{},
+		Reads: map[realpath.ID]*rules.Rule{}, Edits: map[realpath.ID]*rules.Rule{}, open: map[string]realpath.ID{},
 	}
 	n.left = maxScan
 	for _, dir := range x.Inside {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/rulebook"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
 // TestIndex: a rule on one name is one on the file, wherever that name is, as soon as it has another.
@@ -37,8 +37,8 @@ func TestIndex(t *testing.T) {
 	link("in/fixed", "in/other")
 	link("out/secret", "in/alias")
 
-	secret, fixed := &rulebook.Rule{Text: "secret"}, &rulebook.Rule{Text: "fixed"}
-	x := &Index{Inside: []string{in}, Outside: func() []string { return []string{out} }, Rules: func(name string) (read, edit *rulebook.Rule) {
+	secret, fixed := &rules.Rule{Text: "secret"}, &rules.Rule{Text: "fixed"}
+	x := &Index{Inside: []string{in}, Outside: func() []string { return []string{out} }, Rules: func(name string) (read, edit *rules.Rule) {
 		switch {
 		case strings.HasPrefix(name, out):
 			return secret, nil
@@ -54,8 +54,8 @@ func TestIndex(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		inside int
-		read   *rulebook.Rule
-		edit   *rulebook.Rule
+		read   *rules.Rule
+		edit   *rules.Rule
 	}{{"plain", 2, nil, nil}, {"alone", 0, nil, nil}, {"other", 2, nil, fixed}, {"alias", 1, secret, nil}} {
 		info, err := os.Lstat(filepath.Join(in, tt.name))
 		if err != nil {

@@ -22,7 +22,7 @@ func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.File
 		return nil, false, err
 	}
 	defer unix.Close(fd)
-	d := &description{name: filepath.Base(path)}
+	d := &fileInfo{name: filepath.Base(path)}
 	if err := syscall.Fstat(fd, &d.stat); err != nil {
 		return nil, false, err
 	}
@@ -65,17 +65,17 @@ func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err erro
 	}
 }
 
-// A description is what fstat tells.
-type description struct {
+// A fileInfo is what fstat tells.
+type fileInfo struct {
 	name string
 	stat syscall.Stat_t
 }
 
-func (d *description) Name() string       { return d.name }
-func (d *description) Size() int64        { return d.stat.Size }
-func (d *description) ModTime() time.Time { return time.Unix(d.stat.Mtim.Unix()) }
-func (d *description) IsDir() bool        { return d.Mode().IsDir() }
-func (d *description) Sys() any           { return &d.stat }
+func (d *fileInfo) Name() string       { return d.name }
+func (d *fileInfo) Size() int64        { return d.stat.Size }
+func (d *fileInfo) ModTime() time.Time { return time.Unix(d.stat.Mtim.Unix()) }
+func (d *fileInfo) IsDir() bool        { return d.Mode().IsDir() }
+func (d *fileInfo) Sys() any           { return &d.stat }
 
 // kinds are the kinds of files but for regular ones.
 var kinds = map[uint32]fs.FileMode{
@@ -84,6 +84,6 @@ var kinds = map[uint32]fs.FileMode{
 }
 
 // Mode tells the kind and the permissions, and none of the bits beyond.
-func (d *description) Mode() fs.FileMode {
+func (d *fileInfo) Mode() fs.FileMode {
 	return kinds[d.stat.Mode&unix.S_IFMT] | fs.FileMode(d.stat.Mode&0o777)
 }

@@ -29,10 +29,10 @@ func SystemName(_, name string) string { return name }
 
 // Follow walks an absolute name as the kernel does and returns where it
 // leads and what is there.
-func Follow(name string) (string, Found, error) { return FollowFrom("/", name) }
+func Follow(name string) (string, Resolved, error) { return FollowFrom("/", name) }
 
 // FollowFrom is Follow for a name relative to at, which has no links.
-func FollowFrom(at, name string) (string, Found, error) {
+func FollowFrom(at, name string) (string, Resolved, error) {
 	const few = 3                                                         // elements, of which each can be looked at as cheaply
 	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which behind a link leads elsewhere than its text says
 		whole := filepath.Clean(at + "/" + name)
@@ -52,14 +52,14 @@ func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, e
 
 // FollowThrough is Follow for a caller to whom some names mean other files: on disk a name is
 // what located returns for it.
-func FollowThrough(name string, located func(name string) string) (string, Found, error) {
+func FollowThrough(name string, located func(name string) string) (string, Resolved, error) {
 	return walk("/", name, located, os.Lstat)
 }
 
 func asNamed(name string) string { return name }
 
 // walk is FollowFrom, element by element.
-func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string, Found, error) {
+func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string, Resolved, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0
 	var info fs.FileInfo
@@ -81,20 +81,20 @@ func walk(at, name string, located func(string) string, lstat func(path string) 
 			at, info = next, nil
 			continue
 		case err != nil:
-			return "", Found{}, cause(err)
+			return "", Resolved{}, cause(err)
 		case info.Mode()&fs.ModeSymlink == 0:
 			at = next
 			continue
 		}
 		if isDescriptor(at) {
-			return "", Found{}, errDescriptor
+			return "", Resolved{}, errDescriptor
 		}
 		if links++; links > maxLinks {
-			return "", Found{}, errTooManyLinks
+			return "", Resolved{}, errTooManyLinks
 		}
 		target, err := os.Readlink(located(next))
 		if err != nil {
-			return "", Found{}, cause(err)
+			return "", Resolved{}, cause(err)
 		}
 		if strings.HasPrefix(target, "/") {
 			at = ""

@@ -49,7 +49,7 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // Follow resolves the nearest existing ancestor, short names included, and
 // appends the rest.
-func Follow(name string) (string, Found, error) {
+func Follow(name string) (string, Resolved, error) {
 	name = filepath.Clean(name)
 	existing, rest := name, ""
 	for {
@@ -64,22 +64,22 @@ func Follow(name string) (string, Found, error) {
 		}
 		parent := filepath.Dir(existing)
 		if !errors.Is(err, fs.ErrNotExist) || parent == existing {
-			return "", Found{}, err
+			return "", Resolved{}, err
 		}
 		if _, lerr := os.Lstat(existing); lerr == nil {
-			return "", Found{}, errors.New("it is a link that leads nowhere")
+			return "", Resolved{}, errors.New("it is a link that leads nowhere")
 		}
 		rest, existing = filepath.Join(filepath.Base(existing), rest), parent
 	}
 }
 
 // FollowFrom is Follow for a name relative to at, which has no links.
-func FollowFrom(at, name string) (string, Found, error) {
+func FollowFrom(at, name string) (string, Resolved, error) {
 	return Follow(at + `\` + name)
 }
 
 // FollowThrough is Follow: no caller means other files by a name than the system does.
-func FollowThrough(name string, _ func(name string) string) (string, Found, error) {
+func FollowThrough(name string, _ func(name string) string) (string, Resolved, error) {
 	return Follow(name)
 }
 

@@ -2,8 +2,8 @@ package realpath
 
 import "io/fs"
 
-// Found is what stands where a name leads, zero for nothing.
-type Found struct {
+// Resolved is what stands where a name leads, zero for nothing.
+type Resolved struct {
 	Dir, Regular bool
 	File         ID
 	Names        uint64 // how many the file has, 0 when unknown
@@ -14,12 +14,12 @@ type Found struct {
 type ID struct{ Device, Inode uint64 }
 
 // foundBy is what a description tells; info may be nil.
-func foundBy(info fs.FileInfo) Found {
+func foundBy(info fs.FileInfo) Resolved {
 	if info == nil {
-		return Found{}
+		return Resolved{}
 	}
 	id, names := Identify(info)
-	return Found{info.IsDir(), info.Mode().IsRegular(), id, names}
+	return Resolved{info.IsDir(), info.Mode().IsRegular(), id, names}
 }
 
 // unswapped finds out whether a hard link took the place of a file: what was judged is

@@ -19,19 +19,19 @@ const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 // withoutLinks returns what stands at a path none of whose elements is a symbolic
 // link, as nearly every path is; ok is false for any other, and where the kernel
 // cannot tell in one step.
-func withoutLinks(path string) (there Found, ok bool) {
+func withoutLinks(path string) (there Resolved, ok bool) {
 	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: noLinks}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	if err != nil {
-		return Found{}, false
+		return Resolved{}, false
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
-		return Found{}, false
+		return Resolved{}, false
 	}
 	kind := st.Mode & unix.S_IFMT
-	return Found{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
+	return Resolved{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
 }
 
 // maxRaces is how often a path is tried again at once that changed while it was resolved.

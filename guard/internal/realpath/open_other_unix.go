@@ -15,4 +15,4 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 func openNoLinks(path string, flag int) (int, error) { return openByElement(path, flag) }
 
 // withoutLinks leaves every path to be walked.
-func withoutLinks(string) (Found, bool) { return Found{}, false }
+func withoutLinks(string) (Resolved, bool) { return Resolved{}, false }

@@ -222,7 +222,7 @@ func (k *Keeper) check(trees []*tree) (notes []string, err error) {
 	var errs []error
 	for _, t := range trees {
 		t.forced = true
-		moved, err := sandbox.Expel(t.record.Guarded)
+		moved, err := sandbox.Quarantine(t.record.Guarded)
 		for _, m := range moved {
 			notes = append(notes, fmt.Sprintf("%s is protected: what the command put there was moved to %s.", m.Path, m.Moved))
 		}

@@ -24,8 +24,8 @@ type Client struct {
 	files func(Env) []string
 	// project is the file below a project's directory; empty when the client has none.
 	project []string
-	// signs are paths that exist where the client is used; nil: the directories of files.
-	signs func(Env) []string
+	// markers are paths that exist where the client is used; nil: the directories of files.
+	markers func(Env) []string
 	// program is the client's command, where it has one.
 	program string
 	// stdio and http make the entry; http is nil when the file cannot name a URL.
@@ -97,8 +97,8 @@ func (c Client) Present(e Env) bool {
 	}
 	var signs []string
 	switch {
-	case c.signs != nil:
-		signs = c.signs(e)
+	case c.markers != nil:
+		signs = c.markers(e)
 	case c.files != nil:
 		for _, file := range c.files(e) {
 			signs = append(signs, e.dir(file))
@@ -151,8 +151,8 @@ func (c Client) bearer(s Server) field {
 	return field{key: "headers", value: object{{key: "Authorization", value: "Bearer " + value}}}
 }
 
-// stale are the keys that an entry of the other transport may have and this one must not.
-func (c Client) stale(s Server) []string {
+// conflictingKeys are the keys that an entry of the other transport may have and this one must not.
+func (c Client) conflictingKeys(s Server) []string {
 	if c.http == nil {
 		return nil
 	}

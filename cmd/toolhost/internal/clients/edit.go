@@ -181,7 +181,7 @@ func (c Client) merge(body []byte, path []string, s Server, old any) (edited []b
 	for key, v := range was {
 		want[key] = v
 	}
-	for _, key := range c.stale(s) {
+	for _, key := range c.conflictingKeys(s) {
 		if _, ok := was[key]; !ok {
 			continue
 		}

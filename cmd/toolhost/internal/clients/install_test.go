@@ -30,8 +30,8 @@ func scratch(t *testing.T, c Client) Request {
 	if err := os.MkdirAll(filepath.Dir(c.UserFile(e)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if c.signs != nil {
-		if err := os.MkdirAll(c.signs(e)[0], 0o755); err != nil {
+	if c.markers != nil {
+		if err := os.MkdirAll(c.markers(e)[0], 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -118,12 +118,12 @@ func TestSelf(t *testing.T) {
 		{"called by another name", "th", nothing, versioned},
 	}
 	for _, tt := range tests {
-		if got, err := self(versioned, tt.called, tt.look); err != nil || got != tt.want {
+		if got, err := ownExecutable(versioned, tt.called, tt.look); err != nil || got != tt.want {
 			t.Errorf("%s: %s, %v; want %s", tt.name, got, err, tt.want)
 		}
 	}
 	for _, path := range []string{"/tmp/go-build123/b001/exe/toolhost", "/root/.cache/go-build/ab/abc-d/toolhost"} {
-		if _, err := self(path, "toolhost", nothing); !errors.Is(err, ErrTemporary) {
+		if _, err := ownExecutable(path, "toolhost", nothing); !errors.Is(err, ErrTemporary) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -42,7 +42,7 @@ func claudeCode() Client {
 		format: jsonFormat{strict: true}, container: "mcpServers", project: []string{".mcp.json"},
 		program: "claude", viaProgram: true, secret: "${" + TokenVariable + "}",
 		files: func(e Env) []string { return []string{e.join(e.or("CLAUDE_CONFIG_DIR", e.Home), ".claude.json")} },
-		signs: func(e Env) []string {
+		markers: func(e Env) []string {
 			return []string{e.or("CLAUDE_CONFIG_DIR", e.home(".claude")), e.home(".claude.json")}
 		},
 		stdio: func(s Server) object { return append(typed("stdio", commandArgs(s)), atOnce) },

@@ -212,12 +212,12 @@ func (t yamlTree) open(line int) error {
 	if m[3] == "" {
 		m[4] = m[2] + m[4]
 	}
-	t.lines[line] = m[1] + apart(m[4])
+	t.lines[line] = m[1] + sections(m[4])
 	return nil
 }
 
-// apart is the rest of a line with white space before a comment, which would be none without.
-func apart(rest string) string {
+// sections is the rest of a line with white space before a comment, which would be none without.
+func sections(rest string) string {
 	if strings.HasPrefix(rest, "#") {
 		return " " + rest
 	}
@@ -282,7 +282,7 @@ func (yamlFormat) remove(body []byte, path []string) ([]byte, error) {
 				if line == nil {
 					return nil, byHand("%q would have no value left", path[i-1])
 				}
-				t.lines[above.line] = line[1] + " {}" + apart(line[2]+line[4])
+				t.lines[above.line] = line[1] + " {}" + sections(line[2]+line[4])
 			}
 			return t.splice(p.line, p.end, ""), nil
 		}

@@ -183,16 +183,16 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		host.SetReadDeadline(time.Now()) // wakes the copy below, which then waits no longer than it may
 	}()
 	if _, err := io.Copy(client, host); errors.Is(err, os.ErrDeadlineExceeded) {
-		io.Copy(client, speaking{host})
+		io.Copy(client, bufferedConn{host})
 	}
 	closeWrite(client)
 	<-done
 }
 
-// speaking reads from a host for as long as that is never silent for halfOpenTime.
-type speaking struct{ net.Conn }
+// bufferedConn reads from a host for as long as that is never silent for halfOpenTime.
+type bufferedConn struct{ net.Conn }
 
-func (s speaking) Read(p []byte) (int, error) {
+func (s bufferedConn) Read(p []byte) (int, error) {
 	s.SetReadDeadline(time.Now().Add(halfOpenTime))
 	return s.Conn.Read(p)
 }

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/toolhost/toolhost/mcpserver/listen"
+	"github.com/toolhost/toolhost/mcpserver/sanitize"
+)
+
+// What all commands have in common: exit codes, errors of usage, JSON, colours.
+
+// Exit codes. They are listed by toolhost help exit-codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the tool reports an error, the call was refused, a check failed, or the command could not do its work
+	exitUsage  = 2 // the command line cannot be understood, or a settings file cannot be parsed
+)
+
+// errReported is an error that the user has seen already.
+var errReported = errors.New("reported")
+
+// errUnparsed makes the exit code 2.
+var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is mended")
+
+// A usageError is one of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	var usage usageError
+	var address listen.UsageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage), errors.As(err, &address), errors.Is(err, errUnparsed):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use: "exit-codes", Short: "What the exit codes mean",
+		Long: `Exit codes:
+
+  0  it was done: the call ran, would run, or nothing is wrong
+  1  it was not: the tool reports an error (call), the call was refused (call) or would not run unasked (check),
+     a file was left as it is (undo), a line fails (doctor), or the command could not do its work
+  2  the command line cannot be understood, or a settings file cannot be parsed (rules)
+
+A server (stdio, http) ends with 0 when its client is gone or it is told to end by SIGINT or SIGTERM.
+`,
+	}
+}
+
+// tellUsage makes errors of the command line ones of usage, with where to read on.
+func tellUsage(root *cobra.Command) {
+	wrap := func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
+	}
+	root.SetFlagErrorFunc(wrap)
+	noCommand := func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], root.Name()+" "))
+		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+			text += "; did you mean " + strings.Join(like, " or ") + "?"
+		}
+		return errors.New(text)
+	}
+	helpOnlyOf(root, noCommand)
+	var each func(*cobra.Command)
+	each = func(cmd *cobra.Command) {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.Args, cmd.SuggestionsMinimumDistance = noCommand, 2
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		if check := cmd.Args; check != nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if err := check(cmd, args); err != nil {
+					return wrap(cmd, err)
+				}
+				return nil
+			}
+		}
+		for _, below := range cmd.Commands() {
+			each(below)
+		}
+	}
+	each(root)
+}
+
+// refuseEmpty refuses a flag or an argument that is there and empty, as a script passes it whose variable is not set. To take it for one
+// that is not there would serve another directory than was meant, let in another token, or drop a record that was asked for.
+func refuseEmpty(cmd *cobra.Command, args []string) error {
+	if strings.HasPrefix(cmd.Name(), "__") { // completions, which ask what could follow on nothing
+		return nil
+	}
+	var empty []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if slices.Contains(values, "") && f.Name != prefixFlag {
+			empty = append(empty, "--"+f.Name)
+		}
+	})
+	switch {
+	case len(empty) > 0:
+		return usageError{fmt.Errorf("%s: there is no value: leave it out, or is a variable not set?", strings.Join(empty, ", "))}
+	case slices.Contains(args, ""):
+		return usageError{errors.New("an argument is empty: leave it out, or is a variable not set?")}
+	}
+	return nil
+}
+
+// helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if nothing were wrong.
+func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		about, rest, err := root.Find(args)
+		if err != nil {
+			return err
+		}
+		return noCommand(about, rest)
+	}
+}
+
+// atLeast asks for arguments, and shows how they are given.
+func atLeast(n int, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= n {
+			return nil
+		}
+		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
+	}
+}
+
+// printJSON prints a value for programs.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// sanitized is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
+// steer the terminal nor look like a line of ours.
+func sanitized(text string) string {
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(sanitize.Text(text))
+}
+
+// shellQuote is a path as an argument in a line for a shell.
+func shellQuote(path string) string {
+	return "'" + strings.ReplaceAll(sanitized(path), "'", `'\''`) + "'"
+}
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]string{
+					"version": versionString(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "toolhost", versionString())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A colour is a sequence for a terminal.
+type colour string
+
+// The colours that are used.
+const (
+	green  colour = "\x1b[32m"
+	yellow colour = "\x1b[33m"
+	red    colour = "\x1b[31m"
+	faint  colour = "\x1b[2m"
+	plain  colour = "\x1b[0m"
+)
+
+// useColor reports whether colours may be written to w: it is a terminal that knows them, and NO_COLOR is not set
+// (https://no-color.org).
+func useColor(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,66 @@
+package clients
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrTemporary is returned for a binary that `go run` made: it is gone when the build cache is cleaned.
+var ErrTemporary = errors.New("this is a temporary binary of go run, which a client cannot start later: run CGO_ENABLED=0 go install ./cmd/toolhost, then toolhost install")
+
+// Self is the absolute path under which a client should start this program. A name that stays when the
+// program is updated (a link on the PATH, as package managers make it) goes before the file behind it.
+func Self() (string, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return ownExecutable(executable, os.Args[0], exec.LookPath)
+}
+
+func ownExecutable(executable, called string, look func(string) (string, error)) (string, error) {
+	if isGoRun(executable) {
+		return "", ErrTemporary
+	}
+	names := []string{filepath.Base(called), "toolhost", called}
+	for i, name := range names {
+		path := name
+		if i < 2 || !strings.ContainsRune(name, filepath.Separator) {
+			found, err := look(name)
+			if err != nil {
+				continue
+			}
+			path = found
+		}
+		if path, err := filepath.Abs(path); err == nil && sameFile(path, executable) {
+			return path, nil
+		}
+	}
+	return filepath.Abs(executable)
+}
+
+// isGoRun reports whether a path lies where the go command builds what it runs: a directory go-build123 for
+// temporary files, or the build cache.
+func isGoRun(path string) bool {
+	if cache := os.Getenv("GOCACHE"); cache != "" && strings.HasPrefix(path, filepath.Clean(cache)+string(filepath.Separator)) {
+		return true
+	}
+	for element := range strings.SplitSeq(filepath.ToSlash(path), "/") {
+		if rest, ok := strings.CutPrefix(element, "go-build"); ok && strings.Trim(rest, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

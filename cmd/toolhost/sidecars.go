@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// An sidecar is served beside a server. It listens already; what was not served listens until the process ends, which is at once.
+type sidecar struct {
+	announce func()
+	serve    func(context.Context) error
+}
+
+// sidecars serves what stands beside a server, for as long as serve runs. Nobody is told of an address, by begin or otherwise, before all
+// of them could be had.
+func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
+	defer f.observe.end(ctx, host.Log())
+	scrapers, err := f.observe.open(host)
+	if err != nil {
+		return err
+	}
+	pages, err := f.console.open(host, kind)
+	if err != nil {
+		return err
+	}
+	begin()
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	all := append(scrapers, pages...)
+	ended := make(chan error, len(all))
+	for _, a := range all {
+		go func() { ended <- a.serve(ctx) }()
+		a.announce()
+	}
+	err = serve()
+	stop()
+	for range all {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}

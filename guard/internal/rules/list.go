@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/wildcard"
+)
+
+// A Kind is one of the lists of permissions, as the settings call them.
+type Kind string
+
+// What rules do: those of [Allow] give rights, the others take them.
+const (
+	Deny  Kind = "deny"
+	Ask   Kind = "ask"
+	Allow Kind = "allow"
+)
+
+// A List holds the rules of one kind, of all sources, indexed for many.
+type List struct {
+	kind Kind
+	// tools holds the rules on every call of a tool, by its name as written.
+	tools map[string]*Rule
+	// families are the rules with a * in the name of the tool: mcp__server__part*.
+	families []*Rule
+	params   map[string][]paramRule // by tool
+	specs    map[string][]*Rule     // rules with a specifier that is neither a command nor a path, by tool
+	only     map[string]*Matcher    // the allow rules for one tool that do not speak for the others, such as Write(p)
+
+	// Commands are the Bash rules, Read and Edit the path rules.
+	Commands   *Commands
+	Read, Edit *Matcher
+	// Every is the deny or ask rule on all edits in the boundary: Edit, Edit(**).
+	Every *Rule
+	// Domains are those of WebFetch(domain:…).
+	Domains []string
+}
+
+type paramRule struct {
+	rule        *Rule
+	name, value string
+}
+
+func newList(kind Kind, s pathname.Spelling) *List {
+	return &List{
+		kind: kind, tools: map[string]*Rule{}, params: map[string][]paramRule{}, specs: map[string][]*Rule{}, Commands: newCommands(kind),
+		Read: newMatcher(s), Edit: newMatcher(s), only: map[string]*Matcher{},
+	}
+}
+
+// strict reports whether the list takes rights away, so that in doubt a rule
+// holds.
+func (l *List) strict() bool { return l.kind != Allow }
+
+// Named returns the rule on every call of the tool, nil for none.
+func (l *List) Named(tool string) *Rule {
+	if r := l.tools[tool]; r != nil {
+		return r
+	}
+	if r := l.tools["*"]; r != nil {
+		return r
+	}
+	access := accessOf(tool)
+	if access == Writing && l.tools["Edit"] != nil {
+		return l.tools["Edit"]
+	}
+	if access == Reading || access == Writing && l.strict() {
+		if r := l.tools["Read"]; r != nil {
+			return r
+		}
+	}
+	if server, _, ok := cutServer(tool); ok && l.tools[server] != nil {
+		return l.tools[server]
+	}
+	for _, r := range l.families {
+		if r.Spec == "" && wildcard.Text(r.tool, tool) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Specified returns the rule on a tool that is neither Bash nor one of files whose specifier
+// matches, nil for none.
+func (l *List) Specified(tool string, matches func(specifier string) bool) *Rule {
+	for _, r := range l.specs[tool] {
+		if matches != nil && matches(r.Spec) {
+			return r
+		}
+	}
+	return nil
+}
+
+// cutServer splits mcp__server__tool into mcp__server and tool.
+func cutServer(tool string) (server, name string, ok bool) {
+	rest, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return "", "", false
+	}
+	s, name, ok := strings.Cut(rest, "__")
+	return "mcp__" + s, name, ok
+}
+
+// Param returns the rule on an argument of the call.
+func (l *List) Param(tool string, args map[string]any) *Rule {
+	for _, key := range []string{tool, "*"} {
+		for _, pr := range l.params[key] {
+			arg, given := args[pr.name]
+			if !given {
+				continue
+			}
+			if text, ok := scalar(arg); ok && wildcard.Text(pr.value, text) {
+				return pr.rule
+			}
+		}
+	}
+	return nil
+}
+
+var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
+
+// addDomain notes a domain that is not to be fetched from: commands are kept from it
+// too.
+func (l *List) addDomain(r *Rule) error {
+	name, domain, ok := parameter(r.Spec)
+	if !ok || name != "domain" || l.kind != Deny {
+		return nil
+	}
+	domain = strings.TrimSuffix(strings.ToLower(domain), ".")
+	if !domainName.MatchString(domain) {
+		return fmt.Errorf("the rule %q does not hold for commands: write a host name, *.name for those below it, or *", r.Text)
+	}
+	l.Domains = append(l.Domains, domain)
+	return nil
+}
+
+// scalar returns an argument as a rule would write it.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// Blind reports whether there is a rule on every Read.
+func (l *List) Blind() bool { return l.tools["Read"] != nil }
+
+// AnyChild stands for whatever a directory holds: no file has this name, so only
+// a pattern for all of them matches it.
+const AnyChild = "/\x00"
+
+// File returns the rule on a path, whichever of its names matches. For an allow
+// list both must; a directory is allowed when everything in it is.
+func (l *List) File(tool string, access Access, given, real string, dir bool) *Rule {
+	for _, m := range l.matchers(tool, access) {
+		if m.Empty() {
+			continue
+		}
+		g := l.match(m, given, dir)
+		if g != nil && (l.strict() || real == given) {
+			return g
+		}
+		if g == nil && !l.strict() || real == given {
+			continue
+		}
+		if r := l.match(m, real, dir); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (l *List) match(m *Matcher, name string, dir bool) *Rule {
+	r := m.Match(name, dir)
+	if r == nil && dir && !l.strict() {
+		return m.Match(name+AnyChild, false)
+	}
+	return r
+}
+
+// matchers returns where the rules for such a call stand. A Read deny blocks
+// writing too.
+func (l *List) matchers(tool string, access Access) [2]*Matcher {
+	switch {
+	case access == Reading:
+		return [2]*Matcher{l.Read, l.only[tool]}
+	case access == Writing && l.strict():
+		return [2]*Matcher{l.Edit, l.Read}
+	case access == Writing:
+		return [2]*Matcher{l.Edit, l.only[tool]}
+	}
+	return [2]*Matcher{}
+}
+
+// HasPaths reports whether a rule speaks about files, of whatever form.
+func (l *List) HasPaths() bool {
+	return !l.Read.Empty() || !l.Edit.Empty() || l.tools["Read"] != nil || l.tools["Edit"] != nil
+}

@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// programs are the names of programs that rules of a list speak of.
+type programs struct {
+	// second holds the second words of the rules on a program, by the base name that they begin with; "" stands for a rule that
+	// has no second word, or one that need not follow directly: an option, or a wildcard.
+	second map[string][]string
+	whole  map[string]*Rule // the rules on every use of a program: Bash(rm:*)
+	any    bool             // a rule begins with a wildcard
+	paths  bool             // a rule names a program by its path
+}
+
+// note notes the program of a rule.
+func (p *programs) note(spec string, r *Rule) {
+	if p.second == nil {
+		p.second, p.whole = map[string][]string{}, map[string]*Rule{}
+	}
+	words := strings.Fields(spec)
+	if len(words) == 0 {
+		return
+	}
+	if strings.Contains(words[0], "*") {
+		p.any = true
+		return
+	}
+	p.paths = p.paths || strings.Contains(words[0], "/")
+	name, second := path.Base(words[0]), ""
+	if len(words) > 1 && !isOption(words[1]) && !strings.Contains(words[1], "*") {
+		second = words[1]
+	}
+	p.second[name] = append(p.second[name], second)
+	if len(words) == 2 && words[1] == "*" {
+		setFirst(p.whole, words[0], r)
+	}
+}
+
+// Programs returns the base names of the programs that rules speak of.
+func (c *Commands) Programs() []string { return slices.Sorted(maps.Keys(c.programs.second)) }
+
+// Whole returns the programs of which every use is ruled, as the rules name them.
+func (c *Commands) Whole() []string { return slices.Sorted(maps.Keys(c.programs.whole)) }
+
+// Names reports whether rules name programs by paths.
+func (c *Commands) Names() (byPath bool) { return c.programs.paths }
+
+// Speaks reports whether a rule may match a command of the program of that base name.
+func (c *Commands) Speaks(name string) bool {
+	return c.programs.any || c.programs.second[name] != nil
+}
+
+// Further reports whether a rule that does not match these words of a command may match it once further ones follow: they were not
+// read.
+func (c *Commands) Further(words []string) bool {
+	if c.programs.any {
+		return true
+	}
+	for _, second := range c.programs.second[path.Base(words[0])] {
+		if second == "" || len(words) < 2 || isOption(words[1]) || slices.Contains(words[1:], second) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,213 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// serverName is the name this host is usually registered under with its
+// clients. A deny or ask of mcp__toolhost__Bash is meant for our Bash.
+const serverName = "toolhost"
+
+// A Rule is one entry of permissions.allow, ask or deny, taken apart.
+type Rule struct {
+	Text   string // as written
+	Source string // "file:line", "--deny"
+	Spec   string // what stands in the parentheses; empty for every call
+	tool   string // "Bash", "mcp__github__*", "*"
+	file   string // where carve-outs reach
+	root   string // what "/p" is relative to; empty for each root
+	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
+	Shared, Managed bool
+}
+
+// intended returns the rule as it should have been written.
+func (r Rule) intended() string {
+	if r.Spec == "" {
+		return r.tool
+	}
+	return r.tool + "(" + r.Spec + ")"
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
+
+// parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
+// Tool mean every call. On an error the rule holds what could be made out.
+func parseRule(e settings.Entry) (Rule, error) {
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed}
+	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
+	var disguised error
+	if r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text); !toolName.MatchString(r.tool) {
+		return r, fmt.Errorf("%q is not a rule: write Tool or Tool(specifier)", e.Text)
+	}
+	if !open {
+		return r, disguised
+	}
+	return r, errors.Join(disguised, r.specify(spec))
+}
+
+// inASCII returns the tool that a name with other characters than ASCII looks like, and says so. It may differ from the name
+// of a tool in one more letter.
+func inASCII(name, text string) (string, error) {
+	plain := strings.TrimSpace(lookalike.Plain(name))
+	if plain == name {
+		plain = strings.Map(func(r rune) rune { return min(r, unicode.MaxASCII) }, name)
+	}
+	if plain == name {
+		return name, nil
+	}
+	if tool := misspelt(plain); tool != "" {
+		plain = tool
+	}
+	if !toolName.MatchString(plain) {
+		return name, nil
+	}
+	return plain, fmt.Errorf("the rule %+q: the name of its tool is not ASCII; write %s", text, plain)
+}
+
+// specify reads what stands behind the first parenthesis.
+func (r *Rule) specify(spec string) error {
+	closed := strings.HasSuffix(spec, ")")
+	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
+	if strings.HasPrefix(strings.TrimLeft(strings.TrimSuffix(spec, ")"), " "), r.Spec+" ") && quotesNext(r.Spec) {
+		r.Spec += " " // of the name, which a backslash says
+	}
+	if r.Spec == "*" {
+		r.Spec = ""
+	}
+	if !closed {
+		return fmt.Errorf("the rule %q has no closing parenthesis", r.Text)
+	}
+	if r.Spec == "" && strings.TrimSpace(strings.TrimSuffix(spec, ")")) == "" {
+		return fmt.Errorf("the rule %q has nothing in its parentheses; write %s for every call", r.Text, r.tool)
+	}
+	if strings.ContainsRune(r.Spec, 0) {
+		return errors.New("the rule contains a NUL character")
+	}
+	return nil
+}
+
+// several takes apart an entry that holds more than one rule, nil if it does not: Read(a),Read(b).
+func several(text string) (rules []string) {
+	depth, start := 0, 0
+	end := func(i int) {
+		if rule := strings.TrimSpace(text[start:i]); rule != "" {
+			rules = append(rules, rule)
+		}
+		start = i + 1
+	}
+	for i, c := range text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 { // another may follow at once
+				rules, start = append(rules, strings.TrimSpace(text[start:i+1])), i+1
+			}
+		case depth <= 0 && strings.ContainsRune(",;|& \t\n", c):
+			end(i)
+		}
+	}
+	end(len(text))
+	for _, rule := range rules {
+		name, _, open := strings.Cut(rule, "(")
+		if !slices.Contains(ownTools, name) && misspelt(name) == "" || open && !strings.HasSuffix(rule, ")") {
+			return nil
+		}
+	}
+	if len(rules) < 2 {
+		return nil
+	}
+	return rules
+}
+
+// An Access says how a tool touches files, and so which path rules it obeys.
+type Access uint8
+
+const (
+	noFiles Access = iota
+	// Reading and Writing are the ways of Read and Edit, and of the tools like them.
+	Reading
+	Writing
+)
+
+// accessOf returns how the tool of that name touches files.
+func accessOf(tool string) Access {
+	switch tool {
+	case "Read", "Grep", "Glob", "LS", "NotebookRead":
+		return Reading
+	case "Edit", "Write", "NotebookEdit":
+		return Writing
+	}
+	return noFiles
+}
+
+// ownTools are the tools of this host.
+var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop"}
+
+// misspelt returns the tool that a name means which is no tool: it differs in case, or
+// in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or
+// commands it is taken for that tool: silence would leave a hole.
+func misspelt(name string) string {
+	if slices.Contains(ownTools, name) {
+		return ""
+	}
+	if tool := alias.Ruled(name); tool != "" {
+		return tool
+	}
+	if strings.ContainsAny(name, "*_") || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
+		return ""
+	}
+	for _, tool := range ownTools {
+		if strings.EqualFold(name, tool) || nearly(strings.ToLower(name), strings.ToLower(tool)) {
+			return tool
+		}
+	}
+	return ""
+}
+
+// nearly reports whether a becomes b when one letter is put in, taken out or replaced,
+// or when two neighbours change places.
+func nearly(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	rest, other := a[i:], b[i:]
+	switch {
+	case len(a)+1 == len(b):
+		return rest == other[1:]
+	case len(a) != len(b) || rest == "":
+		return false
+	}
+	return rest[1:] == other[1:] || len(rest) > 1 && rest[0] == other[1] && rest[1] == other[0] && rest[2:] == other[2:]
+}
+
+// parameter takes a specifier of the form parameter:value apart. "npm:*" is the
+// old form of "npm *" as well; which of the two is meant shows when a call has
+// such a parameter.
+func parameter(spec string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(spec, ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !ok || name == "" || value == "" {
+		return "", "", false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return "", "", false
+		}
+	}
+	return name, value, true
+}

@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// oomScore is how much likelier than others a command is killed when memory runs
+// out, in thousandths of all memory.
+const oomScore = 200
+
+// setChildLimits limits what this process, and all commands that descend from it, take from
+// the user they share with the host. Nothing of it is worth a start that fails.
+func setChildLimits() {
+	// A core dump may be handed to a program of the host's, with all its rights
+	// and outside of the sandbox, but not if this is the limit, see core(5).
+	lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
+	// Signals in queues count for the user: without any left, nobody has timers.
+	lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
+
+	// While the process can be traced its files here are its own.
+	const file = "/proc/self/oom_score_adj"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if score, err := strconv.Atoi(string(bytes.TrimSpace(text))); err == nil && score < oomScore {
+		os.WriteFile(file, []byte(strconv.Itoa(oomScore)), 0)
+	}
+}
+
+// leaveSome leaves us and the host a quarter of what a command, 0 for the calling
+// process, may otherwise use up for the whole user: processes, and descriptors on their
+// way through sockets, which the kernel compares with the limit of open files of who
+// sends. The next commands are handed their files in this way.
+func leaveSome(pid int) {
+	for _, resource := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_NPROC} {
+		var now unix.Rlimit
+		if unix.Prlimit(pid, resource, nil, &now) != nil || now.Max == unix.RLIM_INFINITY {
+			continue
+		}
+		most := now.Max - now.Max/4
+		unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most}, nil)
+	}
+}
+
+// lower lowers a limit for good.
+func lower(resource int, to func(most uint64) uint64) {
+	var now unix.Rlimit
+	if unix.Getrlimit(resource, &now) != nil {
+		return
+	}
+	most := min(now.Max, to(now.Max))
+	unix.Setrlimit(resource, &unix.Rlimit{Cur: min(now.Cur, most), Max: most})
+}

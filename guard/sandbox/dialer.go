@@ -1,0 +1,36 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+)
+
+// A dialer reaches into the network of a sandbox.
+type dialer interface {
+	dial(ctx context.Context, port int) (net.Conn, error)
+	listening() ([]int, error)
+}
+
+// errNoNetwork says that there is nothing to reach into.
+var errNoNetwork = errors.New("sandbox: the sandbox has no network of its own")
+
+// Dial connects to a port that a command listens on inside the sandbox, on its
+// loopback interface. [Sandbox.Publish] publishes such ports on the host.
+func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	p, ok := s.engine.(dialer)
+	if !ok || s.proxy == nil {
+		return nil, errNoNetwork
+	}
+	return p.dial(ctx, port)
+}
+
+// Listening returns the TCP ports that commands listen on inside the sandbox, in
+// order, without the proxy's.
+func (s *Sandbox) Listening() ([]int, error) {
+	p, ok := s.engine.(dialer)
+	if !ok || s.proxy == nil {
+		return nil, errNoNetwork
+	}
+	return p.listening()
+}
