@@ -12,6 +12,10 @@ type Exec struct {
 
 // Judge implements [Effect].
 func (e Exec) Judge(j Judgment) {
+	if c := j.in.Command(); c == nil || *c != e { // what else looks at the command would see another one
+		j.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true, Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
+		return
+	}
 	j.exec = &e
 	j.command(e)
 	j.exec = nil
@@ -29,7 +33,7 @@ func (Exec) HookResponse(text string) map[string]any {
 	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}
 }
 
-// Command returns the command that the call would run, nil if it runs none. No call runs two.
+// Command returns the command that the call would run, nil if it runs none. No call runs two: the second would be refused.
 func (in Intent) Command() *Exec {
 	for _, e := range in.Effects {
 		if c, ok := e.(Exec); ok {

@@ -52,7 +52,7 @@ const (
 type Verdict struct {
 	Action Action `json:"action"`
 	// Rule is the rule that decided, as written in the settings ("Bash(rm:*)"),
-	// or one of the Rule constants.
+	// or a built-in rule such as [RuleBoundary].
 	Rule string `json:"rule"`
 	// Source is where the rule was written: "file:line", "--deny", or "built in".
 	Source string `json:"source"`
