@@ -46,7 +46,7 @@ func TestEffectsOfOthers(t *testing.T) {
 		{settings.ModeBypass, "", "", "", append(call, nil), guard.Deny, ""},
 		{settings.ModePlan, "", "", "", []guard.Effect{guard.Compute{}}, guard.Allow, ""},
 		{settings.ModeBypass, "", "", "", nil, guard.Deny, ""},
-		{settings.ModeBypass, "", "", "", []guard.Effect{guard.Exec{Text: "true"}, guard.Exec{Text: "false"}}, guard.Deny, "boundary"},
+		{settings.ModeBypass, "", "", "", []guard.Effect{guard.Exec{Text: "true"}, guard.Exec{Text: "false"}}, guard.Deny, ""},
 		{settings.ModeBypass, "", "", "", []guard.Effect{&guard.Exec{Text: "true"}}, guard.Deny, ""},
 	} {
 		entries := func(text string) []settings.Entry {
