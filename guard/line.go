@@ -24,7 +24,7 @@ type line struct {
 	bare     bool              // git runs in a repository without a work tree
 }
 
-// command judges a Bash command. Like a file it goes through stations, but all
+// command judges a Bash command. Like a file it goes through checks, but all
 // of them have their say: a line is as bad as its worst part.
 func (j *judge) command(c Exec) {
 	if c.Dir.real == "" {
@@ -208,7 +208,7 @@ func (l *line) optOut() {
 	l.add(part)
 }
 
-// permission decides by mode and allow rules what no other station refused.
+// permission decides by mode and allow rules what no other check refused.
 func (l *line) permission() {
 	switch {
 	case l.readOnly:

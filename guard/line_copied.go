@@ -54,7 +54,7 @@ func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
 
 // linkedRules keeps commands that nothing contains from giving the guard's own rules another name, by which they could be
 // written. A symbolic link is followed.
-func (l *line) linkedRules(s command.Simple) station {
+func (l *line) linkedRules(s command.Simple) check {
 	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
 		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
 	})

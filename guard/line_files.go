@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A station judges a file of the line; it reports whether it has decided.
-type station = func(*target) (Part, bool)
+// A check judges a file of the line; it reports whether it has decided.
+type check = func(*target) (Part, bool)
 
 // words judges the files that the words of the commands name. Where the kernel holds the
 // denies these are left to it: what remains are the ask rules, and what a command writes
@@ -34,12 +34,12 @@ func (l *line) words() {
 			l.read(t)
 		}
 		l.recursive(s, reads, dirs)
-		stations := []station{l.denied, l.rerouting(s), l.selfProtection, l.deniedHardlink, l.deniedInside, l.asked, l.writesProtected, l.leavingBy(s)}
+		checks := []check{l.denied, l.rerouting(s), l.selfProtection, l.deniedHardlink, l.deniedInside, l.asked, l.writesProtected, l.leavingBy(s)}
 		if l.contained() {
-			stations = []station{l.denied, l.selfProtection, l.asked, l.writesProtected}
+			checks = []check{l.denied, l.selfProtection, l.asked, l.writesProtected}
 		}
 		for _, t := range l.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
-			l.through(t, stations...)
+			l.through(t, checks...)
 			if t.path.dir || l.makesDir(t) {
 				l.copyTargets(s, reads, t, dirs)
 			}
@@ -91,11 +91,11 @@ func searchesText(name string) bool {
 	return false
 }
 
-// through takes a file through stations and keeps what the first that knows has
+// through takes a file through checks and keeps what the first that knows has
 // to object.
-func (l *line) through(t *target, stations ...station) {
-	for _, station := range stations {
-		if part, ok := station(t); ok {
+func (l *line) through(t *target, checks ...check) {
+	for _, check := range checks {
+		if part, ok := check(t); ok {
 			if part.Action != Allow {
 				l.add(part)
 			}
@@ -200,7 +200,7 @@ func (l *line) leavesRoots(t *target) (Part, bool) {
 // leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
 // program, not every place on the disk. One without wildcards allows what it says, and
 // one for git the worktrees next to the repository.
-func (l *line) leavingBy(s command.Simple) station {
+func (l *line) leavingBy(s command.Simple) check {
 	k := l.data
 	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
 		return l.leavesRoots

@@ -65,7 +65,7 @@ func Outcome(r audit.Record, result builtin.Result) string {
 // A Stage is a place that a call has come to on its way.
 type Stage uint8
 
-// The stations that are told of, in their order. A call may end at any of them.
+// The stages that observers are told of, in their order. A call may end at any of them.
 const (
 	// AtTurn has waited for its turn at the gate of its scope.
 	AtTurn Stage = iota + 1
@@ -84,7 +84,7 @@ func (s Stage) String() string {
 // A StageObserver is an [Observer] that is also told how far each call has come.
 type StageObserver interface {
 	Observer
-	// CallReached is told of each station that a call comes to.
+	// CallReached is told of each stage that a call comes to.
 	CallReached(ctx context.Context, c Call, s Stage)
 }
 
@@ -118,7 +118,7 @@ func (o *Observers) Began(ctx context.Context, c Call) (context.Context, Call) {
 	return ctx, c
 }
 
-// Reached tells of a station that a call has come to.
+// Reached tells of a stage that a call has come to.
 func (o *Observers) Reached(ctx context.Context, c Call, s Stage) {
 	for _, each := range o.all {
 		if told, ok := each.(StageObserver); ok {
