@@ -51,8 +51,8 @@ func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Re
 	go c.session.forward(running, c.out)
 
 	reader := newReader(c, in)
-	defer reader.long.Stop()
-	go reader.follow(leading)
+	defer reader.slow.Stop()
+	go reader.worker(roleRead)
 	var err error
 	grace, rest := eofGrace, time.Duration(0)
 	select {
