@@ -15,12 +15,12 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/clientinfo"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
+	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // ServeStdio serves one client, the user the host runs as: one message a line on in, answers on out. It returns when in has ended, when
@@ -29,8 +29,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 	return stdio.Serve(ctx, adapter{s}, Local(), in, out, gone)
 }
 
+// Endpoint is the path of the MCP endpoint over HTTP.
+const Endpoint = httpserver.Endpoint
+
+// HTTPConfig says who may call over HTTP.
+type HTTPConfig = httpserver.Config
+
 // ServeHTTP serves clients on l until ctx is done. Calls that still run then have a short grace period.
-func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg httpserver.Config) error {
+func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
 	if l != nil { // httpserver.Serve reports a missing one
 		s.host.KeepPort(l.Addr())
 	}

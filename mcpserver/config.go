@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/clientinfo"
+	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/observe"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
@@ -196,4 +196,12 @@ func scratchOf(dir, principal string) string {
 		return ""
 	}
 	return own
+}
+
+// ParseScopeKey reads an element of [Config.ScopeKeys]: NAME, NAME=shared or NAME=exact.
+func ParseScopeKey(text string) (scope.Key, error) { return scope.ParseKey(text) }
+
+// ParseStructured reads a value of [Config.Structured]: auto, always or never.
+func ParseStructured(text string) (clientinfo.Structured, error) {
+	return clientinfo.ParseStructured(text)
 }

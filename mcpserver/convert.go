@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
 // metaLongest lets Claude Code hand a model results up to this many characters. Of longer ones, without it of more than 50,000, it shows

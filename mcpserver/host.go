@@ -20,9 +20,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 	"github.com/toolhost/toolhost/mcpserver/observe"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 	"github.com/toolhost/toolhost/readstate"
 	"github.com/toolhost/toolhost/resultstore"
 )

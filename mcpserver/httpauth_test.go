@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 

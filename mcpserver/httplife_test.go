@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 func refusedForNow(t *testing.T, what string, status int, resp *http.Response, body string) {

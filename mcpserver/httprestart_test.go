@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
 // A host that starts anew knows the exact scopes of the one before, and no question that was put before.

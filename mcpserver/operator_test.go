@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/mcpserver/scope"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
 // An owner answers every question in the same way.

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/observe"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // An Admission is a call's place in its scope, taken the moment the call came in. It must be left.

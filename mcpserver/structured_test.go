@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/clientinfo"
+	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 )
 
 func TestStructuredTo(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 // authFlags say who may call over HTTP.
@@ -92,7 +91,7 @@ func protectFiles(cfg *mcpserver.Config, files ...string) error {
 
 // A callers is who may call, and what the user is told of it.
 type callers struct {
-	httpserver.Config
+	mcpserver.HTTPConfig
 	token, file string // of the single token, if there is one
 	made        bool
 	close       func()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/listen"
 	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/mcpserver/telemetry"
@@ -82,7 +81,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	if f.structured != "" { // a command that serves no client of MCP has no such flag
-		if cfg.Structured, err = clientinfo.ParseStructured(f.structured); err != nil {
+		if cfg.Structured, err = mcpserver.ParseStructured(f.structured); err != nil {
 			return mcpserver.Config{}, usageError{fmt.Errorf("--structured: %w", err)}
 		}
 	}

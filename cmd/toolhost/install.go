@@ -16,7 +16,6 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
@@ -229,14 +228,14 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	case err != nil:
 		return fmt.Errorf("--http: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, httpserver.Endpoint)
+		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, mcpserver.Endpoint)
 	case u.User != nil:
 		return errors.New("--http: an address with a user or password would stand in the file in clear")
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
 		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
 	}
 	if u.Path == "" || u.Path == "/" {
-		u.Path = httpserver.Endpoint
+		u.Path = mcpserver.Endpoint
 	}
 	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {

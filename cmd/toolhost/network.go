@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
@@ -61,7 +60,7 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 
 // curlTarget is how curl reaches the endpoint.
 func curlTarget(l *listen.Listener, cert string) string {
-	target := l.URL + httpserver.Endpoint
+	target := l.URL + mcpserver.Endpoint
 	if l.Socket != "" {
 		return "--unix-socket " + shellQuote(l.Socket) + " " + target
 	}

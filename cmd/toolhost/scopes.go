@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/scope"
 )
 
 // scopeFlags say how calls are told apart that belong to different conversations.
@@ -28,7 +27,7 @@ func (f *scopeFlags) addStrict(flags *pflag.FlagSet) {
 
 func (f *scopeFlags) apply(cfg *mcpserver.Config) error {
 	for _, text := range f.keys {
-		key, err := scope.ParseKey(text)
+		key, err := mcpserver.ParseScopeKey(text)
 		if err != nil {
 			return usageError{fmt.Errorf("--scope-key: %w", err)}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
@@ -87,7 +86,7 @@ func httpCommand() *cobra.Command {
 			defer notifier.NotifyStopping(cmd.Context())()
 			return flags.sidecars(cmd.Context(), host, "http", begin, func() error {
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
-				return server.ServeHTTP(cmd.Context(), l, known.Config)
+				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})
 		},
 	}
@@ -109,7 +108,7 @@ func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 // announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
 // may read a log.
 func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *callers, roots []string) {
-	where := l.URL + httpserver.Endpoint
+	where := l.URL + mcpserver.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}

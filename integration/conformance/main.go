@@ -21,7 +21,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/httpserver"
 )
 
 func main() {
@@ -65,10 +64,10 @@ func run(ctx context.Context) (err error) {
 	proxy := &http.Server{Handler: withToken("http://"+guarded.Addr().String(), token)}
 	failed := make(chan error, 1)
 	go func() { failed <- proxy.Serve(open) }()
-	fmt.Printf("http://%s%s\n", open.Addr(), httpserver.Endpoint)
+	fmt.Printf("http://%s%s\n", open.Addr(), mcpserver.Endpoint)
 	single, err := auth.NewStaticToken(token, mcpserver.TokenPrincipal)
 	if err == nil {
-		err = server.ServeHTTP(ctx, guarded, httpserver.Config{Verifier: single, Warm: mcpserver.TokenPrincipal})
+		err = server.ServeHTTP(ctx, guarded, mcpserver.HTTPConfig{Verifier: single, Warm: mcpserver.TokenPrincipal})
 	}
 	err = errors.Join(err, proxy.Close())
 	if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
