@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
@@ -63,7 +63,7 @@ type Config struct {
 	// Extension is what a program serves in addition, in the types of the MCP library.
 	Extension Extension
 	// Observers see every call. They must not block.
-	Observers []observe.Observer
+	Observers []audit.Observer
 	// Asker asks the owner of the machine when the client cannot ask a person. Nil: no one is asked then.
 	Asker Asker
 	// Version is reported to clients.

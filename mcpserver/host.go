@@ -17,12 +17,12 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/readstate"
 	"github.com/toolhost/toolhost/resultstore"
 )
@@ -60,7 +60,7 @@ func Open(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
-	h.recorder = &recorder{required: cfg.AuditLog != "", observers: observe.New(cfg.Observers), log: h.log}
+	h.recorder = &recorder{required: cfg.AuditLog != "", observers: audit.NewObservers(cfg.Observers), log: h.log}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err

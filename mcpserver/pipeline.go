@@ -16,7 +16,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // An Admission is a call's place in its scope, taken the moment the call came in. It must be left.
@@ -61,7 +60,7 @@ type Request struct {
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
 	// Origin is told to observers.
-	Origin observe.Origin
+	Origin audit.Origin
 	// ClientLimits is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
 	// where the text can say where the rest is. Nil: all is passed on.
 	ClientLimits func(other int) builtin.ClientLimits
@@ -105,7 +104,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if err == nil {
 		req.Tool = tool.Name // it may have been called by an alias
 	}
-	info := observe.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
+	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
 	defer func() { h.recorder.end(ctx, info, &rec, &reply.Result) }() // audit, however the call ended
@@ -129,7 +128,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		return reply.with(refused(err))
 	}
 	defer h.policies.reloads.afterCall(&call)
-	h.recorder.observers.Reached(ctx, info, observe.AtTurn)
+	h.recorder.observers.Reached(ctx, info, audit.AtTurn)
 	if err := h.recorder.ready(); err != nil { // can it be recorded?
 		return reply.with(refused(err))
 	}
@@ -146,7 +145,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 }
 
 // execute is the rest of [Host.Call], for a call that hooks let pass.
-func (h *Host) execute(ctx context.Context, c execCall, info observe.Call, rec *audit.Record, reply Reply) Reply {
+func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *audit.Record, reply Reply) Reply {
 	policy := c.env.Policy
 	plan, err := c.call.Plan(ctx, c.env) // plan
 	for _, e := range plan.Intent.Effects {
@@ -172,10 +171,10 @@ func (h *Host) execute(ctx context.Context, c execCall, info observe.Call, rec *
 		return reply.with(refused(verdict))
 	}
 	h.approvals.noteUncontained(policy, plan.Intent, c.req)
-	h.recorder.observers.Reached(ctx, info, observe.AtRun)
+	h.recorder.observers.Reached(ctx, info, audit.AtRun)
 	c.env.Prelude, c.env.Execs = verdict.Prelude, c.execs(plan.Intent, asked)
 	result, err := plan.Run(runContext(ctx, c.req.tool.def)) // run
-	h.recorder.observers.Reached(ctx, info, observe.AtFit)
+	h.recorder.observers.Reached(ctx, info, audit.AtFit)
 	if err != nil {
 		result = refused(err)
 	}

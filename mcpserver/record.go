@@ -11,14 +11,13 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // A recorder writes the audit log and tells the observers.
 type recorder struct {
 	audit     *audit.Log // nil: calls are not recorded
 	required  bool       // the log was asked for: a call that cannot be recorded is refused
-	observers *observe.Observers
+	observers *audit.Observers
 	log       *slog.Logger
 }
 
@@ -62,7 +61,7 @@ func (r *recorder) write(rec audit.Record) error {
 }
 
 // end completes and writes the record of a call that has ended, and tells the observers. A call that ran but could not be recorded says so.
-func (r *recorder) end(ctx context.Context, info observe.Call, rec *audit.Record, result *builtin.Result) {
+func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, result *builtin.Result) {
 	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
 	rec.Bytes = len(result.Text)
 	if result.IsError {

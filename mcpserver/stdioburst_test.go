@@ -11,7 +11,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // TestTogetherNobodyWaitsForACall: of messages that came in together, none waits for a call that does not end.
@@ -70,12 +69,12 @@ func TestTogetherAllAreAnswered(t *testing.T) {
 // A turnstile denies a file by the settings while a Bash call runs.
 type turnstile struct{ settings string }
 
-func (*turnstile) CallBegan(ctx context.Context, _ observe.Call) context.Context         { return ctx }
-func (*turnstile) CallPlanned(context.Context, observe.Call, audit.Record)               {}
-func (*turnstile) CallEnded(context.Context, observe.Call, audit.Record, builtin.Result) {}
+func (*turnstile) CallBegan(ctx context.Context, _ audit.Call) context.Context         { return ctx }
+func (*turnstile) CallPlanned(context.Context, audit.Call, audit.Record)               {}
+func (*turnstile) CallEnded(context.Context, audit.Call, audit.Record, builtin.Result) {}
 
-func (s *turnstile) CallReached(_ context.Context, c observe.Call, at observe.Stage) {
-	if c.Tool != "Bash" || at != observe.AtRun {
+func (s *turnstile) CallReached(_ context.Context, c audit.Call, at audit.Stage) {
+	if c.Tool != "Bash" || at != audit.AtRun {
 		return
 	}
 	if err := os.WriteFile(s.settings, []byte(`{"permissions":{"deny":["Read(secret.txt)"]}}`), 0o644); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/listen"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 	"github.com/toolhost/toolhost/mcpserver/telemetry"
 )
 
@@ -68,7 +68,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
-		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []observe.Observer{rssTrimmer{}},
+		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(),
 	}
 	if err := f.observe.apply(&cfg); err != nil {

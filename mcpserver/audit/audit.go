@@ -1,12 +1,12 @@
-// Package audit writes one line of JSON for each call, refusals included.
+// Package audit records calls: it writes one line of JSON for each, refusals included, and tells observers of them.
 //
-// A log that was asked for and cannot be written refuses the calls: what is not on record does not happen.
+// A log that was asked for and cannot be written refuses the calls: nothing happens that is not on record.
 // The contents of files and results are never logged, only paths, commands and sizes.
 //
-// Several hosts may write to one log, and any of them rotates it. Each line is appended, in one piece, to the file that the path
-// named a moment before: while the call was under way, and no longer ago than [sharedLook]. One that is renamed in that moment gets
-// the line all the same, as if it had come before the rotation. Who rotates holds a lock of the file, against the others that would.
-// A program outside may rotate too, by renaming or by truncating.
+// Several hosts may write to one log, and any of them may rotate it. Each line is appended, in one piece, to the file that the path
+// named a moment before: while the call ran, and no longer ago than [sharedLook]. If the file is renamed in that moment it still gets
+// the line, as if it had been written before the rotation. A host that rotates holds a lock on the file, against other hosts.
+// Another program may rotate too, by renaming or by truncating.
 package audit
 
 import (

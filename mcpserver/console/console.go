@@ -17,7 +17,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // Limits of what a console keeps in memory, and of who looks at it.
@@ -115,7 +114,7 @@ type call struct {
 }
 
 // CallBegan adds a call to the live view.
-func (c *Console) CallBegan(ctx context.Context, info observe.Call) context.Context {
+func (c *Console) CallBegan(ctx context.Context, info audit.Call) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) == MaxCalls {
@@ -131,12 +130,12 @@ func (c *Console) CallBegan(ctx context.Context, info observe.Call) context.Cont
 }
 
 // CallPlanned shows what a call is about to do.
-func (c *Console) CallPlanned(_ context.Context, info observe.Call, r audit.Record) {
+func (c *Console) CallPlanned(_ context.Context, info audit.Call, r audit.Record) {
 	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, bounded(r) })
 }
 
 // CallEnded shows how a call ended.
-func (c *Console) CallEnded(_ context.Context, info observe.Call, r audit.Record, result builtin.Result) {
+func (c *Console) CallEnded(_ context.Context, info audit.Call, r audit.Record, result builtin.Result) {
 	c.change(info.ID, func(one *call) {
 		one.Record = bounded(r)
 		one.Result = clip(result.Text, MaxResult)

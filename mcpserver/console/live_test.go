@@ -9,7 +9,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // TestPartsAreShort sends again only what has changed.
@@ -84,7 +83,7 @@ func TestCallsAreBounded(t *testing.T) {
 // TestCallStates follows calls on their way.
 func TestCallStates(t *testing.T) {
 	c := New(false)
-	info := observe.Call{ID: 7, Tool: "Bash"}
+	info := audit.Call{ID: 7, Tool: "Bash"}
 	at := func(want string) {
 		t.Helper()
 		if got := c.recent()[0].State; got != want {
@@ -106,7 +105,7 @@ func TestCallStates(t *testing.T) {
 		at(end.want)
 		info.ID++
 	}
-	c.CallEnded(t.Context(), observe.Call{ID: 1}, audit.Record{}, builtin.Result{}) // one that the view has not
+	c.CallEnded(t.Context(), audit.Call{ID: 1}, audit.Record{}, builtin.Result{}) // one that the view has not
 	if n := len(c.recent()); n != 5 {
 		t.Errorf("%d calls are shown, want 5", n)
 	}

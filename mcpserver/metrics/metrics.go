@@ -15,7 +15,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // Buckets are the upper bounds of the durations that are told apart, in seconds. They are those of the
@@ -48,10 +47,10 @@ func New() *Metrics {
 	return &Metrics{calls: map[callLabels]uint64{}, durations: map[string]*durations{}, waiting: map[uint64]bool{}}
 }
 
-var _ observe.StageObserver = (*Metrics)(nil)
+var _ audit.StageObserver = (*Metrics)(nil)
 
 // CallBegan implements [mcpserver.Observer].
-func (m *Metrics) CallBegan(ctx context.Context, c observe.Call) context.Context {
+func (m *Metrics) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiting[c.ID] = true
@@ -60,8 +59,8 @@ func (m *Metrics) CallBegan(ctx context.Context, c observe.Call) context.Context
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (m *Metrics) CallReached(_ context.Context, c observe.Call, s observe.Stage) {
-	if s != observe.AtTurn {
+func (m *Metrics) CallReached(_ context.Context, c audit.Call, s audit.Stage) {
+	if s != audit.AtTurn {
 		return
 	}
 	m.mu.Lock()
@@ -73,10 +72,10 @@ func (m *Metrics) CallReached(_ context.Context, c observe.Call, s observe.Stage
 }
 
 // CallPlanned implements [mcpserver.Observer].
-func (*Metrics) CallPlanned(context.Context, observe.Call, audit.Record) {}
+func (*Metrics) CallPlanned(context.Context, audit.Call, audit.Record) {}
 
 // CallEnded implements [mcpserver.Observer].
-func (m *Metrics) CallEnded(_ context.Context, c observe.Call, r audit.Record, result builtin.Result) {
+func (m *Metrics) CallEnded(_ context.Context, c audit.Call, r audit.Record, result builtin.Result) {
 	tool := otherTool
 	if c.Served {
 		tool = c.Tool
@@ -91,7 +90,7 @@ func (m *Metrics) CallEnded(_ context.Context, c observe.Call, r audit.Record, r
 		m.nWaiting--
 	}
 	delete(m.waiting, c.ID)
-	m.calls[callLabels{tool, verdict, observe.Outcome(r, result)}]++
+	m.calls[callLabels{tool, verdict, audit.Outcome(r, result)}]++
 	if m.durations[tool] == nil {
 		m.durations[tool] = &durations{counts: make([]uint64, len(buckets)+1)}
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 func TestMain(m *testing.M) {
@@ -75,7 +74,7 @@ func openHost(t *testing.T, m *Metrics) *mcpserver.Host {
 		t.Fatal(err)
 	}
 	h, err := mcpserver.Open(mcpserver.Config{
-		Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []observe.Observer{m},
+		Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}, Observers: []audit.Observer{m},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -130,11 +129,11 @@ func TestPageOfAHost(t *testing.T) {
 
 func TestCallsInFlight(t *testing.T) {
 	m := New()
-	first, second := observe.Call{ID: 1, Tool: "Read", Served: true}, observe.Call{ID: 2}
+	first, second := audit.Call{ID: 1, Tool: "Read", Served: true}, audit.Call{ID: 2}
 	m.CallBegan(t.Context(), first)
 	m.CallBegan(t.Context(), second)
-	m.CallReached(t.Context(), first, observe.AtTurn)
-	m.CallReached(t.Context(), first, observe.AtRun)
+	m.CallReached(t.Context(), first, audit.AtTurn)
+	m.CallReached(t.Context(), first, audit.AtRun)
 	check := func(flight, waiting float64) {
 		t.Helper()
 		all := parse(t, m.write(mcpserver.Stats{}, ""))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 // method is the MCP method of every call that is observed.
@@ -24,10 +23,10 @@ const otherTool = "_OTHER"
 // toolError is the error.type of a result that reports an error.
 const toolError = "tool_error"
 
-var _ observe.StageObserver = (*Telemetry)(nil)
+var _ audit.StageObserver = (*Telemetry)(nil)
 
 // CallBegan implements [mcpserver.Observer]: it starts the span of the call.
-func (t *Telemetry) CallBegan(ctx context.Context, c observe.Call) context.Context {
+func (t *Telemetry) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	if t.tracer == nil {
 		return ctx
 	}
@@ -47,14 +46,14 @@ func (t *Telemetry) CallBegan(ctx context.Context, c observe.Call) context.Conte
 }
 
 // CallReached implements [mcpserver.StationObserver].
-func (t *Telemetry) CallReached(ctx context.Context, _ observe.Call, s observe.Stage) {
+func (t *Telemetry) CallReached(ctx context.Context, _ audit.Call, s audit.Stage) {
 	if t.tracer != nil {
 		trace.SpanFromContext(ctx).AddEvent("toolhost." + s.String())
 	}
 }
 
 // CallPlanned implements [mcpserver.Observer].
-func (t *Telemetry) CallPlanned(ctx context.Context, _ observe.Call, r audit.Record) {
+func (t *Telemetry) CallPlanned(ctx context.Context, _ audit.Call, r audit.Record) {
 	span := trace.SpanFromContext(ctx)
 	if t.tracer == nil || !t.details || !span.IsRecording() {
 		return
@@ -73,9 +72,9 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ observe.Call, r audit.Rec
 }
 
 // CallEnded implements [mcpserver.Observer]: it ends the span and measures the call.
-func (t *Telemetry) CallEnded(ctx context.Context, c observe.Call, r audit.Record, result builtin.Result) {
-	outcome := observe.Outcome(r, result)
-	failed := result.IsError && outcome != observe.OutcomeAsked
+func (t *Telemetry) CallEnded(ctx context.Context, c audit.Call, r audit.Record, result builtin.Result) {
+	outcome := audit.Outcome(r, result)
+	failed := result.IsError && outcome != audit.OutcomeAsked
 	if t.duration != nil {
 		labels := common(c)
 		if failed {
@@ -102,7 +101,7 @@ func (t *Telemetry) CallEnded(ctx context.Context, c observe.Call, r audit.Recor
 }
 
 // common are the attributes of the conventions that spans and metrics share. Each has few values.
-func common(c observe.Call) []attribute.KeyValue {
+func common(c audit.Call) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("mcp.method.name", method),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -120,7 +119,7 @@ func common(c observe.Call) []attribute.KeyValue {
 	return all
 }
 
-func toolName(c observe.Call) string {
+func toolName(c audit.Call) string {
 	if c.Served {
 		return c.Tool
 	}

@@ -31,7 +31,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/observe"
 )
 
 func TestMain(m *testing.M) {
@@ -114,7 +113,7 @@ func observed(t *testing.T, do func(h *mcpserver.Host)) *lockedBuffer {
 	}
 	cfg := mcpserver.Config{Roots: []string{root}, RootsNamed: true, StateDir: t.TempDir(), Deny: []string{"Read(denied.txt)"}}
 	if watch != nil {
-		cfg.Observers = []observe.Observer{watch}
+		cfg.Observers = []audit.Observer{watch}
 	}
 	h, err := mcpserver.Open(cfg)
 	if err != nil {
@@ -148,7 +147,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func call(h *mcpserver.Host, tool, args string, from observe.Origin) mcpserver.Reply {
+func call(h *mcpserver.Host, tool, args string, from audit.Origin) mcpserver.Reply {
 	return h.Call(context.Background(), h.AdmitNamed(""), mcpserver.Request{Tool: tool, Args: json.RawMessage(args), Origin: from})
 }
 
@@ -162,11 +161,11 @@ func TestSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.url)
 	t.Setenv("OTEL_SERVICE_NAME", "my-tools")
 	observed(t, func(h *mcpserver.Host) {
-		from := observe.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID + "-" + spanID + "-01", TraceState: "v=1"}
+		from := audit.Origin{Transport: "http", Protocol: "2025-06-18", Session: "abc", TraceParent: "00-" + traceID + "-" + spanID + "-01", TraceState: "v=1"}
 		call(h, "Read", `{"file_path":"secret-name.txt"}`, from)
-		call(h, "Read", `{"file_path":"denied.txt"}`, observe.Origin{Transport: "stdio"})
-		call(h, "made up by the caller", `{}`, observe.Origin{})
-		call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{TraceParent: "00-" + traceID + "-" + spanID + "-00"}) // not sampled
+		call(h, "Read", `{"file_path":"denied.txt"}`, audit.Origin{Transport: "stdio"})
+		call(h, "made up by the caller", `{}`, audit.Origin{})
+		call(h, "Read", `{"file_path":"secret-name.txt"}`, audit.Origin{TraceParent: "00-" + traceID + "-" + spanID + "-00"}) // not sampled
 	})
 	if len(c.spans) != 3 || c.service != "my-tools" {
 		t.Fatalf("%d spans of %q, want 3 of my-tools", len(c.spans), c.service)
@@ -212,7 +211,7 @@ func TestDetailsAreToldWhenAskedFor(t *testing.T) {
 	c := startCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.url+"/v1/traces")
 	t.Setenv(variableDetails, "true")
-	observed(t, func(h *mcpserver.Host) { call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{}) })
+	observed(t, func(h *mcpserver.Host) { call(h, "Read", `{"file_path":"secret-name.txt"}`, audit.Origin{}) })
 	if len(c.spans) != 1 || !strings.Contains(attributes(c.spans[0].Attributes)["toolhost.reads"], "secret-name.txt") {
 		t.Fatalf("spans %v", c.spans)
 	}
@@ -229,7 +228,7 @@ func TestDuration(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", c.url+"/v1/metrics")
 	observed(t, func(h *mcpserver.Host) {
 		for range 3 {
-			call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{Transport: "stdio"})
+			call(h, "Read", `{"file_path":"secret-name.txt"}`, audit.Origin{Transport: "stdio"})
 		}
 	})
 	if len(c.metrics) != 1 || len(c.spans) != 0 {
@@ -298,7 +297,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	var ended time.Time
 	log := observed(t, func(h *mcpserver.Host) {
 		for range 50 {
-			if r := call(h, "Read", `{"file_path":"secret-name.txt"}`, observe.Origin{}); r.IsError {
+			if r := call(h, "Read", `{"file_path":"secret-name.txt"}`, audit.Origin{}); r.IsError {
 				t.Errorf("a call failed: %s", r.Text)
 			}
 		}
@@ -334,11 +333,11 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = t.Shutdown(context.Background()) }()
-	info := observe.Call{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: observe.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
+	info := audit.Call{Tool: "Read", Served: true, Arrived: time.Now(), Scope: "process:0123456789ab", Origin: audit.Origin{Transport: "stdio", Protocol: "2025-06-18"}}
 	record := audit.Record{Tool: "Read", Verdict: "allow", Reads: []string{"/a"}}
 	for b.Loop() {
 		ctx := t.CallBegan(context.Background(), info)
-		for _, s := range []observe.Stage{observe.AtTurn, observe.AtJudgement, observe.AtRun, observe.AtFit} {
+		for _, s := range []audit.Stage{audit.AtTurn, audit.AtJudgement, audit.AtRun, audit.AtFit} {
 			t.CallReached(ctx, info, s)
 		}
 		t.CallPlanned(ctx, info, record)

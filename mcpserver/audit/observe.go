@@ -1,5 +1,4 @@
-// Package observe is what observers see of the calls of a host, whoever they are: they cannot change what becomes of one.
-package observe
+package audit
 
 import (
 	"context"
@@ -8,7 +7,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
-	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // A Call names one call on its way through the pipeline.
@@ -48,7 +46,7 @@ const (
 )
 
 // Outcome tells in one word what became of a call that has ended.
-func Outcome(r audit.Record, result builtin.Result) string {
+func Outcome(r Record, result builtin.Result) string {
 	switch {
 	case r.Verdict == guard.Ask.String():
 		return OutcomeAsked
@@ -95,9 +93,9 @@ type Observer interface {
 	CallBegan(ctx context.Context, c Call) context.Context
 	// CallPlanned is told what a call is about to do, before it is judged: the record holds its paths or command.
 	// A call that cannot be bound or planned is not announced.
-	CallPlanned(ctx context.Context, c Call, r audit.Record)
+	CallPlanned(ctx context.Context, c Call, r Record)
 	// CallEnded is told of a call's end, with the whole record and what is returned.
-	CallEnded(ctx context.Context, c Call, r audit.Record, result builtin.Result)
+	CallEnded(ctx context.Context, c Call, r Record, result builtin.Result)
 }
 
 // Observers are told in turn.
@@ -106,8 +104,8 @@ type Observers struct {
 	last atomic.Uint64 // the id given last
 }
 
-// New are those that a host was given.
-func New(all []Observer) *Observers { return &Observers{all: all} }
+// NewObservers returns the observers that a host was given.
+func NewObservers(all []Observer) *Observers { return &Observers{all: all} }
 
 // Began numbers a call that enters the pipeline, and tells of it. The call runs under the context that comes back.
 func (o *Observers) Began(ctx context.Context, c Call) (context.Context, Call) {
@@ -128,7 +126,7 @@ func (o *Observers) Reached(ctx context.Context, c Call, s Stage) {
 }
 
 // Planned tells what a call is about to do.
-func (o *Observers) Planned(ctx context.Context, c Call, r audit.Record) {
+func (o *Observers) Planned(ctx context.Context, c Call, r Record) {
 	for _, each := range o.all {
 		each.CallPlanned(ctx, c, r)
 	}
@@ -136,7 +134,7 @@ func (o *Observers) Planned(ctx context.Context, c Call, r audit.Record) {
 }
 
 // Ended tells of the end of a call.
-func (o *Observers) Ended(ctx context.Context, c Call, r audit.Record, result builtin.Result) {
+func (o *Observers) Ended(ctx context.Context, c Call, r Record, result builtin.Result) {
 	for _, each := range o.all {
 		each.CallEnded(ctx, c, r, result)
 	}
