@@ -98,17 +98,16 @@ func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
 // what it stands on does not know it.
 var mcpserverMayImport = map[string][]string{
 	"mcpserver": {
-		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/approvals", "mcpserver/internal/statedir",
+		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/approvals",
 		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc", "mcpserver/internal/scope",
 		"mcpserver/internal/clientinfo", "mcpserver/sanitize", "mcpserver/internal/httpserver",
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
 	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/listen", "mcpserver/sanitize"},
-	"mcpserver/doctor":              {"mcpserver/audit", "mcpserver/internal/statedir"},
+	"mcpserver/doctor":              {"mcpserver/audit"},
 	"mcpserver/internal/gate":       {},
-	"mcpserver/internal/approvals":  {"mcpserver/internal/statedir"},
-	"mcpserver/internal/statedir":   {},
+	"mcpserver/internal/approvals":  {},
 	"mcpserver/internal/stdio":      {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/transport":  {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/jsonrpc":    {},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/mcpserver/audit"
@@ -22,7 +23,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 	"github.com/toolhost/toolhost/readstate"
 	"github.com/toolhost/toolhost/resultstore"
 )
@@ -70,7 +70,7 @@ func Open(cfg Config) (*Host, error) {
 
 func (h *Host) open() error {
 	state := h.cfg.StateDir
-	if h.stateDirErr = statedir.Open(state); h.stateDirErr != nil {
+	if h.stateDirErr = openStateDir(state); h.stateDirErr != nil {
 		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.stateDirErr)
 		state = ""
 	}
@@ -104,7 +104,7 @@ func (h *Host) open() error {
 	}
 	h.policies.results = h.results
 	h.hooks = newHookset(h.policies)
-	key, err := statedir.Secret(state, "secret")
+	key, err := privatefile.Secret(state, "secret")
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}

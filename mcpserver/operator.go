@@ -11,11 +11,11 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
 )
 
 // An Asker puts questions to the operator, the owner of the machine, when the client cannot put them to a person.
@@ -183,7 +183,7 @@ func (o Operator) Stats() Stats {
 	h, report := o.h, o.h.runtime.SandboxReport()
 	s := Stats{
 		Scopes: h.scopes.Count(), Sessions: h.counts.sessionsNow(),
-		ResultBytes:   h.counts.results.get(statsAge, func() int64 { return statedir.Size(filepath.Join(h.cfg.StateDir, "results")) }),
+		ResultBytes:   h.counts.results.get(statsAge, func() int64 { return privatefile.Size(filepath.Join(h.cfg.StateDir, "results")) }),
 		AuditFailures: h.recorder.audit.Failures(), AuthFailures: h.counts.unauthorised.Load(),
 		Sandbox: string(report.Backend), Search: map[string]builtin.SearchStats{},
 		Enforces: map[string]bool{

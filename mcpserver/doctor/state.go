@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/resultstore"
 )
 
@@ -27,10 +27,10 @@ func (s *Subject) state() []Finding {
 	}
 	held, damage := s.history()
 	parts := []string{
-		fmt.Sprintf("results %s, at most %s a caller", mebibytes(statedir.Size(filepath.Join(dir, "results"))), mebibytes(resultstore.DefaultQuota)),
-		fmt.Sprintf("history %s%s, at most %s a caller and a quarter of what is free without it", mebibytes(statedir.Size(filepath.Join(dir, "history"))), held, mebibytes(builtin.HistoryQuota)),
+		fmt.Sprintf("results %s, at most %s a caller", mebibytes(privatefile.Size(filepath.Join(dir, "results"))), mebibytes(resultstore.DefaultQuota)),
+		fmt.Sprintf("history %s%s, at most %s a caller and a quarter of what is free without it", mebibytes(privatefile.Size(filepath.Join(dir, "history"))), held, mebibytes(builtin.HistoryQuota)),
 	}
-	text := fmt.Sprintf("%s holds %s: %s", dir, mebibytes(statedir.Size(dir)), strings.Join(parts, "; "))
+	text := fmt.Sprintf("%s holds %s: %s", dir, mebibytes(privatefile.Size(dir)), strings.Join(parts, "; "))
 	return slices.Concat([]Finding{{LevelOK, "state", text, ""}}, damage, s.keys(), []Finding{s.audit()})
 }
 
@@ -63,7 +63,7 @@ func (s *Subject) history() (held string, damage []Finding) {
 
 // keys says which secrets of the state directory are damaged.
 func (s *Subject) keys() (all []Finding) {
-	if _, err := statedir.Secret(s.StateDir, "secret"); err != nil {
+	if _, err := privatefile.Secret(s.StateDir, "secret"); err != nil {
 		all = append(all, Finding{LevelWarn, "secret", fmt.Sprintf("session handles end with each host: %v", err), "delete the file"})
 	}
 	odd := filepath.Join(s.StateDir, "results", resultstore.DamagedKey)

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Lifetime is how long a person has to answer.
@@ -42,7 +42,7 @@ type pending struct {
 
 // New returns a book without questions.
 func New() *Store {
-	b := &Store{secret: make([]byte, statedir.SecretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
+	b := &Store{secret: make([]byte, privatefile.SecretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
 	_, _ = rand.Read(b.secret) // crypto/rand never fails; a restart ends every open question
 	return b
 }

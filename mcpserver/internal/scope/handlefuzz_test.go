@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/internal/statedir"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // No handle but those that were minted is taken, and by nobody but whom it was minted for.
 func FuzzHandle(f *testing.F) {
-	secret := make([]byte, statedir.SecretSize)
+	secret := make([]byte, privatefile.SecretSize)
 	_, _ = rand.Read(secret) // crypto/rand never fails; each process of the fuzzer has its own
 	table := New(Config{Secret: secret})
 	minted := table.mint("p", time.Now())

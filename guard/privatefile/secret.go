@@ -1,4 +1,4 @@
-package statedir
+package privatefile
 
 import (
 	"bytes"
@@ -10,27 +10,25 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// SecretSize is the length of a secret of ours, in bytes.
+// SecretSize is the length of a secret, in bytes.
 const SecretSize = 32
 
 // Secret returns the secret of this name in dir, made on first use and readable by its owner only.
-// It always returns a secret: with an error, one that ends with this process. Several processes may ask
-// at once: the first to link its file wins, and nobody reads half a secret.
+// It always returns a secret; with an error, one that only this process has. Several processes may call it at once:
+// the first to link its file wins, and none reads half a secret.
 func Secret(dir, name string) ([]byte, error) {
 	fresh := make([]byte, SecretSize)
 	_, _ = rand.Read(fresh) // crypto/rand never fails
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
 	}
-	_ = privatefile.Sweep(dir, time.Now()) // what cannot be removed is found at the next start
+	_ = Sweep(dir, time.Now()) // what cannot be removed is found at the next start
 	path := filepath.Join(dir, name)
 	kept, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = privatefile.Create(path, fresh); err == nil {
+		if err = Create(path, fresh); err == nil {
 			return fresh, nil
 		}
 		if errors.Is(err, fs.ErrExist) {
@@ -43,7 +41,7 @@ func Secret(dir, name string) ([]byte, error) {
 	return kept, nil
 }
 
-// readSecret reads a file that is as long as a secret is.
+// readSecret reads a file with the length of a secret.
 func readSecret(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,4 +60,17 @@ func readSecret(path string) ([]byte, error) {
 		err = errors.New("all its bytes are the same, as in what a crash leaves: delete it to make a new one")
 	}
 	return secret, err
+}
+
+// Size returns the size of the regular files below a directory. Files that cannot be read do not count.
+func Size(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
 }

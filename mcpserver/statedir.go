@@ -1,5 +1,4 @@
-// Package statedir makes the directory ready in which hosts and the command line keep what outlives them, and keeps secrets there.
-package statedir
+package mcpserver
 
 import (
 	"errors"
@@ -13,14 +12,14 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// stateNames begin the names of what is kept there.
+// stateNames are the prefixes of the names in a state directory.
 var stateNames = []string{
 	"audit.jsonl", "baseline", "cache", "console", "history", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json",
 }
 
-// Open makes the state directory ready. The error says why nothing in it can be believed: whoever wrote it could choose what
+// openStateDir makes the state directory ready. The error says why its content cannot be trusted: its writer could choose what
 // an undo and the recovery of a torn file write, which workspaces are trusted, and who may call.
-func Open(dir string) error {
+func openStateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func Open(dir string) error {
 	return nil
 }
 
-// checkState finds what another user has put there, and what a host would wait for.
+// checkState refuses what another user has created, and what a host would block on.
 func checkState(path string) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and what it leads to
 		info, err := look(path)
@@ -54,17 +53,4 @@ func checkState(path string) error {
 		}
 	}
 	return nil
-}
-
-// Size adds up the regular files below a directory. What cannot be read does not count.
-func Size(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				bytes += info.Size()
-			}
-		}
-		return nil
-	})
-	return bytes
 }
