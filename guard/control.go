@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -153,7 +153,7 @@ func (p *Policy) writable(path string) bool {
 
 // isControl reports whether the path is one that the host takes its rules from, or would on another start.
 func (j *judge) isControl(p Path) bool {
-	if protected.IsSettings(pathname.Slashed(p.given)) || protected.IsSettings(pathname.Slashed(p.real)) {
+	if isSettingsFile(pathname.Slashed(p.given)) || isSettingsFile(pathname.Slashed(p.real)) {
 		return true
 	}
 	return j.controlled().holds(p)

@@ -97,7 +97,7 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 		return nil
 	}
 	return func(device, inode uint64, status int64) bool {
-		return k.links.After(time.Unix(0, status)).Reads[realpath.ID{Device: device, Inode: inode}] != nil
+		return k.links.after(time.Unix(0, status)).Reads[realpath.ID{Device: device, Inode: inode}] != nil
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/guard/internal/ctime"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
@@ -25,7 +24,7 @@ func TestHidingLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, _ := realpath.Identify(info)
-		changed, ok := ctime.Of(info)
+		changed, ok := realpath.Of(info)
 		if !ok {
 			t.Skip("this system does not tell when a file got a name")
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -319,7 +319,7 @@ func (p *hookPlanner) kept(path Path) bool {
 		if folded := pathname.Folded.Of(element); folded == ".git" {
 			return false // git must work
 		}
-		if info, err := os.Lstat(pathname.Native(base)); protected.Is(element) && err == nil && info.IsDir() {
+		if info, err := os.Lstat(pathname.Native(base)); isProtectedName(element) && err == nil && info.IsDir() {
 			return !p.linked(path.given)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // copyTargets judges what a command puts into a directory that is there, under the names of
@@ -43,7 +43,7 @@ func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
 			names = append(names, base)
 			continue
 		}
-		found, err := wildcard.List(t.path.real, maxJudged)
+		found, err := pathname.List(t.path.real, maxJudged)
 		if err != nil {
 			l.tooMuch("copy "+t.path.given, "The directory "+t.path.given+" holds too many files to look at the names that they get.")
 		}

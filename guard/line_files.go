@@ -9,7 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -72,7 +72,7 @@ func unnamed(w command.Word) bool { return !w.Named() }
 func (l *line) mayName() {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
 	for piece := range strings.FieldsFuncSeq(l.text, apart) {
-		if protected.In(pathname.Slashed(piece)) || len(l.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
+		if inProtected(pathname.Slashed(piece)) || len(l.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
 			w := command.Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/")}
 			for _, t := range l.targets([]command.Word{w}, l.dirs, writing) {
 				l.through(t, l.writesProtected)
@@ -178,7 +178,7 @@ func (k *policyData) kernelProtected(path string) bool {
 		if pathname.Folded.Of(name) == ".git" {
 			return true
 		}
-		if !protected.Is(name) {
+		if !isProtectedName(name) {
 			continue
 		}
 		if info, err := os.Lstat(at); err == nil && (info.IsDir() || isRoot(filepath.Dir(at))) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // onlyReads reports whether every command of the line belongs to the read-only
@@ -89,7 +89,7 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 			return l.valuesReadable(w, values, dirs)
 		}
 		return w.Named() && !slices.ContainsFunc(w.Guesses(), func(text string) bool {
-			return wildcard.HasMeta(text) || !l.readableWord(command.Word{Text: text, Static: true}, dirs)
+			return pathname.HasMeta(text) || !l.readableWord(command.Word{Text: text, Static: true}, dirs)
 		})
 	}
 	for _, dir := range dirs {
@@ -105,7 +105,7 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 func (l *line) readableGlob(w command.Word, dirs []Path) bool {
 	for _, dir := range dirs {
 		base, _ := cutGlob(w.Text)
-		if wildcard.HasMeta(base) {
+		if pathname.HasMeta(base) {
 			base = "."
 		}
 		names, err := l.expand(w, dir)

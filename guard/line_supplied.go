@@ -8,7 +8,6 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // suppliedReadable reports whether all that find or xargs may put into the words of a
@@ -88,7 +87,7 @@ func (l *line) valuesReadable(w command.Word, values []command.Word, dirs []Path
 		if v.Glob && !w.Single() {
 			return true // what is found may be split
 		}
-		if v.Static && wildcard.HasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
+		if v.Static && pathname.HasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
 			return true
 		}
 		return !l.readableWord(v, dirs)

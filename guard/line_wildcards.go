@@ -7,9 +7,8 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/rules"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 const (
@@ -24,8 +23,8 @@ const (
 
 // globbing returns how the line has its shell expand wildcards, if one of its
 // commands sets an option for that.
-func (l *line) globbing() wildcard.Expansion {
-	g := wildcard.Expansion{Entries: maxListed, Most: maxGlob}
+func (l *line) globbing() pathname.Expansion {
+	g := pathname.Expansion{Entries: maxListed, Most: maxGlob}
 	for _, s := range l.analysis.Commands {
 		for _, w := range s.Args {
 			g.Hidden = g.Hidden || w.Text == "dotglob"
@@ -42,7 +41,7 @@ func (l *line) expand(w command.Word, dir Path) ([]string, error) {
 	return l.expandAs(l.globbing(), w, dir)
 }
 
-func (l *line) expandAs(g wildcard.Expansion, w command.Word, dir Path) ([]string, error) {
+func (l *line) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]string, error) {
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:
@@ -80,7 +79,7 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 	case !speaks:
 		parents := map[string]bool{} // whether they are protected, by whatever name
 		return slices.DeleteFunc(names, func(name string) bool {
-			if protected.In(pathname.Slashed(name)) {
+			if inProtected(pathname.Slashed(name)) {
 				return false
 			}
 			parent := filepath.Dir(name)

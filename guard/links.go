@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/internal/ctime"
-	"github.com/toolhost/toolhost/guard/internal/hardlink"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
@@ -30,26 +30,26 @@ func (k *policyData) aliases() map[string]bool {
 	if k.deny.Read.Empty() {
 		return nil
 	}
-	return k.links.Recent().Aliases
+	return k.links.recent().Aliases
 }
 
 // namesOf returns a look for names that knows those of the file at path: it began after
 // the file last got or lost one, which the file's change time tells.
-func (p *Policy) namesOf(path Path) *hardlink.Names {
+func (p *Policy) namesOf(path Path) *linkNames {
 	info, err := path.Stat()
 	if err != nil {
-		return p.data.links.After(time.Now())
+		return p.data.links.after(time.Now())
 	}
 	return p.data.namesSince(info)
 }
 
 // namesSince is namesOf for the file that info describes.
-func (k *policyData) namesSince(info fs.FileInfo) *hardlink.Names {
-	changed, ok := ctime.Of(info)
+func (k *policyData) namesSince(info fs.FileInfo) *linkNames {
+	changed, ok := realpath.Of(info)
 	if !ok {
 		changed = time.Now() // every question is a new one
 	}
-	return k.links.After(changed)
+	return k.links.after(changed)
 }
 
 // outermost returns the real directories of the boundary without those that lie

@@ -4,13 +4,12 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
 )
 
 // isProtected reports whether one of the elements of path below the directory of the
 // boundary that holds it is a protected name, or a hook runs the file.
 func (k *policyData) isProtected(path string) bool {
-	return k.hooks.files.Hold(path) || protected.In(k.recursive(path))
+	return k.hooks.files.Hold(path) || inProtected(k.recursive(path))
 }
 
 // recursive returns the part of a path below the directory of the boundary that holds it.

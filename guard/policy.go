@@ -13,9 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/toolhost/toolhost/guard/internal/hardlink"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/privatedir"
@@ -109,7 +108,7 @@ type policyData struct {
 	broken           []error
 	warnings         []string
 
-	links *hardlink.Index
+	links *linkIndex
 	tag   string
 }
 
@@ -169,7 +168,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	k.resolveMasks(c, cfg, denySpelling)
 	k.hooks = k.planHooks(set, denySpelling)
-	k.links = &hardlink.Index{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
+	k.links = &linkIndex{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())
@@ -303,7 +302,7 @@ func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spel
 	}
 	own := all(cfg.OwnFiles)
 	k.state = pathname.PlacesOf(s, append(all([]string{cfg.StateDir}), own...)...)
-	k.secrets = pathname.PlacesOf(s, all(protected.HomeSecrets(cfg.Home))...)
+	k.secrets = pathname.PlacesOf(s, all(homeSecrets(cfg.Home))...)
 	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
 	k.ownFilesWritable = slices.ContainsFunc(own, func(p pathname.Place) bool {
 		return k.inside.Hold(pathname.Slashed(p.Real)) || withinAny(p.Real, k.files.writable)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -136,7 +136,7 @@ func protectedIn(dir string) []string {
 		switch {
 		case e.IsDir() && pathname.Folded.Of(e.Name()) == ".git":
 			out = append(out, gitrepo.Hooks(path)...)
-		case protected.Is(e.Name()):
+		case isProtectedName(e.Name()):
 			out = append(out, path)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/protected"
+
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
@@ -163,7 +163,7 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 		case within && dir && !git.all && gitOwn(d.Name()):
 			return fs.SkipDir
 		case within || frozen:
-		case protected.Is(d.Name()) && (dir || filepath.Dir(path) == root):
+		case isProtectedName(d.Name()) && (dir || filepath.Dir(path) == root):
 			c.ReadOnly = append(c.ReadOnly, path)
 		}
 		return nil

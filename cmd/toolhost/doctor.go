@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
-	"github.com/toolhost/toolhost/cmd/toolhost/internal/selftest"
+
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
 )
@@ -124,7 +124,7 @@ func examineProtocol(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: "this program cannot be found: " + err.Error(), Remedy: "start it by its path"}}
 	}
-	results, err := selftest.Run(ctx, program)
+	results, err := Run(ctx, program)
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.LevelFail, About: about, Text: err.Error(), Remedy: "make the directory for temporary files writable"}}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/internal/ctime"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
 func rules(allow, deny string) string {
@@ -355,7 +355,7 @@ func TestTimeSetBack(t *testing.T) {
 	p := newPlace(t)
 	p.write(userFile, rules("", "x"))
 	before, err := os.Stat(p.path(userFile))
-	if _, told := ctime.Of(before); err != nil || !told {
+	if _, told := realpath.Of(before); err != nil || !told {
 		t.Skipf("this system does not tell when a file was changed (%v)", err)
 	}
 	s := newSession(p.cfg)

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/internal/ctime"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/lease"
 )
@@ -88,7 +87,7 @@ func (s fileVersion) proves(now fileVersion) bool {
 // changedAt returns when a file last changed, as far as the system tells: cp -p and tar set
 // the modification time back to one that was there before.
 func changedAt(info os.FileInfo) time.Time {
-	if t, ok := ctime.Of(info); ok {
+	if t, ok := realpath.Of(info); ok {
 		return t
 	}
 	return info.ModTime()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/disk"
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/match"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
@@ -30,7 +29,7 @@ type contents struct {
 	progress *progress
 	lastSave lastSave
 	// file holds the postings of the segments until they are in memory; nil: they are.
-	file *disk.File
+	file *index.File
 }
 
 // filter is the tree without what one set of rules hides.

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/filetype"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
@@ -65,7 +65,7 @@ func (q *GrepQuery) selection() (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, err := filetype.Select(q.Types)
+	types, err := glob.Select(q.Types)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/filetype"
+	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -17,7 +17,7 @@ import (
 // selection is which files of a scope are wanted.
 type selection struct {
 	overrides *ignore.Overrides
-	types     *filetype.Set
+	types     *glob.Set
 	noIgnore  bool
 	// globs and typeNames are what overrides and types were made from.
 	globs, typeNames []string

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/disk"
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -94,7 +93,7 @@ func save(ctx context.Context, t *tree) {
 		return
 	}
 	state.err = t.engine.disk.Save(ctx, t.path, diskFormat, sections(o, visible(dirs, t.path, hidden), segments))
-	if errors.Is(state.err, disk.ErrBusy) || ctx.Err() != nil {
+	if errors.Is(state.err, index.ErrBusy) || ctx.Err() != nil {
 		return
 	}
 	t.mu.Lock()
@@ -205,7 +204,7 @@ func loadSaved(t *tree) bool {
 }
 
 // load reads the table, and opens the segments: what is in them stays where it is.
-func (was *savedIndex) load(f *disk.File) (segments []*index.Segment, err error) {
+func (was *savedIndex) load(f *index.File) (segments []*index.Segment, err error) {
 	if f.Len()%2 == 0 { // a table, and two sections for each segment
 		return nil, errRecords
 	}
@@ -331,7 +330,7 @@ func loadPostings(ctx context.Context, t *tree, g *backgroundGate) {
 }
 
 // loadSegment reads a segment from two sections.
-func loadSegment(s *index.Segment, f *disk.File, section int) (*index.Segment, error) {
+func loadSegment(s *index.Segment, f *index.File, section int) (*index.Segment, error) {
 	arrays, err := f.Section(section)
 	if err != nil {
 		return nil, err

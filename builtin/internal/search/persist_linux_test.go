@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/disk"
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -126,7 +125,7 @@ func TestHiddenNotSaved(t *testing.T) {
 		settle(t, e, root)
 	}
 	closeHost(t, e)
-	f, err := disk.Open(dir, 1<<30, 1).Load(root, diskFormat, 1<<30)
+	f, err := index.OpenDir(dir, 1<<30, 1).Load(root, diskFormat, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

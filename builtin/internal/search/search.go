@@ -28,7 +28,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/disk"
+	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -101,7 +101,7 @@ type Engine struct {
 	cache  *treeCache
 	texts  *textCache
 	user   userFiles
-	disk   *disk.Dir // nil: nothing is saved
+	disk   *index.Dir // nil: nothing is saved
 }
 
 // New returns an engine; Close it when done.
@@ -120,7 +120,7 @@ func New(c Config) *Engine {
 	c.MaxSaved = cmp.Or(max(c.MaxSaved, 0), defaultMaxSaved)
 	e := &Engine{config: c, texts: &textCache{budget: c.MaxMemory}, user: userFiles{places: findExcludes()}}
 	if c.Dir != "" {
-		e.disk = disk.Open(c.Dir, c.MaxDisk, c.MaxSaved)
+		e.disk = index.OpenDir(c.Dir, c.MaxDisk, c.MaxSaved)
 	}
 	e.cache = newTreeCache(e)
 	return e

@@ -10,7 +10,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
-	"github.com/toolhost/toolhost/builtin/internal/search/watch"
 )
 
 // tree is what is kept between queries of the files below one root. A directory is
@@ -24,7 +23,7 @@ type tree struct {
 	base   string // the same, ending in a separator
 	engine *Engine
 	room   *ignore.Budget // for ignore files
-	mounts *watch.Mounts
+	mounts *walk.Mounts
 
 	// ready says that queries can use the tree: the first listing is done, or what an
 	// earlier process has saved is loaded. Until then the first listing holds mu.
@@ -105,11 +104,11 @@ func newTree(e *Engine, path string) (*tree, error) {
 		path: path, base: strings.TrimSuffix(path, separator) + separator, engine: e, room: ignore.NewBudget(maxIgnoreBytes), top: &node{},
 		contents: newContents(e.config.MaxMemory < 0), dirtyNodes: map[*node]bool{}, polled: map[*node]bool{},
 	}
-	queue, err := watch.Open()
+	queue, err := walk.OpenQueue()
 	if err != nil {
 		return nil, err
 	}
-	if t.mounts, err = watch.OpenMounts(path); err != nil {
+	if t.mounts, err = walk.OpenMounts(path); err != nil {
 		queue.Close()
 		return nil, err
 	}
@@ -137,14 +136,14 @@ func findEntry(entries []*dirent, name string) (int, bool) {
 }
 
 // event marks what an event announces.
-func (t *tree) event(ev watch.Event) {
+func (t *tree) event(ev walk.Event) {
 	var only *dirent
 	n := t.watches.nodes[ev.Watch]
 	switch {
-	case ev.Kind == watch.Overflow:
+	case ev.Kind == walk.Overflow:
 		t.invalidate(t.top)
 	case n == nil: // no longer watched
-	case ev.Kind == watch.Self:
+	case ev.Kind == walk.Self:
 		t.unlist(n)
 	case ev.Entry == "": // the directory's own metadata, such as its permissions
 		t.invalidate(n)
@@ -187,14 +186,14 @@ func (c *changeLog) after(count uint64) ([]*dirent, bool) {
 
 // touch marks an entry, and returns it if it is a file of which only the content or
 // the metadata has changed.
-func (t *tree) touch(n *node, ev watch.Event) *dirent {
+func (t *tree) touch(n *node, ev walk.Event) *dirent {
 	i, ok := n.find(ev.Entry)
 	if ok {
 		e := n.entries[i]
 		e.version.Add(1)
 		switch {
 		case e.sub == nil:
-		case ev.Kind == watch.Name:
+		case ev.Kind == walk.Name:
 			t.forget(e.sub)
 			e.sub = &node{rel: e.sub.rel, up: n}
 			t.namesChanged(n)
@@ -202,7 +201,7 @@ func (t *tree) touch(n *node, ev watch.Event) *dirent {
 			t.invalidate(e.sub)
 		}
 	}
-	if ok && ev.Kind == watch.Content && !isIgnoreFile(ev.Entry) {
+	if ok && ev.Kind == walk.Content && !isIgnoreFile(ev.Entry) {
 		if n.entries[i].sub != nil {
 			return nil
 		}

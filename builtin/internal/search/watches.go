@@ -3,12 +3,12 @@ package search
 import (
 	"sync"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/watch"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // watches are the watched directories of a tree.
 type watches struct {
-	queue *watch.Queue
+	queue *walk.Queue
 	max   int // how many there may be
 
 	mu     sync.Mutex // workers list directories concurrently
@@ -18,7 +18,7 @@ type watches struct {
 	unwatched map[*node]bool
 }
 
-func newWatches(queue *watch.Queue, max int) watches {
+func newWatches(queue *walk.Queue, max int) watches {
 	return watches{queue: queue, max: max, nodes: map[int32]*node{}, adding: map[*node]bool{}, unwatched: map[*node]bool{}}
 }
 

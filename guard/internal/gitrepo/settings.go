@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/internal/gitconf"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
@@ -23,7 +22,7 @@ func runsNothing(git, work string) bool {
 		return false
 	}
 	settings, ok := configOf(git)
-	return ok && !slices.ContainsFunc(settings, func(s gitconf.Setting) bool {
+	return ok && !slices.ContainsFunc(settings, func(s Setting) bool {
 		if s.Key == "core.worktree" {
 			to, ok := follow(git, s.Value)
 			return !ok || to != work
@@ -35,7 +34,7 @@ func runsNothing(git, work string) bool {
 // configOf returns the settings of a directory of git. The second file counts
 // only if an extension is on; it is read in any case. What is not understood is
 // not ok.
-func configOf(git string) (settings []gitconf.Setting, ok bool) {
+func configOf(git string) (settings []Setting, ok bool) {
 	for _, name := range []string{"config", "config.worktree"} {
 		raw, err := realpath.ReadSmall(filepath.Join(git, name), maxConfig)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +43,7 @@ func configOf(git string) (settings []gitconf.Setting, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		list, err := gitconf.Parse(raw)
+		list, err := Parse(raw)
 		if err != nil {
 			return nil, false
 		}
@@ -55,8 +54,8 @@ func configOf(git string) (settings []gitconf.Setting, ok bool) {
 
 // namesWorkTree reports whether the settings name a work tree, as those of a
 // submodule do.
-func namesWorkTree(settings []gitconf.Setting) bool {
-	return slices.ContainsFunc(settings, func(s gitconf.Setting) bool { return s.Key == "core.worktree" })
+func namesWorkTree(settings []Setting) bool {
+	return slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == "core.worktree" })
 }
 
 // steering are the settings of git-config(1), by section and name, that make a
@@ -78,11 +77,11 @@ var steering = map[string]string{
 	"status":     "submodulesummary",
 }
 
-func steers(s gitconf.Setting) bool {
+func steers(s Setting) bool {
 	section, sub, name := s.Split()
 	switch {
 	case s.Key == "core.fsmonitor":
-		return !gitconf.IsBool(s.Value) // true is a part of git
+		return !IsBool(s.Value) // true is a part of git
 	case section == "alias": // newer versions let it take the place of this command
 		return strings.EqualFold(name, "whatchanged") || strings.EqualFold(sub, "whatchanged")
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // An added pattern is one that was added to a matcher.
@@ -54,7 +54,7 @@ func (p pattern) sample() string {
 		if e == "**" {
 			e = some
 		}
-		for wildcard.HasMeta(e) {
+		for pathname.HasMeta(e) {
 			i := strings.IndexAny(e, `*?[\`)
 			if i < 0 {
 				break

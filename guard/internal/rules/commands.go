@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // Commands are the Bash rules of one list, indexed by their form.
@@ -170,7 +170,7 @@ func (c *Commands) naming(text string) *Rule {
 
 func matchGlobs(globs []globRule, text string) *Rule {
 	for i := range globs {
-		if g := &globs[i]; strings.HasPrefix(text, g.head) && wildcard.Text(g.pattern, text) {
+		if g := &globs[i]; strings.HasPrefix(text, g.head) && pathname.Text(g.pattern, text) {
 			return g.rule
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Commands) Line(text string) *Rule {
 		return c.exact[text]
 	}
 	for _, g := range c.whole {
-		if wildcard.Text(g.pattern, text) {
+		if pathname.Text(g.pattern, text) {
 			return g.rule
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -100,7 +100,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	l.families = append(l.families, r)
 	var failed error
 	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
-		if l.strict() && slices.ContainsFunc(alias.Names(own), func(name string) bool { return wildcard.Text(tool, name) }) {
+		if l.strict() && slices.ContainsFunc(alias.Names(own), func(name string) bool { return pathname.Text(tool, name) }) {
 			failed = errors.Join(failed, c.index(l, own, r))
 		}
 	}
@@ -357,7 +357,7 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 		return pattern{}, false
 	}
 	n := 0
-	for n < len(p.elements) && !wildcard.HasMeta(p.elements[n]) {
+	for n < len(p.elements) && !pathname.HasMeta(p.elements[n]) {
 		n++
 	}
 	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
@@ -367,7 +367,7 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	}
 	q := p
 	q.base = ""
-	q.elements = append(strings.Split(strings.TrimPrefix(wildcard.Quote(real), "/"), "/"), p.elements[n:]...)
+	q.elements = append(strings.Split(strings.TrimPrefix(pathname.Quote(real), "/"), "/"), p.elements[n:]...)
 	return q, true
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // maxAlternatives bounds how many patterns the braces of one may stand for.
@@ -91,7 +90,7 @@ func (c *Compiler) fileAbove(r *Rule) string {
 	if !found {
 		dir, _, found = strings.Cut(r.Spec, "/*")
 	}
-	if !found || dir == "" || wildcard.HasMeta(strings.TrimPrefix(dir, "**/")) {
+	if !found || dir == "" || pathname.HasMeta(strings.TrimPrefix(dir, "**/")) {
 		return ""
 	}
 	other := *r
@@ -108,7 +107,7 @@ func (c *Compiler) fileAbove(r *Rule) string {
 // misplaced finds a pattern that is relative to a root, and was meant as an absolute path.
 func (c *Compiler) misplaced(r *Rule) (meant string, err error) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.Spec, "/"), "/")
-	if r.Spec[0] != '/' || first == "" || wildcard.HasMeta(first) || !realpath.Exists("/"+first) {
+	if r.Spec[0] != '/' || first == "" || pathname.HasMeta(first) || !realpath.Exists("/"+first) {
 		return "", nil
 	}
 	dirs := []string{r.root}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // A Kind is one of the lists of permissions, as the settings call them.
@@ -78,7 +77,7 @@ func (l *List) Named(tool string) *Rule {
 		return l.tools[server]
 	}
 	for _, r := range l.families {
-		if r.Spec == "" && wildcard.Text(r.tool, tool) {
+		if r.Spec == "" && pathname.Text(r.tool, tool) {
 			return r
 		}
 	}
@@ -114,7 +113,7 @@ func (l *List) Param(tool string, args map[string]any) *Rule {
 			if !given {
 				continue
 			}
-			if text, ok := scalar(arg); ok && wildcard.Text(pr.value, text) {
+			if text, ok := scalar(arg); ok && pathname.Text(pr.value, text) {
 				return pr.rule
 			}
 		}

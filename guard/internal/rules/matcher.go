@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
 )
 
 // A Matcher finds the pattern that decides a path among very many. Patterns
@@ -66,7 +65,7 @@ func (m *Matcher) index(p pattern) {
 		return
 	}
 	literal := 0
-	for literal < len(p.elements) && !wildcard.HasMeta(p.elements[literal]) {
+	for literal < len(p.elements) && !pathname.HasMeta(p.elements[literal]) {
 		literal++
 	}
 	dir := p.base
@@ -82,7 +81,7 @@ func (m *Matcher) index(p pattern) {
 
 func (m *Matcher) addBare(p *pattern) {
 	glob := p.elements[0]
-	if !wildcard.HasMeta(glob) {
+	if !pathname.HasMeta(glob) {
 		m.byName[glob] = append(m.byName[glob], p)
 		return
 	}
@@ -237,7 +236,7 @@ func (d *decision) bare(ps []*pattern, path, name string, dir bool) {
 			return
 		}
 		if (dir || !p.dirOnly) && strings.HasSuffix(name, p.tail) && len(path) > len(p.base) && pathname.Within(path, p.base) &&
-			wildcard.Element(p.elements[0], name) {
+			pathname.Element(p.elements[0], name) {
 			d.take(p)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // A pattern is one gitignore pattern, compiled. Its elements are compared one by
@@ -46,9 +46,9 @@ func compilePattern(text, base string) (pattern, error) {
 	if text == "" {
 		return p, errors.New("the pattern is empty")
 	}
-	p.elements = wildcard.Split(text)
+	p.elements = pathname.Split(text)
 	for i, e := range p.elements {
-		if !wildcard.Valid(e) {
+		if !pathname.Valid(e) {
 			return p, errPattern
 		}
 		if len(e) > 1 && strings.Trim(e, "*") == "" {
@@ -58,14 +58,14 @@ func compilePattern(text, base string) (pattern, error) {
 			}
 		}
 	}
-	p.tail = wildcard.Tail(p.elements[len(p.elements)-1])
+	p.tail = pathname.Tail(p.elements[len(p.elements)-1])
 	return p, nil
 }
 
 // literalPattern makes the pattern that matches exactly the path text below
 // base, whatever characters are in it.
 func literalPattern(text, base string) pattern {
-	p := pattern{base: strings.TrimSuffix(base, "/"), elements: strings.Split(wildcard.Quote(strings.Trim(text, "/")), "/")}
+	p := pattern{base: strings.TrimSuffix(base, "/"), elements: strings.Split(pathname.Quote(strings.Trim(text, "/")), "/")}
 	p.bare = len(p.elements) == 1
 	return p
 }
@@ -93,7 +93,7 @@ func matchRest(elements []string, rest string) bool {
 			return false
 		}
 		element, more, _ := strings.Cut(rest, "/")
-		if !wildcard.Element(elements[0], element) {
+		if !pathname.Element(elements[0], element) {
 			return false
 		}
 		elements, rest = elements[1:], more

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/wildcard"
+
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -36,7 +36,7 @@ func (c *Compiler) Opened(entries []settings.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(c.absolute(e), "/**")
-		if wildcard.HasMeta(name) {
+		if pathname.HasMeta(name) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox.filesystem: %q opens nothing: name the directory, without wildcards", e.Where(), e.Text))
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 )
 
 // executingText lists the settings that [executes] reports.
@@ -23,7 +23,7 @@ type rule struct {
 // conditions are the words for when a rule counts.
 var conditions = map[string]func(value string) bool{
 	"always":  func(string) bool { return true },
-	"command": func(value string) bool { return !gitconf.IsBool(value) },
+	"command": func(value string) bool { return !gitrepo.IsBool(value) },
 	"false": func(value string) bool {
 		return slices.Contains([]string{"false", "no", "off", "0", ""}, strings.ToLower(value))
 	},
@@ -68,7 +68,7 @@ func matches(parts []string, key string) bool {
 }
 
 // executes says why a setting can make a program run or lead git elsewhere, or "".
-func executes(s gitconf.Setting) string {
+func executes(s gitrepo.Setting) string {
 	value := strings.TrimSpace(s.Value)
 	section, _, _ := strings.Cut(s.Key, ".")
 	for _, r := range rules[section] {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 )
 
 // The list is sorted, without twins, and each line is understood.
@@ -42,7 +42,7 @@ func TestExecutes(t *testing.T) {
 		if i := strings.Index(line, "/.insteadof"); i > 0 {
 			key, value = line[:i+len("/.insteadof")], "x"
 		}
-		if executes(gitconf.Setting{Key: key, Value: value}) == "" {
+		if executes(gitrepo.Setting{Key: key, Value: value}) == "" {
 			t.Errorf("%s is left", line)
 		}
 	}
@@ -56,7 +56,7 @@ func TestExecutes(t *testing.T) {
 		"filter.a.required=true", "delta.navigate=true", "core.hookspathx=x", "maintenance.auto=false", "gc.auto=0",
 	} {
 		key, value, _ := strings.Cut(line, "=")
-		if why := executes(gitconf.Setting{Key: key, Value: value}); why != "" {
+		if why := executes(gitrepo.Setting{Key: key, Value: value}); why != "" {
 			t.Errorf("%s is taken out: %s", line, why)
 		}
 	}

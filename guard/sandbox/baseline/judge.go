@@ -14,7 +14,7 @@ import (
 
 	"crypto/rand"
 
-	"github.com/toolhost/toolhost/guard/internal/gitconf"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/mend"
 )
 
@@ -180,12 +180,12 @@ type removed struct{ key, text, why string }
 
 // cut returns a configuration without the settings that execute something and are not in the one before.
 func (it item) cut(text, before []byte) (kept []byte, gone []removed, err error) {
-	list, err := gitconf.Parse(text)
+	list, err := gitrepo.Parse(text)
 	if err != nil {
 		return nil, nil, err
 	}
 	known := map[[2]string]bool{}
-	if earlier, err := gitconf.Parse(before); err == nil { // else git did not read it either
+	if earlier, err := gitrepo.Parse(before); err == nil { // else git did not read it either
 		for _, s := range earlier {
 			known[[2]string{s.Key, s.Value}] = true
 		}
