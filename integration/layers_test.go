@@ -92,11 +92,11 @@ var mcpserverMayImport = map[string][]string{
 	"mcpserver": {
 		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/approvals",
 		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc", "mcpserver/internal/scope",
-		"mcpserver/internal/clientinfo", "mcpserver/sanitize", "mcpserver/internal/httpserver",
+		"mcpserver/internal/clientinfo", "mcpserver/internal/httpserver",
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
-	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/listen", "mcpserver/sanitize"},
+	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/listen"},
 	"mcpserver/doctor":              {"mcpserver/audit"},
 	"mcpserver/internal/gate":       {},
 	"mcpserver/internal/approvals":  {},
@@ -108,7 +108,6 @@ var mcpserverMayImport = map[string][]string{
 	"mcpserver/internal/scope":      {"mcpserver/internal/gate"},
 	"mcpserver/telemetry":           {"mcpserver/audit"},
 	"mcpserver/internal/clientinfo": {},
-	"mcpserver/sanitize":            {},
 	"mcpserver/internal/httpserver": {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 }
 

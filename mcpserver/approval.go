@@ -13,7 +13,6 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // A Question asks a person whether a call may run.
@@ -188,7 +187,7 @@ func questionText(tool string, v guard.Verdict, rules []string) string {
 	if len(rules) > 0 {
 		fmt.Fprintf(&b, "\n\nAlways allowing it remembers: %s", strings.Join(rules, ", "))
 	}
-	return sanitize.Text(b.String())
+	return Sanitize(b.String())
 }
 
 // digest identifies a call: its scope, tool and arguments, and what was asked and offered.

@@ -10,7 +10,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // copyLimited copies at most as much as one message may hold.
@@ -142,7 +141,7 @@ command or path it was found for. Where the text of a command does not tell ever
 				if asJSON {
 					err = printJSON(cmd.OutOrStdout(), verdict)
 				} else {
-					_, err = io.WriteString(cmd.OutOrStdout(), sanitize.Text(mcpserver.Explain(verdict)))
+					_, err = io.WriteString(cmd.OutOrStdout(), mcpserver.Sanitize(mcpserver.Explain(verdict)))
 				}
 				if err == nil && verdict.Action != guard.Allow {
 					err = errReported

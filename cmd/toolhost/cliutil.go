@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // What all commands have in common: exit codes, errors of usage, JSON, colours.
@@ -162,7 +162,7 @@ func printJSON(w io.Writer, v any) error {
 // sanitized is a text of others, such as a path or a rule of a repository, on one line of a terminal: it can neither
 // steer the terminal nor look like a line of ours.
 func sanitized(text string) string {
-	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(sanitize.Text(text))
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(mcpserver.Sanitize(text))
 }
 
 // shellQuote is a path as an argument in a line for a shell.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 func historyCommand() *cobra.Command {
@@ -70,7 +69,7 @@ func usageCommand(flags *hostFlags) *cobra.Command {
 				out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 				fmt.Fprintln(out, "CALLER\tCHANGES\tBYTES\tAT MOST")
 				for _, h := range all {
-					fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", sanitize.Text(cmp.Or(h.Principal, "unknown")), h.Changes, h.Bytes, h.Limit)
+					fmt.Fprintf(out, "%s\t%d\t%d\t%d\n", mcpserver.Sanitize(cmp.Or(h.Principal, "unknown")), h.Changes, h.Bytes, h.Limit)
 				}
 				return out.Flush()
 			})
@@ -106,7 +105,7 @@ func showCommand(flags *hostFlags) *cobra.Command {
 					return err
 				}
 				if f, ok := cmd.OutOrStdout().(*os.File); ok && isTerminal(f) {
-					diff = sanitize.Text(diff) // a program gets it as it is
+					diff = mcpserver.Sanitize(diff) // a program gets it as it is
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(diff))
 				return err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 // installFlags are the flags of install and uninstall.
@@ -262,7 +261,7 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, sanitized(report.File), sanitize.Text(report.Diff))
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, sanitized(report.File), mcpserver.Sanitize(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))
 	}

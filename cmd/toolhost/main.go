@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // ballastLen is the size, in bytes, of memory that is never touched, and so never taken from the machine, but counts when
@@ -59,7 +59,7 @@ func run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(os.Stderr, "toolhost:", sanitize.Text(err.Error()))
+		fmt.Fprintln(os.Stderr, "toolhost:", mcpserver.Sanitize(err.Error()))
 	}
 	return exitCode(err)
 }

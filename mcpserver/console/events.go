@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 const (
@@ -105,7 +105,7 @@ func (s *Server) taskOutput(w http.ResponseWriter, v pageRequest) {
 		return
 	}
 	if err != nil {
-		http.Error(w, sanitize.Text(err.Error()), http.StatusGone)
+		http.Error(w, mcpserver.Sanitize(err.Error()), http.StatusGone)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
@@ -114,12 +114,12 @@ func (s *Server) taskOutput(w http.ResponseWriter, v pageRequest) {
 	if chunk.Done {
 		w.Header().Set(headerDone, taskEnd(chunk))
 	}
-	text := sanitize.Text(chunk.Text)
+	text := mcpserver.Sanitize(chunk.Text)
 	if chunk.Offset > from {
 		text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset-from) + text
 	}
 	if chunk.Done {
-		text += sanitize.Text(chunk.Line)
+		text += mcpserver.Sanitize(chunk.Line)
 	}
 	_, _ = w.Write([]byte(text)) // who has gone needs no answer
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -15,7 +15,7 @@ import (
 // which the library escapes; no page holds raw HTML, and the names of elements and attributes are ours.
 
 // text is text of others, with what cannot be seen made visible.
-func text(s string) g.Node { return g.Text(sanitize.Text(s)) }
+func text(s string) g.Node { return g.Text(mcpserver.Sanitize(s)) }
 
 // code is a command, a path, a rule.
 func code(s string) g.Node { return h.Code(text(s)) }

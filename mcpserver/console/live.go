@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The page of what happens now: questions, tasks, calls.
@@ -142,7 +142,7 @@ func (s *Server) taskWith(w http.ResponseWriter, v pageRequest, said string, fai
 func taskEnd(c builtin.TaskChunk) string {
 	switch r := c.Result; {
 	case c.Cause != "":
-		return sanitize.Text(c.Cause)
+		return mcpserver.Sanitize(c.Cause)
 	case r == nil:
 		return "ended"
 	case r.TimedOut:

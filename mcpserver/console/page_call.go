@@ -3,7 +3,7 @@ package console
 import (
 	"fmt"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -82,7 +82,7 @@ func (b liveBody) changesOf(c call) g.Node {
 		return nil
 	}
 	return g.Map(c.Record.Writes, func(path string) g.Node {
-		if path != sanitize.Text(path) {
+		if path != mcpserver.Sanitize(path) {
 			return nil
 		}
 		return post("/history", b.Token, h.Class("more"), plainForm(), hidden("path", path),

@@ -3,7 +3,7 @@ package console
 import (
 	"strconv"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -70,7 +70,7 @@ func (b liveBody) task(t taskView) g.Node {
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal)),
 		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
-			button("danger", "Stop", h.Aria("label", "Stop the task "+sanitize.Text(t.Text))),
+			button("danger", "Stop", h.Aria("label", "Stop the task "+mcpserver.Sanitize(t.Text))),
 		)),
 	)
 }

@@ -11,8 +11,8 @@ import (
 	g "maragu.dev/gomponents"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
 )
 
 //go:embed assets
@@ -52,7 +52,7 @@ func (s *Server) tell(w http.ResponseWriter, v pageRequest, text string, err err
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // it may have taken long
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(sanitize.Text(text)))
+	_, _ = w.Write([]byte(mcpserver.Sanitize(text)))
 }
 
 // showLocked is what somebody sees who has not been let in.
@@ -103,14 +103,14 @@ func recordText(r audit.Record, short func(string) string) string {
 		files = r.Reads
 	}
 	if r.Command != "" {
-		return sanitize.Text(r.Command)
+		return mcpserver.Sanitize(r.Command)
 	}
 	var all []string
 	for _, f := range files {
 		all = append(all, short(f))
 	}
 	for _, e := range r.Effects {
-		all = append(all, sanitize.Text(e))
+		all = append(all, mcpserver.Sanitize(e))
 	}
 	return strings.Join(all, "\n")
 }
@@ -122,7 +122,7 @@ func shortener(root string) func(string) string {
 		if path+string(filepath.Separator) == root {
 			return "."
 		}
-		return sanitize.Text(strings.TrimPrefix(path, root))
+		return mcpserver.Sanitize(strings.TrimPrefix(path, root))
 	}
 }
 
@@ -131,7 +131,7 @@ func from(source string) string {
 	if source == "built in" {
 		return ""
 	}
-	return sanitize.Text(source)
+	return mcpserver.Sanitize(source)
 }
 
 // A lineCount is how many lines a diff adds and removes.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The way of a request: the right host, no other site behind it, a session, and for what changes something the
@@ -78,7 +78,7 @@ func (s *Server) checked(next http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		if !isLoopbackHost(r.Host) {
-			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", sanitize.Text(r.Host)), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("The console is not addressed as %q.", mcpserver.Sanitize(r.Host)), http.StatusMisdirectedRequest)
 			return
 		}
 		if err := s.cross.Check(r); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/mcpserver/sanitize"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // A line is one line of a text, and how it is shown: as added, removed, the place of a hunk, or plain.
@@ -17,7 +17,7 @@ type line struct{ Kind, Text string }
 // diffLines tells the lines of a diff apart, from where one begins in text.
 func diffLines(text string) []line {
 	var all []line
-	rows := strings.Split(strings.TrimSuffix(sanitize.Text(text), "\n"), "\n")
+	rows := strings.Split(strings.TrimSuffix(mcpserver.Sanitize(text), "\n"), "\n")
 	inDiff := false
 	for i, row := range rows {
 		if strings.HasPrefix(row, "--- ") && i+1 < len(rows) && strings.HasPrefix(rows[i+1], "+++ ") {
@@ -99,7 +99,7 @@ func argumentKind(name string) string {
 
 func plain(kind, text string) []line {
 	var all []line
-	for row := range strings.SplitSeq(strings.TrimSuffix(sanitize.Text(text), "\n"), "\n") {
+	for row := range strings.SplitSeq(strings.TrimSuffix(mcpserver.Sanitize(text), "\n"), "\n") {
 		all = append(all, line{kind, row})
 	}
 	return all

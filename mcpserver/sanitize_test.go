@@ -1,4 +1,4 @@
-package sanitize
+package mcpserver
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestText(t *testing.T) {
+func TestSanitize(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"plain", "a\tb\nc é 漢 👍", "a\tb\nc é 漢 👍"},
 		{"terminal escape", "\x1b[2J\x1b]0;title\a", "␛[2J␛]0;title␇"},
@@ -25,21 +25,21 @@ func TestText(t *testing.T) {
 		{"HTML is escaped later", "<b>", "<b>"},
 	}
 	for _, tt := range tests {
-		if got := Text(tt.text); got != tt.want {
+		if got := Sanitize(tt.text); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
 
-func FuzzText(f *testing.F) {
+func FuzzSanitize(f *testing.F) {
 	f.Add("\x1b[31m\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := Text(s)
+		got := Sanitize(s)
 		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(got) {
-			t.Errorf("Text(%q) = %q", s, got)
+			t.Errorf("Sanitize(%q) = %q", s, got)
 		}
-		if again := Text(got); again != got {
-			t.Errorf("Text(%q) changes to %q when it is shown again", got, again)
+		if again := Sanitize(got); again != got {
+			t.Errorf("Sanitize(%q) changes to %q when it is shown again", got, again)
 		}
 	})
 }

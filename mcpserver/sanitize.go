@@ -1,5 +1,4 @@
-// Package sanitize makes text from other programs safe to show on terminals, in dialogs and on pages.
-package sanitize
+package mcpserver
 
 import (
 	"fmt"
@@ -8,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text replaces what a reader cannot see, or what moves other text around: control characters, terminal
-// escapes, marks of direction, invisible characters, unusual blanks. Newlines and tabs stay.
-func Text(s string) string {
+// Sanitize makes text from other programs safe to show on terminals, in dialogs and on pages. It replaces what a reader
+// cannot see, and what moves other text around: control characters, terminal escapes, marks of direction, invisible characters and
+// unusual blanks. Newlines and tabs stay.
+func Sanitize(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if strings.IndexFunc(s, unseen) < 0 {
 		return s
