@@ -38,8 +38,8 @@ type Record struct {
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: nobody
-	// was asked, or has answered yet.
+	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: no one
+	// was asked, or no one has answered yet.
 	Answered string `json:"answered,omitempty"`
 	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
 	Event string `json:"event,omitempty"`
@@ -86,7 +86,7 @@ const Room = 64 << 10
 const enough = 4 * MaxText
 
 // sharedLook is for how long a look at the file's name serves the records of other calls too, if they had come in before it: calls that
-// run beside each other end beside each other. What was done to the file before a call came in is seen by its record in any case.
+// run concurrently end concurrently. What was done to the file before a call came in is seen by its record in any case.
 const sharedLook = time.Millisecond
 
 // mostMoves is how often the file may be found moved away in a row before that is an error.
@@ -99,7 +99,7 @@ type Config struct {
 	// MaxSize is how large the file may grow, in bytes; the line that would not fit goes to a new file. Zero
 	// never rotates. Less than [MinSize] is taken for MinSize.
 	MaxSize int64
-	// Keep is how many earlier files are kept beside it, as Path.1 (the youngest), Path.2 and so on. Less than
+	// Keep is how many earlier files are kept next to it, as Path.1 (the youngest), Path.2 and so on. Less than
 	// one is taken for one: what was just written is never thrown away.
 	Keep int
 	// Optional says that calls go on without a record if it cannot be written: then only a record itself looks whether the file is
@@ -108,7 +108,7 @@ type Config struct {
 	// Exposed says that tools or commands can write where the file lies, so that something else may be put in its place: it is
 	// then opened by [privatefile.Append].
 	Exposed bool
-	// Warn is told when a rotation fails; the log then grows on. Nil: nobody is told.
+	// Warn is told when a rotation fails; the log then grows on. Nil: it is not called.
 	Warn func(error)
 }
 
@@ -195,7 +195,7 @@ func (l *Log) open() error {
 	}
 	f, err := open(l.cfg.Path)
 	if errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("audit log: %s is a pipe that nobody reads: start its reader first", l.cfg.Path)
+		return fmt.Errorf("audit log: %s is a pipe without a reader: start its reader first", l.cfg.Path)
 	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
@@ -319,7 +319,7 @@ func (l *Log) append(line []byte, then time.Time) error {
 	return nil
 }
 
-// seenSince reports whether the open file was seen to be the one that the path names, behind that time and a moment ago.
+// seenSince reports whether the open file was seen to be the one that the path names, after that time and a moment ago.
 func (l *Log) seenSince(then time.Time) bool {
 	return l.file != nil && l.regular && !then.IsZero() && l.named.After(then) && time.Since(l.named) <= sharedLook
 }

@@ -12,7 +12,7 @@ import (
 // rotated on this system, and Config.Warn hears of it.
 const movesOpenFiles = false
 
-// The lock is one byte far behind any content, because locks on this system keep others from writing.
+// The lock is one byte far after any content, because locks on this system keep others from writing.
 func region() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: math.MaxInt32} }
 
 func tryLock(f *os.File) (bool, error) {

@@ -17,7 +17,7 @@ func TestPipe(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "nobody reads") {
+	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "without a reader") {
 		t.Fatalf("without a reader: %v", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDWR, 0) // does not wait for a writer

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve asks the file system for n bytes behind the end of f without changing its size. Where that is
+// reserve asks the file system for n bytes after the end of f without changing its size. Where that is
 // not supported, nothing is reserved; a device that takes no bytes at all is an error.
 func reserve(f *os.File, n int64) error {
 	info, err := f.Stat()

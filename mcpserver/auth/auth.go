@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Identity is who calls. The zero Identity is nobody and may do nothing.
+// An Identity is who calls. The zero Identity has no rights.
 type Identity struct {
 	// Principal names whose state a call works on. Verifiers of different kinds never give the same name: see
 	// [TokenPrincipal] and [OAuth].
@@ -40,7 +40,7 @@ type Verifier interface {
 // MaxBearer is the longest token that is looked at, in bytes. Access tokens with many claims reach some 4 KB.
 const MaxBearer = 16 << 10
 
-// Any accepts whom any of the verifiers accepts, asking them in order. Without a verifier it accepts nobody.
+// Any accepts the tokens that any of the verifiers accepts, in order. Without a verifier it accepts none.
 type Any []Verifier
 
 // unknownToken is the reason that tells least: another verifier may know what is wrong.

@@ -124,11 +124,11 @@ func parseBearer(header string) (token, wrong string) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "", "the Authorization header does not begin with the word Bearer and a blank"
 	case token == "":
-		return "", "the Authorization header holds no token behind the word Bearer"
+		return "", "the Authorization header holds no token after the word Bearer"
 	case len(token) > MaxBearer:
 		return "", fmt.Sprintf("the token is longer than %d bytes", MaxBearer)
 	case strings.ContainsAny(token, " \t\r\n,"):
-		return "", "what stands behind the word Bearer is not one token: there is a blank or a comma in it"
+		return "", "the text after the word Bearer is not one token: it has a blank or a comma"
 	}
 	return token, ""
 }

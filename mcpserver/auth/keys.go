@@ -40,9 +40,9 @@ type issuerKeys struct {
 	fetched atomic.Bool  // keys were fetched
 
 	found    atomic.Pointer[oidc.RemoteKeySet]
-	fetching chan struct{} // held by who asks for metadata
-	next     time.Time     // before it nobody asks again; of who has the turn
-	last     error         // why there are none; of who has the turn
+	fetching chan struct{} // held while metadata is fetched
+	next     time.Time     // no metadata is fetched before; owned by the holder of fetching
+	last     error         // why there are none; owned by the holder of fetching
 }
 
 func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {

@@ -32,7 +32,7 @@ type OAuthConfig struct {
 	Issuer string
 	// Audience is what tokens must have been issued for (RFC 8707): best the address of the MCP endpoint.
 	Audience string
-	// ScopePrefix stands before read, write and exec in the scopes, such as "toolhost:".
+	// ScopePrefix precedes read, write and exec in the scopes, such as "toolhost:".
 	ScopePrefix string
 	// Client fetches the issuer's metadata and keys. Nil: a client with time-outs.
 	Client *http.Client
@@ -45,14 +45,14 @@ type OAuth struct {
 	keys *issuerKeys
 }
 
-// NewOAuth checks the configuration. It asks nobody yet.
+// NewOAuth checks the configuration. It makes no request yet.
 func NewOAuth(cfg OAuthConfig) (*OAuth, error) {
 	u, err := url.Parse(cfg.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(cfg.Issuer, " \t\r\n"):
 		return nil, fmt.Errorf("the issuer %q is not an address such as https://login.example.com", cfg.Issuer)
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		return nil, fmt.Errorf("the issuer %s must be an https address: whoever can change what it answers can make tokens", cfg.Issuer)
+		return nil, fmt.Errorf("the issuer %s must be an https address: anyone who can change its answers can make tokens", cfg.Issuer)
 	case cfg.Audience == "":
 		return nil, errors.New("an issuer makes tokens for many: name the audience that says which are for this host")
 	case strings.ContainsAny(cfg.ScopePrefix, " \t\r\n\"\\"):

@@ -37,7 +37,7 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// A StaticToken knows one token, whose bearer has every right. The zero Single accepts nobody.
+// A StaticToken knows one token, whose bearer has every right. The zero StaticToken accepts none.
 type StaticToken struct {
 	who Identity
 	sum [sha256.Size]byte

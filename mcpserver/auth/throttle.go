@@ -52,7 +52,7 @@ type client struct {
 func (t *Throttle) Delay(remote, bearer string) time.Duration {
 	from, shared := origin(remote)
 	if shared || bearer == "" {
-		return 0 // without a token nobody guesses: a client asks so where tokens are issued
+		return 0 // a request without a token is no guess: clients ask in this way where tokens are issued
 	}
 	now := time.Now()
 	t.mu.Lock()

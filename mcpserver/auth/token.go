@@ -15,7 +15,7 @@ import (
 
 // A Token is one named token as the tokens file keeps it. The token itself is kept nowhere.
 //
-// Its plain SHA-256 is enough: a token is 130 random bits, which nobody finds by trying, however fast the hash. Slow
+// Its plain SHA-256 is enough: a token is 130 random bits, which no one finds by trying, however fast the hash. Slow
 // hashes such as bcrypt protect passwords that people make up; here they would only let anybody who can reach the
 // port burn 0.1 s of the host's time with each guess.
 type Token struct {

@@ -3,7 +3,7 @@
 //
 // A [Console] is told of every call as an observer of the host, and puts the questions that a client cannot put to
 // a person, as its asker. [Console.Open] serves the pages: on a loopback address of its own, or on a Unix socket
-// in the state directory that [Forward] carries to one. What opens them is a code that works once and stands in the
+// in the state directory that [Forward] carries to one. What opens them is a code that works once and is in the
 // state directory, which no contained command can read; it is exchanged for a cookie. Where commands are not
 // contained the pages show, but approve nothing.
 package console

@@ -20,7 +20,7 @@ func text(s string) g.Node { return g.Text(mcpserver.Sanitize(s)) }
 // code is a command, a path, a rule.
 func code(s string) g.Node { return h.Code(text(s)) }
 
-// after is a code behind a lead, and nothing when there is no code.
+// after returns a code that follows a lead, and nothing when there is no code.
 func after(lead, s string) g.Node {
 	if s == "" {
 		return nil

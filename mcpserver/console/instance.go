@@ -38,7 +38,7 @@ type Instance struct {
 // Socket is the path of the socket that a console without a URL listens on.
 func (i Instance) Socket() string { return filepath.Join(i.dir, i.ID+".sock") }
 
-// Link opens a console that listens at url. The code stands in the part that browsers send nowhere.
+// Link opens a console that listens at url. The code is in the part that browsers do not send.
 func Link(url, code string) string { return url + "/enter#" + code }
 
 // An instanceFile is the place of an instance on disk. A lock, which ends with the process, says that it is alive.
@@ -71,7 +71,7 @@ func newLock(i Instance) *flock.Flock {
 	return privatefile.NewLock(i.path(".lock"))
 }
 
-// write replaces the file, so that nobody reads half of it. Only the owner can read it.
+// write replaces the file, so that no one reads half of it. Only the owner can read it.
 func (r *instanceFile) write() error {
 	raw, err := json.Marshal(r.file)
 	if err != nil {
@@ -96,7 +96,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Find lists the consoles that can be opened, oldest first, and takes away what killed hosts left behind.
+// Find lists the consoles that can be opened, oldest first, and removes what killed hosts left.
 func Find(state string) ([]Instance, error) {
 	dir := filepath.Join(state, Folder)
 	entries, err := os.ReadDir(dir)

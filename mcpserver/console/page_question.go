@@ -49,7 +49,7 @@ func refusedAt(q question) g.Node {
 	if q.Until.IsZero() {
 		return nil
 	}
-	return g.Group{g.Text(" · refused at "), timestamp(q.Until), g.Text(" if nobody answers")}
+	return g.Group{g.Text(" · refused at "), timestamp(q.Until), g.Text(" if no one answers")}
 }
 
 // questionInput is the whole input of the call that is asked about.

@@ -70,7 +70,7 @@ func (b rulesBody) inForce() g.Node {
 		h.P(g.Text("Mode "), code(b.Mode), withNote("from", b.ModeFrom), g.Text(order)),
 		g.Map(b.Lists, ruleList.show),
 		g.If(!slices.ContainsFunc(b.Lists, ruleList.any), noRules()),
-		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be mended")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {
+		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be fixed")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {
 			return h.Li(h.Class("item"), text(w))
 		}))}),
 	}

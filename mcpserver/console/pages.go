@@ -126,7 +126,7 @@ func shortener(root string) func(string) string {
 	}
 }
 
-// from says where a rule stands, if that is a file or a flag.
+// from returns where a rule is written, if that is a file or a flag.
 func from(source string) string {
 	if source == "built in" {
 		return ""

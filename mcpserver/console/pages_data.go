@@ -97,7 +97,7 @@ func (s *Server) inRoots(path string) bool {
 type changeBody struct {
 	Change builtin.Change
 	Diff   string
-	Force  bool // what stands in the way of the undo that was tried can be overridden
+	Force  bool // what prevented the undo can be overridden
 }
 
 func (s *Server) showChange(w http.ResponseWriter, v pageRequest) { s.changeWith(w, v, nil, "", false) }
@@ -172,7 +172,7 @@ func (s *Server) showRules(w http.ResponseWriter, v pageRequest) {
 			{"deny", "refused, whatever else allows it", set.Deny},
 			{"ask", "a person must agree each time", set.Ask},
 			{"allow", "runs unasked", set.Allow},
-			{"directories", "open beside the roots", set.AdditionalDirectories},
+			{"directories", "open in addition to the roots", set.AdditionalDirectories},
 			{"left out", "counts once you trust the workspace: toolhost trust", set.Untrusted},
 		},
 	}

@@ -54,7 +54,7 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcp
 	}
 	text := "has ended: its call was cancelled"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		text = "has ended: nobody answered in time, so the call was refused"
+		text = "has ended: no one answered in time, so the call was refused"
 	}
 	if c.resolve(q.ID, text) != nil { // somebody was faster
 		return <-q.reply

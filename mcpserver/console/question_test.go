@@ -75,7 +75,7 @@ func TestQuestionsEnd(t *testing.T) {
 	}{
 		{"in time", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Minute)
-		}, "nobody answered in time"},
+		}, "no one answered in time"},
 		{"with their call", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Minute, cancel)

@@ -66,7 +66,7 @@ type Server struct {
 	instance *instanceFile // with the code that is good now
 }
 
-// Open makes a console ready to be served: it listens, and its way in stands in the state directory.
+// Open makes a console ready to be served: it listens, and writes its link to the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	operator := host.Operator()
 	s := &Server{console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(operator.Roots())}

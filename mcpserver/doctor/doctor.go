@@ -87,13 +87,13 @@ func (s *Subject) rules() []Finding {
 	if len(set.Broken) > 0 {
 		var all []Finding
 		for _, err := range set.Broken {
-			all = append(all, Finding{LevelFail, "rules", "every call is refused: " + err.Error(), "mend the file"})
+			all = append(all, Finding{LevelFail, "rules", "every call is refused: " + err.Error(), "correct the file"})
 		}
 		return all
 	}
 	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode, len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
 	for _, w := range s.Policy.Warnings() {
-		all = append(all, Finding{LevelWarn, "rules", w, "mend the entry"})
+		all = append(all, Finding{LevelWarn, "rules", w, "correct the entry"})
 	}
 	for _, d := range s.Missing {
 		all = append(all, Finding{LevelWarn, "rules", d.String(), d.Remedy()})

@@ -33,7 +33,7 @@ const (
 const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
 	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
 
-// A limiter accepts connections as long as there is room, or one that rests can be closed for a new one, so that nobody takes all by
+// A limiter accepts connections as long as there is room, or one that rests can be closed for a new one, so that no client takes all by
 // opening connections that nothing comes of. It refuses the others at once: they would wait in vain.
 type limiter struct {
 	net.Listener

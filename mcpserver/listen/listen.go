@@ -45,7 +45,7 @@ type Config struct {
 	// MaxConnections bounds the open connections. Zero: [MaxConnections], or half of the descriptors that the
 	// process may have if that is less.
 	MaxConnections int
-	// Log is told of connections that are refused and of certificates that cannot be read. Nil: nobody is.
+	// Log is told of connections that are refused and of certificates that cannot be read. Nil: they are not logged.
 	Log *slog.Logger
 }
 

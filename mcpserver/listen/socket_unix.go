@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// socketMode lets nobody but the owner connect.
+// socketMode lets only the owner connect.
 const socketMode = 0o600
 
 // probeTime bounds how long it may take to find out whether somebody listens on a socket that is there.
@@ -28,7 +28,7 @@ const probeTime = time.Second
 // lockRetry is how soon a lock is tried again.
 const lockRetry = 10 * time.Millisecond
 
-// openUnix listens on a socket of our own. A lock beside it says whether the one that is there belongs to a
+// openUnix listens on a socket of our own. A lock next to it says whether the one that is there belongs to a
 // process that lives: two that start at once cannot both find the same socket dead.
 func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if path == "" {
@@ -61,7 +61,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	return &Listener{Listener: &peerCredListener{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
 }
 
-// bind makes the socket, in place of one that nobody listens on. The caller holds the lock.
+// bind makes the socket, in place of one without a listener. The caller holds the lock.
 func bind(path string) (*net.UnixListener, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -92,7 +92,7 @@ func bind(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// ownDirectory makes the directory, or finds that nobody else can enter it.
+// ownDirectory makes the directory, or checks that no one else can enter it.
 func ownDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

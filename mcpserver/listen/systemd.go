@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// A Notifier tells systemd how the service is. The zero value, and one outside of systemd, tells nobody.
+// A Notifier tells systemd how the service is. The zero value, and one outside of systemd, does nothing.
 type Notifier struct {
 	socket   string
 	watchdog time.Duration // how often systemd wants to hear; 0: never

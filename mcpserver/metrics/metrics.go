@@ -1,7 +1,7 @@
 // Package metrics counts the calls of a host and serves what it knows to Prometheus.
 //
 // It writes the text format itself: the library of Prometheus links protobuf, which every start would pay for
-// with 1.5 MB, also of a host that nobody scrapes. The tests hold the text to that library's parser and linter,
+// with 1.5 MB, also of a host that is not scraped. The tests hold the text to that library's parser and linter,
 // and the names of the process and Go metrics to its collectors.
 //
 // Labels have few values: tools that are served, verdicts, outcomes, roots. No principal is ever a label.
@@ -21,7 +21,7 @@ import (
 // OpenTelemetry conventions for MCP servers.
 var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// otherTool stands for the names of tools that callers made up.
+// otherTool replaces the names of tools that callers made up.
 const otherTool = "_other"
 
 // A Metrics is an observer that counts calls. Use [New].

@@ -36,7 +36,7 @@ type Config struct {
 	// Address is host:port. Without a host it is the loopback address.
 	Address string
 	// TokenFile holds the bearer token that a scraper presents. Without one only loopback addresses are served,
-	// to whoever is on this machine.
+	// to every user of this machine.
 	TokenFile string
 	// Version is told in the metrics.
 	Version string

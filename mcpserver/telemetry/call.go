@@ -17,7 +17,7 @@ import (
 // method is the MCP method of every call that is observed.
 const method = "tools/call"
 
-// otherTool stands for the names of tools that callers made up.
+// otherTool replaces the names of tools that callers made up.
 const otherTool = "_OTHER"
 
 // toolError is the error.type of a result that reports an error.

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Structured says who gets the structure of a result, such as the exit code of a command, beside its text.
+// Structured says who gets the structure of a result, such as the exit code of a command, in addition to its text.
 //
 // MCP means structuredContent to say what the text says. Ours does not repeat it, since that would double every file that
 // is read. Claude Code, Codex, VS Code and Mastra give a model the structure alone when there is one: it would see where a
@@ -40,7 +40,7 @@ var modelClients = []string{
 	"amp", "antigravity", "augment", "chatgpt", "claude", "cline", "codex", "copilot", "crush", "cursor", "devin", "droid",
 	"gemini", "goose", "jetbrains", "junie", "kilo", "kimi", "kiro", "langchain", "librechat", "mastra", "openai", "opencode", "qwen",
 	"roo", "trae", "visual", "vscode", "warp", "windsurf", "zed",
-	// Programs that a model runs, and those behind which any client may stand: "mcp-proxy", "mcp-hub".
+	// Programs that a model runs, and those that any client may use: "mcp-proxy", "mcp-hub".
 	"gateway", "hub", "mcporter", "proxy", "supergateway",
 }
 

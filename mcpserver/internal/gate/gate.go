@@ -1,9 +1,9 @@
 // Package gate orders the calls of one scope: first come, first served, in order of arrival.
 //
-// A call starts if nothing runs, or if it and all that runs may run beside others. A call that must wait
-// makes everything behind it wait, so that what an earlier call changes is seen by a later one. A ticket is
+// A call starts if nothing runs, or if it and all that runs may run concurrently with others. A call that must wait
+// makes everything after it wait, so that what an earlier call changes is seen by a later one. A ticket is
 // taken when a call arrives, before its input is even looked at; until its input has been bound, nothing
-// behind it starts.
+// after it starts.
 package gate
 
 import (
@@ -60,8 +60,8 @@ type Ticket struct {
 	start   chan error // receives once: nil to start, or why not
 
 	// Guarded by gate.mu.
-	bound, beside bool
-	state         state
+	bound, concurrent bool
+	state             state
 }
 
 type state uint8
@@ -81,11 +81,11 @@ func (g *Gate) Arrive() *Ticket {
 	return t
 }
 
-// Enter waits for the call's turn. beside says whether it may run beside others that may. The error is the
+// Enter waits for the call's turn. concurrent says whether it may run with others that may. The error is the
 // context's, or a [*RefusedError]; a call that did not enter has left the queue.
-func (t *Ticket) Enter(ctx context.Context, beside bool) error {
+func (t *Ticket) Enter(ctx context.Context, concurrent bool) error {
 	t.gate.mu.Lock()
-	t.bound, t.beside = true, beside
+	t.bound, t.concurrent = true, concurrent
 	t.gate.advance()
 	t.gate.mu.Unlock()
 	select {
@@ -155,13 +155,13 @@ func (t *Ticket) leave() {
 func (g *Gate) advance() {
 	for len(g.queue) > 0 {
 		head := g.queue[0]
-		if !head.bound || g.alone || g.running >= g.opts.Parallel || g.running > 0 && !head.beside {
+		if !head.bound || g.alone || g.running >= g.opts.Parallel || g.running > 0 && !head.concurrent {
 			return
 		}
 		g.queue = g.queue[1:]
 		head.state = started
 		g.running++
-		g.alone = !head.beside
+		g.alone = !head.concurrent
 		head.start <- nil
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// Limits of the HTTP server beside those of every host.
+// Limits of the HTTP server in addition to those of every host.
 const (
 	// SessionIdle is how long a legacy session that does nothing lives: longer than the longest command.
 	SessionIdle = time.Hour
-	// headerTime bounds how long a client may take to send its headers, and a body that nobody waits for.
+	// headerTime bounds how long a client may take to send its headers, and a body that is not waited for.
 	headerTime = 10 * time.Second
 	// bodyTime bounds how long a client may take to send a message: [transport.MaxMessage] at some 300 KB a second.
 	bodyTime = 2 * time.Minute
@@ -72,7 +72,7 @@ type admission struct {
 	perPrincipal map[string]*load  // principal
 	ids          map[string]*lease // of requests in flight, by session and id
 	draining     bool
-	empty        chan struct{} // closed when nothing is in flight any more; nil while nobody waits
+	empty        chan struct{} // closed when nothing is in flight any more; nil while none waits
 }
 
 func newAdmission(limits Limits) *admission {

@@ -66,7 +66,7 @@ func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who au
 	return auth.Identity{}, false
 }
 
-// refuse answers and records a request that nobody known has sent. A wait says that there were too many.
+// refuse answers and records a request of an unknown caller. A wait means that there were too many.
 func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
 	c.record(r, err)
 	c.host.CountUnauthorized()

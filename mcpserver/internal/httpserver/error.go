@@ -51,7 +51,7 @@ func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identi
 
 // stepUp is the refusal of a call whose caller lacks the right to the tool, but can get it from an authorization server.
 // The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
-// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nobody could grant more: then a
+// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or no one could grant more: then a
 // refusal that the model can read is better than one that the client takes for a broken connection.
 func stepUp(who auth.Identity, message transport.Message) *auth.Error {
 	need := message.MissingRights(who)

@@ -19,7 +19,7 @@ import (
 const (
 	// keptTime is how long the events of an answered call are kept.
 	keptTime = 5 * time.Minute
-	// maxKeptStreams and maxKeptBytes bound what is kept for all sessions; the oldest streams go first of whoever has
+	// maxKeptStreams and maxKeptBytes bound what is kept for all sessions; the oldest streams go first, of the principal that has
 	// most.
 	maxKeptStreams = 1024
 	maxKeptBytes   = 64 << 20
@@ -176,7 +176,7 @@ func (s *eventLog) finish() {
 	s.more = make(chan struct{})
 }
 
-// after returns the events behind the n-th, whether they are the last, and what is closed when there are more.
+// after returns the events after the n-th, whether they are the last, and what is closed when there are more.
 func (s *eventLog) after(n int) (events [][]byte, last bool, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -131,7 +131,7 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 		writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
 		return
 	case !isEmpty(r.Body):
-		// Only behind the end of a body is it noticed that the client is gone.
+		// net/http notices only after the end of a body that the client is gone.
 		writeError(w, http.StatusBadRequest, fmt.Sprintf("a %s carries no body: send messages by POST", r.Method))
 		return
 	}

@@ -18,7 +18,7 @@ func (d *handler) healthy(w http.ResponseWriter, _ *http.Request) {
 	writePlain(w, http.StatusOK, "ok\n")
 }
 
-// ready answers whether calls should be sent here. Why not is in the log: whoever asks is a stranger.
+// ready answers whether calls should be sent here. The reason is only in the log: any stranger may ask.
 func (d *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	if d.admission.closing() || d.host.Ready() != nil {
 		writePlain(w, http.StatusServiceUnavailable, "not ready\n")

@@ -24,7 +24,7 @@ type Config struct {
 	Verifier auth.Verifier
 	// Metadata tells clients where tokens are issued (RFC 9728). Nil: nowhere but here.
 	Metadata *auth.Metadata
-	// Warm is the principal whose sandbox is started ahead of its first command; "": nobody's.
+	// Warm is the principal whose sandbox is started ahead of its first command; "": none is.
 	Warm string
 	// Hosts are names beyond the loopback ones under which the server may be addressed. The address that a client
 	// has connected to always counts: no name can be rebound to it.
@@ -32,7 +32,7 @@ type Config struct {
 	// Inherited says that the listener's socket outlives the server, so that clients who come while it closes
 	// wait for the next one.
 	Inherited bool
-	// Watch is told what connections do, so that one that rests can be closed for a new one. Nil: nobody is.
+	// Watch is told what connections do, so that one that rests can be closed for a new one. Nil: it is not called.
 	Watch func(net.Conn, http.ConnState)
 	// Limits are for tests, which make them small. Zero: [UsualLimits].
 	Limits Limits
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	select {
-	case err := <-failed: // the listener is broken: nobody can come any more
+	case err := <-failed: // the listener is broken: no one can connect any more
 		stop(transport.ErrClosed)
 		return errors.Join(err, shutdown(web, library))
 	case <-ctx.Done():

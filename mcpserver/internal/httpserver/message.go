@@ -93,7 +93,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unknownVersion is the fault of a protocol version that nobody here speaks. Without a header the oldest
+// unknownVersion returns the error for a protocol version that is not supported. Without a header the oldest
 // version over this transport is meant.
 func unknownVersion(m jsonrpc.Envelope, version string) *jsonrpc.Error {
 	if version == "" || mcp.IsValidProtocolVersion(version) {

@@ -17,14 +17,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// MaxSessions is how many legacy sessions are remembered; beyond it the longest idle one goes of whoever has most.
+// MaxSessions is how many legacy sessions are remembered; beyond it the longest idle one of the principal with most goes.
 const MaxSessions = 10_000
 
 // A sessionTable makes and remembers the session ids of legacy clients. Ids are ours alone, and good for whom they
 // were made: the library would accept any that look right, and would bind none to its principal.
 type sessionTable struct {
 	limit int // at once
-	// ended is told of a session that ended without its client's doing. Nil: nobody is.
+	// ended is told of a session that ended without its client's doing. Nil: it is not called.
 	ended func(principal, id string)
 
 	mu           sync.Mutex
@@ -86,7 +86,7 @@ func (o principalSessions) Generate() string {
 }
 
 // makeRoom drops the sessions that have been idle too long, and else the longest idle one of the principal that has
-// most, so that nobody pushes out another's. The caller holds the lock, and tells of what was dropped when it does not.
+// most, so that no principal pushes out another's. The caller holds the lock, and tells of what was dropped when it does not.
 func (t *sessionTable) makeRoom(now time.Time) (gone []*session) {
 	for e := t.byUsed.Front(); e != nil && now.Sub(e.Value.(*session).used) > SessionIdle; e = t.byUsed.Front() {
 		gone = append(gone, t.drop(e, nil))

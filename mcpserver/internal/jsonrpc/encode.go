@@ -46,10 +46,10 @@ func encodeResponse(id []byte, of any) ([]byte, error) {
 	return append(append(line, result...), '}'), nil
 }
 
-// beforeText is how the library encodes what stands before the text of most results.
+// beforeText is what the library writes before the text of most results.
 const beforeText = `{"content":[{"type":"text","text":"`
 
-// encodeResult is a result as the library encodes it, but without the text behind [beforeText], which is nearly all of a long
+// encodeResult is a result as the library encodes it, but without the text after [beforeText], which is nearly all of a long
 // one: the library goes over it byte by byte and copies it several times.
 func encodeResult(result any) (encoded []byte, text string, err error) {
 	m, ok := result.(json.Marshaler)
@@ -96,7 +96,7 @@ func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
 	return append(encoded, '}'), nil
 }
 
-// appendEscaped appends a text as it stands between the quotes of a JSON string. What is not valid UTF-8 becomes U+FFFD, and
+// appendEscaped appends a text as it is between the quotes of a JSON string. What is not valid UTF-8 becomes U+FFFD, and
 // the two separators of Unicode that some clients take for the end of a line are escaped, as encoding/json does both.
 func appendEscaped(dst []byte, text string) []byte {
 	for {
@@ -113,7 +113,7 @@ func appendEscaped(dst []byte, text string) []byte {
 			dst = append(dst, '\\', c)
 		case c < ' ':
 			dst = appendRune(dst, rune(c))
-		case strings.HasPrefix(text, "→"): // which Read puts behind the number of each line
+		case strings.HasPrefix(text, "→"): // which Read puts after the number of each line
 			dst, size = append(dst, "→"...), len("→")
 		default:
 			var r rune
@@ -140,7 +140,7 @@ func appendRune(dst []byte, c rune) []byte {
 }
 
 // plain returns how many bytes at the beginning of a text are ASCII that needs no escape. It looks at eight at a time; what a
-// subtraction borrows falses only bytes behind the first that is found.
+// subtraction borrows falses only bytes after the first that is found.
 func plain(text string) int {
 	const ones = 0x0101010101010101
 	i := 0

@@ -1,5 +1,4 @@
-// Package wire stands between bytes and the messages of the protocol. It takes the messages of clients apart: what they are, and what is
-// wrong with them, in words for who sent them. Most calls of tools it reads whole, in one pass, and past the MCP library. And it encodes
+// Package jsonrpc parses the messages of clients, reports what is wrong with them in words for their sender, and encodes answers. Most calls of tools it reads whole, in one pass, and past the MCP library. And it encodes
 // answers, and writes them to a client over a pipe.
 package jsonrpc
 
@@ -112,7 +111,7 @@ func unclear(m Envelope) *Error {
 		return nil
 	}
 	return &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf(
-		"%s stands in the message twice, or is spelt in capitals: somebody on the way could have read another one", name)}
+		"%s is in the message twice, or is spelt in capitals: a program on the way could have read another one", name)}
 }
 
 // Decode decodes a message, but not the arguments of a call.

@@ -44,8 +44,8 @@ var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 // paramMembers are those in the params of a call.
 var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId"}
 
-// ambiguous returns a member of a message that stands twice, or beside which stands, or in whose place, the same name in another
-// spelling. Our decoder takes any of them, and the last; what stands between a client and us, and judges messages, may take another.
+// ambiguous returns a member that a message has twice, or in another spelling. The decoder accepts any spelling and takes the last; a
+// program between the client and the host that judges messages may take another.
 func ambiguous(message []byte) string {
 	var params json.RawMessage
 	name := twice(message, members, func(name string, value json.RawMessage) {

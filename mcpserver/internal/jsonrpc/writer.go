@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Writer writes whole lines in the order they were given. Whoever gives a line while nobody writes
+// A Writer writes whole lines in the order they were given. A goroutine that gives a line while none writes
 // writes it, and all that is given meanwhile; there is no goroutine between an answer and its client. Whoever
 // makes lines waits for room first, see [Writer.WaitForRoom].
 type Writer struct {
@@ -20,7 +20,7 @@ type Writer struct {
 	room    *sync.Cond // signalled when size shrinks, and when the writer closes
 	writing bool
 	closed  bool
-	idle    chan struct{} // closed when nobody writes any more; nil when nobody waits
+	idle    chan struct{} // closed when no goroutine writes any more; nil when none waits
 }
 
 // NewWriter writes to w, and gives it room for several answers if it is a pipe.
@@ -125,7 +125,7 @@ func lineOf(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// spareLine gives back a line that nobody uses any more.
+// spareLine gives back a line that is not used any more.
 func spareLine(line []byte) {
 	if line = line[:0]; cap(line) <= joined {
 		spareLines.Put(&line)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A handle is 128 bits that nobody can guess, the time it was made, and a signature that binds both to
+// A handle is 128 random bits, the time it was made, and a signature that binds both to
 // the principal, so that it outlives a restart without a store.
 const (
 	handleRandom = 16 // bytes

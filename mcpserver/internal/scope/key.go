@@ -10,7 +10,7 @@ import (
 // principal and never authorises.
 type Key struct {
 	Name string
-	// Exact says that each value stands for one agent's conversation. Its state survives a restart, and what a
+	// Exact says that each value is that of one agent's conversation. Its state survives a restart, and what a
 	// person allowed there may be remembered. Otherwise several agents may share it.
 	Exact bool
 }

@@ -51,7 +51,7 @@ const (
 
 func (k identity) String() string { return k.principal + "\x00" + k.kind + "\x00" + k.value }
 
-// label is how the audit log names the scope. Values can be secrets of a client, so a digest stands for them.
+// label is how the audit log names the scope. Values can be secrets of a client, so a digest is used.
 func (k identity) label() string {
 	if k.value == "" {
 		return k.kind
@@ -220,7 +220,7 @@ func (t *Table) Named(principal, name string) *Scope {
 }
 
 // collect forgets idle scopes, the longest idle first. When there are too many, they are those of the principal
-// that has the most: nobody's conversations push out another's. A scope with a call in it stays. The caller holds
+// that has the most: no principal's conversations push out another's. A scope with a call in it stays. The caller holds
 // the lock.
 func (t *Table) collect(now time.Time) {
 	for e := t.byUsed.Back(); e != nil && e.Prev() != nil; {

@@ -100,7 +100,7 @@ func (s *session) acknowledge(id any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.ack(id): // it was, of an earlier subscription with this id that nobody has ended
+	case <-s.ack(id): // it was, of an earlier subscription with this id that was not ended
 	default:
 		close(s.ack(id))
 	}
@@ -154,7 +154,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 	}
 }
 
-// answered hands a response to whoever waits for it. One that nobody waits for is left out.
+// answered hands a response to the goroutine that waits for it. One that none waits for is dropped.
 func (s *session) answered(m jsonrpc.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -86,7 +86,7 @@ type conn struct {
 	subscriptions int                  // how many of those in flight are subscriptions, which end with the host
 	bytes         int                  // the length of their messages
 	sending       int                  // responses on their way to the client, whose requests are in flight no more
-	finished      chan struct{}        // closed when there are neither; nil when nobody waits
+	finished      chan struct{}        // closed when there are neither; nil when none waits
 }
 
 // An inFlight is a request in flight.
@@ -98,7 +98,7 @@ type inFlight struct {
 }
 
 // quiet is how long there must have been nothing to do before the host prepares for commands. A client's first calls come
-// right behind its initialize, and the processor is theirs; a model thinks for longer than that before it runs anything.
+// right after its initialize, and the processor is theirs; a model thinks for longer than that before it runs anything.
 const quiet = 100 * time.Millisecond
 
 // warm prepares for the first command when the client has become quiet.

@@ -33,7 +33,7 @@ func NewRejectionLog(h Handler) *RejectionLog {
 	return &RejectionLog{handler: h, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
 }
 
-// AdmissionTool stands in the log in the place of a tool for a request that was refused for want of room.
+// AdmissionTool is the tool in the log of a request that was refused because a limit was reached.
 const AdmissionTool = "(admission)"
 
 // FromPeer is [RejectionLog.Record] for a request over HTTP.

@@ -1,6 +1,6 @@
 // Package otlp sends what the OpenTelemetry SDK has gathered to a collector, as OTLP over HTTP in protobuf.
 //
-// It stands in for the exporters of the OpenTelemetry project, which import gRPC even for HTTP. With gRPC in the
+// It replaces the exporters of the OpenTelemetry project, which import gRPC even for HTTP. With gRPC in the
 // binary the linker can leave out no exported method any more: every start, also of a host that sends nothing,
 // took 5.5 MB and up to 2 ms more, and the binary grew by 14 MB. The tests hold what is sent to what those
 // exporters send. Only what this program records is encoded: spans without links; sums, gauges and histograms.

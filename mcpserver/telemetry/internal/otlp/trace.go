@@ -62,7 +62,7 @@ func byScope(spans []sdk.ReadOnlySpan) [][]sdk.ReadOnlySpan {
 	return groups
 }
 
-// Flags of a span beside those of its trace context.
+// Flags of a span in addition to those of its trace context.
 const (
 	flagKnowsRemote = 0x100 // it is said whether the parent is remote
 	flagRemote      = 0x200 // it is
