@@ -15,7 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -155,7 +155,7 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 }
 
 // spill keeps the whole output of a command on the caller's shelf once it outgrows memory.
-func spill(env *Env) output.Spill {
+func spill(env *Env) shell.Spill {
 	return func() (io.WriteCloser, string, error) {
 		f, err := env.Results.Create("bash")
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+
 	"github.com/toolhost/toolhost/guard"
 )
 
@@ -41,12 +41,12 @@ func TestBashText(t *testing.T) {
 		remarks []string
 		want    string
 	}{
-		{"output alone", shell.Result{Shown: output.Shown{Text: "hi\n", Bytes: 3}}, nil, "hi\n"},
+		{"output alone", shell.Result{Shown: shell.Shown{Text: "hi\n", Bytes: 3}}, nil, "hi\n"},
 		{"nothing", shell.Result{}, nil, "(no output)\n"},
-		{"a failure comes first", shell.Result{Shown: output.Shown{Text: "no\n", Bytes: 3}, ExitCode: 2}, nil, "Exit code 2\nno\n"},
+		{"a failure comes first", shell.Result{Shown: shell.Shown{Text: "no\n", Bytes: 3}, ExitCode: 2}, nil, "Exit code 2\nno\n"},
 		{"a signal is named", shell.Result{ExitCode: 137, Signal: "SIGKILL"}, nil, "Exit code 137 (ended by SIGKILL)\n"},
-		{"a timeout", shell.Result{TimedOut: true, Shown: output.Shown{Text: "so far", Bytes: 6}}, nil, "The command was ended after its timeout of 1s.\nso far"},
-		{"remarks come last", shell.Result{Shown: output.Shown{Text: "hi", Bytes: 2}}, []string{"One.", "Two."}, "hi\n\n[One. Two.]\n"},
+		{"a timeout", shell.Result{TimedOut: true, Shown: shell.Shown{Text: "so far", Bytes: 6}}, nil, "The command was ended after its timeout of 1s.\nso far"},
+		{"remarks come last", shell.Result{Shown: shell.Shown{Text: "hi", Bytes: 2}}, []string{"One.", "Two."}, "hi\n\n[One. Two.]\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // What could not be kept of an output is said once.
 func TestUnkeptOutputNote(t *testing.T) {
-	r := shell.Result{Shown: output.Shown{SpillErr: errors.New("the whole output could not be kept: no space left on device")}}
+	r := shell.Result{Shown: shell.Shown{SpillErr: errors.New("the whole output could not be kept: no space left on device")}}
 	want := "The whole output could not be kept: no space left on device."
 	if got := outcomeNotes(&r); !slices.Equal(got, []string{want}) {
 		t.Errorf("%q, want %q", got, want)

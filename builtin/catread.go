@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/readstate"
@@ -42,7 +42,7 @@ func recordCat(env *Env, command string, dir guard.Path, r *shell.Result) {
 		all = append(all, room.Bytes()...)
 		seen = append(seen, func() { env.ReadState.MarkRead(path.Real(), v, room.Bytes()) })
 	}
-	if int64(len(all)) != r.Bytes || output.Clean(string(all)) != r.Text {
+	if int64(len(all)) != r.Bytes || shell.CleanText(string(all)) != r.Text {
 		return
 	}
 	for _, saw := range seen {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestExplain(t *testing.T) {
@@ -78,7 +77,7 @@ func TestExplain(t *testing.T) {
 		{"grep 'x", "", 1, ""},
 		{"", "", 1, ""},
 	} {
-		r := &shell.Result{Shown: output.Shown{Text: test.output}, ExitCode: test.code}
+		r := &shell.Result{Shown: shell.Shown{Text: test.output}, ExitCode: test.code}
 		if got := explain(test.command, r); got != test.want {
 			t.Errorf("%q, exit code %d: %q, want %q", test.command, test.code, got, test.want)
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestWaitsForKeys(t *testing.T) {
@@ -101,11 +100,11 @@ func TestTerminalHint(t *testing.T) {
 		r    shell.Result
 		says string
 	}{
-		{shell.Result{Shown: output.Shown{Text: git}, ExitCode: 1}, "GIT_SEQUENCE_EDITOR"},
-		{shell.Result{Shown: output.Shown{Text: git}}, ""}, // of a log, perhaps
-		{shell.Result{Shown: output.Shown{Text: vim}, ExitCode: 143, TimedOut: true}, "vim -es"},
-		{shell.Result{Shown: output.Shown{Text: vim}, ExitCode: 1}, ""},
-		{shell.Result{Shown: output.Shown{Text: "a\n"}, ExitCode: 1}, ""},
+		{shell.Result{Shown: shell.Shown{Text: git}, ExitCode: 1}, "GIT_SEQUENCE_EDITOR"},
+		{shell.Result{Shown: shell.Shown{Text: git}}, ""}, // of a log, perhaps
+		{shell.Result{Shown: shell.Shown{Text: vim}, ExitCode: 143, TimedOut: true}, "vim -es"},
+		{shell.Result{Shown: shell.Shown{Text: vim}, ExitCode: 1}, ""},
+		{shell.Result{Shown: shell.Shown{Text: "a\n"}, ExitCode: 1}, ""},
 	} {
 		if got := terminalHint(&tt.r); !strings.Contains(got, tt.says) || tt.says == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", tt.r, got, tt.says)

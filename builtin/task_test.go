@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestChunkText(t *testing.T) {
-	kept := &shell.Result{Shown: output.Shown{Spilled: "/state/bash-1.txt"}}
+	kept := &shell.Result{Shown: shell.Shown{Spilled: "/state/bash-1.txt"}}
 	tests := []struct {
 		chunk shell.Chunk
 		want  string

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // attackSetuid makes setuid files in every way there is.
@@ -220,7 +220,7 @@ func attackPidfd(args []string) error {
 
 // attackRefused calls everything that is refused, and says what was not.
 func attackRefused([]string) error {
-	for _, nr := range seccomp.Refused {
+	for _, nr := range kernel.Refused {
 		if _, _, errno := unix.Syscall6(uintptr(nr), 0, 0, 0, 0, 0, 0); errno != unix.EPERM {
 			fmt.Println(breach, "call", nr, errno)
 		}

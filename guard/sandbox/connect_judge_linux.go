@@ -11,14 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
 )
 
 // judge reports 0 if commands may connect to a file: a command listens on it, or the
 // policy names it. As long as the descriptor is open no other file gets its number.
-func (k *connector) judge(c *notify.Call, node int) unix.Errno {
+func (k *connector) judge(c *kernel.Call, node int) unix.Errno {
 	var st unix.Stat_t
 	if err := unix.Fstat(node, &st); err != nil {
 		return errnoOf(err)
@@ -38,7 +37,7 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 	if k.names(path, id, node) {
 		return 0
 	}
-	file := unixdiag.FileOf(st.Dev, st.Ino)
+	file := kernel.SocketFileOf(st.Dev, st.Ino)
 	found := k.listensInside(file)
 	if !found {
 		if device, ok := deviceOf(c, node); ok && device != file.Device {
@@ -60,7 +59,7 @@ func (k *connector) judge(c *notify.Call, node int) unix.Errno {
 }
 
 // listensInside reports whether a command listens on file.
-func (k *connector) listensInside(file unixdiag.File) bool {
+func (k *connector) listensInside(file kernel.SocketFile) bool {
 	if !k.own { // the tables are the host's
 		return false
 	}
@@ -98,8 +97,8 @@ func (k *connector) names(path string, id inode, node int) bool {
 }
 
 // deviceOf returns the device of the file system of a file, in the form of
-// [unixdiag.File]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
-func deviceOf(c *notify.Call, node int) (uint32, bool) {
+// [unixdiag.SocketFile]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
+func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(node))
 	if err != nil {
 		return 0, false
@@ -118,7 +117,7 @@ func deviceOf(c *notify.Call, node int) (uint32, bool) {
 		major, minor, _ := strings.Cut(fields[2], ":")
 		high, err1 := strconv.ParseUint(major, 10, 32)
 		low, err2 := strconv.ParseUint(minor, 10, 32)
-		return unixdiag.FileOf(unix.Mkdev(uint32(high), uint32(low)), 0).Device, errors.Join(err1, err2) == nil
+		return kernel.SocketFileOf(unix.Mkdev(uint32(high), uint32(low)), 0).Device, errors.Join(err1, err2) == nil
 	}
 	return 0, false
 }
@@ -127,7 +126,7 @@ func deviceOf(c *notify.Call, node int) (uint32, bool) {
 const unreadable = "no connection is made for it, because its memory cannot be read; make the program readable"
 
 // failure is what the caller is told when something of it could not be looked at.
-func (k *connector) failure(c *notify.Call, err error) unix.Errno {
+func (k *connector) failure(c *kernel.Call, err error) unix.Errno {
 	errno := errnoOf(err)
 	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for
 		k.refuse(c.Status()["Name"], unreadable)

@@ -15,9 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
 )
 
 const (
@@ -39,30 +38,30 @@ const (
 type connector struct {
 	own     bool // commands have a network namespace of their own
 	policy  Policy
-	allowed []target        // sockets and directories that the policy names
-	host    *unixdiag.Table // of the host's network namespace
+	allowed []target            // sockets and directories that the policy names
+	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
 
 	mu      sync.Mutex
-	inside  map[*unixdiag.Table]*notify.Listener // the listener of commands, by the table of their network namespace
+	inside  map[*kernel.SocketTable]*kernel.Listener // the listener of commands, by the table of their network namespace
 	refused []proxy.Refusal
 	serving sync.WaitGroup
 }
 
 // newConnector reports an error where connections cannot be made on behalf of others.
 func newConnector(p Policy) (*connector, error) {
-	if err := notify.Works(); err != nil {
+	if err := kernel.NotifyWorks(); err != nil {
 		return nil, err
 	}
-	table, err := unixdiag.Open()
+	table, err := kernel.OpenSocketTable()
 	if err != nil {
 		return nil, err
 	}
 	k := &connector{
 		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
-		inside: make(map[*unixdiag.Table]*notify.Listener),
+		inside: make(map[*kernel.SocketTable]*kernel.Listener),
 	}
-	if _, err := table.Has(unixdiag.File{}); err != nil {
+	if _, err := table.Has(kernel.SocketFile{}); err != nil {
 		table.Close()
 		return nil, err
 	}
@@ -79,14 +78,14 @@ func newConnector(p Policy) (*connector, error) {
 // serve makes the connections of the processes under a filter, whose listener it takes
 // over, until the last one has ended, and has judges answer their other calls. table is of
 // their network namespace.
-func (k *connector) serve(listener, table int, judges map[int32]notify.Judge) error {
-	l, err := notify.New(listener)
+func (k *connector) serve(listener, table int, judges map[int32]kernel.Judge) error {
+	l, err := kernel.NewListener(listener)
 	if err != nil {
 		unix.Close(table)
 		return err
 	}
 	judges[unix.SYS_CONNECT] = k.connect
-	t := unixdiag.New(table)
+	t := kernel.NewSocketTable(table)
 	k.mu.Lock()
 	k.inside[t] = l
 	k.mu.Unlock()
@@ -117,7 +116,7 @@ func (k *connector) close() error {
 // connect is the [notify.Judge] of connect(2). A connection for which the caller has to
 // wait is tried again and again, each time from the beginning, so that meanwhile neither
 // a thread nor a descriptor is held.
-func (k *connector) connect(c *notify.Call) unix.Errno {
+func (k *connector) connect(c *kernel.Call) unix.Errno {
 	begun := time.Now()
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
 		time.Sleep(wait)
@@ -125,7 +124,7 @@ func (k *connector) connect(c *notify.Call) unix.Errno {
 			return unix.EINTR // which nobody hears
 		}
 		if wait > shortestWait && c.Interrupted() {
-			return notify.Restart
+			return kernel.Restart
 		}
 		a := k.attempt(c)
 		if wait > 0 && a.errno == unix.EISCONN {
@@ -145,7 +144,7 @@ type outcome struct {
 }
 
 // attempt judges a call and connects, with no more rights than commands have.
-func (k *connector) attempt(c *notify.Call) (o outcome) {
+func (k *connector) attempt(c *kernel.Call) (o outcome) {
 	k.places <- struct{}{}
 	defer func() { <-k.places }()
 	if err := withoutPowers(func() { o = k.try(c) }); err != nil {
@@ -182,7 +181,7 @@ func withoutPowers(f func()) error {
 }
 
 // try is attempt without a limit.
-func (k *connector) try(c *notify.Call) outcome {
+func (k *connector) try(c *kernel.Call) outcome {
 	fd, err := c.Descriptor(int(int32(c.Args[0])))
 	if err != nil {
 		return outcome{errno: k.failure(c, err)}
@@ -235,7 +234,7 @@ func family(address []byte) uint16 {
 }
 
 // connectUnix judges the address of a Unix socket.
-func (k *connector) connectUnix(c *notify.Call, fd int, address []byte) outcome {
+func (k *connector) connectUnix(c *kernel.Call, fd int, address []byte) outcome {
 	const pathAt = 2
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	switch {
@@ -261,7 +260,7 @@ func (k *connector) connectUnix(c *notify.Call, fd int, address []byte) outcome 
 }
 
 // socket opens the file that a command may connect to by path.
-func (k *connector) socket(c *notify.Call, path string) (int, error) {
+func (k *connector) socket(c *kernel.Call, path string) (int, error) {
 	node, err := lookup(c, path)
 	if errors.Is(err, unix.ENOENT) {
 		return k.underPrivate(path)

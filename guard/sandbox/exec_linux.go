@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.
@@ -14,7 +14,7 @@ const withdrawAfter = 100 * time.Millisecond
 
 // begin lets the command's own program start, which is the first that is started under a gate. It reports false if there
 // was one already.
-func (g *ExecGate) begin(c *notify.Call) bool {
+func (g *ExecGate) begin(c *kernel.Call) bool {
 	g.mu.Lock()
 	begun := g.shell != 0
 	g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *ExecGate) roots() (shell, parent int) {
 }
 
 // answer answers a call of one command's programs, whose root directory is known if root is not nil.
-func (g *ExecGate) answer(c *notify.Call, root *rootDir) unix.Errno {
+func (g *ExecGate) answer(c *kernel.Call, root *rootDir) unix.Errno {
 	g.mu.Lock()
 	judge := g.judge
 	g.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *execLook) nested(judge ExecJudge) {
 }
 
 // while returns a context that lasts as long as the caller waits and the gate is open.
-func (g *ExecGate) while(c *notify.Call) (_ context.Context, stop func()) {
+func (g *ExecGate) while(c *kernel.Call) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	t := time.AfterFunc(withdrawAfter, func() {
 		tick := time.NewTicker(withdrawAfter)

@@ -13,8 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 const (
@@ -37,7 +36,7 @@ var (
 // execLook is the look at one attempt to start a program.
 type execLook struct {
 	exec  Exec
-	call  *notify.Call
+	call  *kernel.Call
 	gate  *ExecGate
 	root  *rootDir // or nil
 	base  string   // what a relative path begins at, see openOf
@@ -61,7 +60,7 @@ func (l *execLook) look() error {
 	args := c.Args[:]
 	l.base = "cwd"
 	flags := uint64(0)
-	if seccomp.At(c.Arch, uint32(c.Number)) {
+	if kernel.IsExecveat(c.Arch, uint32(c.Number)) {
 		flags = args[4]
 		if fd := int32(args[0]); fd != unix.AT_FDCWD {
 			l.base = "fd/" + strconv.Itoa(int(fd))
@@ -139,7 +138,7 @@ func (l *execLook) open(path string, flags uint64) (int, error) {
 // readArgs reads the arguments, within limits.
 func (l *execLook) readArgs(address uint64) error {
 	size := uint64(8)
-	if seccomp.Narrow(l.call.Arch, uint32(l.call.Number)) {
+	if kernel.Is32Bit(l.call.Arch, uint32(l.call.Number)) {
 		size = 4
 	}
 	left := MaxExecArgs

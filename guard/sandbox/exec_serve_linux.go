@@ -9,19 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // serveCalls answers the calls of the processes under a filter until the last one has ended. files are what
 // appendListener has returned: none, or the filter's listener, and with it the table of Unix sockets if k makes their
 // connections. execs judges the programs that they start.
-func serveCalls(files []int, k *connector, execs notify.Judge) error {
+func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 	if len(files) == 0 {
 		return nil
 	}
-	judges := map[int32]notify.Judge{}
-	for _, nr := range seccomp.AllExecs() {
+	judges := map[int32]kernel.Judge{}
+	for _, nr := range kernel.AllExecs() {
 		judges[int32(nr)] = execs
 	}
 	judges[unix.SYS_SECCOMP] = execs
@@ -29,7 +28,7 @@ func serveCalls(files []int, k *connector, execs notify.Judge) error {
 		return k.serve(files[0], files[1], judges)
 	}
 	closeAll(files[1:])
-	l, err := notify.New(files[0])
+	l, err := kernel.NewListener(files[0])
 	if err != nil {
 		return err
 	}
@@ -39,12 +38,12 @@ func serveCalls(files []int, k *connector, execs notify.Judge) error {
 
 // only returns the [notify.Judge] of a listener under which there is one command. The processes of a confined one have
 // all the same root directory.
-func (g *ExecGate) only(confined bool) notify.Judge {
+func (g *ExecGate) only(confined bool) kernel.Judge {
 	var root *rootDir
 	if confined {
 		root = &rootDir{}
 	}
-	return func(c *notify.Call) unix.Errno {
+	return func(c *kernel.Call) unix.Errno {
 		if g.begin(c) {
 			return 0
 		}
@@ -92,7 +91,7 @@ func newExecMarks(spawner int) (*execMarks, error) {
 }
 
 // answer is the [notify.Judge] of the programs of all commands.
-func (ms *execMarks) answer(c *notify.Call) unix.Errno {
+func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	name, err := markOf(c.Thread)
 	if err != nil {
 		return unix.EACCES
@@ -133,7 +132,7 @@ func markOf(pid int) (name string, err error) {
 
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
 // spawner starts: the host is told of the command when that has been done.
-func (ms *execMarks) find(c *notify.Call, name string) (m *execMark, first bool, err error) {
+func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool, err error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m := ms.known[name]; m != nil {

@@ -10,8 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by trying;
@@ -32,7 +31,7 @@ func ExecGateWorks(b Backend) error {
 
 // tryExecGate tries to start a program that is not there, by a thread whose calls are judged, and looks at the call.
 var tryExecGate = sync.OnceValue(func() error {
-	if err := notify.Works(); err != nil {
+	if err := kernel.NotifyWorks(); err != nil {
 		return err
 	}
 	const name = "/proc/self/toolhost-exec-gate"
@@ -57,7 +56,7 @@ var tryExecGate = sync.OnceValue(func() error {
 		return err
 	}
 	seen := make(chan error, 1)
-	judge := func(c *notify.Call) unix.Errno {
+	judge := func(c *kernel.Call) unix.Errno {
 		text, _, err := c.Text(c.Args[0], len(name)+1)
 		if err == nil && text != name {
 			err = fmt.Errorf("%q was read, not %q", text, name)
@@ -66,12 +65,12 @@ var tryExecGate = sync.OnceValue(func() error {
 		c.Continue()
 		return 0
 	}
-	l, err := notify.New(listener)
+	l, err := kernel.NewListener(listener)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	go l.Serve(map[int32]notify.Judge{unix.SYS_EXECVE: judge})
+	go l.Serve(map[int32]kernel.Judge{unix.SYS_EXECVE: judge})
 	if err := <-tried; err != unix.ENOENT {
 		return fmt.Errorf("a program that was to be looked for: %w; Linux 5.5 or later is needed", err)
 	}
@@ -85,7 +84,7 @@ func ListenExecs() (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
 	}
-	return seccomp.Listen(seccomp.ExecFilter())
+	return kernel.InstallWithListener(kernel.ExecFilter())
 }
 
 // Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has ended.

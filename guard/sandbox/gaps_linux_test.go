@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // The gaps the package documentation names. A test that fails here is good
@@ -190,7 +190,7 @@ func TestFallBack(t *testing.T) {
 	r := runIn(t, s, f.ws, f.env, os.Args[0], probeArg)
 	t.Log(r.output)
 	want := "backend: " + string(Landlock) + "\n"
-	if landlock.Version() < landlock.Minimum {
+	if kernel.LandlockVersion() < kernel.Minimum {
 		want = "backend: \n"
 	}
 	for _, want := range []string{want, "namespaces: ", "bubblewrap: "} {

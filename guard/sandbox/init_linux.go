@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/unixdiag"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // initArg is the first argument of a program that is to become part of a
@@ -224,7 +224,7 @@ func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 		}
 	}
 	if pl.judged {
-		table, err := unixdiag.Socket()
+		table, err := kernel.DiagSocket()
 		if err != nil {
 			return nil, err
 		}

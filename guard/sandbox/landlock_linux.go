@@ -13,8 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // landlocked contains commands by Landlock and the system call filter alone.
@@ -30,8 +29,8 @@ type landlocked struct {
 }
 
 func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
-	version := landlock.Version()
-	if version < landlock.Minimum {
+	version := kernel.LandlockVersion()
+	if version < kernel.Minimum {
 		return nil, Report{}, &unavailableError{Landlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
 	p.Denied = slices.Clone(p.Denied)
@@ -64,7 +63,7 @@ func landlockReport(version int, pl *plan) Report {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: denied files inside the workspace can be read.")
 	}
-	if version < landlock.Scopes {
+	if version < kernel.Scopes {
 		r.Enforces.Processes = false
 		r.Why = append(r.Why, "landlock: a command can escape its supervisor by killing it; Linux 6.12 or later prevents that.")
 	}
@@ -201,7 +200,7 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("taking in orphans: %w", err)
 	}
-	version := landlock.Version()
+	version := kernel.LandlockVersion()
 	rules, err := accessRuleset(version, pl)
 	if err != nil {
 		return nil, err
@@ -220,9 +219,9 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0); err != nil {
 			return err
 		}
-		filter := seccomp.Rules{Families: allowed, Refused: seccomp.SharedIPC[:]}
+		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:]}
 		if pl.execs {
-			filter.Judged = seccomp.Execs[:]
+			filter.Judged = kernel.Execs[:]
 		}
 		listener, err = confine(rules, filter)
 		return err
@@ -235,9 +234,9 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 
 // accessRuleset allows reading everything that is not hidden, and changes in
 // the writable paths. The names of hidden files stay visible.
-func accessRuleset(version int, pl *plan) (*landlock.Ruleset, error) {
+func accessRuleset(version int, pl *plan) (*kernel.Ruleset, error) {
 	scope := uint64(unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
-	r, err := landlock.New(version, landlock.Read|landlock.Write, scope)
+	r, err := kernel.NewRuleset(version, kernel.Read|kernel.Write, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -249,12 +248,12 @@ func accessRuleset(version int, pl *plan) (*landlock.Ruleset, error) {
 }
 
 // openUp allows what a plan leaves open.
-func openUp(r *landlock.Ruleset, pl *plan) error {
+func openUp(r *kernel.Ruleset, pl *plan) error {
 	if err := r.Allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
 		return err
 	}
 	for _, path := range readable(pl) {
-		if err := r.Allow(path, landlock.Read); err != nil {
+		if err := r.Allow(path, kernel.Read); err != nil {
 			return err
 		}
 	}
@@ -267,11 +266,11 @@ func openUp(r *landlock.Ruleset, pl *plan) error {
 		}
 	}
 	for _, t := range pl.shown {
-		if err := r.Allow(t.path, landlock.Read); err != nil {
+		if err := r.Allow(t.path, kernel.Read); err != nil {
 			return err
 		}
 	}
-	const use = landlock.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	const use = kernel.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	for _, name := range devices { // no terminals: what somebody types at one could be read
 		if err := r.Allow("/dev/"+name, use); err != nil {
 			return err

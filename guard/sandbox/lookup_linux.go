@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/notify"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // maxLinks is how many symbolic links the kernel follows in one path.
@@ -17,7 +17,7 @@ const maxLinks = 40
 
 // lookup opens, by O_PATH, what a path is to the caller: in its root and its working
 // directory, and with its /proc/self. The kernel would resolve the links of /proc for us.
-func lookup(c *notify.Call, path string) (int, error) {
+func lookup(c *kernel.Call, path string) (int, error) {
 	return (*rootDir)(nil).lookup(c, "cwd", path, false)
 }
 
@@ -32,7 +32,7 @@ type rootDir struct {
 
 // of returns the root directory of a caller, which tells it of all others, and whether it
 // is to be closed.
-func (r *rootDir) of(c *notify.Call) (fd int, own bool, err error) {
+func (r *rootDir) of(c *kernel.Call) (fd int, own bool, err error) {
 	if r == nil {
 		fd, err = openOf(c, "root")
 		return fd, err == nil, err
@@ -71,7 +71,7 @@ func plain(root int, path string) (node int, err error, ok bool) {
 
 // lookup is the function lookup for a path below a directory of the caller's, see
 // [openOf]. With nofollow a symbolic link at the end of the path is an error, ELOOP.
-func (r *rootDir) lookup(c *notify.Call, dir, path string, nofollow bool) (int, error) {
+func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, error) {
 	w := &walk{call: c, root: -1, at: -1, nofollow: nofollow}
 	defer w.end()
 	var err error
@@ -105,7 +105,7 @@ type unseenError struct{ error }
 func (e *unseenError) Unwrap() error { return e.error }
 
 // openOf opens a directory of the caller's by its name in /proc: root, cwd, or fd and a number.
-func openOf(c *notify.Call, name string) (int, error) {
+func openOf(c *kernel.Call, name string) (int, error) {
 	return unix.Open("/proc/"+strconv.Itoa(c.Thread)+"/"+name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
@@ -117,7 +117,7 @@ func inodeOf(fd int) (inode, error) {
 
 // walk is a lookup on its way.
 type walk struct {
-	call   *notify.Call
+	call   *kernel.Call
 	root   int
 	own    bool // root is closed at the end
 	rootID inode

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // From inside, an allowed host is reached and a refused one is named.
@@ -226,7 +226,7 @@ func TestUnrestricted(t *testing.T) {
 	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "$SOCKET"; $ATTACK connect unix "$SOCKET2"`); strings.Contains(r.output, breach) {
 		t.Errorf("reached a socket: %s", r.output)
 	}
-	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && landlock.Version() >= landlock.Scopes {
+	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `$ATTACK connect unix "@$ABSTRACT"`); strings.Contains(r.output, breach) && kernel.LandlockVersion() >= kernel.Scopes {
 		t.Errorf("reached an abstract socket: %s", r.output)
 	}
 	if s.Report().Enforces.Network {

@@ -7,8 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/landlock"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // Bits of capabilities(7), absent from the library.
@@ -25,7 +24,7 @@ const (
 // restrictCommands takes from the calling thread what commands shall not have, and
 // returns what confine does. It keeps one capability, which an exec takes away: the right
 // to make the UTS namespace by which the processes of a command are known.
-func restrictCommands(rules *landlock.Ruleset, pl *plan) (listener int, err error) {
+func restrictCommands(rules *kernel.Ruleset, pl *plan) (listener int, err error) {
 	if err := dropPowers(); err != nil {
 		return -1, err
 	}
@@ -36,13 +35,13 @@ func restrictCommands(rules *landlock.Ruleset, pl *plan) (listener int, err erro
 }
 
 // commandRules is the filter of commands in namespaces.
-func commandRules(pl *plan) seccomp.Rules {
-	r := seccomp.Rules{Families: seccomp.Families[:]}
+func commandRules(pl *plan) kernel.FilterRules {
+	r := kernel.FilterRules{Families: kernel.Families[:]}
 	if pl.judged {
 		r.Judged = append(r.Judged, unix.SYS_CONNECT)
 	}
 	if pl.execs {
-		r.Judged = append(r.Judged, seccomp.Execs[:]...)
+		r.Judged = append(r.Judged, kernel.Execs[:]...)
 	}
 	return r
 }
@@ -71,7 +70,7 @@ func dropPowers() error {
 // system call filter, whose listener it returns, or -1. Where nothing would judge what
 // path a Unix socket connects to, there are none but pairs. Where nothing would judge the
 // programs that the filter is to have judged, that is an error.
-func confine(rules *landlock.Ruleset, filter seccomp.Rules) (listener int, err error) {
+func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("refusing new privileges: %w", err)
 	}
@@ -83,18 +82,18 @@ func confine(rules *landlock.Ruleset, filter seccomp.Rules) (listener int, err e
 	}
 	execs := slices.Contains(filter.Judged, unix.SYS_EXECVE)
 	if slices.Contains(filter.Judged, unix.SYS_CONNECT) {
-		if listener, err := seccomp.Listen(seccomp.Filter(filter)); err == nil || execs {
+		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {
 			return listener, err
 		}
 		filter.Judged = nil
 	}
-	if rules == nil || landlock.Version() < landlock.UnixSockets {
+	if rules == nil || kernel.LandlockVersion() < kernel.UnixSockets {
 		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families), func(f uint32) bool { return f == unix.AF_UNIX })
 	}
 	if execs {
-		return seccomp.Listen(seccomp.Filter(filter))
+		return kernel.InstallWithListener(kernel.Filter(filter))
 	}
-	return -1, seccomp.Install(seccomp.Filter(filter))
+	return -1, kernel.Install(kernel.Filter(filter))
 }
 
 // keepOnly leaves the calling thread the capabilities in set, of the first 32;
@@ -111,16 +110,16 @@ func keepOnly(set uint32) error {
 // writeRuleset allows changes in the writable paths and to devices only. It
 // repeats what the mounts say by a second, independent mechanism; without
 // Landlock it is nil.
-func writeRuleset(pl *plan) (*landlock.Ruleset, error) {
-	version := landlock.Version()
-	if version < landlock.Minimum {
+func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
+	version := kernel.LandlockVersion()
+	if version < kernel.Minimum {
 		return nil, nil
 	}
 	var scope uint64
 	if pl.network { // else abstract sockets are the network namespace's own
 		scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
-	r, err := landlock.New(version, landlock.Write, scope)
+	r, err := kernel.NewRuleset(version, kernel.Write, scope)
 	if err != nil {
 		return nil, err
 	}

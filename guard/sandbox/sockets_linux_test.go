@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/seccomp"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
 // hostServer is a program outside of the sandbox that listens on Unix sockets, and what
@@ -336,7 +336,7 @@ func attackUnderListener(args []string) error {
 		return err
 	}
 	const unused = 0xffff // a system call that nothing makes
-	listener, err := seccomp.Listen([]unix.SockFilter{
+	listener, err := kernel.InstallWithListener([]unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unused, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // A Command is one command to run.
@@ -27,7 +25,7 @@ type Command struct {
 	Output func(tail string)
 
 	// Spill, if not nil, is used instead of Config.Spill.
-	Spill output.Spill
+	Spill Spill
 
 	// Gate judges the programs that the command starts, where Config.Execs is set. Nil: it can start none.
 	Gate Gate
@@ -35,7 +33,7 @@ type Command struct {
 
 // A Result tells what a command did.
 type Result struct {
-	output.Shown
+	Shown
 
 	ExitCode  int    // as the shell counts: 128 + the signal's number if the shell itself was killed
 	Signal    string // the signal that ended the shell itself ("SIGKILL"), or ""

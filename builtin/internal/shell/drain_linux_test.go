@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // A flood is taken without the runtime being woken for it, and what follows as before.
@@ -29,7 +27,7 @@ func TestSwallow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &shell{out: output.New(output.Limits{Head: 10, Tail: 10}, nil), buf: make([]byte, readMin), pipe: &outputReader{file: r}}
+			s := &shell{out: NewCollector(Limits{Head: 10, Tail: 10}, nil), buf: make([]byte, readMin), pipe: &outputReader{file: r}}
 			if _, err := w.WriteString(text); err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
@@ -43,7 +42,7 @@ type execution struct {
 	shell   *shell
 	begun   time.Time
 	timeout time.Duration
-	out     *output.Collector
+	out     *Collector
 	gate    Gate
 	stop    func() // ends the progress reports; may be called again
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,10 +20,10 @@ import (
 )
 
 // ignore are the fields that differ from run to run, and what the text is made of.
-var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(output.Shown{}, "Bytes", "Lines"), cmpopts.IgnoreUnexported(output.Shown{})}
+var ignore = cmp.Options{cmpopts.IgnoreFields(Result{}, "Duration"), cmpopts.IgnoreFields(Shown{}, "Bytes", "Lines"), cmpopts.IgnoreUnexported(Shown{})}
 
 // said is an output that is shown whole.
-func said(text string) output.Shown { return output.Shown{Text: text} }
+func said(text string) Shown { return Shown{Text: text} }
 
 func TestRun(t *testing.T) { testRun(t, nil) }
 
@@ -179,7 +178,7 @@ func TestLikeBash(t *testing.T) {
 			}
 			return b.String()
 		}
-		wantText := output.Clean(string(out))
+		wantText := CleanText(string(out))
 		if got.Cut {
 			wantText = got.Text
 		}
@@ -220,7 +219,7 @@ func TestBadInput(t *testing.T) {
 	if _, err := r.Run(ctx, Command{Text: "true", Dir: "/"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: got %v", err)
 	}
-	for _, cfg := range []Config{{Grace: -1}, {Limits: output.Limits{Tail: -1}}, {StripVars: []string{"["}}} {
+	for _, cfg := range []Config{{Grace: -1}, {Limits: Limits{Tail: -1}}, {StripVars: []string{"["}}} {
 		if r, err := New(cfg); err == nil {
 			r.Close()
 			t.Errorf("New(%+v) gave no error", cfg)
@@ -299,7 +298,7 @@ func TestFilesBlock(t *testing.T) {
 // TestNothingLost: the shell ends at once with more output pending than the reader
 // can have taken.
 func TestNothingLost(t *testing.T) {
-	r := newRunner(t, Config{InheritPath: true, Limits: output.Limits{Head: 4 << 20}})
+	r := newRunner(t, Config{InheritPath: true, Limits: Limits{Head: 4 << 20}})
 	for range 5 {
 		got := run(t, r, Command{Text: "head -c 2000000 /dev/zero | tr '\\0' x; exit 3"})
 		if len(got.Text) != 2_000_000 || got.Bytes != 2_000_000 || got.ExitCode != 3 {

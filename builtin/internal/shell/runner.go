@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
+
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
@@ -63,9 +63,9 @@ type Config struct {
 	InheritPath bool
 
 	// Spill takes whole outputs that do not fit head and tail; nil: not kept.
-	Spill output.Spill
+	Spill Spill
 
-	output.Limits // 0: the defaults of the package
+	Limits // 0: the defaults of the package
 
 	Timeout     time.Duration // 0: DefaultTimeout
 	Grace       time.Duration // 0: DefaultGrace
@@ -80,9 +80,9 @@ func (c Config) withDefaults() Config {
 	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
 	c.Grace = orDefault(c.Grace, DefaultGrace)
 	c.Drain = orDefault(c.Drain, DefaultDrain)
-	c.Head = orDefault(c.Head, output.DefaultHead)
-	c.Tail = orDefault(c.Tail, output.DefaultTail)
-	c.SpillMax = orDefault(c.SpillMax, output.DefaultSpillMax)
+	c.Head = orDefault(c.Head, DefaultHead)
+	c.Tail = orDefault(c.Tail, DefaultTail)
+	c.SpillMax = orDefault(c.SpillMax, DefaultSpillMax)
 	c.Warm = orDefault(c.Warm, DefaultWarm)
 	c.PathTimeout = orDefault(c.PathTimeout, DefaultPathTimeout)
 	c.PathWait = orDefault(c.PathWait, DefaultPathWait)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -40,7 +39,7 @@ type shell struct {
 	dir     *os.File          // read end of the report
 	execs   *sandbox.ExecGate // nil: programs are not judged
 
-	out      *output.Collector
+	out      *Collector
 	buf      []byte        // takes output
 	eof      chan struct{} // closed when no more output is read
 	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
@@ -61,7 +60,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: output.New(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
+	s := &shell{out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()

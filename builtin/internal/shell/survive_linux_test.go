@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 func TestNothingSurvives(t *testing.T) {
@@ -182,7 +180,7 @@ ctypes.CDLL(None).pthread_exit(None)
 func TestBackgroundFlood(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true})
 	got := run(t, r, Command{Text: "yes & yes >&2 & sleep 0.05; echo", Timeout: 30 * time.Second})
-	if got.TimedOut || got.Left != 2 || len(got.Text) > output.DefaultHead+output.DefaultTail+100 {
+	if got.TimedOut || got.Left != 2 || len(got.Text) > DefaultHead+DefaultTail+100 {
 		t.Errorf("got %d bytes, left %d, timed out %v", len(got.Text), got.Left, got.TimedOut)
 	}
 }
@@ -246,7 +244,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Skip("slow")
 	}
 	// A short grace: bash loses a SIGTERM that arrives between fork and exec.
-	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: output.Limits{Head: 10, Tail: 10}, Grace: 20 * time.Millisecond})
+	r := newRunner(t, Config{InheritPath: true, Spill: spillTo(t), Limits: Limits{Head: 10, Tail: 10}, Grace: 20 * time.Millisecond})
 	count := func() int {
 		awaitWarm(t, r)
 		names, err := os.ReadDir("/proc/self/fd")
@@ -346,7 +344,7 @@ func awaitWarm(tb testing.TB, r *Runner) {
 }
 
 // spillTo returns a Spill into a temporary directory.
-func spillTo(tb testing.TB) output.Spill {
+func spillTo(tb testing.TB) Spill {
 	dir := tb.TempDir()
 	return func() (io.WriteCloser, string, error) {
 		f, err := os.CreateTemp(dir, "spill")

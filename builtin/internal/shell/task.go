@@ -9,18 +9,16 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell/output"
 )
 
 // Defaults of [TaskLimits].
 const (
-	DefaultTaskRunning = 256               // of one principal at the same time
-	DefaultTaskKept    = 16                // ended ones of one principal
-	DefaultTaskOutput  = output.FloodAfter // bytes; also the most that can be set
-	DefaultTaskAge     = 24 * time.Hour    // of a running one without a timeout
-	DefaultTaskKeep    = time.Hour         // of an ended one
-	DefaultTaskLog     = 256 << 10         // bytes of output that can be read by offset
+	DefaultTaskRunning = 256            // of one principal at the same time
+	DefaultTaskKept    = 16             // ended ones of one principal
+	DefaultTaskOutput  = FloodAfter     // bytes; also the most that can be set
+	DefaultTaskAge     = 24 * time.Hour // of a running one without a timeout
+	DefaultTaskKeep    = time.Hour      // of an ended one
+	DefaultTaskLog     = 256 << 10      // bytes of output that can be read by offset
 )
 
 // TaskLimits bounds what tasks may take. Zero fields have the defaults above.

@@ -1,4 +1,4 @@
-package output
+package shell
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ const lineMax = 64 << 10
 // an escape sequence; common ones are a few bytes long.
 const sequenceMax = 64
 
-// Clean returns what a terminal would still show of text, without its colours:
+// CleanText returns what a terminal would still show of text, without its colours:
 // escape sequences are removed, of a line that carriage returns draw over again
 // and again only the last state is kept, backspaces take away the character
 // before them, other control characters vanish, and invalid UTF-8 becomes
 // U+FFFD. CR LF becomes LF. Cleaning twice is the same as cleaning once.
-func Clean(text string) string {
+func CleanText(text string) string {
 	var out bytes.Buffer
 	c := newCleaner(func(p []byte) { out.Write(p) })
 	c.Write([]byte(text))

@@ -1,4 +1,4 @@
-package unixdiag
+package kernel
 
 import (
 	"encoding/binary"
@@ -28,24 +28,24 @@ type request struct {
 	cookie        [2]uint32
 }
 
-// A Table is the list of the Unix sockets of one network namespace.
-type Table struct {
+// A SocketTable is the list of the Unix sockets of one network namespace.
+type SocketTable struct {
 	mu   sync.Mutex
 	fd   int // of a netlink socket of that namespace, or -1
 	last uint32
 }
 
-// Open returns the table of the calling thread's network namespace.
-func Open() (*Table, error) {
-	fd, err := Socket()
+// OpenSocketTable returns the table of the calling thread's network namespace.
+func OpenSocketTable() (*SocketTable, error) {
+	fd, err := DiagSocket()
 	if err != nil {
 		return nil, err
 	}
-	return New(fd), nil
+	return NewSocketTable(fd), nil
 }
 
-// Socket makes the netlink socket of a table, for another process to pass to New.
-func Socket() (int, error) {
+// DiagSocket makes the netlink socket of a table, for another process to pass to New.
+func DiagSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return -1, fmt.Errorf("opening the table of sockets: %w", err)
@@ -53,11 +53,11 @@ func Socket() (int, error) {
 	return fd, nil
 }
 
-// New takes over fd, which Socket returned.
-func New(fd int) *Table { return &Table{fd: fd} }
+// NewSocketTable takes over fd, which Socket returned.
+func NewSocketTable(fd int) *SocketTable { return &SocketTable{fd: fd} }
 
 // Close closes the table, in which then nothing is found.
-func (t *Table) Close() error {
+func (t *SocketTable) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fd := t.fd
@@ -65,18 +65,18 @@ func (t *Table) Close() error {
 	return unix.Close(fd)
 }
 
-// A File is what a socket is bound to, as the kernel tells: the device of its file
+// A SocketFile is what a socket is bound to, as the kernel tells: the device of its file
 // system, in the kernel's form, and the low half of its inode number.
-type File struct{ Device, Inode uint32 }
+type SocketFile struct{ Device, Inode uint32 }
 
-// FileOf returns the File that a socket has which is bound to an inode.
-func FileOf(device, inode uint64) File {
+// SocketFileOf returns the File that a socket has which is bound to an inode.
+func SocketFileOf(device, inode uint64) SocketFile {
 	const minorBits = 20 // MKDEV of linux/kdev_t.h
-	return File{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}
+	return SocketFile{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}
 }
 
 // Listening calls f with the file of each socket that a program listens on.
-func (t *Table) Listening(f func(File)) error {
+func (t *SocketTable) Listening(f func(SocketFile)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fd < 0 {
@@ -107,7 +107,7 @@ func (t *Table) Listening(f func(File)) error {
 }
 
 // messages reads one part of an answer, and reports whether it is the last.
-func (t *Table) messages(buf []byte, f func(File)) (done bool, err error) {
+func (t *SocketTable) messages(buf []byte, f func(SocketFile)) (done bool, err error) {
 	for len(buf) >= unix.NLMSG_HDRLEN {
 		size := int(binary.NativeEndian.Uint32(buf))
 		kind, seq := binary.NativeEndian.Uint16(buf[4:]), binary.NativeEndian.Uint32(buf[8:])
@@ -131,7 +131,7 @@ func (t *Table) messages(buf []byte, f func(File)) (done bool, err error) {
 }
 
 // socket reads struct unix_diag_msg and its attributes.
-func socket(body []byte, f func(File)) {
+func socket(body []byte, f func(SocketFile)) {
 	const fixed, header = 16, 4
 	for body = body[min(fixed, len(body)):]; len(body) >= header; {
 		size, kind := int(binary.NativeEndian.Uint16(body)), binary.NativeEndian.Uint16(body[2:])
@@ -139,15 +139,15 @@ func socket(body []byte, f func(File)) {
 			return
 		}
 		if kind == attrFile && size >= header+8 {
-			f(File{Inode: binary.NativeEndian.Uint32(body[4:]), Device: binary.NativeEndian.Uint32(body[8:])})
+			f(SocketFile{Inode: binary.NativeEndian.Uint32(body[4:]), Device: binary.NativeEndian.Uint32(body[8:])})
 		}
 		body = body[min((size+3)&^3, len(body)):]
 	}
 }
 
 // Has reports whether a program listens on a socket that is bound to file.
-func (t *Table) Has(file File) (bool, error) {
+func (t *SocketTable) Has(file SocketFile) (bool, error) {
 	found := false
-	err := t.Listening(func(f File) { found = found || f == file })
+	err := t.Listening(func(f SocketFile) { found = found || f == file })
 	return found, err
 }

@@ -1,4 +1,4 @@
-package seccomp
+package kernel
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // The filter answers what it is to answer: it is interpreted here.
 func TestFilter(t *testing.T) {
-	prog := Filter(Rules{Families: Families[:], Judged: []uint32{unix.SYS_CONNECT}})
+	prog := Filter(FilterRules{Families: Families[:], Judged: []uint32{unix.SYS_CONNECT}})
 	for _, c := range []struct {
 		name     string
 		arch, nr uint32
@@ -87,13 +87,13 @@ func TestFilter(t *testing.T) {
 			t.Errorf("without a sandbox, call %#x: %#x", nr, got)
 		}
 	}
-	judged := Filter(Rules{Families: Families[:], Judged: Execs[:]})
+	judged := Filter(FilterRules{Families: Families[:], Judged: Execs[:]})
 	for nr, args := range map[uint32][4]uint32{unix.SYS_EXECVE: {}, unix.SYS_EXECVEAT: {}, unix.SYS_SECCOMP: listener} {
 		if got := interpret(t, judged, auditArch, nr, args); got != retJudge {
 			t.Errorf("call %d: %#x", nr, got)
 		}
 	}
-	if got := interpret(t, Filter(Rules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
+	if got := interpret(t, Filter(FilterRules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
 	for _, c := range slices.Concat(oldMakers, oldOpeners) {

@@ -1,4 +1,4 @@
-package landlock
+package kernel
 
 import (
 	"errors"
@@ -39,8 +39,8 @@ type Ruleset struct {
 	Handled uint64 // the rights that are taken unless they are allowed
 }
 
-// Version returns the kernel's version of Landlock, 0 if there is none.
-func Version() int {
+// LandlockVersion returns the kernel's version of Landlock, 0 if there is none.
+func LandlockVersion() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0
@@ -48,10 +48,10 @@ func Version() int {
 	return int(v)
 }
 
-// New handles the given rights, as far as version knows them. Sockets in
+// NewRuleset handles the given rights, as far as version knows them. Sockets in
 // the file system, where version can tell them apart, are then limited to those
 // made inside the domain, and those allowed.
-func New(version int, rights, scope uint64) (*Ruleset, error) {
+func NewRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	if version >= truncate && rights&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 {
 		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}

@@ -1,4 +1,4 @@
-package notify
+package kernel
 
 import (
 	"bytes"
@@ -49,8 +49,8 @@ type Listener struct {
 // [Call.Continue], after which what it returns has no effect.
 type Judge func(*Call) unix.Errno
 
-// New takes over fd, which [github.com/toolhost/toolhost/guard/sandbox/internal/seccomp.Listen] returned.
-func New(fd int) (*Listener, error) {
+// NewListener takes over fd, which [InstallWithListener] returned.
+func NewListener(fd int) (*Listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime does not poll it
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
@@ -253,9 +253,9 @@ func (c *Call) Interrupted() bool {
 // Restart is ERESTARTSYS of the kernel, the answer to a call that was Interrupted.
 const Restart = unix.Errno(512)
 
-// Works reports why calls cannot be judged on this machine, as far as a process can find
+// NotifyWorks reports why calls cannot be judged on this machine, as far as a process can find
 // out by itself: it looks at itself as it would at a caller.
-func Works() error {
+func NotifyWorks() error {
 	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
 		return fmt.Errorf("seccomp user notification: %w", errno)

@@ -1,4 +1,4 @@
-package unixdiag
+package kernel
 
 import (
 	"net"
@@ -10,7 +10,7 @@ import (
 
 // A socket is found by its inode under every name, while somebody listens.
 func TestHas(t *testing.T) {
-	table, err := Open()
+	table, err := OpenSocketTable()
 	if err != nil {
 		t.Skip(err)
 	}
@@ -27,7 +27,7 @@ func TestHas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := FileOf(st.Dev, st.Ino)
+	file := SocketFileOf(st.Dev, st.Ino)
 	if found, err := table.Has(file); !found || err != nil {
 		t.Errorf("Has = %v, %v of a socket that listens", found, err)
 	}
@@ -53,5 +53,5 @@ func TestHas(t *testing.T) {
 
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte{16, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) { (&Table{last: 1}).messages(data, func(File) {}) })
+	f.Fuzz(func(t *testing.T, data []byte) { (&SocketTable{last: 1}).messages(data, func(SocketFile) {}) })
 }

@@ -1,4 +1,4 @@
-package seccomp
+package kernel
 
 import (
 	"errors"
@@ -169,18 +169,18 @@ func (f *filter) streamsOnly(nr uint32) {
 	f.op(bpfRet, retNoST, 0, 0)
 }
 
-// Rules say what a filter leaves to commands.
-type Rules struct {
+// FilterRules say what a filter leaves to commands.
+type FilterRules struct {
 	// Families are the socket families that may be used.
 	Families []uint32
 	// Refused are system calls that fail with EPERM, in addition to [Refused].
 	Refused []uint32
-	// Judged are system calls that wait for the answer of a listener, see [Listen].
+	// Judged are system calls that wait for the answer of a listener, see [InstallWithListener].
 	Judged []uint32
 }
 
 // Filter is the program for commands.
-func Filter(r Rules) []unix.SockFilter {
+func Filter(r FilterRules) []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfJeq, auditArch, 1, 0)
@@ -260,11 +260,11 @@ func ExecFilter() []unix.SockFilter {
 	return f.prog
 }
 
-// Narrow reports whether the pointers of a call have 32 bits.
-func Narrow(arch, nr uint32) bool { return arch != auditArch || nr >= x32Bit }
+// Is32Bit reports whether the pointers of a call have 32 bits.
+func Is32Bit(arch, nr uint32) bool { return arch != auditArch || nr >= x32Bit }
 
-// At reports whether a call of [AllExecs] is execveat.
-func At(arch, nr uint32) bool {
+// IsExecveat reports whether a call of [AllExecs] is execveat.
+func IsExecveat(arch, nr uint32) bool {
 	if arch != auditArch {
 		return nr == foreignExecs[1]
 	}
@@ -281,11 +281,11 @@ func Install(prog []unix.SockFilter) error {
 	return err
 }
 
-// Listen is Install for a program with judged system calls, and returns the descriptor
-// from which they are read and answered, see [github.com/toolhost/toolhost/guard/sandbox/internal/notify].
+// InstallWithListener is Install for a program with judged system calls, and returns the descriptor
+// from which they are read and answered, see [NewListener].
 // A thread has one listener at most, those of its ancestors included: a further one
 // fails with EBUSY.
-func Listen(prog []unix.SockFilter) (int, error) {
+func InstallWithListener(prog []unix.SockFilter) (int, error) {
 	fd, err := install(prog, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if errors.Is(err, unix.EINVAL) { // before Linux 5.19, where signals restart calls that are being judged
 		fd, err = install(prog, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)

@@ -1,7 +1,4 @@
-// Package output takes what a command prints: it removes what only a terminal
-// understands, keeps a head and a tail of fixed size, and spills the whole, up to
-// a cap, once it is longer than both.
-package output
+package shell
 
 import (
 	"bytes"

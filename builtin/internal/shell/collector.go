@@ -1,4 +1,4 @@
-package output
+package shell
 
 import (
 	"bytes"
@@ -40,8 +40,8 @@ type Collector struct {
 	flooded  func() // ends the command; must not block
 }
 
-// New returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond head and tail.
-func New(limits Limits, open Spill) *Collector {
+// NewCollector returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond head and tail.
+func NewCollector(limits Limits, open Spill) *Collector {
 	c := &Collector{
 		win:      window{headMax: limits.Head, tail: ring{max: limits.Tail}},
 		cleanMax: FloodAfter,
@@ -165,7 +165,7 @@ func (c *Collector) LastLines() string {
 	defer c.mu.Unlock()
 	var text string
 	if c.drain != nil {
-		text = Clean(string(lastBytes(c.drain.bytes(), progressBytes)))
+		text = CleanText(string(lastBytes(c.drain.bytes(), progressBytes)))
 	} else {
 		text = string(lastBytes(c.win.end(progressBytes), progressBytes)) + string(c.clean.state())
 	}
@@ -193,7 +193,7 @@ func (c *Collector) Result() Shown {
 		Spilled: c.spill.path, SpillCut: c.spill.cutShort(), SpillErr: c.spill.err,
 	}
 	if c.drain != nil {
-		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(Clean(string(fromLine(c.drain.bytes())))), bytes: c.bytes, lines: c.lines}
+		res.ends = ends{head: wholeLines(c.win.head), tail: []byte(CleanText(string(fromLine(c.drain.bytes())))), bytes: c.bytes, lines: c.lines}
 		res.Text, res.Cut = res.ends.text(), true
 		return res
 	}
