@@ -13,7 +13,7 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/tailscale/hujson"
 
-	"github.com/toolhost/toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // MaxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger
@@ -219,7 +219,7 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		p.warn(m.Name, "toolhost does not apply %q", path)
 	case p.words.ignored[path]:
 	default:
-		i := slices.IndexFunc(p.words.siblings(prefix), func(known string) bool { return strings.EqualFold(lookalike.Plain(path), known) })
+		i := slices.IndexFunc(p.words.siblings(prefix), func(known string) bool { return strings.EqualFold(pathname.Plain(path), known) })
 		if i < 0 {
 			p.warn(m.Name, "unknown key %q%s", path, suggest(path, p.words.siblings(prefix)))
 			return

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
 // A slip is a way to write a file pattern by which it probably misses what is meant.
@@ -60,10 +60,10 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 const maxSlips = 4
 
 func disguised(spec string) (string, bool) {
-	if _, found := lookalike.Disguised(spec); !found {
+	if _, found := pathname.Disguised(spec); !found {
 		return "", false
 	}
-	return strings.TrimSpace(lookalike.Plain(spec)), true
+	return strings.TrimSpace(pathname.Plain(spec)), true
 }
 
 var quotes = []string{`""`, "''", "``", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb", "<>"}

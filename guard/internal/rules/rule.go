@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/toolhost/toolhost/guard/alias"
-	"github.com/toolhost/toolhost/guard/internal/lookalike"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -57,7 +57,7 @@ func parseRule(e settings.Entry) (Rule, error) {
 // inASCII returns the tool that a name with other characters than ASCII looks like, and says so. It may differ from the name
 // of a tool in one more letter.
 func inASCII(name, text string) (string, error) {
-	plain := strings.TrimSpace(lookalike.Plain(name))
+	plain := strings.TrimSpace(pathname.Plain(name))
 	if plain == name {
 		plain = strings.Map(func(r rune) rune { return min(r, unicode.MaxASCII) }, name)
 	}

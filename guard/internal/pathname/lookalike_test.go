@@ -1,4 +1,4 @@
-package lookalike
+package pathname
 
 import "testing"
 

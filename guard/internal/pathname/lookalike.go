@@ -1,6 +1,4 @@
-// Package lookalike finds text that looks like other text: with invisible characters in it, or with letters of another
-// script in place of ASCII ones.
-package lookalike
+package pathname
 
 import (
 	"strings"
