@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A line is a command line while it is judged.
-type line struct {
+// A commandJudge is a command line while it is judged.
+type commandJudge struct {
 	*judge
 	text     string
 	analysis *command.Analysis
@@ -31,7 +31,7 @@ func (j *judge) command(c Exec) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &line{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
+	l := &commandJudge{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
 	l.excluded = l.data.excludes(l.analysis)
 	if !l.held() { // to it names mean what they do to the host
 		host := *l.data
@@ -55,12 +55,12 @@ func (j *judge) command(c Exec) {
 	l.permission()
 }
 
-func (l *line) part(a Action, rule, reason, remedy string) Part {
+func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: "run " + l.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
 // denials applies the deny and ask rules on commands: any simple command counts.
-func (l *line) denials() {
+func (l *commandJudge) denials() {
 	for _, list := range []ruleList{l.data.deny, l.data.ask} {
 		if r := list.Commands.Line(l.text); r != nil {
 			l.add(l.rulePart(l.text, r, list.action))
@@ -77,13 +77,13 @@ func (l *line) denials() {
 	}
 }
 
-func (l *line) rulePart(text string, r *rules.Rule, a Action) Part {
+func (l *commandJudge) rulePart(text string, r *rules.Rule, a Action) Part {
 	return byRule("run "+text, "The command "+clip(text), a, r)
 }
 
 // maybePart asks for a command of which it is known only when it runs whether it is the
 // one that a rule speaks of.
-func (l *line) maybePart(text string, r *rules.Rule, a Action) Part {
+func (l *commandJudge) maybePart(text string, r *rules.Rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
 		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),
@@ -102,7 +102,7 @@ func clip(text string) string {
 
 // hiding judges a line of which the text does not tell every program, where rules speak of
 // commands. The gate judges these when they start; without one the line is asked.
-func (l *line) hiding() {
+func (l *commandJudge) hiding() {
 	if l.data.deny.Commands.Empty() && l.data.ask.Commands.Empty() {
 		return
 	}
@@ -120,7 +120,7 @@ func (l *line) hiding() {
 	}
 }
 
-func (l *line) undecidable(reason string) {
+func (l *commandJudge) undecidable(reason string) {
 	part := l.part(Ask, ruleUndecidable, reason, "Write the program's name out and run it directly.")
 	part.Final = true
 	l.add(part)
@@ -128,7 +128,7 @@ func (l *line) undecidable(reason string) {
 
 // downloads asks before what is fetched is run, where the sandbox is off by choice and
 // rules deny files.
-func (l *line) downloads() {
+func (l *commandJudge) downloads() {
 	if l.held() || !l.offByChoice() || !l.analysis.RunsDownload() {
 		return
 	}
@@ -140,27 +140,29 @@ func (l *line) downloads() {
 
 // offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
 // ask for commands to be refused then.
-func (l *line) offByChoice() bool {
+func (l *commandJudge) offByChoice() bool {
 	return l.data.sandbox.OffByChoice && !l.data.containment().Writes && l.data.sandbox.OnUnavailable != settings.OnFailureDeny
 }
 
 // unread asks where a part of the line was not looked at that rules on files may speak
 // of, as far as the containment does not hold them: a file that is to be asked for, and
 // one that is denied and not there yet.
-func (l *line) unread() {
+func (l *commandJudge) unread() {
 	if l.analysis.Partial && (l.data.ask.HasPaths() || !l.data.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }
 
 // contained reports whether what rules deny is out of the command's reach, and what is protected.
-func (l *line) contained() bool { return l.held() && l.data.containment().Denies }
+func (l *commandJudge) contained() bool { return l.held() && l.data.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
-func (l *line) held() bool { return l.data.containment().Writes && !l.exec.Unsandboxed && !l.excluded }
+func (l *commandJudge) held() bool {
+	return l.data.containment().Writes && !l.exec.Unsandboxed && !l.excluded
+}
 
 // containable refuses what rules on files forbid but nothing would hold.
-func (l *line) containable() {
+func (l *commandJudge) containable() {
 	k := l.data
 	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
 		l.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
@@ -196,7 +198,7 @@ func because(why string) string {
 }
 
 // optOut asks before a command leaves the containment.
-func (l *line) optOut() {
+func (l *commandJudge) optOut() {
 	if !l.exec.Unsandboxed {
 		return
 	}
@@ -209,7 +211,7 @@ func (l *line) optOut() {
 }
 
 // permission decides by mode and allow rules what no other check refused.
-func (l *line) permission() {
+func (l *commandJudge) permission() {
 	switch {
 	case l.readOnly:
 		l.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
@@ -227,7 +229,7 @@ func (l *line) permission() {
 
 // notReading names the command of the line that does more than read, or reads what Read
 // would have to ask for.
-func (l *line) notReading() string {
+func (l *commandJudge) notReading() string {
 	for _, s := range l.analysis.Commands {
 		switch {
 		case len(s.Undecidable) > 0:
@@ -243,7 +245,7 @@ func (l *line) notReading() string {
 
 // allowedByRules adds the allowing parts if a rule allows Bash, this line, or
 // every single command of it.
-func (l *line) allowedByRules() bool {
+func (l *commandJudge) allowedByRules() bool {
 	if r := l.data.allow.Named("Bash"); r != nil {
 		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
 		return true
@@ -267,7 +269,7 @@ func (l *line) allowedByRules() bool {
 	return true
 }
 
-func (l *line) allowedCommand(s command.Simple) (Part, bool) {
+func (l *commandJudge) allowedCommand(s command.Simple) (Part, bool) {
 	if r := l.data.allow.Commands.Allows(s); r != nil {
 		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
 	}
@@ -279,7 +281,7 @@ func (l *line) allowedCommand(s command.Simple) (Part, bool) {
 
 // elsewhere returns the reasons why the line is undecidable that come from no single
 // command.
-func (l *line) elsewhere() (reasons []string) {
+func (l *commandJudge) elsewhere() (reasons []string) {
 	own := map[string]bool{}
 	for _, s := range l.analysis.Commands {
 		for _, reason := range s.Undecidable {
@@ -296,7 +298,7 @@ func (l *line) elsewhere() (reasons []string) {
 
 // autoAllowed reports whether commands run unasked: contained, or on a machine
 // whose user sits at it and chose to accept edits.
-func (l *line) autoAllowed() bool {
+func (l *commandJudge) autoAllowed() bool {
 	k := l.data
 	if !k.sandbox.AutoAllowBashIfSandboxed || l.exec.Unsandboxed || l.excluded {
 		return false
@@ -310,7 +312,7 @@ func (l *line) autoAllowed() bool {
 	return false
 }
 
-func (l *line) autoReason() string {
+func (l *commandJudge) autoReason() string {
 	if l.held() {
 		return "The sandbox (" + l.data.containment().Name + ") keeps it in the workspace."
 	}
@@ -318,7 +320,7 @@ func (l *line) autoReason() string {
 }
 
 // unallowed asks for each command that nothing allows.
-func (l *line) unallowed() {
+func (l *commandJudge) unallowed() {
 	found := false
 	for _, s := range l.analysis.Commands {
 		if _, ok := l.allowedCommand(s); ok {

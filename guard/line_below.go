@@ -15,7 +15,7 @@ var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp"
 
 // recursive judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
 // xargs hand to another program. Nothing else holds the ask rules there.
-func (l *line) recursive(s command.Simple, files []command.Word, dirs []Path) {
+func (l *commandJudge) recursive(s command.Simple, files []command.Word, dirs []Path) {
 	if l.data.ask.Read.Empty() {
 		return
 	}
@@ -44,7 +44,7 @@ func (l *line) recursive(s command.Simple, files []command.Word, dirs []Path) {
 
 // askedBelow returns a file below a directory that an ask rule speaks of. What is denied no command
 // comes to.
-func (l *line) askedBelow(s command.Simple, t *target) (found string) {
+func (l *commandJudge) askedBelow(s command.Simple, t *target) (found string) {
 	if !t.path.dir {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 
 // copyTargets judges what a command puts into a directory that is there, under the names of
 // what it copies: cp x/.envrc . and cp -r x/. .
-func (l *line) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
+func (l *commandJudge) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
 	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !l.inside(into) {
 		return
 	}
@@ -26,7 +26,7 @@ func (l *line) copyTargets(s command.Simple, from []command.Word, into *target, 
 }
 
 // makesDir reports whether the line makes a directory of that name.
-func (l *line) makesDir(t *target) bool {
+func (l *commandJudge) makesDir(t *target) bool {
 	return slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool {
 		if s.Name != "mkdir" {
 			return false
@@ -37,7 +37,7 @@ func (l *line) makesDir(t *target) bool {
 }
 
 // copiedNames returns the names that files keep which are copied: of "x/." those in x.
-func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
+func (l *commandJudge) copiedNames(from []command.Word, dirs []Path) (names []string) {
 	for _, t := range l.files(from, dirs, writing) {
 		if base := filepath.Base(t.path.given); !t.path.dir || !slices.ContainsFunc(from, func(w command.Word) bool { return strings.HasSuffix(w.Text, ".") || strings.HasSuffix(w.Text, "/") }) {
 			names = append(names, base)
@@ -54,7 +54,7 @@ func (l *line) copiedNames(from []command.Word, dirs []Path) (names []string) {
 
 // linkedRules keeps commands that nothing contains from giving the guard's own rules another name, by which they could be
 // written. A symbolic link is followed.
-func (l *line) linkedRules(s command.Simple) check {
+func (l *commandJudge) linkedRules(s command.Simple) check {
 	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
 		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
 	})
@@ -71,7 +71,7 @@ const maxPatch = 4 << 20
 
 // patches judges the files that a patch in the line, or in a file that the line reads,
 // says it writes.
-func (l *line) patches(s command.Simple, dirs []Path) {
+func (l *commandJudge) patches(s command.Simple, dirs []Path) {
 	if !s.Patches() {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // follow finds the directories that the line changes to. Where it is not understood
 // which of its commands run in which, each is judged as if it ran in all of them.
-func (l *line) follow() {
+func (l *commandJudge) follow() {
 	entered := false
 	for _, s := range l.analysis.Commands {
 		switch s.Name {
@@ -27,7 +27,7 @@ func (l *line) follow() {
 // maxDirs bounds the directories that one line is followed into.
 const maxDirs = 8
 
-func (l *line) enter(s command.Simple) {
+func (l *commandJudge) enter(s command.Simple) {
 	w := command.Word{Text: "~", Static: true, Home: true}
 	if len(s.Args) > 1 {
 		w = s.Args[len(s.Args)-1]
@@ -46,7 +46,7 @@ func (l *line) enter(s command.Simple) {
 // standsIn returns the directories that a command or redirection may run in. Bash takes
 // ".." back along the names it came by, the kernel along the directories: both are
 // looked at.
-func (l *line) standsIn(places []command.Place) []Path {
+func (l *commandJudge) standsIn(places []command.Place) []Path {
 	var all []Path
 	for _, place := range places {
 		dirs, known := l.places[place.Key()]
@@ -72,7 +72,7 @@ func (l *line) standsIn(places []command.Place) []Path {
 }
 
 // walk returns where the steps of a place lead, nothing if that is not known.
-func (l *line) walk(place command.Place) []Path {
+func (l *commandJudge) walk(place command.Place) []Path {
 	dirs := l.dirs[:1]
 	for _, step := range place {
 		var next []Path
@@ -101,7 +101,7 @@ func (l *line) walk(place command.Place) []Path {
 
 // resolve resolves a word, or a part of it. "~" is the home directory only where
 // the shell takes it so, and a command's own directory in /proc is not ours.
-func (l *line) resolve(w command.Word, text string, dir Path) (Path, error) {
+func (l *commandJudge) resolve(w command.Word, text string, dir Path) (Path, error) {
 	if !w.Home && strings.HasPrefix(text, "~") {
 		text = "./" + text
 	}

@@ -21,7 +21,7 @@ type check = func(*target) (Part, bool)
 // words judges the files that the words of the commands name. Where the kernel holds the
 // denies these are left to it: what remains are the ask rules, and what a command writes
 // that is not there yet.
-func (l *line) words() {
+func (l *commandJudge) words() {
 	unknown := l.analysis.Partial || slices.ContainsFunc(l.analysis.Writes, unnamed)
 	for _, s := range l.analysis.Commands {
 		reads, writes := s.Paths()
@@ -69,7 +69,7 @@ func unnamed(w command.Word) bool { return !w.Named() }
 
 // mayName asks before a protected file may be written that the text names somewhere, where a
 // file that it writes is not known.
-func (l *line) mayName() {
+func (l *commandJudge) mayName() {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
 	for piece := range strings.FieldsFuncSeq(l.text, apart) {
 		if inProtected(pathname.Slashed(piece)) || len(l.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
@@ -93,7 +93,7 @@ func searchesText(name string) bool {
 
 // through takes a file through checks and keeps what the first that knows has
 // to object.
-func (l *line) through(t *target, checks ...check) {
+func (l *commandJudge) through(t *target, checks ...check) {
 	for _, check := range checks {
 		if part, ok := check(t); ok {
 			if part.Action != Allow {
@@ -105,7 +105,7 @@ func (l *line) through(t *target, checks ...check) {
 }
 
 // read judges a file that a command reads. What is denied the containment holds.
-func (l *line) read(t *target) {
+func (l *commandJudge) read(t *target) {
 	if l.contained() {
 		l.through(t, l.asked)
 	} else {
@@ -114,7 +114,7 @@ func (l *line) read(t *target) {
 }
 
 // writesProtected is protected for what the containment does not hold.
-func (l *line) writesProtected(t *target) (Part, bool) {
+func (l *commandJudge) writesProtected(t *target) (Part, bool) {
 	if l.contained() && l.data.kernelProtected(t.path.real) {
 		return Part{}, false
 	}
@@ -122,12 +122,12 @@ func (l *line) writesProtected(t *target) (Part, bool) {
 }
 
 // files resolves words: those that are known, and what a wildcard means now.
-func (l *line) files(words []command.Word, dirs []Path, access rules.Access) []*target {
+func (l *commandJudge) files(words []command.Word, dirs []Path, access rules.Access) []*target {
 	return append(l.known(words, dirs, access), l.matched(words, dirs, access)...)
 }
 
 // known resolves words that are known, and those that the line itself gives variables.
-func (l *line) known(words []command.Word, dirs []Path, access rules.Access) []*target {
+func (l *commandJudge) known(words []command.Word, dirs []Path, access rules.Access) []*target {
 	words = slices.Clone(words)
 	for _, w := range words {
 		for _, text := range w.Guesses() {
@@ -138,7 +138,7 @@ func (l *line) known(words []command.Word, dirs []Path, access rules.Access) []*
 }
 
 // matched resolves wildcards.
-func (l *line) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
+func (l *commandJudge) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		if !w.Glob {
 			continue
@@ -154,7 +154,7 @@ func (l *line) matched(words []command.Word, dirs []Path, access rules.Access) (
 
 // deniedInside is denied for a directory all of whose content is: a command that removes or
 // moves it, or copies into it, writes that.
-func (l *line) deniedInside(t *target) (Part, bool) {
+func (l *commandJudge) deniedInside(t *target) (Part, bool) {
 	if !t.path.dir || l.contained() {
 		return Part{}, false
 	}
@@ -190,7 +190,7 @@ func (k *policyData) kernelProtected(path string) bool {
 
 // leavesRoots is outsideRoots for commands that would otherwise run unasked with nothing
 // to keep them in the boundary.
-func (l *line) leavesRoots(t *target) (Part, bool) {
+func (l *commandJudge) leavesRoots(t *target) (Part, bool) {
 	if _, ok := l.allowRule(t); ok || l.held() || !l.autoAllowed() {
 		return Part{}, false
 	}
@@ -200,7 +200,7 @@ func (l *line) leavesRoots(t *target) (Part, bool) {
 // leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
 // program, not every place on the disk. One without wildcards allows what it says, and
 // one for git the worktrees next to the repository.
-func (l *line) leavingBy(s command.Simple) check {
+func (l *commandJudge) leavingBy(s command.Simple) check {
 	k := l.data
 	if l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(l.text) != nil {
 		return l.leavesRoots
@@ -227,7 +227,7 @@ func makesRepository(s command.Simple) bool {
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (l *line) targets(words []command.Word, dirs []Path, access rules.Access) []*target {
+func (l *commandJudge) targets(words []command.Word, dirs []Path, access rules.Access) []*target {
 	var out []*target
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
@@ -242,7 +242,7 @@ func (l *line) targets(words []command.Word, dirs []Path, access rules.Access) [
 	return out
 }
 
-func (l *line) target(w command.Word, dir Path, access rules.Access) (*target, error) {
+func (l *commandJudge) target(w command.Word, dir Path, access rules.Access) (*target, error) {
 	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
 		return nil, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
@@ -261,7 +261,7 @@ func verbOf(access rules.Access) string {
 }
 
 // redirects judges the targets of redirections as Edit and Read do.
-func (l *line) redirects() {
+func (l *commandJudge) redirects() {
 	for _, w := range l.analysis.Reads {
 		l.redirect(w, reading)
 	}
@@ -270,7 +270,7 @@ func (l *line) redirects() {
 	}
 }
 
-func (l *line) redirect(w command.Word, access rules.Access) {
+func (l *commandJudge) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}

@@ -16,7 +16,7 @@ var gitPlaces = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_OBJE
 
 // gitReads reports whether git, told only to read in any of the directories, runs
 // nothing but itself.
-func (l *line) gitReads(dirs []Path) bool {
+func (l *commandJudge) gitReads(dirs []Path) bool {
 	elsewhere := func(name string) bool {
 		_, set := os.LookupEnv(name)
 		return set || slices.ContainsFunc(l.data.environment, func(v string) bool { return strings.HasPrefix(v, name+"=") })
@@ -36,7 +36,7 @@ func (l *line) gitReads(dirs []Path) bool {
 // is among them, so that git runs nothing even if a look at the repository missed
 // something. The values change no answer of a repository that was found harmless. Settings
 // in the environment win over those in files, and reach what git starts in submodules.
-func (l *line) gitPrelude() string {
+func (l *commandJudge) gitPrelude() string {
 	isGit := func(s command.Simple) bool { return s.Name == "git" }
 	if !slices.ContainsFunc(l.analysis.Commands, isGit) || slices.ContainsFunc(l.analysis.Commands, command.Simple.ShowsGitSettings) {
 		return ""

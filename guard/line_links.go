@@ -18,7 +18,7 @@ var errLeadsOut = errors.New("a link leads to what Read may not look at")
 // leadOut reports whether a command that follows links (grep -R, find -L) could come
 // to what Read may not look at: a link below what it is given leads there, or there
 // is too much to tell.
-func (l *line) leadOut(files []command.Word, dirs []Path) bool {
+func (l *commandJudge) leadOut(files []command.Word, dirs []Path) bool {
 	var starts []string
 	for _, w := range files {
 		for _, dir := range dirs {
@@ -39,7 +39,7 @@ func (l *line) leadOut(files []command.Word, dirs []Path) bool {
 	return slices.ContainsFunc(starts, func(start string) bool { return l.leadsOut(start, &left) })
 }
 
-func (l *line) leadsOut(start string, left *int) bool {
+func (l *commandJudge) leadsOut(start string, left *int) bool {
 	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 {
 			return errLeadsOut

@@ -10,13 +10,13 @@ import (
 // onlyReads reports whether every command of the line belongs to the read-only
 // set and reads nothing that Read would have to ask for. Such a line needs no
 // rule in any mode.
-func (l *line) onlyReads() bool {
+func (l *commandJudge) onlyReads() bool {
 	return len(l.analysis.Undecidable) == 0 &&
 		!slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool { return !l.reads(s) })
 }
 
 // reads reports whether one command is read-only and its files are open to Read.
-func (l *line) reads(s command.Simple) bool {
+func (l *commandJudge) reads(s command.Simple) bool {
 	if !l.placed || !s.ReadOnly() {
 		return false
 	}
@@ -45,7 +45,7 @@ func (l *line) reads(s command.Simple) bool {
 
 // readableGlobs reports whether the files that wildcards mean outside of commands are
 // open to Read: for f in /root/*.
-func (l *line) readableGlobs() bool {
+func (l *commandJudge) readableGlobs() bool {
 	for _, w := range l.analysis.Globs {
 		if w.Wild {
 			return false
@@ -60,14 +60,14 @@ func (l *line) readableGlobs() bool {
 	return true
 }
 
-func (l *line) readableName(w command.Word, name string, dir Path) bool {
+func (l *commandJudge) readableName(w command.Word, name string, dir Path) bool {
 	p, err := l.resolve(w, name, dir)
 	return err == nil && l.readable(p)
 }
 
 // inReadable reports whether the line stays in directories that Read may look
 // into: many commands read the one they are in without naming it.
-func (l *line) inReadable() bool {
+func (l *commandJudge) inReadable() bool {
 	if l.lost || !l.readableGlobs() {
 		return false
 	}
@@ -78,7 +78,7 @@ func (l *line) inReadable() bool {
 	return !slices.ContainsFunc(l.analysis.Commands, func(s command.Simple) bool { return slices.ContainsFunc(l.standsIn(s.Places), outside) })
 }
 
-func (l *line) readableWord(w command.Word, dirs []Path) bool {
+func (l *commandJudge) readableWord(w command.Word, dirs []Path) bool {
 	switch {
 	case w.Stream, w.Static && isStream(w.Text): // what the commands in it read is judged with them
 		return true
@@ -102,7 +102,7 @@ func (l *line) readableWord(w command.Word, dirs []Path) bool {
 
 // readableGlob judges every file that a wildcard means now, and the directory it
 // looks in.
-func (l *line) readableGlob(w command.Word, dirs []Path) bool {
+func (l *commandJudge) readableGlob(w command.Word, dirs []Path) bool {
 	for _, dir := range dirs {
 		base, _ := cutGlob(w.Text)
 		if pathname.HasMeta(base) {
@@ -121,4 +121,6 @@ func (l *line) readableGlob(w command.Word, dirs []Path) bool {
 	return true
 }
 
-func (l *line) readable(p Path) bool { return l.decide(newTarget(p, reading, "read ")).Action == Allow }
+func (l *commandJudge) readable(p Path) bool {
+	return l.decide(newTarget(p, reading, "read ")).Action == Allow
+}

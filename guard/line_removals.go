@@ -17,7 +17,7 @@ import (
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
 // removals asks before a directory is removed that nobody means to remove.
-func (l *line) removals() {
+func (l *commandJudge) removals() {
 	for _, s := range l.analysis.Commands {
 		if s.Name != "rm" && s.Name != "rmdir" {
 			continue
@@ -34,7 +34,7 @@ func (l *line) removals() {
 	}
 }
 
-func (l *line) removesCritical(w command.Word, dirs []Path) bool {
+func (l *commandJudge) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
 		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses(), func(text string) bool {
 			return text != "" && l.removesCritical(command.Word{Text: text, Static: true}, dirs)
@@ -71,7 +71,7 @@ func (l *line) removesCritical(w command.Word, dirs []Path) bool {
 
 // rerouting refuses to rename, remove or replace a link or a directory by which the host comes to a file that it obeys or writes.
 // Where commands are contained the sandbox keeps it in its place.
-func (l *line) rerouting(s command.Simple) func(*target) (Part, bool) {
+func (l *commandJudge) rerouting(s command.Simple) func(*target) (Part, bool) {
 	return func(t *target) (Part, bool) {
 		if l.contained() || !replaces(s, t) {
 			return Part{}, false

@@ -12,7 +12,7 @@ import (
 
 // suppliedReadable reports whether all that find or xargs may put into the words of a
 // command is open to Read: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
-func (l *line) suppliedReadable(s command.Simple) bool {
+func (l *commandJudge) suppliedReadable(s command.Simple) bool {
 	lister, split, ok := l.lister(s)
 	if !ok {
 		return false
@@ -26,7 +26,7 @@ func (l *line) suppliedReadable(s command.Simple) bool {
 
 // lister returns the command that lists what is put into the words of another, and whether
 // xargs takes what it prints apart at blanks.
-func (l *line) lister(s command.Simple) (lister command.Simple, split, ok bool) {
+func (l *commandJudge) lister(s command.Simple) (lister command.Simple, split, ok bool) {
 	if s.Outer < 0 {
 		return command.Simple{}, false, false
 	}
@@ -40,7 +40,7 @@ func (l *line) lister(s command.Simple) (lister command.Simple, split, ok bool) 
 
 // allReadable reports whether every file below the starts whose name matches may be read,
 // links included, and whether each stays one word where xargs splits what it reads.
-func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
+func (l *commandJudge) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
 	left := maxFollowed
 	for _, start := range starts {
 		if start.Glob || !start.Static && !start.Home {
@@ -56,7 +56,7 @@ func (l *line) allReadable(starts []command.Word, dirs []Path, match func(name s
 	return true
 }
 
-func (l *line) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
+func (l *commandJudge) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
 	ruled := l.data.ask.HasPaths() || l.data.deny.HasPaths() || l.data.masksBelow(pathname.Slashed(start.real))
 	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
@@ -82,7 +82,7 @@ func oddName(name string) bool {
 
 // valuesReadable reports whether every value that the line gives a variable names files that
 // are open to Read.
-func (l *line) valuesReadable(w command.Word, values []command.Word, dirs []Path) bool {
+func (l *commandJudge) valuesReadable(w command.Word, values []command.Word, dirs []Path) bool {
 	return !slices.ContainsFunc(values, func(v command.Word) bool {
 		if v.Glob && !w.Single() {
 			return true // what is found may be split

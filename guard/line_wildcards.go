@@ -23,7 +23,7 @@ const (
 
 // globbing returns how the line has its shell expand wildcards, if one of its
 // commands sets an option for that.
-func (l *line) globbing() pathname.Expansion {
+func (l *commandJudge) globbing() pathname.Expansion {
 	g := pathname.Expansion{Entries: maxListed, Most: maxGlob}
 	for _, s := range l.analysis.Commands {
 		for _, w := range s.Args {
@@ -37,11 +37,11 @@ func (l *line) globbing() pathname.Expansion {
 }
 
 // expand returns the files a wildcard means, by absolute names.
-func (l *line) expand(w command.Word, dir Path) ([]string, error) {
+func (l *commandJudge) expand(w command.Word, dir Path) ([]string, error) {
 	return l.expandAs(l.globbing(), w, dir)
 }
 
-func (l *line) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]string, error) {
+func (l *commandJudge) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]string, error) {
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:
@@ -55,7 +55,7 @@ func (l *line) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]strin
 
 // meant returns the files that a wildcard means, as far as they are to be judged: where
 // no rule speaks of what nothing else holds, only of writing there is something to say.
-func (l *line) meant(w command.Word, dir Path, access rules.Access) []string {
+func (l *commandJudge) meant(w command.Word, dir Path, access rules.Access) []string {
 	speaks := l.data.ask.HasPaths() || !l.contained() && l.data.deny.HasPaths()
 	if !speaks && access == reading {
 		return nil
@@ -72,7 +72,7 @@ func (l *line) meant(w command.Word, dir Path, access rules.Access) []string {
 // notable returns those of the names, which may be relative to dir, that are to be
 // judged. Where no rule speaks of what nothing else holds, these are of very many the
 // protected ones.
-func (l *line) notable(of string, names []string, dir Path, speaks bool) []string {
+func (l *commandJudge) notable(of string, names []string, dir Path, speaks bool) []string {
 	switch {
 	case len(names) <= maxGlob:
 		return names
@@ -98,7 +98,7 @@ func (l *line) notable(of string, names []string, dir Path, speaks bool) []strin
 }
 
 // tooMuch asks where files are named that are not judged, and nothing else holds them.
-func (l *line) tooMuch(what, reason string) {
+func (l *commandJudge) tooMuch(what, reason string) {
 	part := l.part(Ask, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
 	part.What, part.Final = what, true
 	l.add(part)
