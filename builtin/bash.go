@@ -183,7 +183,7 @@ func updateCwd(env *Env, r *shell.Result, started string) string {
 	return ""
 }
 
-// outcomeNotes tell what became of the command beside its output.
+// outcomeNotes tell what became of the command in addition to its output.
 func outcomeNotes(r *shell.Result) []string {
 	var all []string
 	if r.Left > 0 {

@@ -264,7 +264,7 @@ func members(raw []byte) (given map[string]json.RawMessage, twice string, ok boo
 // repeatedName is a name that stands twice in an object, however it is spelt; "" if none does.
 func repeatedName(object []byte) string {
 	dec, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
-	for _, _ = dec.Token(); dec.More(); { // behind its brace
+	for _, _ = dec.Token(); dec.More(); { // after its brace
 		token, err := dec.Token()
 		name, ok := token.(string)
 		var value json.RawMessage

@@ -69,7 +69,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// manyNames are so many fields that nobody knows.
+// manyNames are so many fields that no one knows.
 func manyNames(n int) string {
 	var b strings.Builder
 	for i := range n {

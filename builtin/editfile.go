@@ -35,7 +35,7 @@ type target struct {
 	missing   bool
 	info      fs.FileInfo // nil when missing
 	content   []byte
-	known     history.Blob // stands for content; zero if nobody has hashed it
+	known     history.Blob // stands for content; zero if no one has hashed it
 	charset   string       // of what was decoded or encoded, if it is text
 	release   func()       // gives back the memory that was reserved; nil if none was
 	// elsewhere says that the file has changed outside the pages of it that this scope knows.
@@ -309,7 +309,7 @@ func (t *target) full(env *Env, err error) bool {
 	}
 	dir := filepath.Dir(t.path.Real())
 	if errors.Is(err, atomicfile.ErrNoJournal) {
-		dir = "" // it lies beside the history
+		dir = "" // it lies next to the history
 	}
 	return env.Runtime.history.Fills(dir, err)
 }

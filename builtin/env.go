@@ -35,7 +35,7 @@ type Env struct {
 	ClientLimits ClientLimits
 	// Durable asks for writes that survive a power loss.
 	Durable bool
-	// Progress tells the client how a long call goes; nil when nobody asked.
+	// Progress tells the client how a long call goes; nil when no one asked.
 	Progress func(lastLines string)
 
 	undoOf []string // the changes that the change at hand undoes

@@ -40,7 +40,7 @@ func place(ctx context.Context, env *Env, in BashInput) (execEnv, error) {
 	s := execEnv{runner: c.Runner(), sandbox: c, runtime: env.Runtime, refused: c.Refusing()}
 	s.cleanup = sync.OnceValue(env.Runtime.sandboxes.Cleanup())
 	s.leave = func() {
-		for _, note := range s.cleanup() { // nobody may ask how a task has ended
+		for _, note := range s.cleanup() { // no one may ask how a task has ended
 			env.Runtime.log.Warn(note)
 		}
 		env.Runtime.sandboxes.Release(c)

@@ -24,7 +24,7 @@ var answers = map[string]string{
 	"pgrep": "no process matched", "pidof": "no process matched",
 }
 
-// subcommandAnswers are those of programs of which only some commands answer like that: behind the command, the options
+// subcommandAnswers are those of programs of which only some commands answer like that: after the command, the options
 // without which it does not.
 var subcommandAnswers = []struct {
 	name, command string
@@ -227,7 +227,7 @@ func (s *status) silent(name string) bool {
 // complained reports whether a line of what was written begins like that.
 func (s *status) complained(beginning string) bool { return strings.Contains(s.output, "\n"+beginning) }
 
-// wrapped is the status of what a wrapper runs: of the first word behind it that is no option, variable, number or time of the
+// wrapped is the status of what a wrapper runs: of the first word after it that is no option, variable, number or time of the
 // wrapper. Where that is the value of an option it is no program that answers, and the line may have failed.
 func (s *status) wrapped(words []string) {
 	i := 1 + slices.IndexFunc(words[1:], func(word string) bool { return !ofWrapper.MatchString(word) })

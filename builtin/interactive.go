@@ -113,7 +113,7 @@ func waitingIn(c syntax.Command) string {
 	return ""
 }
 
-// waitingPiped looks at both ends of a pipe: watch ends when nobody reads what it writes.
+// waitingPiped looks at both ends of a pipe: watch ends when no one reads what it writes.
 func waitingPiped(c *syntax.BinaryCmd) string {
 	if name := waitingAmong([]*syntax.Stmt{c.X}); name != "" && name != "watch" {
 		return name

@@ -28,9 +28,9 @@ const (
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
-	// longestRead has room for a page of text or cells, and for the notes on the pictures of a document behind it.
+	// longestRead has room for a page of text or cells, and for the notes on the pictures of a document after it.
 	longestRead = 120_000
-	// pageNotesRoom is room for the notes behind a page, in characters.
+	// pageNotesRoom is room for the notes after a page, in characters.
 	pageNotesRoom = 500
 )
 
@@ -121,7 +121,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 	return showPage(path, shown, page, in), nil
 }
 
-// pageOptions say which page is shown: no larger than what the client passes on, with the notes behind it.
+// pageOptions say which page is shown: no larger than what the client passes on, with the notes after it.
 func pageOptions(in ReadInput, passes ClientLimits) text.PageOptions {
 	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }

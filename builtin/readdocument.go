@@ -119,7 +119,7 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 		source = []byte(decoded.String())
 	}
 	n, err := document.ParseNotebook(source)
-	if err != nil { // shown as the text that it is, so that it can be mended
+	if err != nil { // shown as the text that it is, so that it can be repaired
 		shown, page := text.NumberPage(raw, pageOptions(in, env.ClientLimits), MaxLineShown)
 		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
@@ -135,7 +135,7 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	return Result{Text: out.String(), Images: images(shown.Pictures)}, nil
 }
 
-// writeNotes ends a text with what a reader must know besides, and with what the pictures beside it show.
+// writeNotes ends a text with what a reader must know besides, and with what the pictures next to it show.
 func writeNotes(out *strings.Builder, notes []string, pictures []document.Picture) {
 	for i, p := range pictures {
 		notes = append(notes, fmt.Sprintf("Picture %d: %s.", i+1, strings.TrimSuffix(p.Note, ".")))

@@ -74,14 +74,14 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline takes away what commands must not leave behind; the runtime closes it. Nil: one that keeps nothing in the state directory.
 	Baseline *baseline.Keeper
-	// Log receives what was mended after a crash. It must not be nil.
+	// Log receives what was repaired after a crash. It must not be nil.
 	Log *slog.Logger
 }
 
 // imagesAtOnce is how many images are decoded at once.
 const imagesAtOnce = 2
 
-// OpenRuntime mends what a killed host left half done. What commands need is started by [Runtime.Warm], or by the first.
+// OpenRuntime repairs what a killed host left half done. What commands need is started by [Runtime.Warm], or by the first.
 func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	if cfg.Baseline == nil {
 		cfg.Baseline = baseline.Open("", cfg.Log)
@@ -104,7 +104,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		}
 		box.cache = filepath.Join(cfg.StateDir, "cache")
 	}
-	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been mended: it looks at files
+	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been repaired: it looks at files
 		return nil, errors.Join(err, box.search.Close())
 	}
 	box.tasks = shell.NewTasks(shell.TaskLimits{})
@@ -183,11 +183,11 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 	return nil
 }
 
-// recover mends what a host that was killed left behind, and says what it did.
+// recover repairs what a host that was killed left behind, and says what it did.
 func (b *Runtime) recover(log *slog.Logger) {
 	report, err := atomicfile.Recover(context.Background(), b.journal)
 	if err != nil {
-		log.Warn("files of an earlier run could not be mended", "error", err)
+		log.Warn("files of an earlier run could not be repaired", "error", err)
 	}
 	for _, path := range report.Restored {
 		log.Warn("an interrupted write was undone", "file", path)

@@ -175,7 +175,7 @@ func taskEnd(c shell.Chunk) string {
 	return fmt.Sprintf("exit code %d", r.ExitCode)
 }
 
-// withRemarks adds what there is to tell of a task that has ended, beside its output. Of one that runs there is no result.
+// withRemarks adds what there is to tell of a task that has ended, in addition to its output. Of one that runs there is no result.
 func withRemarks(text string, r *shell.Result) string {
 	if r == nil {
 		return text

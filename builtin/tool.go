@@ -62,7 +62,7 @@ type Tool[In any] struct {
 	MaxResult int
 	// Uncancelable marks a tool whose run is short and atomic: a cancelled call completes it and reports.
 	Uncancelable bool
-	// SkipQueue lets calls pass beside the gate: they neither wait nor make others wait.
+	// SkipQueue lets calls pass next to the gate: they neither wait nor make others wait.
 	SkipQueue bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Runtime) bool
@@ -106,7 +106,7 @@ func (d *Def) Bind(raw json.RawMessage) (*Call, error) { return d.bind(raw) }
 
 // A Call is one bound, not yet permitted, invocation.
 type Call struct {
-	// ConcurrencySafe reports whether the call may run beside others that may.
+	// ConcurrencySafe reports whether the call may run concurrently with others that may.
 	ConcurrencySafe bool
 	// Args are the scalar arguments at the top level, for rules on a parameter.
 	Args map[string]any
@@ -192,5 +192,5 @@ func Define[In any](t Tool[In]) (*Def, error) {
 	return d, nil
 }
 
-// always lets every call of a tool run beside others.
+// always lets every call of a tool run concurrently with others.
 func always[In any](In) bool { return true }

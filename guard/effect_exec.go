@@ -27,7 +27,7 @@ func (Exec) Permission() Permission { return ToExec }
 // Record implements [Effect].
 func (e Exec) Record() (field, value string) { return "command", e.Text }
 
-// HookResponse returns what hooks find in the response beside the text, under the names of
+// HookResponse returns what hooks find in the response in addition to the text, under the names of
 // Claude Code: one stream, in order.
 func (Exec) HookResponse(text string) map[string]any {
 	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}

@@ -59,7 +59,7 @@ type linkNames struct {
 	left int
 }
 
-// recent returns names not older than a minute. What is half as old is renewed beside
+// recent returns names not older than a minute. What is half as old is renewed in the background
 // the call, so that in a host in use no search waits for it.
 func (x *linkIndex) recent() *linkNames {
 	n := x.last.Load()

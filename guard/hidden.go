@@ -67,7 +67,7 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 }
 
 // Asking returns a function that tells which files a search that begins at start leaves
-// out, because a Read rule asks for them and nobody was asked: those that the rule names
+// out, because a Read rule asks for them and no one was asked: those that the rule names
 // which start itself was asked for are not among them. The rules say why, each as it
 // stands in the settings. Nil: no rule asks for files.
 func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {

@@ -16,7 +16,7 @@ import (
 // variable in it is empty.
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
-// removals asks before a directory is removed that nobody means to remove.
+// removals asks before a directory is removed that no one means to remove.
 func (l *commandJudge) removals() {
 	for _, s := range l.analysis.Commands {
 		if s.Name != "rm" && s.Name != "rmdir" {

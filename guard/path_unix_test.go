@@ -55,7 +55,7 @@ func tree(t testing.TB, dir string, entries ...string) {
 	}
 }
 
-// policy makes a policy for one root with a home beside it.
+// policy makes a policy for one root with a home next to it.
 func policy(t testing.TB, root string, set *settings.Settings, change ...func(*Config)) *Policy {
 	t.Helper()
 	cfg := Config{Roots: []string{root}, Home: filepath.Join(filepath.Dir(root), "home"), StateDir: filepath.Join(filepath.Dir(root), "state"), Settings: set}

@@ -19,7 +19,7 @@ func (c *SandboxPaths) dropStray() {
 	})
 }
 
-// Harmless reports whether name is a link that a command could make and behind which nothing is hidden, since commands could do
+// Harmless reports whether name is a link that a command could make and after which nothing is hidden, since commands could do
 // nothing any more, not even remove it: a directory that they write in as a whole, or above one, and the programs of the system. Whatever else
 // a denied link leads to is hidden.
 func (c *SandboxPaths) Harmless(name string) bool {
@@ -27,7 +27,7 @@ func (c *SandboxPaths) Harmless(name string) bool {
 	return ok && (dir && c.holdsWritable(real) || ofSystem(real, dir))
 }
 
-// behind returns where a symbolic link leads that lies where commands write, and whether to a directory.
+// after returns where a symbolic link leads that lies where commands write, and whether to a directory.
 func (c *SandboxPaths) behind(name string) (real string, dir, ok bool) {
 	info, err := os.Lstat(name)
 	if err != nil || info.Mode()&os.ModeSymlink == 0 || !withinAny(name, c.Writable) {

@@ -150,7 +150,7 @@ type controlBackend struct {
 }
 
 // TestAttackControl attacks the files that the host obeys where its names for them are links into a root: by every name, by each
-// link and each directory on the way, and looks at the disk after each call. Then what is beside them is edited.
+// link and each directory on the way, and looks at the disk after each call. Then what is next to them is edited.
 func TestAttackControl(t *testing.T) {
 	t.Parallel()
 	backends := []controlBackend{

@@ -167,7 +167,7 @@ func (w *wild) fromOutside() wildStep {
 		return w.ownCall(w.target())
 	}
 	canary := w.canary()
-	if w.oneIn(3) { // a rule for one file more, of which nobody has seen what it holds from then on
+	if w.oneIn(3) { // a rule for one file more, of which no one has seen what it holds from then on
 		if g := w.some(func(g *wildFile) bool { return g.free && len(g.more) == 0 && !strings.Contains(g.path, "\n") }); g != nil {
 			return w.tighten(g, canary)
 		}

@@ -272,7 +272,7 @@ func (w *wild) start(t *testing.T) *host {
 	return h
 }
 
-// play does the steps, those beside each other at once.
+// play does the steps, those concurrently at once.
 func (w *wild) play(h *host, steps []wildStep, keep []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	defer cancel()

@@ -94,7 +94,7 @@ func TestAttackLeases(t *testing.T) {
 	})
 }
 
-// TestOwnLeases edits and reads one file in several hosts at once. Edit holds a lease of its own for a moment: nobody is busy for that.
+// TestOwnLeases edits and reads one file in several hosts at once. Edit holds a lease of its own for a moment: no one is busy for that.
 func TestOwnLeases(t *testing.T) {
 	g := newGround(t)
 	ctx, cancel := patient()

@@ -115,7 +115,7 @@ func openPlanted(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// peak is the most memory that a process has had, in bytes; 0 where nobody tells.
+// peak is the most memory that a process has had, in bytes; 0 where no one tells.
 func peak(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/integration/client"
 )
 
-// freePort is a port of this machine that nobody listens on, below those that the system picks, and not that of a service.
+// freePort is a port of this machine that no one listens on, below those that the system picks, and not that of a service.
 func freePort(t *testing.T, from int) int {
 	t.Helper()
 	for port := from; port < from+1000; port++ {

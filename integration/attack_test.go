@@ -123,7 +123,7 @@ func profileFlags(w *world, profile string) []string {
 		return append(flags, denials...)
 	case "uncontained": // rules on files, and nothing to hold them
 		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "uncontained.json"))
-	case "asking": // rules that ask, and nobody to be asked
+	case "asking": // rules that ask, and no one to be asked
 		return append(flags, "--settings", filepath.Join(w.root, "asking.json"))
 	case "frozen": // a rule on every edit
 		return append(flags, "--deny", "Edit")

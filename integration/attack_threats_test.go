@@ -12,7 +12,7 @@ import (
 // A threat is a class of attacks that must be held.
 type threat struct {
 	class string
-	tests []func(*testing.T) // beside the rows of testdata/attacks
+	tests []func(*testing.T) // next to the rows of testdata/attacks
 }
 
 func (c threat) names() []string {

@@ -180,7 +180,7 @@ func TestOAuth(t *testing.T) {
 	}
 }
 
-// attack sends tokens that must be refused, and many whose key nobody knows.
+// attack sends tokens that must be refused, and many whose key no one knows.
 func (l *login) attack(t *testing.T, url, ws string) {
 	t.Helper()
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -76,7 +76,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Nobody is told of an address while another one that is asked for cannot be had, and the exit code says whether it ever could.
+// No one is told of an address while another one that is asked for cannot be had, and the exit code says whether it ever could.
 func TestAnnouncedTogether(t *testing.T) {
 	home := doctorHome(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

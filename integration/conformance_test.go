@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The official conformance suite judges a server with its fixtures behind our own door and pipeline. It is
+// The official conformance suite judges a server with its fixtures after our own door and pipeline. It is
 // run when TOOLHOST_CONFORMANCE names the directory in which npm installed it, best with a node of its own:
 //
 //	npm install --prefix DIR node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12

@@ -235,7 +235,7 @@ func cancelCommands(t *testing.T, g *ground, s *session) {
 	survivors(t, tag)
 }
 
-// cancelQueued cancels a call that waits behind another.
+// cancelQueued cancels a call that waits after another.
 func cancelQueued(t *testing.T, g *ground, s *session, over setting) {
 	first, err := s.Start(s.ctx, "Bash", args{"command": "touch begun; until [ -e go ]; do sleep 0.01; done; echo first"}.String(), nil)
 	if err != nil {

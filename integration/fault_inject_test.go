@@ -167,7 +167,7 @@ const (
 	notifySend    = 0xc0182101
 )
 
-// serve decides every call until nobody is left to make one.
+// serve decides every call until no one is left to make one.
 func (in *injector) serve() {
 	defer unix.Close(in.fd)
 	for {

@@ -213,7 +213,7 @@ func (g *ground) history(flags ...string) []change {
 	return all
 }
 
-// mend waits until a start has made whole what was torn while it was written in place. See tidy for why the first may not do.
+// correct waits until a start has made whole what was torn while it was written in place. See tidy for why the first may not do.
 func (g *ground) mend(v *victim) {
 	g.t.Helper()
 	eventually(g.t, func() string {

@@ -96,7 +96,7 @@ func TestFaultLeave(t *testing.T) {
 	}
 }
 
-// leaveBehind sends a call whose processes carry a tag, for an answer that nobody will take.
+// leaveBehind sends a call whose processes carry a tag, for an answer that no one will take.
 func (s *session) leaveBehind(tool string, a args, tag string) {
 	s.t.Helper()
 	if command, ok := a["command"]; ok {

@@ -38,7 +38,7 @@ var partitions = []partition{
 	{name: "within a tunnel", tunnel: true, sent: "half"},
 }
 
-// TestFaultPartition cuts the network off behind the proxy, at every stage of a request. A command that waits for it is ended like any
+// TestFaultPartition cuts the network off beyond the proxy, at every stage of a request. A command that waits for it is ended like any
 // other, nothing of its connection stays, other conversations are served meanwhile, and the next request comes through.
 func TestFaultPartition(t *testing.T) {
 	t.Parallel() // it waits for half a minute
@@ -160,7 +160,7 @@ func held(t *testing.T, address string) (n int) {
 	raw, err := os.ReadFile("/proc/net/tcp")
 	must(t, err)
 	for line := range strings.Lines(string(raw)) {
-		// Number, local and remote address, state, two queues, timer, retransmissions, user, timeout, inode: 0 if nobody holds it.
+		// Number, local and remote address, state, two queues, timer, retransmissions, user, timeout, inode: 0 if no one holds it.
 		if f := strings.Fields(line); len(f) > 9 && f[2] == remote && f[9] != "0" {
 			n++
 		}
@@ -168,7 +168,7 @@ func held(t *testing.T, address string) (n int) {
 	return n
 }
 
-// unreachable is an address whose packets get lost: the queue of connections that nobody accepts is full.
+// unreachable is an address whose packets get lost: the queue of connections that no one accepts is full.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

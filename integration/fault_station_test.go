@@ -26,7 +26,7 @@ const mostStations = 400
 var ailments = []syscall.Errno{unix.ENOSPC, unix.EDQUOT, unix.EIO, unix.EROFS, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EPERM}
 
 // TestFaultStations lets every system call of every change fail, one after the other, with errors of every kind, once and for good. A
-// change that was refused left the file as it was and nothing beside it; one that was acknowledged is there, and can be undone unless
+// change that was refused left the file as it was and nothing next to it; one that was acknowledged is there, and can be undone unless
 // its answer said otherwise.
 func TestFaultStations(t *testing.T) {
 	for _, v := range victims() {

@@ -85,7 +85,7 @@ var guardMayImport = map[string][]string{
 
 func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
 
-// mcpserverMayImport does the same for mcpserver. What stands beside the pipeline knows it by its interfaces and is not known to it;
+// mcpserverMayImport does the same for mcpserver. What stands next to the pipeline knows it by its interfaces and is not known to it;
 // what it stands on does not know it.
 var mcpserverMayImport = map[string][]string{
 	"mcpserver": {

@@ -26,7 +26,7 @@ type footprint struct {
 // Threads and descriptors are counted after the load has ended, but Go never gives a thread back, so that as many stay as there were
 // system calls at once: the gates of a few conversations with 10 calls each. Descriptors: the names of temporary files that are kept for
 // the next write are 32 at most, a shell that is being started has 6 here, and a directory that is searched one. Children: shells that
-// wait for a command, at most 2 beside those there were. Locks: one for each name of a temporary file that is kept.
+// wait for a command, at most 2 next to those there were. Locks: one for each name of a temporary file that is kept.
 var growth = footprint{threads: 40, descriptors: 64, children: 4, mounts: 0, locks: 32, temps: 0, resident: 96 << 20}
 
 // measure takes the footprint of a host and all that it has started. The memory is that of the host alone.

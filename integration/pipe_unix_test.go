@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A host whose client has gone away while it still sends, so that the next answer finds a pipe that nobody reads, ends as
+// A host whose client has gone away while it still sends, so that the next answer finds a pipe that no one reads, ends as
 // at the end of its input: it is not struck down by the signal of the pipe.
 func TestBrokenPipe(t *testing.T) {
 	home := doctorHome(t)

@@ -31,7 +31,7 @@ func readRelease(t *testing.T, name string) []byte {
 }
 
 // holds reports whether the binary takes a command line. A flag that is not there is found before anything is
-// done, so that --help behind the line keeps it from being carried out.
+// done, so that --help after the line keeps it from being carried out.
 func holds(t *testing.T, args []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, append(slices.Clone(args), "--help")...)

@@ -45,7 +45,7 @@ func TestKeptResult(t *testing.T) {
 	if got := call("Grep", fmt.Sprintf(`{"path":%q,"pattern":"number 2999[0-9]$","output_mode":"content"}`, path)); strings.Count(got, "number 2999") != 10 {
 		t.Errorf("searching on: %s", got)
 	}
-	// Beside it lies what is nobody's business.
+	// Next to it lies what is no one's business.
 	for _, other := range []string{"secret", "audit.jsonl", "results"} {
 		r, err := h.Call(ctx, "Read", fmt.Sprintf(`{"file_path":%q}`, filepath.Join(home, "state", "toolhost", other)))
 		if err != nil {

@@ -116,7 +116,7 @@ func newCrew(t *testing.T, g *ground) *crew {
 }
 
 // TestSoak lets many clients of several hosts add marks to a few files. At the end every acknowledged mark is there once, in an order
-// that could have been; nobody ever saw half a file, or less than was acknowledged before; and no host has grown.
+// that could have been; no one ever saw half a file, or less than was acknowledged before; and no host has grown.
 func TestSoak(t *testing.T) {
 	g := newGround(t)
 	c := newCrew(t, g)

@@ -147,7 +147,7 @@ func TestSameIDInFlight(t *testing.T) {
 	}
 }
 
-// Clients that dawdle with their headers, their body or with reading hold nobody else.
+// Clients that dawdle with their headers, their body or with reading hold no one else.
 func TestSlowClientsHoldNobody(t *testing.T) {
 	address, _ := startWeb(t, map[string]string{"a.txt": "content\n"})
 	u, err := url.Parse(address)

@@ -97,7 +97,7 @@ func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 	}
 }
 
-// Readers that take nothing of long results hold nobody.
+// Readers that take nothing of long results hold no one.
 func TestStalledReadersHoldNobody(t *testing.T) {
 	const stalled = 8
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n", "long.txt": strings.Repeat("a long line of text\n", 1500)}, mayRun)
@@ -183,7 +183,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// dialBrief connects to a server of a host that waits for nobody for longer than a moment.
+// dialBrief connects to a server of a host that waits for no one for longer than a moment.
 func dialBrief(t *testing.T, h *Host, brief time.Duration) net.Conn {
 	t.Helper()
 	address, _ := serveWeb(t, h, func(c *httpserver.Config) {
@@ -217,7 +217,7 @@ func answerInTime(t *testing.T, h *Host, brief time.Duration, sent string) (line
 	return line
 }
 
-// What carries no message carries no body either: behind one it would not be noticed that the client is gone.
+// What carries no message carries no body either: after one it would not be noticed that the client is gone.
 func TestStreamsCarryNoBody(t *testing.T) {
 	h, _ := openHost(t, nil)
 	address, _ := serveWeb(t, h)
@@ -265,7 +265,7 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// A request that net/http itself must refuse gets an answer and harms nobody.
+// A request that net/http itself must refuse gets an answer and harms no one.
 func TestBrokenRequests(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
 	address, _ := serveWeb(t, h)

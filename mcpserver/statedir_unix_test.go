@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPlantedState plants in a state directory what another user, or nobody who means well, has made there.
+// TestPlantedState plants in a state directory what another user, or no one who means well, has made there.
 func TestPlantedState(t *testing.T) {
 	const stranger = 54321
 	tests := []struct {

@@ -252,7 +252,7 @@ func cancelsWithoutBeingAsked(t *testing.T) bool {
 	<-started
 	cancel()
 	<-gone
-	time.AfterFunc(time.Second, func() { close(let) }) // only when it has been mended
+	time.AfterFunc(time.Second, func() { close(let) }) // only when it has been repaired
 	return <-ended
 }
 

@@ -140,7 +140,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disk.close())
 }
 
-// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and nobody's
+// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and no one's
 // scopes push out another's. Scopes begin to exist when they are first used. An exact
 // one, whose key names one conversation and no other, is loaded from disk when it is known there and written back as it changes; the
 // first use of a key decides whether it is exact. Scopes are cheap to ask for and may be kept.

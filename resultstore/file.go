@@ -176,7 +176,7 @@ func (s *Store) measureBehind(h *rootDir, shelf string, u *usage) {
 	s.work.Go(func() {
 		time.Sleep(prepareAfter)
 		most := remains{s.cfg.Quota - s.cfg.Quota/spareRoom, maxResults - maxResults/spareRoom}
-		_ = h.makeRoom(shelf, u, s.cfg, most) // what fails now is tried again behind the next result, or before one for which there is no room
+		_ = h.makeRoom(shelf, u, s.cfg, most) // what fails now is tried again after the next result, or before one for which there is no room
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.measuring = false

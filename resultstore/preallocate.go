@@ -18,7 +18,7 @@ func (s *Store) takeSpare(h *rootDir, shelf string) *File {
 const prepareAfter = 2 * time.Millisecond
 
 // prepare makes a file for the next result of a shelf that is at hand as a whole, while its principal reads the last one, which was
-// used: a file system takes up to a millisecond to make one where many have just been removed, as beside builds (ext4 looks for a
+// used: a file system takes up to a millisecond to make one where many have just been removed, as next to builds (ext4 looks for a
 // number that none of these had). A store has one such file, for the shelf that was used last.
 //
 // It waits until the result has likely been written and read: who does that would wait for a processor.

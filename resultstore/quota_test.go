@@ -34,7 +34,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestQuotaIsShared writes several results at once, each of which alone would have had room, beside one that can go.
+// TestQuotaIsShared writes several results at once, each of which alone would have had room, next to one that can go.
 func TestQuotaIsShared(t *testing.T) {
 	sh := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 60}).For("p")
 	old := keep(t, sh, 30, time.Hour)

@@ -101,7 +101,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close removes the results still being written, which nobody could finish, and gives the directory free for others to tidy.
+// Close removes the results still being written, which no one could finish, and gives the directory free for others to tidy.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -134,7 +134,7 @@ func (s *Store) open() (*rootDir, error) {
 		return nil, ErrNoDir
 	}
 	if s.rootDir != nil && !s.rootDir.inPlace() {
-		_ = s.rootDir.close() // what is written there is found by nobody
+		_ = s.rootDir.close() // what is written there is found by no one
 		s.rootDir = nil
 	}
 	if s.rootDir == nil {
@@ -206,7 +206,7 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	return h, nil
 }
 
-// inPlace reports whether the directory still has its path. If it was moved, it takes files that nobody finds under theirs.
+// inPlace reports whether the directory still has its path. If it was moved, it takes files that no one finds under theirs.
 func (h *rootDir) inPlace() bool {
 	info, err := os.Lstat(h.dir)
 	return err == nil && os.SameFile(info, h.self)
@@ -230,7 +230,7 @@ func (h *rootDir) settle(cfg Config) error {
 		return err
 	}
 	h.alive = privatefile.NewLock(filepath.Join(h.dir, openName, h.owner+lockMark))
-	if _, err := h.alive.TryLock(); err != nil { // nobody else knows the name, so it is free
+	if _, err := h.alive.TryLock(); err != nil { // no one else knows the name, so it is free
 		return err
 	}
 	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
@@ -243,7 +243,7 @@ func (h *rootDir) settle(cfg Config) error {
 	return nil
 }
 
-// shelfName returns the name of a principal's directory, which nobody without the key can guess.
+// shelfName returns the name of a principal's directory, which no one without the key can guess.
 func (h *rootDir) shelfName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(principal))

@@ -319,7 +319,7 @@ func TestDirectoryMovedUnderneath(t *testing.T) {
 	if _, err := begun.Write([]byte("x")); err != nil {
 		t.Errorf("a file that was begun before: %v", err)
 	}
-	_ = begun.Discard() // it is where nobody looks for it
+	_ = begun.Discard() // it is where no one looks for it
 	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ type remains struct {
 	files int
 }
 
-// measuredFor is how old a measure may be that nobody takes anew. Looking at each of a thousand results takes longer than keeping
-// one, so that is done behind the result that is kept: what other processes have put on the shelf since the last one is counted late.
+// measuredFor is how old a measure may be that no one takes anew. Looking at each of a thousand results takes longer than keeping
+// one, so that is done after the result that is kept: what other processes have put on the shelf since the last one is counted late.
 const measuredFor = time.Second
 
 // hasRoom reports whether a shelf has room for one more result of so many bytes, as far as this process knows.

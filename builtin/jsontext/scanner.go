@@ -13,7 +13,7 @@ type Scanner struct {
 // NewScanner returns a scanner at the beginning of a text.
 func NewScanner(text []byte) *Scanner { return &Scanner{text: text} }
 
-// At is how many bytes of the text lie behind the scanner.
+// At is how many bytes of the text lie after the scanner.
 func (s *Scanner) At() int { return s.at }
 
 // End goes over the space at the end of the text.
@@ -113,7 +113,7 @@ func (s *Scanner) list(open, end byte, element func() bool) bool {
 	return true
 }
 
-// name goes over the name of a member, and the colon behind it.
+// name goes over the name of a member, and the colon after it.
 func (s *Scanner) name() (name []byte, ok bool) {
 	s.space()
 	from := s.at + 1

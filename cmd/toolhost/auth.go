@@ -118,7 +118,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 	if f.issuer != "" {
 		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})
 		if err != nil {
-			return nil, usageError{err} // nobody was asked yet
+			return nil, usageError{err} // no one was asked yet
 		}
 		metadata := issuer.Metadata()
 		known, w.Metadata = append(known, issuer), &metadata

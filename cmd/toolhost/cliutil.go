@@ -30,7 +30,7 @@ const (
 var errReported = errors.New("reported")
 
 // errUnparsed makes the exit code 2.
-var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is mended")
+var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is corrected")
 
 // A usageError is one of the command line.
 type usageError struct{ error }

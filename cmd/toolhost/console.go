@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/console"
 )
 
-// consoleFlags are the flags of a host with a console beside it.
+// consoleFlags are the flags of a host with a console.
 type consoleFlags struct {
 	on, always bool
 	listen     string

@@ -109,7 +109,7 @@ func clientFinding(s clients.Status) doctor.Finding {
 	case clients.Broken:
 		f.Level = doctor.LevelWarn
 		f.Text = fmt.Sprintf("%s: %s cannot be read: %s", s.Title, s.File, s.Problem)
-		f.Remedy = "mend the file"
+		f.Remedy = "correct the file"
 	default:
 		f.Text = s.Title + ": toolhost is not in it"
 		f.Remedy = "toolhost install " + s.Client

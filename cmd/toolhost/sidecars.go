@@ -7,13 +7,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// An sidecar is served beside a server. It listens already; what was not served listens until the process ends, which is at once.
+// A sidecar is served next to a server. It listens already; what was not served listens until the process ends, which is at once.
 type sidecar struct {
 	announce func()
 	serve    func(context.Context) error
 }
 
-// sidecars serves what stands beside a server, for as long as serve runs. Nobody is told of an address, by begin or otherwise, before all
+// sidecars serves what stands next to a server, for as long as serve runs. No one is told of an address, by begin or otherwise, before all
 // of them could be had.
 func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
 	defer f.observe.end(ctx, host.Log())

@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// rssTrimmer lets the host come to rest again behind commands that go on in the background: a client that has started them
+// rssTrimmer lets the host come to rest again after commands that go on in the background: a client that has started them
 // waits, and what starting them needed would stay resident for as long.
 type rssTrimmer struct{}
 

@@ -23,7 +23,7 @@ var looking atomic.Bool
 
 // letGoAtRest makes this process, when it next comes to rest, give back the pages of its own program, of which its start needed more
 // than all that comes after: 14 MB of the 22 that a host has resident then. They stay in the page cache, and calls that come then pay
-// once, some .3 ms, until what they need is mapped again. It is asked for behind the start of a process and of its
+// once, some .3 ms, until what they need is mapped again. It is asked for after the start of a process and of its
 // sandbox, and of commands in the background: see [resting].
 func letGoAtRest() {
 	if looking.CompareAndSwap(false, true) {

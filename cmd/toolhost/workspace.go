@@ -48,7 +48,7 @@ func workspaces(paths []string, home string) []string {
 }
 
 // workspaceOf is the nearest directory around a file that is marked as a workspace, or else the directory the
-// file is in. The home directory and what is around it are nobody's workspace, whatever they hold.
+// file is in. The home directory and what is around it are no one's workspace, whatever they hold.
 func workspaceOf(path, home string) string {
 	nearest := ""
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {

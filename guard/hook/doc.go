@@ -42,7 +42,7 @@
 // answer in time, an answer that cannot be read. Stricter than Claude Code, a
 // failed PreToolUse hook refuses the call, unless the user says otherwise: a
 // guard that is broken guards nothing. So does an answer that is easily taken
-// for one, such as JSON behind a line of text, or a decision in the wrong place.
+// for one, such as JSON after a line of text, or a decision in the wrong place.
 //
 // # When a hook ends
 //

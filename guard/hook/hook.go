@@ -26,7 +26,7 @@ type Config struct {
 	Way func(settings.Hook) Way
 
 	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
-	// follows no redirects. A Timeout in it counts beside the hook's own.
+	// follows no redirects. A Timeout in it counts in addition to the hook's own.
 	Client *http.Client
 
 	// Env is the environment that commands start from; nil for the server's own.
@@ -143,7 +143,7 @@ type Runner struct {
 
 	drain, response time.Duration // drainTime and answerTime, but for tests
 
-	life   context.Context // of the hooks that nobody waits for
+	life   context.Context // of the hooks that no one waits for
 	end    context.CancelFunc
 	beside sync.WaitGroup
 }
@@ -174,7 +174,7 @@ func New(cfg Config) *Runner {
 	return r
 }
 
-// Close ends the hooks that nobody waits for. No hook may be run any more.
+// Close ends the hooks that no one waits for. No hook may be run any more.
 func (r *Runner) Close() {
 	r.end()
 	r.beside.Wait()
@@ -243,7 +243,7 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 			h.err = err
 		}
 		if h.Async {
-			r.runBeside(h, e.Name, body)
+			r.runDetached(h, e.Name, body)
 			continue
 		}
 		running.Go(func() { outcomes[i].response, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
@@ -252,8 +252,8 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 	return outcomes
 }
 
-// runBeside runs a hook that nobody waits for.
-func (r *Runner) runBeside(h chosen, event string, body []byte) {
+// runDetached runs a hook that no one waits for.
+func (r *Runner) runDetached(h chosen, event string, body []byte) {
 	r.beside.Go(func() {
 		if _, err := r.runOne(r.life, h, event, body); err != nil {
 			r.failed(event, outcome{chosen: h, err: err})

@@ -263,7 +263,7 @@ func TestFailureAndDenied(t *testing.T) {
 	}
 }
 
-// What goes wrong where nobody hears of it is logged.
+// What goes wrong where no one hears of it is logged.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer

@@ -176,7 +176,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestAsync: a hook that nobody waits for decides nothing, and ends with the runner.
+// TestAsync: a hook that no one waits for decides nothing, and ends with the runner.
 func TestAsync(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ func (r *Runner) failed(event string, o outcome) string {
 	return fmt.Sprintf("The %s hook %s failed: %v", event, o.label(), o.err)
 }
 
-// told passes on what a hook said beside its decision.
+// told passes on what a hook said in addition to its decision.
 func (r *Runner) told(event string, o outcome) []string {
 	if o.message != "" {
 		r.log.Info("a hook says", "event", event, "hook", o.label(), "message", clip(o.message, maxText))
@@ -97,7 +97,7 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 }
 
 // remedy ends the refusal of a call whose hook failed.
-const remedy = "\nThe call was refused, because a hook that fails guards nothing: mend the hook, or set " +
+const remedy = "\nThe call was refused, because a hook that fails guards nothing: correct the hook, or set " +
 	`"hooks": {"onFailure": "` + settings.OnFailureAllow + `"} in the user settings to let such calls through.`
 
 // rewritten returns the input that hooks put in the place of was, or nil. Hooks

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelAttacks go for what the kernel keeps for a user or for all, beside files.
+// kernelAttacks go for what the kernel keeps for a user or for all, next to files.
 var kernelAttacks = []attack{
 	{"everything of the host in proc", `$ATTACK reach $HOST`, true},
 	{"everything of process 1 in proc", `$ATTACK reach 1 $PPID`, false},

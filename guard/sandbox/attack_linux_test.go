@@ -304,7 +304,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=8m",
-		"-test.skip=Profile$|AreReal|Network|Proxy|PolicyErrors") // some need files beside the source, others no second time
+		"-test.skip=Profile$|AreReal|Network|Proxy|PolicyErrors") // some need files next to the source, others no second time
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), backendsVariable+"="+userBackends(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+dir+"/cache")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}

@@ -18,7 +18,7 @@ func setChildLimits() {
 	// A core dump may be handed to a program of the host's, with all its rights
 	// and outside of the sandbox, but not if this is the limit, see core(5).
 	lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
-	// Signals in queues count for the user: without any left, nobody has timers.
+	// Signals in queues count for the user: without any left, no one has timers.
 	lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
 
 	// While the process can be traced its files here are its own.

@@ -74,7 +74,7 @@ func TestConclude(t *testing.T) {
 }
 
 // TestConcludeBesideOthers: an orphan may be anybody's, and one command that runs
-// is nobody's.
+// is no one's.
 func TestConcludeBesideOthers(t *testing.T) {
 	f := newFixture(t)
 	s := start1(t, f.policy())

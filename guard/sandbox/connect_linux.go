@@ -121,7 +121,7 @@ func (k *connector) connect(c *kernel.Call) unix.Errno {
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
 		time.Sleep(wait)
 		if wait > 0 && !c.Waits() {
-			return unix.EINTR // which nobody hears
+			return unix.EINTR // which no one hears
 		}
 		if wait > shortestWait && c.Interrupted() {
 			return kernel.Restart

@@ -131,7 +131,7 @@ func readPortTables() (all []byte, err error) {
 }
 
 // dialLoopback connects to a port of the loopback interface, of either family.
-// Nobody listens beyond it, so that the answer comes at once.
+// No one listens beyond it, so that the answer comes at once.
 func dialLoopback(port int) (int, error) {
 	var last error
 	for _, a := range []struct {

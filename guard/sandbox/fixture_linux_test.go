@@ -89,7 +89,7 @@ func newFixture(t testing.TB) *fixture {
 }
 
 // shareDirectory makes a directory, if it may, what is made in which belongs to a group
-// that is not in the user namespace of a sandbox: of a program there that nobody can
+// that is not in the user namespace of a sandbox: of a program there that no one can
 // read, process 1 may know little.
 func (f *fixture) shareDirectory(t testing.TB) {
 	t.Helper()

@@ -117,7 +117,7 @@ func init() {
 
 // ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and
 // from occupying it with signals. To a process 1 the kernel drops every signal from
-// inside for which it has no handler, so all those of Go are taken away, behind Go's
+// inside for which it has no handler, so all those of Go are taken away, after Go's
 // back. A handler that did nothing would not do: a few commands can send signals
 // faster than it returns, and nothing else would ever run here again, not even the
 // end that follows that of the host.
@@ -134,7 +134,7 @@ func ignoreTermination() {
 }
 
 // ignoreSignals keeps a signal to the group of a supervisor from ending it. Ignoring
-// them for good would be inherited by commands; a channel nobody reads is not.
+// them for good would be inherited by commands; a channel no one reads is not.
 //
 // The end of a child is not to be told by a signal, which would wake a thread
 // that has nothing to do with it: the kernel has one wait for that already.

@@ -69,7 +69,7 @@ func (js *jobs) add(id uint64, start func() (forked, error)) (forked, error) {
 
 // reap collects ended processes for ever: the commands, which it reports, and
 // the orphans, which process 1 inherits. gone says that nothing of a command is
-// left, and that it is forgotten: most leave nothing, and whoever waits for one
+// left, and that it is forgotten: most leave nothing, and whichever process waits for one
 // need not ask.
 func (js *jobs) reap(exited func(j *job, status syscall.WaitStatus, gone bool)) {
 	for {
@@ -120,7 +120,7 @@ func (js *jobs) leave(j *job) bool {
 // noOrphans reports whether no process is left of any command that has ended: the
 // topmost of those would have fallen to the main thread of process 1 by now,
 // while commands are children of the spawner's, and the system call filter lets
-// nobody else become one (CLONE_PARENT). The kernel reads the beginning of the list
+// no one else become one (CLONE_PARENT). The kernel reads the beginning of the list
 // under a lock. Not all kernels have it (CONFIG_PROC_CHILDREN).
 func noOrphans() bool {
 	self := os.Getpid()

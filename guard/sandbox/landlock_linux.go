@@ -284,7 +284,7 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 	return nil
 }
 
-// readable lists what may be read: everything beside the way to something
+// readable lists what may be read: everything next to the way to something
 // hidden. /dev is hidden too, but for a few devices. What is hidden inside a
 // writable path cannot be.
 func readable(pl *plan) []string {

@@ -74,7 +74,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 
 var durations atomic.Int64
 
-// duration returns a number of seconds that nobody else sleeps.
+// duration returns a number of seconds that no one else sleeps.
 func duration() string { return fmt.Sprintf("%d%04d", 1_000_000+os.Getpid(), durations.Add(1)) }
 
 func start1(t testing.TB, p Policy) *Sandbox {
@@ -150,7 +150,7 @@ func TestKillEndsTheTree(t *testing.T) {
 	}
 }
 
-// Nobody is told that all has ended when what would have ended it is gone, and no namespace went with it.
+// No one is told that all has ended when what would have ended it is gone, and no namespace went with it.
 func TestKillWithoutGuardian(t *testing.T) {
 	f := newFixture(t)
 	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{Landlock}})

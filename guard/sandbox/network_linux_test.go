@@ -128,7 +128,7 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// freeAddress is a port of this host that nobody listens on, nor is given by chance: it is below those that the system hands out.
+// freeAddress is a port of this host that no one listens on, nor is given by chance: it is below those that the system hands out.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for port := 20_000 + os.Getpid()%10_000; port < 32_000; port++ {

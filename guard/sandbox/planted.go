@@ -101,7 +101,7 @@ func Quarantine(list []Guarded) ([]Intrusion, error) {
 // none.
 func (g Guarded) expel() (moved string, err error) {
 	if _, err := os.Lstat(g.Path); missing(err) && g.Link == "" {
-		return "", nil // wherever links may lead: nobody who uses the name finds anything
+		return "", nil // wherever links may lead: no one who uses the name finds anything
 	}
 	root, err := os.OpenRoot(g.Root) // no link in the path can lead us out of it
 	if err != nil {

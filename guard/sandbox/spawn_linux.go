@@ -37,7 +37,7 @@ func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 	s := &spawner{requests: make(chan func()), null: null, mark: mark}
 	restricted := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: threads without the limits exist beside it
+		runtime.LockOSThread() // for ever: threads without the limits exist next to it
 		err := restrict()
 		restricted <- err
 		if err != nil {

@@ -92,7 +92,7 @@ func insertAllow(doc *hujson.Value, root, rule string) error {
 	}
 	allow, ok := child(permissions, "allow", &hujson.Array{}).Value.(*hujson.Array)
 	if !ok {
-		return errors.New("permissions.allow is not an array: mend it by hand")
+		return errors.New("permissions.allow is not an array: edit it by hand")
 	}
 	allow.Elements = append(allow.Elements, hujson.Value{Value: hujson.String(rule)})
 	return nil
@@ -129,5 +129,5 @@ func objectIn(v *hujson.Value, what string) (*hujson.Object, error) {
 	if object, ok := v.Value.(*hujson.Object); ok {
 		return object, nil
 	}
-	return nil, fmt.Errorf("%s is not an object: mend it by hand", what)
+	return nil, fmt.Errorf("%s is not an object: edit it by hand", what)
 }

@@ -5,7 +5,7 @@
 // # Sources
 //
 // Highest first: managed files, the command line, each root's local file, each
-// root's project file, the user's own files. Beside every file of Claude Code
+// root's project file, the user's own files. Next to every file of Claude Code
 // stands one of ours with the same shape, for those who do not use Claude Code;
 // ours goes before it. Lists of all sources are joined, highest source first.
 // Of a scalar the highest source wins. A deny counts at every level.

@@ -233,7 +233,7 @@ func (m *merger) scalar(k *key) Entry {
 
 // permitted returns the entry, or what stands for it where another setting
 // forbids it. It must be asked before values are compared: an acceptEdits that
-// tightens a bypassPermissions nobody may use would loosen.
+// tightens a bypassPermissions no one may use would loosen.
 func (m *merger) permitted(k *key, e Entry) Entry {
 	if k.name == keyMode && e.Text == ModeBypass && m.out.DisableBypass {
 		e.Text = ModeDefault

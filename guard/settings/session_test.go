@@ -299,7 +299,7 @@ func TestLinkLeadsNowhere(t *testing.T) {
 	}
 }
 
-// A file that was broken at the start is read for the first time when mended.
+// A file that was broken at the start is read for the first time when repaired.
 func TestBrokenThenMended(t *testing.T) {
 	p := newPlace(t)
 	p.cfg.TrustWorkspace = true

@@ -137,11 +137,11 @@ type Settings struct {
 	Bash    Bash
 	Search  Search
 
-	// Warnings are what a person should mend but what does not stop anything.
+	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning
 	// Broken holds a *ParseError for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
-	// refused: nobody knows which deny rules are missing.
+	// refused: no one knows which deny rules are missing.
 	Broken []error
 
 	// Trusted is false when a workspace's loosening content was left out
@@ -185,7 +185,7 @@ type Hook struct {
 }
 
 // DefaultHookTimeout bounds a hook that names no timeout of its own. Clients
-// give up on a call after about 60 s, so waiting longer helps nobody.
+// give up on a call after about 60 s, so waiting longer helps no one.
 const DefaultHookTimeout = 60 * time.Second
 
 // Sandbox is how commands are contained (sandbox.*).
@@ -260,7 +260,7 @@ type Write struct {
 
 // Gate is how the calls of one scope are ordered (gate.*).
 type Gate struct {
-	// SiblingAbort refuses what the same assistant message queued behind a Bash
+	// SiblingAbort refuses what the same assistant message queued after a Bash
 	// call that failed. Default true.
 	SiblingAbort bool
 	// Parallel is how many concurrency-safe calls run at once. Default 10.
@@ -302,7 +302,7 @@ type Search struct {
 	Idle time.Duration
 }
 
-// Warning is something in a file that a person should mend.
+// Warning is something in a file that a person should correct.
 type Warning struct {
 	File string
 	// Line and Column count from 1; 0 when the warning is about the whole file.

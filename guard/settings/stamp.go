@@ -102,7 +102,7 @@ func absent(err error) bool {
 }
 
 // brokenLink is the fault of a path that is a link and leads nowhere. Somebody meant settings to be there; of a file that
-// is just not there, nobody knows.
+// is just not there, no one knows.
 func brokenLink(paths ...string) error {
 	for _, path := range paths {
 		if target, err := os.Readlink(path); err == nil && absent(exists(path)) {

@@ -38,8 +38,8 @@ type Watcher struct {
 
 // Watch reads all sources and follows them. onChange gets every later change,
 // in order, from one goroutine; it must not call Close. Without it nothing is
-// followed: then Reload alone sees changes, and what others write beside the
-// sources wakes nobody.
+// followed: then Reload alone sees changes, and what others write next to the
+// sources wakes no one.
 //
 // Watch fails only when a path of cfg is not absolute. Where the platform can
 // give no notification of changes there is a warning in the settings, and
@@ -104,7 +104,7 @@ func (w *Watcher) Current() *Settings { return w.current.Load() }
 // Reload looks at every source, reads what may have changed, and returns the
 // settings now in force. It costs a stat for each source, so that it can stand
 // before every call: an edit made before the call is seen by the call. Calls
-// look beside each other as long as nothing has changed. When something has,
+// look concurrently as long as nothing has changed. When something has,
 // those that come while one reads are served together by the next reading.
 func (w *Watcher) Reload() *Settings {
 	turn := w.asked.Add(1)

@@ -122,7 +122,7 @@ func TestReloadSeesEachEdit(t *testing.T) {
 
 // A directory of sources that was absent is not looked into; the first Reload after it has come, by one rename, sees what is in it.
 func TestReloadSeesNewDirectories(t *testing.T) {
-	denied := func(s *Settings, want string) bool { // beside what a file in the workspace said before, which stays in force
+	denied := func(s *Settings, want string) bool { // next to what a file in the workspace said before, which stays in force
 		return strings.HasPrefix(texts(s.Deny)+",", want+",")
 	}
 	for _, file := range allSources {

@@ -13,7 +13,7 @@ import (
 // base is the other commit's name in tables.
 const base = "base"
 
-// compareCommand measures this checkout beside another commit. It fails if something became slower, or bigger, by more than a
+// compareCommand measures this checkout next to another commit. It fails if something became slower, or bigger, by more than a
 // bound, and that with confidence.
 func compareCommand(args []string) error {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)

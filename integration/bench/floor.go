@@ -10,7 +10,7 @@ import (
 )
 
 // floor serves without doing anything: it answers every Read with as much text as a real one, and any other call with a
-// word. What its calls take is what the client, the pipes and the kernel take: nobody can be faster.
+// word. What its calls take is what the client, the pipes and the kernel take: no one can be faster.
 func floor(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReaderSize(in, 1<<18)
 	text, err := json.Marshal(fileText(0, 0))

@@ -1,4 +1,4 @@
-// Bench measures this host beside the programs that people use instead, and proves that its answers are theirs.
+// Bench measures this host next to the programs that people use instead, and proves that its answers are theirs.
 //
 //	go run ./integration/bench [flags]          the host and its peers, interleaved in one run
 //	go run ./integration/bench compare BASE     this checkout and another commit; fails if something became slower
@@ -45,7 +45,7 @@ func command(args []string) error {
 	return peersCommand(args)
 }
 
-// A peersRun is a run beside the peers.
+// A peersRun is a run concurrently with the peers.
 type peersRun struct {
 	quick           bool
 	peers, large    string // directories

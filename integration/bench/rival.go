@@ -147,7 +147,7 @@ func shortened(version string) string {
 	return strings.Join(words[:min(2, len(words))], " ")
 }
 
-// packageVersion reads the version of an npm package from beside its program.
+// packageVersion reads the version of an npm package from next to its program.
 func packageVersion(program, name string) string {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(program)), filepath.FromSlash(name), "package.json"))
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	ugrep   = "ugrep"
 	fd      = "fd"
 
-	first = "first Grep" // right behind the handshake
+	first = "first Grep" // right after the handshake
 	saved = "first Grep with a saved index"
 	later = "first Grep of a host at rest"
 	page  = "Grep, one page"
@@ -220,7 +220,7 @@ func running(name string, conn *server, limit int) seeker {
 }
 
 // cold is a host that was just started and has never searched. Its start does not count: an agent's host runs already. It is
-// asked behind the handshake, or when it has come to rest, as it does while an agent thinks of its first question. In a home that is
+// asked after the handshake, or when it has come to rest, as it does while an agent thinks of its first question. In a home that is
 // not "" it finds what an earlier host has saved there.
 func (s *searcher) cold(home string, rested bool) seeker {
 	return seeker{

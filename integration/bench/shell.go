@@ -30,7 +30,7 @@ const flood = "yes 'a line of ordinary output, about sixty-four bytes in length'
 // manyTasks is how many background tasks are alive while their memory is measured.
 const manyTasks = 200
 
-// measureShell measures what the host's commands cost beside a plain process, and what has a goal in itself.
+// measureShell measures what the host's commands cost next to a plain process, and what has a goal in itself.
 func (r *peersRun) measureShell(rep *report, dir, binary string) error {
 	for i, measure := range []func(*report, effort, *stage) error{besideProcess, floods, tasks} {
 		st, _, err := newStage(host(ours, binary), filepath.Join(dir, fmt.Sprint("shell-", i)))

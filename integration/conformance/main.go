@@ -1,4 +1,4 @@
-// Command conformance serves the official MCP conformance suite: a toolhost with the suite's fixtures beside
+// Command conformance serves the official MCP conformance suite: a toolhost with the suite's fixtures next to
 // its own tools. The suite sends no token, so a proxy in front of the guarded endpoint adds it and passes on
 // everything else as it came. It is for tests only: whoever reaches the proxy is let in.
 package main
@@ -26,7 +26,7 @@ import (
 func main() {
 	builtin.Reexec(os.Args)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // whoever started this ends it by closing its input
+	go func() { // whichever process started this ends it by closing its input
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
@@ -77,7 +77,7 @@ func run(ctx context.Context) (err error) {
 }
 
 // openHost opens a host below dir that asks a person about one fixture, so that the suite meets our own
-// questions, allows the others, and serves the others beside its own tools.
+// questions, allows the others, and serves the others in addition to its own tools.
 func openHost(dir string) (*mcpserver.Host, error) {
 	root, rules := filepath.Join(dir, "root"), filepath.Join(dir, "rules.json")
 	if err := os.Mkdir(root, 0o700); err != nil {

@@ -244,7 +244,7 @@ func (l *Log) Usable() error {
 }
 
 // readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
-// beside each other: this says nothing of the moment of the record, before which it is looked at again. Where nobody would be refused
+// concurrently: this says nothing of the moment of the record, before which it is looked at again. Where no one would be refused
 // for what is found, what is known of the file must do.
 func (l *Log) readyAsItIs() bool {
 	l.mu.Lock()

@@ -135,12 +135,12 @@ func TestRotatedLogIsReopened(t *testing.T) {
 	}
 }
 
-// Calls that ran beside each other share a look at the file's name. What was done to the file before a call came in, or longer ago
+// Calls that ran concurrently share a look at the file's name. What was done to the file before a call came in, or longer ago
 // than a moment, is seen by its record.
 func TestSharedLook(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
-		arrived, rests time.Duration // of the second call: behind the first one's arrival, and its end behind the first record
+		arrived, rests time.Duration // of the second call: after the first one's arrival, and its end after the first record
 		moved          bool          // its record goes to where the file was moved
 	}{
 		{"under way when the file was moved", 0, sharedLook, true},

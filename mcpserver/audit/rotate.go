@@ -10,7 +10,7 @@ import (
 )
 
 // rotatePatience is how long to wait for another host that rotates, which takes it less than a millisecond. When it is stopped there,
-// the file grows on. Tests, in which nobody is, wait for longer: on a machine under load one may rest that long.
+// the file grows on. Tests, in which no one is, wait for longer: on a machine under load one may rest that long.
 var rotatePatience = 100 * time.Millisecond
 
 // lockRetry is how soon the lock is tried again.

@@ -156,7 +156,7 @@ func (i *issuer) token(header, claims map[string]any) string {
 	return sign(i.t, jose.ES256, key, h, goodClaims(claims))
 }
 
-// unsigned is a token whose header says that nobody has signed it.
+// unsigned is a token whose header says that no one has signed it.
 func unsigned(alg string) string {
 	header, _ := json.Marshal(map[string]any{"alg": alg, "kid": "one", "typ": "at+jwt"})
 	claims, _ := json.Marshal(goodClaims(nil))

@@ -30,7 +30,7 @@ const (
 	MaxFiles = 20
 	maxName  = 4 << 10
 	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three quarters, so that
-	// nobody keeps the others from asking; further calls are refused.
+	// no one keeps the others from asking; further calls are refused.
 	MaxWaiting = 64
 	maxOfOne   = MaxWaiting - MaxWaiting/4
 	// MaxPages is how many pages may be kept up to date at once. A browser needs one for all its tabs.

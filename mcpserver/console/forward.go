@@ -14,7 +14,7 @@ import (
 // ErrHostEnded is why a [Forwarder] ends when its host has.
 var ErrHostEnded = errors.New("the host has ended")
 
-// A Forwarder carries the socket of a console to a loopback address, where a browser can open it. It lets nobody
+// A Forwarder carries the socket of a console to a loopback address, where a browser can open it. It lets no one
 // in by itself: the console at the other end asks for the code and the cookie.
 type Forwarder struct {
 	instance Instance

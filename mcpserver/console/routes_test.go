@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// dial opens a connection to a server of the pages that waits for nobody for longer than a moment.
+// dial opens a connection to a server of the pages that waits for no one for longer than a moment.
 func (s *served) dial(t *testing.T) net.Conn {
 	t.Helper()
 	web := httptest.NewServer(withDeadlines(s.checked(s.pages()), 50*time.Millisecond, 50*time.Millisecond))

@@ -304,7 +304,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// An answer reaches a client that goes on to send what nobody reads.
+// An answer reaches a client that goes on to send what no one reads.
 func TestAnswerToWhoStillSends(t *testing.T) {
 	l := open(t, Config{Address: "127.0.0.1:0"})
 	answered := make(chan error, 1)
@@ -410,7 +410,7 @@ func TestStoppingIsSaidBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// Who does not listen holds nobody.
+// Who does not listen holds no one.
 func TestNotifierOfWhoDoesNotListen(t *testing.T) {
 	socket := filepath.Join(privateDir(t), "n")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -144,7 +144,7 @@ func TestSocketRefuses(t *testing.T) {
 	}
 }
 
-// A server that is shut down closes its listener in two places, maybe at once: the socket goes once, and nobody finds it half gone.
+// A server that is shut down closes its listener in two places, maybe at once: the socket goes once, and no one finds it half gone.
 func TestClosedTwice(t *testing.T) {
 	for range 50 {
 		l, err := Open(Config{Address: unixPrefix + filepath.Join(privateDir(t), "s")})

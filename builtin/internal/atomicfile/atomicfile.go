@@ -38,7 +38,7 @@ type Options struct {
 	// JournalDir is the directory of the journal. It is created, for the owner
 	// alone, when first needed. Where it cannot be written, files that need no
 	// more than a rename are replaced all the same: what a process that is
-	// killed then leaves is at most a temporary file that nobody removes.
+	// killed then leaves is at most a temporary file that no one removes.
 	JournalDir string
 
 	// Temps, if set, spares most of what the journal costs.
@@ -118,7 +118,7 @@ type replacement struct {
 	content [][]byte
 	current *os.File    // the file to replace, nil if there is none
 	was     fs.FileInfo // of current
-	key     string      // tells dir from others; "" while nobody had to know
+	key     string      // tells dir from others; "" while no one had to know
 	again   bool        // there was a change that others may follow
 	attrs   attrs       // of current
 	hold    hold        // on current
@@ -127,7 +127,7 @@ type replacement struct {
 	Options
 }
 
-// release gives back what was held. Behind a change of a file another one of the same directory is likely.
+// release gives back what was held. After a change of a file another one of the same directory is likely.
 func (r *replacement) release() {
 	r.ours.release()
 	if r.again && r.Temps.wantsSpare(r.key) {
@@ -359,7 +359,7 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// Advice says what to do about an error, behind it; "" if nothing is known.
+// Advice says what to do about an error, after it; "" if nothing is known.
 func Advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

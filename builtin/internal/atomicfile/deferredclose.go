@@ -8,7 +8,7 @@ import (
 )
 
 // Files that were replaced wait a moment to be closed, a few together: that is when the file system frees their blocks, and waits for
-// the disk, which may be told of it (discard). A goroutine for each would wake a thread beside every small write.
+// the disk, which may be told of it (discard). A goroutine for each would wake a thread next to every small write.
 const (
 	closeAfter  = 3 * time.Millisecond
 	maxWaiting  = 16      // files

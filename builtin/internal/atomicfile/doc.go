@@ -4,7 +4,7 @@
 //
 // # Rename
 //
-// [Replace] writes a temporary file beside the target and exchanges the names
+// [Replace] writes a temporary file next to the target and exchanges the names
 // of the two, then removes the old file. What comes out shows whether another
 // program saved the file by a rename meanwhile; that file is put back then, and
 // the call ends with [ErrOvertaken]. Where names cannot be exchanged (Windows,

@@ -58,7 +58,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	return Outcome{InPlace: true, Why: why}, nil
 }
 
-// makeRoom makes sure that there is room for the content, and that nobody wrote while the journal was written.
+// makeRoom makes sure that there is room for the content, and that no one wrote while the journal was written.
 func (r *replacement) makeRoom(f *os.File, size int64) error {
 	if err := r.expect(f); err != nil { // before the time of the file changes
 		return err
@@ -122,7 +122,7 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// truncateReserve frees what was reserved behind the end of the file, which stays where it is. Where others write, that could be
+// truncateReserve frees what was reserved after the end of the file, which stays where it is. Where others write, that could be
 // elsewhere by the time the kernel is told, and some blocks stay reserved instead; so they do after an error.
 func (r *replacement) truncateReserve(f *os.File) {
 	if info, err := f.Stat(); err == nil && !r.hold.busy {

@@ -212,7 +212,7 @@ func (e *entry) read() (h header, old, new []byte, err error) {
 	return h, old, new, nil
 }
 
-// parseHeader reads the beginning of an entry and returns what is behind it.
+// parseHeader reads the beginning of an entry and returns what is after it.
 func parseHeader(raw []byte) (h header, content []byte, err error) {
 	rest, ok := bytes.CutPrefix(raw, []byte(magic))
 	if !ok {

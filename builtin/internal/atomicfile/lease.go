@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which nobody
+// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which no one
 // sees any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
 
 // How long, and in what steps, a program that came in that moment may take to write: mostly a millisecond, but more than 100 on a
@@ -22,7 +22,7 @@ const (
 // errOverwritten says that what another program wrote stands.
 var errOverwritten = fmt.Errorf("another program wrote it in the same moment, and what that wrote stands: %w", ErrOvertaken)
 
-// undisturbed makes sure, at the last moment, that nobody has changed the current file meanwhile, or is about to.
+// undisturbed makes sure, at the last moment, that no one has changed the current file meanwhile, or is about to.
 func (r *replacement) undisturbed() error {
 	switch {
 	case r.hold.wanted():
@@ -67,7 +67,7 @@ func (r *replacement) appendTail(within time.Duration) (unmet, err error) {
 	return nil, nil
 }
 
-// closed waits until nobody has the old file open for writing any more, and tells whether that was within a time.
+// closed waits until no one has the old file open for writing any more, and tells whether that was within a time.
 func (r *replacement) closed(within time.Duration) bool {
 	for waited := time.Duration(0); ; waited += catchUpStep {
 		h := holdFile(r.current)

@@ -78,7 +78,7 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 type waitBudget struct {
 	context.Context
 	limit  time.Duration
-	cancel context.CancelFunc // nil: nobody waits yet
+	cancel context.CancelFunc // nil: no one waits yet
 }
 
 // over is closed when there is no more waiting.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A spare is a file without a name, made behind a change for the next one in the same directory, which gives it a name. Making a file
+// A spare is a file without a name, made after a change for the next one in the same directory, which gives it a name. Making a file
 // can take ten times as long as naming it: ext4 without a journal looks at each file that was removed in the last minute, of which
-// every change leaves one. Nobody sees a spare, and the kernel removes it when it is closed, or this process dies.
+// every change leaves one. No one sees a spare, and the kernel removes it when it is closed, or this process dies.
 
 const (
 	// maxSpares bounds for how many directories there is one, spareAge for how long: it keeps its file system from being unmounted.

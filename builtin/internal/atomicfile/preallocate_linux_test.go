@@ -105,7 +105,7 @@ func (s *spareStage) preallocated() (*os.File, uint64) {
 	return f, ino
 }
 
-// TestSpare: each change becomes the file that was made ahead for it, which nobody sees before.
+// TestSpare: each change becomes the file that was made ahead for it, which no one sees before.
 func TestSpare(t *testing.T) {
 	s := newSpareStage(t)
 	s.replace("one")
@@ -233,7 +233,7 @@ func TestSparesEnd(t *testing.T) {
 	}
 }
 
-// TestSpareLater: behind a change a spare is made by itself, and no handle of the directory stays open.
+// TestSpareLater: after a change a spare is made by itself, and no handle of the directory stays open.
 func TestSpareLater(t *testing.T) {
 	s := newSpareStage(t)
 	putOff := func() bool {

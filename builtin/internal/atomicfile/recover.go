@@ -250,7 +250,7 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 	return nil
 }
 
-// save puts the old content of a file that cannot be restored beside the
+// save puts the old content of a file that cannot be restored next to the
 // journal. A file that is gone (cause is fs.ErrNotExist) was removed on
 // purpose by someone, after the crash: its content is saved all the same.
 func (r *Report) save(name, path string, old []byte, cause error) error {
@@ -268,7 +268,7 @@ func (r *Report) save(name, path string, old []byte, cause error) error {
 }
 
 // torn reports whether current can be what an interrupted write of new over
-// old leaves: each byte from one of them, or a zero where a block behind the
+// old leaves: each byte from one of them, or a zero where a block after the
 // old end was allocated and not yet written.
 func torn(current, old, new []byte) bool {
 	if len(current) > max(len(old), len(new)) {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// save saves a file as most programs do: by a rename of a file beside it.
+// save saves a file as most programs do: by a rename of a file next to it.
 func save(t testing.TB, path, content string) {
 	t.Helper()
 	if err := saveAs(path, content); err != nil {

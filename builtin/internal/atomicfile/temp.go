@@ -18,7 +18,7 @@ const (
 // file it replaces.
 const tempMode fs.FileMode = 0o600
 
-// A temp is a temporary file, beside the one it is to replace.
+// A temp is a temporary file, next to the one it is to replace.
 type temp struct {
 	dir    *os.Root
 	handle *os.File // dir itself

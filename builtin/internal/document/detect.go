@@ -27,7 +27,7 @@ const (
 // bytes. With less it still answers, but may take a notebook for text.
 const DetectBytes = 64 << 10
 
-// pdfJunk is how far behind the start of a file its "%PDF-" may stand: PDF
+// pdfJunk is how far after the start of a file its "%PDF-" may stand: PDF
 // readers look for it in the first 1,024 bytes (ISO 32000-1, annex H.3.4.1).
 const pdfJunk = 1024
 
@@ -51,7 +51,7 @@ func Detect(head []byte, name string) (Kind, string) {
 	return OtherFile, binaryWords(head)
 }
 
-// isPDF reports whether a PDF begins in head, behind a line of its own or
+// isPDF reports whether a PDF begins in head, after a line of its own or
 // binary junk: text that merely speaks of PDF files is none.
 func isPDF(head []byte) bool {
 	const mark = "%PDF-"

@@ -196,7 +196,7 @@ func TestImageFormats(t *testing.T) {
 	}
 }
 
-// withChunk puts a chunk behind the header of a PNG.
+// withChunk puts a chunk after the header of a PNG.
 func withChunk(raw []byte, kind string, body []byte) []byte {
 	const behind = 8 + 8 + 13 + 4
 	c := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
@@ -221,7 +221,7 @@ func exif(o orientation, order binary.AppendByteOrder) []byte {
 	return append(b, make([]byte, 6)...)
 }
 
-// withEXIF puts metadata behind the mark of a JPEG.
+// withEXIF puts metadata after the mark of a JPEG.
 func withEXIF(raw, meta []byte) []byte {
 	meta = append([]byte("Exif\x00\x00"), meta...)
 	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(meta)+2))

@@ -23,7 +23,7 @@ type member struct {
 	value span
 }
 
-// Both walks below expect valid JSON, with whatever behind it.
+// Both walks below expect valid JSON, with whatever after it.
 
 // members returns the members of the object at raw[at].
 func members(raw []byte, at int) []member {
@@ -77,7 +77,7 @@ func skipSpace(raw []byte, i int) int {
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
 // skipValue returns the end of the value that starts at raw[i], or len(raw) if
-// it goes on behind that.
+// it goes on after that.
 func skipValue(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {

@@ -25,7 +25,7 @@ const (
 type NotebookEdit struct {
 	Mode EditMode
 
-	// CellID is the cell to replace or delete, or behind which to insert: an id,
+	// CellID is the cell to replace or delete, or after which to insert: an id,
 	// or "cell-3" by the index from 0. Inserting without one is at the start.
 	CellID string
 
@@ -200,7 +200,7 @@ func (n *Notebook) removeKey(c Cell, names ...string) []splice {
 		if kept {
 			at.start = c.members[i-1].value.end // with the comma before
 		} else {
-			at.end = c.members[i+1].key.start // with the comma behind: the source follows at some time
+			at.end = c.members[i+1].key.start // with the comma after: the source follows at some time
 		}
 		edits = append(edits, splice{at: at})
 	}

@@ -216,7 +216,7 @@ func TestEditNotebookErrors(t *testing.T) {
 }
 
 // TestEditNotebookSource writes and reads any text, in any form of notebook, and
-// leaves all bytes before and behind the cell as they are.
+// leaves all bytes before and after the cell as they are.
 func TestEditNotebookSource(t *testing.T) {
 	var all []string
 	for _, raw := range forms(small) {

@@ -61,7 +61,7 @@ func (n *Notebook) list(source, gap string) string {
 	return out.String() + end + "]"
 }
 
-// splitLines cuts s behind each of its line endings, as Python's
+// splitLines cuts s after each of its line endings, as Python's
 // str.splitlines(True) does, which nbformat uses.
 func splitLines(s string) []string {
 	const breaks = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"

@@ -165,7 +165,7 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 	}
 	done, takeErr := p.take(&io.LimitedReader{R: out}, o.To-o.From+1)
 	if !errors.Is(takeErr, io.EOF) {
-		cmd.Process.Kill() // whatever it still does, nobody needs it
+		cmd.Process.Kill() // whatever it still does, no one needs it
 	}
 	waitErr := cmd.Wait()
 	switch {

@@ -60,7 +60,7 @@ func (r *reader) picture(page requests.Page) ([]byte, error) {
 	}
 	defer drawn.CleanupFunc()
 	var out bytes.Buffer
-	// Speed counts here: whoever started this process encodes again what is too large.
+	// Speed counts here: whichever process started this process encodes again what is too large.
 	enc := png.Encoder{CompressionLevel: png.BestSpeed}
 	if err := enc.Encode(&out, drawn.Result.RenderedImage); err != nil {
 		return nil, err

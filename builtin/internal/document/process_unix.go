@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxData bounds the memory of a worker beside that of PDFium: compiling takes
+// maxData bounds the memory of a worker in addition to that of PDFium: compiling takes
 // 300 MB.
 const maxData = 1 << 30
 
 // limitProcess has the system end this process when it runs or grows for too
-// long, also when whoever started it is gone. A worker that is killed leaves no
+// long, also when whichever process started it is gone. A worker that is killed leaves no
 // image of its memory, which holds the file.
 func limitProcess(seconds int) error {
 	for resource, limit := range map[int]uint64{

@@ -231,7 +231,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzLine fuzzes what stands behind a checksum that is right.
+// FuzzLine fuzzes what stands after a checksum that is right.
 func FuzzLine(f *testing.F) {
 	for _, body := range []string{
 		`{"id":"abcdefgh2345","state":"done"}`,

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// besides is the size of what a file held, in bytes, from which both contents are hashed beside each other.
+// besides is the size of what a file held, in bytes, from which both contents are hashed concurrently.
 const besides = 64 << 10
 
 // An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never
@@ -125,7 +125,7 @@ func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) 
 	return &Entry{store: s, journal: j, change: c, lost: !c.Created && !contents[0].keep}, nil
 }
 
-// stageBoth prepares what there is of two contents. They are hashed beside each other if they are large; the old one goes to a pack
+// stageBoth prepares what there is of two contents. They are hashed concurrently if they are large; the old one goes to a pack
 // first, where the change before will have put it.
 func (j *journal) stageBoth(before []byte, known Blob, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
 	if !created {

@@ -17,7 +17,7 @@
 //	PRINCIPAL/lock          held while the directory changes
 //	PRINCIPAL/index         the changes, a line with a checksum for each beginning and each end
 //	PRINCIPAL/index.copy    the same again: what is damaged or missing in one is read from the other
-//	PRINCIPAL/packs/OWNER.N contents as they were, one behind the other: deflating one saves two thirds but takes 18 times as long as writing it
+//	PRINCIPAL/packs/OWNER.N contents as they were, one after the other: deflating one saves two thirds but takes 18 times as long as writing it
 //	PRINCIPAL/aside/…       what was found damaged
 //	PRINCIPAL/tidied        when the quota and the age were last enforced
 package history
@@ -129,7 +129,7 @@ type Store struct {
 }
 
 // Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced soon where
-// that was last done more than an hour ago. It must come after files torn by a crash have been mended: it looks at what they hold.
+// that was last done more than an hour ago. It must come after files torn by a crash have been repaired: it looks at what they hold.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("history directory %q: must be an absolute path", cfg.Dir)

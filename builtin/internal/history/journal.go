@@ -236,7 +236,7 @@ func isTorn(f *os.File, size int64) (bool, error) {
 	return last[0] != '\n', err
 }
 
-// replaceIndex writes the index anew, and what was damaged in the old one to a file beside. Callers hold the lock.
+// replaceIndex writes the index anew, and what was damaged in the old one to a file next to. Callers hold the lock.
 func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) error {
 	var all bytes.Buffer
 	for _, r := range records {

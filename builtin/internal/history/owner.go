@@ -32,7 +32,7 @@ type owner struct {
 // shortID returns 60 random bits in letters and digits that are easily typed.
 func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 
-// locked runs do while nobody else holds the lock at path, be it another process or, by mu, another goroutine.
+// locked runs do while no one else holds the lock at path, be it another process or, by mu, another goroutine.
 func locked(mu *sync.Mutex, path string, do func() error) error {
 	mu.Lock()
 	defer mu.Unlock()

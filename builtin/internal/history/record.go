@@ -32,7 +32,7 @@ type record struct {
 	at    [2]location // where Before and After are kept
 }
 
-// recordLine is a line of the index, in JSON behind the checksum of that: the beginning of a change, or only its end.
+// recordLine is a line of the index, in JSON after the checksum of that: the beginning of a change, or only its end.
 type recordLine struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`

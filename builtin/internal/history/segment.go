@@ -38,7 +38,7 @@ func (p location) isZero() bool { return p == location{} }
 func (p location) valid() bool { return p.isZero() || p.Offset >= 0 && packNames.MatchString(p.Pack) }
 
 // A segmentWriter appends contents to packs. A pack has one writer, so that it needs no lock, and what a killed one left half written is in
-// nobody's way: making a file of its own for each content takes the file system ten times as long.
+// no one's way: making a file of its own for each content takes the file system ten times as long.
 type segmentWriter struct {
 	dir   string // of the packs
 	owner string
@@ -126,7 +126,7 @@ func (p *segmentWriter) cut(from int64) error {
 	return p.file.Truncate(from)
 }
 
-// takeBack takes back what was put last, if that is at a place and nobody else was told of it: nothing came to refer to it.
+// takeBack takes back what was put last, if that is at a place and no one else was told of it: nothing came to refer to it.
 func (p *segmentWriter) takeBack(b Blob, at location) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,7 +79,7 @@ func TestCloseWritesEnds(t *testing.T) {
 	}
 }
 
-// TestTakeBack holds that what is taken back is only what nobody else was told of.
+// TestTakeBack holds that what is taken back is only what no one else was told of.
 func TestTakeBack(t *testing.T) {
 	p := &segmentWriter{dir: filepath.Join(t.TempDir(), packsName), owner: shortID(), limit: maxPack}
 	defer p.close()

@@ -137,7 +137,7 @@ func within(path string, dirs []string) bool {
 	})
 }
 
-// listed names the first of some paths, and says how many there are beside it.
+// listed names the first of some paths, and says how many there are in addition to it.
 func listed(paths []string) string {
 	switch n := len(paths) - 1; n {
 	case 0:

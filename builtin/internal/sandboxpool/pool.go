@@ -49,7 +49,7 @@ type Sandbox struct {
 
 	watch    *fsnotify.Watcher // of where covered files lie; nil where the system gives none
 	watched  map[string]bool
-	followed chan struct{} // closed when nobody follows the watch any more
+	followed chan struct{} // closed when no one follows the watch any more
 
 	publish   bool               // ports that commands listen on
 	publisher *time.Timer        // begins with that; nil before the first command
@@ -88,7 +88,7 @@ func New(log *slog.Logger, keeper *baseline.Keeper) *Pool {
 const lookAgain = 10 * time.Second
 
 // publishAfter is how long a command runs before it is looked for ports that it listens on: those of most commands, which
-// have ended by then, are nobody's concern.
+// have ended by then, are no one's concern.
 const publishAfter = 250 * time.Millisecond
 
 // Limits of sandboxes. Each is some processes and mounts.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestGlobBrackets: names with brackets, as the routes of web frameworks have them, are found by what they are
-// called, but never beside or instead of a file that a choice of characters finds.
+// called, but never next to or instead of a file that a choice of characters finds.
 func TestGlobBrackets(t *testing.T) {
 	root := writeTree(t, map[string]string{
 		"app/[id]/page.tsx": "", "app/[user-id]/page.tsx": "", "app/[...all]/page.tsx": "", "app/[[...opt]]/(tab)/page.tsx": "",

@@ -55,7 +55,7 @@ func TestIndexedAsWalked(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := *want
-			if q.Limit > 0 { // how many binary files stand behind the page depends on who was first
+			if q.Limit > 0 { // how many binary files stand after the page depends on who was first
 				w.Binary, got.Binary, w.Notes, got.Notes = 0, 0, nil, nil
 			}
 			if d := cmp.Diff(&w, got); d != "" {

@@ -155,7 +155,7 @@ func TestOverflow(t *testing.T) {
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
 	k := e.cache.get(root).tree
-	k.mu.Lock() // nobody empties the queue
+	k.mu.Lock() // no one empties the queue
 	for i := range most {
 		name := filepath.Join(root, "a", []string{"x", "y"}[i%2])
 		if i < 2 {
@@ -176,7 +176,7 @@ func TestOverflow(t *testing.T) {
 }
 
 // TestViews: contents are kept once for all who search a tree, of the files that
-// one of them may see, and nobody is shown what is hidden from him.
+// one of them may see, and no one is shown what is hidden from him.
 func TestViews(t *testing.T) {
 	root := writeTree(t, map[string]string{"open.txt": "needle\n", "shut.txt": "needle and more\n"})
 	hide := func(names ...string) Scope {

@@ -34,7 +34,7 @@ type Collector struct {
 	cleanMax int64 // how much is cleaned as it comes
 
 	log  *window       // what a task can still be asked for; nil: no task
-	wake chan struct{} // closed at the next change; nil: nobody waits
+	wake chan struct{} // closed at the next change; nil: no one waits
 
 	bytesMax int64  // when to call flooded; 0: never
 	flooded  func() // ends the command; must not block
@@ -232,11 +232,11 @@ func grouped(n int64) string {
 }
 
 // longLine is from how many bytes on a part of a line is shown, rather than left out
-// to end or begin with a whole one: behind the headers of a response its body may be
+// to end or begin with a whole one: after the headers of a response its body may be
 // all that matters, in one line.
 const longLine = 2000
 
-// wholeLines returns p up to its last newline; if there is none, or much behind it,
+// wholeLines returns p up to its last newline; if there is none, or much after it,
 // up to its last whole character.
 func wholeLines(p []byte) []byte {
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 && len(p)-i <= longLine {

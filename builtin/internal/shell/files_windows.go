@@ -20,7 +20,7 @@ const plainFiles = 0 // there are no Concluders
 
 func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
 
-// readNow reads what a pipe holds. Nobody has its other end here.
+// readNow reads what a pipe holds. No one has its other end here.
 func readNow(f *os.File, buf []byte) int {
 	n, _ := f.Read(buf)
 	return n

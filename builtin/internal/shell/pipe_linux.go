@@ -7,7 +7,7 @@ import (
 )
 
 // unwatchedPipe returns a pipe whose read end is only ever asked for what it
-// holds: nobody is to be woken because something was written.
+// holds: no one is to be woken because something was written.
 func unwatchedPipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// A rawPipe is what a shell has on Linux as long as nobody watches it.
+// A rawPipe is what a shell has on Linux as long as no one watches it.
 type rawPipe struct{}
 
 // open makes what a shell gets its script over and what takes its output, and

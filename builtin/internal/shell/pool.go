@@ -26,7 +26,7 @@ type pool struct {
 }
 
 // take returns a shell that waits for its script: one started ahead if there is
-// one that still lives, or the first that is being started and that nobody waits
+// one that still lives, or the first that is being started and that no one waits
 // for yet, else a new one.
 func (r *Runner) take(ctx context.Context) (*shell, error) {
 	r.login.Wait(ctx)

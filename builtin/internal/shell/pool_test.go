@@ -83,7 +83,7 @@ func TestPromisedShells(t *testing.T) {
 	}
 }
 
-// TestCloseWhileShellsCome: whoever waits for a shell that is being started when the
+// TestCloseWhileShellsCome: whichever process waits for a shell that is being started when the
 // runner closes is told so.
 func TestCloseWhileShellsCome(t *testing.T) {
 	go1, begun := make(chan struct{}), make(chan struct{}, 10)

@@ -275,7 +275,7 @@ func TestLargeCommand(t *testing.T) {
 	}
 }
 
-// TestFilesBlock: whoever starts the process gets descriptors in the mode that
+// TestFilesBlock: whichever process starts the process gets descriptors in the mode that
 // programs expect.
 func TestFilesBlock(t *testing.T) {
 	r := newRunner(t, Config{InheritPath: true, Start: func(s supervise.Spec) (supervise.Process, error) {

@@ -257,7 +257,7 @@ func (t *task) untell() {
 	t.endTold = false
 }
 
-// Notices returns what there is to tell of a task that runs, beside its output, and was not yet told. All of it is told again with its
+// Notices returns what there is to tell of a task that runs, in addition to its output, and was not yet told. All of it is told again with its
 // end. Of a task that is not known, or has ended, there is none.
 func (s *Tasks) Notices(principal, id string) []string {
 	t, err := s.find(principal, id)

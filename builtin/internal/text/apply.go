@@ -27,7 +27,7 @@ const sharedLen = 64 << 10
 // pieces: what it has in common with a large file is not held twice. Only
 // the bytes in the ranges change, and of those only the lines that differ.
 // The error is an [*UnmappableError] if the charset lacks a character, or says
-// that a range cannot be replaced without touching a byte beside it.
+// that a range cannot be replaced without touching a byte next to it.
 func Apply(t *Text, m *Match) ([][]byte, error) {
 	if t.charset.enc == nil {
 		return t.splice(m, sharedLen), nil

@@ -280,7 +280,7 @@ func utf16ByParity(raw []byte) *charset {
 		units[i] = uint16(hi)<<8 | uint16(lo)
 	}
 	if len(head) < len(raw) && utf16.IsSurrogate(rune(units[len(units)-1])) {
-		units = units[:len(units)-1] // its other half is behind the prefix
+		units = units[:len(units)-1] // its other half is after the prefix
 	}
 	ascii := 0
 	for _, r := range utf16.Decode(units) {

@@ -95,7 +95,7 @@ func TestReplacedIsTheSearchsHunk(t *testing.T) {
 		want := textdiff.Hunks(old, new, diff.Context(context), textdiff.IndentHeuristic())
 		for i := range want {
 			for k := range want[i].Edits {
-				want[i].Edits[k].LineNoX, want[i].Edits[k].LineNoY = 0, 0 // which nobody asks for
+				want[i].Edits[k].LineNoX, want[i].Edits[k].LineNoY = 0, 0 // which no one asks for
 			}
 		}
 		if d := cmp.Diff(want, []textdiff.Hunk[string]{h}); d != "" {

@@ -35,7 +35,7 @@ func Number(out *strings.Builder, lines []Line, first, clip int) {
 }
 
 // clipped returns the first clip characters of a line and the number of those
-// behind them.
+// after them.
 func clipped(line Line, clip int) (shown string, hidden int) {
 	if clip <= 0 || len(line.Text) <= clip {
 		return line.Text, line.Hidden

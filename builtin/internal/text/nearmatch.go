@@ -32,7 +32,7 @@ type NotFoundError struct {
 	// nothing is like the text.
 	First, Last int
 
-	// Region shows that place beside the text, with whitespace made visible
+	// Region shows that place in addition to the text, with whitespace made visible
 	// where they differ.
 	Region string
 

@@ -9,7 +9,7 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// A region is a place in a file beside the text that was searched for.
+// A region is a place in a file in addition to the text that was searched for.
 type region struct {
 	rows        []row
 	first, last int // its lines in the file, from 1
@@ -24,7 +24,7 @@ type row struct {
 	differ int // where the lines of a pair begin to differ, -1 if it has no pair
 }
 
-// compareRegion sets want beside the lines of the file around index at, where
+// compareRegion sets want next to the lines of the file around index at, where
 // it may have a few lines more or less.
 func compareRegion(want, have []string, at int) *region {
 	from, to := max(0, at-lineTolerance), min(len(have), at+len(want)+lineTolerance)

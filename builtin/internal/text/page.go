@@ -23,7 +23,7 @@ const (
 	// four bytes each.
 	DefaultLineBytes = 8000
 
-	// DefaultCountBytes is how far behind the page lines are counted for the
+	// DefaultCountBytes is how far after the page lines are counted for the
 	// total. Counting runs at several gigabytes a second.
 	DefaultCountBytes = 32 << 20
 
@@ -39,7 +39,7 @@ type PageOptions struct {
 	MaxBytes   int    // end the page before its lines, as [Number] writes them, exceed this; default DefaultPageBytes
 	LineBytes  int    // hold at most this much of a line; default DefaultLineBytes
 	Charset    string // of the file, if it is known; see [DecodeAs]
-	CountBytes int64  // count lines this far behind the page; default DefaultCountBytes
+	CountBytes int64  // count lines this far after the page; default DefaultCountBytes
 
 	before int // bytes of what stands before a line
 }
@@ -53,7 +53,7 @@ type Page struct {
 	// Start and End are the range of bytes in the file that Lines came from.
 	Start, End int64
 
-	// More tells whether the file goes on behind the page. Next is then the
+	// More tells whether the file goes on after the page. Next is then the
 	// offset to go on with.
 	More bool
 	Next int
@@ -73,7 +73,7 @@ type Page struct {
 // the size of the file. The charset is found from the first bytes of the
 // file, or from the page itself if those are plain ASCII.
 //
-// If Offset is behind the last line, the page has no lines and Total is exact.
+// If Offset is after the last line, the page has no lines and Total is exact.
 func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
 	block := blocks.Get().(*[readLen]byte)
 	defer blocks.Put(block)
@@ -112,7 +112,7 @@ func (p *Page) read(s *lineScanner, o PageOptions) {
 	p.Count = len(p.Lines)
 }
 
-// conclude looks at what lies behind the page.
+// conclude looks at what lies after the page.
 func (p *Page) conclude(s *lineScanner, o PageOptions) error {
 	p.Total += p.Count
 	p.More = s.fill() || p.End < s.at
@@ -174,7 +174,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	return lines
 }
 
-// cutNote is room for what stands behind a line that is cut, in bytes.
+// cutNote is room for what stands after a line that is cut, in bytes.
 const cutNote = len("… [9223372036854775807 more characters on this line]")
 
 // costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that it is cut.
@@ -195,7 +195,7 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	}
 	p.Charset = cs.name
 	var endings eolCount
-	all := shared(s.held) // nobody writes to it any more
+	all := shared(s.held) // no one writes to it any more
 	valid := plain || utf8.ValidString(all)
 	returns := strings.IndexByte(all, '\r') >= 0 // most files have none, and no line is searched then
 	p.Lines = slices.Grow(p.Lines, len(raw))

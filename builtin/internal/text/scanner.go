@@ -19,7 +19,7 @@ type lineScanner struct {
 	ascii   bool   // nothing but ASCII so far: the charset is not known yet
 	judged  int64  // up to where that was looked for
 	newline []byte // one code unit
-	held    []byte // the first bytes of the lines read, each with "\n" behind it
+	held    []byte // the first bytes of the lines read, each with "\n" after it
 	inPlace bool   // held is memory of the file itself: no line was yet too long to be held whole, and each has its ending
 	open    bool   // the last line consumed has no ending
 	err     error

@@ -8,8 +8,8 @@ import (
 )
 
 // shortJapanese returns Shift-JIS for a text that chardet does not recognise, because it has but a comment of it, and that no Western
-// charset explains; else nil. All of its characters beyond ASCII must be Japanese, and most stand behind another one: in what is not
-// Shift-JIS a byte often becomes one together with the letter behind it. The lines are those of raw that are not ASCII.
+// charset explains; else nil. All of its characters beyond ASCII must be Japanese, and most stand after another one: in what is not
+// Shift-JIS a byte often becomes one together with the letter after it. The lines are those of raw that are not ASCII.
 func shortJapanese(lines, raw []byte) *charset {
 	cs := single("shift_jis", japanese.ShiftJIS)
 	if !decodesWhole(cs, raw) {

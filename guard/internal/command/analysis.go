@@ -127,7 +127,7 @@ type Simple struct {
 	Text string
 
 	// Source is the command as it was written, assignments included, with
-	// single spaces between its words and without redirections. Behind a
+	// single spaces between its words and without redirections. After a
 	// wrapper it is Text.
 	Source string
 

@@ -42,7 +42,7 @@ func newShellLab(t testing.TB) *shellLab {
 			t.Fatal(err)
 		}
 	}
-	// A stub notes its call beside the directory it was found in. That has another
+	// A stub notes its call next to the directory it was found in. That has another
 	// name for every run, so that what an earlier one left in the background is not
 	// taken for this one's.
 	stub := fmt.Sprintf("#!%s\nprintf '%%s\\0' \"${0##*/}\" $# \"$@\" >>\"${0%%/*}.log\"\n", bash)
@@ -192,7 +192,7 @@ func TestAgainstBash(t *testing.T) {
 }
 
 // harmless reports whether a text may run under the real bash: it starts nothing
-// by its path, signals nobody, and writes nothing outside its directory.
+// by its path, signals no one, and writes nothing outside its directory.
 func harmless(text string) bool {
 	for _, s := range []string{"/dev/", "/bin/", "sleep", "kill"} {
 		if strings.Contains(text, s) {

@@ -57,7 +57,7 @@ var undecidableRows = []row{
 	{"threat: bash evaluates what a loop assigns", "for RANDOM in 'a[$(rm x)]'; do :; done", "", true},
 }
 
-// quotedRows are what must stay decided beside those.
+// quotedRows are what must stay decided next to those.
 var quotedRows = []row{
 	{"quotes that quote", `echo "${x:-'none'}" "${x:-none}" "${x%.*}" "${x//a/b}"`, "", false},
 	{"heredoc with continued lines", "cat <<E\nrun a \\\n  b\nE", "cat", false},

@@ -129,7 +129,7 @@ func (p *parser) section() (string, error) {
 	return name + "." + sub.String(), nil
 }
 
-// setting reads a name, and the value behind an equal sign.
+// setting reads a name, and the value after an equal sign.
 func (p *parser) setting(section string) (Setting, error) {
 	name := p.pos
 	s := Setting{Start: name}

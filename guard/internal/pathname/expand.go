@@ -68,7 +68,7 @@ func (g *Expansion) walk(at string, elements []string) error {
 	return nil
 }
 
-// below is walk for ** with rest behind it.
+// below is walk for ** with rest after it.
 func (g *Expansion) below(at string, rest []string) error {
 	if len(rest) == 0 { // the directory is one of them
 		if err := g.walk(at, nil); err != nil {

@@ -55,7 +55,7 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Disguised returns a character of s by which it probably is not what it looks like: an invisible one beside ASCII or at the
+// Disguised returns a character of s by which it probably is not what it looks like: an invisible one next to ASCII or at the
 // end, or one in a word of ASCII letters that looks like one. Words of other scripts, and emoji of several characters, have none.
 func Disguised(s string) (r rune, ok bool) {
 	runes := []rune(s)

@@ -7,7 +7,7 @@ import (
 
 // Slashed returns an absolute path in the form rules are compared in: with slashes,
 // one in front of a drive (/C:/x), two in front of a share (//server/share/x), and
-// none behind.
+// none after.
 func Slashed(name string) string {
 	name = strings.TrimSuffix(filepath.ToSlash(name), "/")
 	if strings.HasPrefix(name, "/") {

@@ -20,7 +20,7 @@ type Compiler struct {
 	Roots  []pathname.Place // what relative patterns are relative to, for allow
 	Bounds []pathname.Place // the same for deny and ask: additional directories too
 	Home   pathname.Place
-	// Warnings are what a person should mend, each with file and line.
+	// Warnings are what a person should correct, each with file and line.
 	Warnings []string
 
 	added []added // the patterns of the list that is being compiled

@@ -18,7 +18,7 @@ const maxAlternatives = 1024
 // a gigabyte of them. Each file has its own, so that none takes from what another guards.
 const maxSpread = 4 << 20
 
-// perPattern is about what a pattern takes beside its text.
+// perPattern is about what a pattern takes in addition to its text.
 const perPattern = 64
 
 // alternatives returns what a pattern with {a,b} in it means to those who write
@@ -133,7 +133,7 @@ func alternated(word string) (commands []string, ok bool) {
 }
 
 // listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem", ".env|.key". A name
-// may hold a comma as well, without a space behind it.
+// may hold a comma as well, without a space after it.
 func listed(spec string) []string {
 	var parts []string
 	depth, start, separators := 0, 0, ",;|"

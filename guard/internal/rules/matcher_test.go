@@ -155,7 +155,7 @@ func randomPattern(rng *rand.Rand) string {
 		return ""
 	}
 	for e := range strings.SplitSeq(strings.TrimPrefix(s, "!"), "/") {
-		// gitignore(5) takes ** beside other text for *; git itself cuts the text
+		// gitignore(5) takes ** next to other text for *; git itself cuts the text
 		// before it off first and then finds **/ where none was written.
 		if strings.Contains(e, "**") && strings.Trim(e, "*") != "" {
 			return ""

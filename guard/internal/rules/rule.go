@@ -73,7 +73,7 @@ func inASCII(name, text string) (string, error) {
 	return plain, fmt.Errorf("the rule %+q: the name of its tool is not ASCII; write %s", text, plain)
 }
 
-// specify reads what stands behind the first parenthesis.
+// specify reads what stands after the first parenthesis.
 func (r *Rule) specify(spec string) error {
 	closed := strings.HasSuffix(spec, ")")
 	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))

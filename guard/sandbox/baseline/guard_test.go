@@ -129,7 +129,7 @@ func TestGuardFiles(t *testing.T) {
 }
 
 // A file named .git leads git to a repository elsewhere, whose configuration
-// nobody cleans: none may appear, and one that is there may not lead elsewhere.
+// no one cleans: none may appear, and one that is there may not lead elsewhere.
 func TestGuardGitFile(t *testing.T) {
 	const good, evil = "gitdir: /somewhere/.git/worktrees/w\n", "gitdir: /somewhere/evil\n"
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A call of the script: r runs beside others, w alone; each takes ten milliseconds.
+// A call of the script: r runs concurrently with others, w alone; each takes ten milliseconds.
 func play(t *testing.T, o Options, script string) []string {
 	t.Helper()
 	started := make([]string, len(strings.Fields(script)))

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// strangers are what a server that knows nobody is told of.
+// strangers are what a server that knows no one is told of.
 type strangers struct{ transport.Handler }
 
 func (strangers) CountUnauthorized()        {}

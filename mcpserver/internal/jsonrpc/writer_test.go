@@ -37,6 +37,6 @@ func TestWriterMakesItsMakersWait(t *testing.T) {
 	<-waited
 	go io.Copy(io.Discard, r)
 	l.Close()
-	l.WaitForRoom() // a closed writer holds nobody
+	l.WaitForRoom() // a closed writer holds no one
 	w.Close()
 }

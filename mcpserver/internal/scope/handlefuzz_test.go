@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// No handle but those that were minted is taken, and by nobody but whom it was minted for.
+// No handle but those that were minted is taken, and by no one but whom it was minted for.
 func FuzzHandle(f *testing.F) {
 	secret := make([]byte, privatefile.SecretSize)
 	_, _ = rand.Read(secret) // crypto/rand never fails; each process of the fuzzer has its own

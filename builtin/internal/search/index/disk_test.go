@@ -258,7 +258,7 @@ func TestUnsafe(t *testing.T) {
 	}
 }
 
-// TestKilled kills writers in the middle, two at a time, and reads beside them:
+// TestKilled kills writers in the middle, two at a time, and reads next to them:
 // what is read is one version as a whole.
 func TestKilled(t *testing.T) {
 	d := newDir(t, 1<<30, 10)

@@ -167,7 +167,7 @@ func (d *dfa) assertions(prev kind, r rune) uint32 {
 	return uint32(f) | wordAssertions(prev, r)
 }
 
-// wordAssertions are those about words. Beside a byte that is not UTF-8 only those
+// wordAssertions are those about words. Next to a byte that is not UTF-8 only those
 // hold that speak of a word, as in Rust's regex crate.
 func wordAssertions(prev kind, r rune) uint32 {
 	before, after := prev == wordRune, pattern.IsWord(r)

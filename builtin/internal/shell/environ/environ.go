@@ -169,7 +169,7 @@ var bashPlaces = []string{
 	`C:\Program Files\Git\bin\bash.exe`,
 }
 
-// FindBash finds bash. PATH is looked at last, and only directories that nobody
+// FindBash finds bash. PATH is looked at last, and only directories that no one
 // but root can write: an agent must not be able to supply the shell.
 func FindBash(configured string, env []string) (string, error) {
 	if configured != "" {

@@ -10,7 +10,7 @@ import (
 // rootDir is where the login shell runs.
 const rootDir = "/"
 
-// rootOnly reports whether nobody but root can put a file into a directory.
+// rootOnly reports whether no one but root can put a file into a directory.
 func rootOnly(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {

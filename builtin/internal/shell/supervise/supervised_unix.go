@@ -81,7 +81,7 @@ func Start(spec Spec) (Process, error) {
 		Dir:        spec.Dir,
 		Env:        append(slices.Clip(spec.Env), CallVariable+"="+p.call),
 		ExtraFiles: append([]*os.File{theirs}, spec.Files...),
-		// A session of its own: whoever kills the server's process group does
+		// A session of its own: whichever process kills the server's process group does
 		// not kill the supervisor, which then ends the command.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}

@@ -260,7 +260,7 @@ func readFull(fd int, p []byte) (int, error) {
 }
 
 // end kills all descendants, again and again until none is left, and returns how
-// many it killed. It does not give up: whoever waits for it does.
+// many it killed. It does not give up: whichever process waits for it does.
 func (s *supervisor) end() int {
 	killed := map[processID]bool{}
 	if s.reaped.Load() {

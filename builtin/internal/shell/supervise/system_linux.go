@@ -87,7 +87,7 @@ func readProcess(pid string) (process, bool) {
 	p.session, _ = strconv.Atoi(fields[session])
 	p.start, _ = strconv.ParseUint(fields[start], 10, 64)
 	// A process that is on its way out needs no killing and is not counted as left
-	// behind. But one whose first thread has ended, while others run, looks like a
+	// after. But one whose first thread has ended, while others run, looks like a
 	// zombie too.
 	bits, _ := strconv.ParseUint(fields[flags], 10, 64)
 	leaving := fields[state] == "Z" || fields[state] == "X" || bits&exiting != 0

@@ -58,7 +58,7 @@ func (b Backups) save(before target, content []byte) (string, error) {
 	return name, b.prune(dir)
 }
 
-// newest is a time for a backup that comes behind all others: now, unless the clock has stood still or was set back.
+// newest is a time for a backup that comes after all others: now, unless the clock has stood still or was set back.
 func newest(dir string, now time.Time) (time.Time, error) {
 	names, err := list(dir)
 	if err != nil || len(names) == 0 {

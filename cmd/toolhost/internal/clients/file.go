@@ -172,7 +172,7 @@ func (t target) remove() error {
 	return privatefile.SyncDir(filepath.Dir(t.path))
 }
 
-// locked runs do while no other toolhost edits the file. The lock is a file beside it that goes afterwards. What a repository has put in
+// locked runs do while no other toolhost edits the file. The lock is a file next to it that goes afterwards. What a repository has put in
 // its place is refused: a link would make a file elsewhere, a pipe be waited for.
 func locked(ctx context.Context, path string, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
@@ -202,7 +202,7 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 	}
 }
 
-// unlock removes the lock's file before it lets go, so that nobody else can hold it by then. Windows does not
+// unlock removes the lock's file before it lets go, so that no one else can hold it by then. Windows does not
 // remove an open file; there, one that somebody else has opened stays.
 func unlock(lock *flock.Flock, name string) error {
 	if runtime.GOOS == "windows" {

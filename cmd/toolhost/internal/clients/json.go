@@ -66,7 +66,7 @@ type jsonTree struct {
 	oneLine bool
 }
 
-// ended is a body whose last line is ended, as hujson wants it behind a comment; editors do not care.
+// ended is a body whose last line is ended, as hujson wants it after a comment; editors do not care.
 func ended(body []byte) []byte { return append(slices.Clip(body), '\n') }
 
 func parseJSON(body []byte) (jsonTree, error) {
@@ -181,7 +181,7 @@ func (t jsonTree) colon(oneLine bool) string {
 	return ": "
 }
 
-// insertion is the splices that put a member at the end of an object, behind the comments that stand there.
+// insertion is the splices that put a member at the end of an object, after the comments that stand there.
 func (t jsonTree) insertion(parent hujson.Value, indent string, oneLine bool, member string) []splice {
 	obj := parent.Value.(*hujson.Object)
 	lead := "\n" + indent

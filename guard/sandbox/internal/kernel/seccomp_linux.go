@@ -216,7 +216,7 @@ func Filter(r FilterRules) []unix.SockFilter {
 	// not the capability for it.
 	f.onValue(unix.SYS_UNSHARE, offArg0, unix.CLONE_NEWUTS, retAllow)
 	f.onBits(unix.SYS_UNSHARE, offArg0, unshareNew, retEPERM)
-	// Both put input into the terminal of whoever started us.
+	// Both put input into the terminal of whichever process started us.
 	f.onValue(unix.SYS_IOCTL, offArg1, unix.TIOCSTI, retEPERM)
 	f.onValue(unix.SYS_IOCTL, offArg1, tiocLinux, retEPERM)
 	f.onValue(unix.SYS_FCNTL, offArg1, fSetLease, retEPERM)

@@ -42,7 +42,7 @@ const (
 	dialTimeout = 30 * time.Second
 	// headerTimeout is how long a command may take to say what it wants.
 	headerTimeout = 30 * time.Second
-	// halfOpenTime is how long a host may be silent behind a command that says nothing more. Whether that waits for the rest or has
+	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the rest or has
 	// ended cannot be told apart, and a host beyond a partition says nothing ever.
 	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.

@@ -194,7 +194,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// An asterisk allows names, not the private addresses behind them, nor private
+// An asterisk allows names, not the private addresses that they have, nor private
 // addresses as such.
 func TestProxyWildcardStaysPublic(t *testing.T) {
 	f := newProxyFixture(t, Rules{AllowedDomains: []string{"*"}}, map[string][]string{
