@@ -17,6 +17,9 @@ const (
 	whyChanged = "the program or its arguments were changed while they were judged; the process was killed"
 )
 
+// tracingStop is the state in /proc of a process that its tracer has stopped.
+const tracingStop = "t"
+
 // tracers are threads that have no children but what they trace: a wait for any of those
 // disturbs no other call.
 var tracers = make(chan *launcher, 4)
@@ -53,6 +56,7 @@ func (l *execLook) trace(strict bool, failed func(why string)) {
 		switch tracer := l.call.Status()["TracerPid"]; {
 		case !strict:
 			l.call.Continue()
+		case !l.call.Waits(): // it was killed, perhaps because the command has ended
 		case tracer != "0" && tracer != "":
 			failed(whyTraced)
 		default:
@@ -81,7 +85,10 @@ func (l *execLook) trace(strict bool, failed func(why string)) {
 		}
 		event := int(ws) >> 16
 		if event == unix.PTRACE_EVENT_EXEC && !l.same(pid) {
-			failed(whyChanged)
+			// A process that was killed meanwhile has no program to compare, and does not stop again.
+			if s, err := statOf(pid); err == nil && s.state == tracingStop {
+				failed(whyChanged)
+			}
 			unix.Kill(pid, unix.SIGKILL)
 			killed = true
 			continue

@@ -109,6 +109,25 @@ func TestExecTraced(t *testing.T) {
 	})
 }
 
+// A process that is killed while it is compared, because the command has ended, is neither refused nor changed.
+func TestExecEnded(t *testing.T) {
+	slow(t)
+	f := newFixture(t)
+	f.victim(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		for range 50 {
+			r := newRefuser(t, f.ws+"/victim")
+			r.confirm = true
+			runGated(t, s, f, r.judge, `for i in 1 2 3; do (exec sleep 0.05) & done; disown -a`)
+			r.mu.Lock()
+			if len(r.failed) > 0 {
+				t.Errorf("%q", r.failed)
+			}
+			r.mu.Unlock()
+		}
+	})
+}
+
 // A program that wants a listener of its own gets none, and the judge learns of it.
 func TestExecNested(t *testing.T) {
 	f := newFixture(t)

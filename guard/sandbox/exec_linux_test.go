@@ -180,6 +180,7 @@ func TestExecGate(t *testing.T) {
 				r.confirm = confirm
 				mark := fmt.Sprintf("m%d", i)
 				got := runGated(t, s, f, r.judge, "export M="+mark+"; "+way.script)
+				r.mu.Lock() // a judge may still be asked for a process that ended with the command
 				for _, e := range r.seen {
 					if e.Unreadable == errUnreadableProcess {
 						t.Errorf("%s: %s: %v", way.name, e.Path, e.Unreadable)
@@ -195,6 +196,7 @@ func TestExecGate(t *testing.T) {
 				if len(r.failed) > 0 {
 					t.Errorf("%s: %q", way.name, r.failed)
 				}
+				r.mu.Unlock()
 				leftovers, _ := filepath.Glob(f.ws + "/?" + mark)
 				for _, path := range leftovers {
 					os.Remove(path)

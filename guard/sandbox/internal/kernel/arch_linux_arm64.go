@@ -1,4 +1,4 @@
-package seccomp
+package kernel
 
 import "golang.org/x/sys/unix"
 
