@@ -152,7 +152,7 @@ type hookText struct {
 func (t *hookText) doubts() {
 	var accepted []string
 	for _, s := range t.a.Commands {
-		accepted = append(accepted, s.Accepted()...)
+		accepted = append(accepted, command.Accepted(s)...)
 		if len(s.Args) > 0 && t.known(s.Args[0]) {
 			accepted = append(accepted, command.UnknownProgram+s.Args[0].Text)
 		}

@@ -29,7 +29,7 @@ func (t *hookText) command(index int, s command.Simple) {
 		return
 	}
 	dirs, known := t.places(s.Places)
-	if !known && !s.Talks() {
+	if !known && !command.Talks(s) {
 		t.contain("the directory that " + s.Name + " runs in is not known")
 	}
 	t.program(s, dirs, known && !strings.Contains(s.Via, "find") && !strings.Contains(s.Via, "fd")) // -execdir
@@ -59,17 +59,17 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	case s.Calls():
 	case command.ObeysWorkspace(s.Name):
 		t.contain(s.Name + " runs or obeys files of the workspace, or writes them")
-	case s.IsShell():
-		for _, w := range s.Scripts() {
+	case command.IsShell(s):
+		for _, w := range command.Scripts(s) {
 			t.script(w, dirs, shellScript)
 		}
 	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it notifies
 		t.words(s, dirs, func(path Path) { t.contain("osascript is given " + path.given + ", which commands can write") })
-	case s.TakesProgram():
+	case command.TakesProgram(s):
 		t.interpreter(s, dirs)
 	case t.wraps(index):
 		t.lead(s, dirs)
-	case s.Writes():
+	case command.Writes(s):
 		_, files := s.Paths()
 		for _, w := range files {
 			if w.Text != "-" { // standard output
@@ -77,11 +77,11 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 			}
 		}
 		t.words(s, dirs, func(path Path) { t.contain(s.Name + " is given " + path.given + ", which commands can write") })
-	case !s.Talks() && !s.ReadOnly():
+	case !command.Talks(s) && !s.ReadOnly():
 		if t.obeys = true; t.loaded != "" {
 			t.contain(t.loaded)
 		}
-		if name, ok := s.Starts(); ok {
+		if name, ok := command.Starts(s); ok {
 			t.contain(s.Name + " may start " + name)
 		}
 		t.words(s, dirs, t.obeyed)

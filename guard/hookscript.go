@@ -26,7 +26,7 @@ func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 	if t.loaded != "" {
 		t.contain(t.loaded)
 	}
-	if !s.RunsAlone() {
+	if !command.RunsAlone(s) {
 		t.contain(s.Name + " loads what lies in the directory it works in, or is not looked into")
 	}
 	if strings.HasPrefix(s.Name, "python") {

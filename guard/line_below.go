@@ -21,7 +21,7 @@ func (l *commandJudge) recursive(s command.Simple, files []command.Word, dirs []
 	}
 	here := command.Word{Text: ".", Static: true}
 	switch {
-	case slices.ContainsFunc(s.Args[1:], command.Word.Given) && !s.Talks() && s.Name != "rm":
+	case slices.ContainsFunc(s.Args[1:], command.Word.Given) && !command.Talks(s) && s.Name != "rm":
 		files = []command.Word{here}
 	case !slices.Contains(descends, s.Name):
 		return

@@ -48,8 +48,8 @@ func Analyze(text string) (out *Analysis) {
 		}
 	}()
 	w.script(text)
-	w.forgetPlaces()
-	w.settle()
+	forgetPlaces(w)
+	settle(w)
 	if out.ChangesDir {
 		for i := range out.Commands {
 			out.Commands[i].moved = out.Commands[i].moved || out.Commands[i].Places == nil
@@ -60,7 +60,7 @@ func Analyze(text string) (out *Analysis) {
 
 // forgetPlaces drops what is known of the places where a change of directory was not
 // understood.
-func (w *walker) forgetPlaces() {
+func forgetPlaces(w *walker) {
 	if !w.out.lost && w.out.moves == w.out.followed {
 		return
 	}
@@ -141,9 +141,9 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the text means different things to different sh")
 	}
 	w.declare(stmts)
-	w.collect(stmts)
+	collect(w, stmts)
 	w.locate(stmts)
-	w.misread(stmts)
+	misread(w, stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
@@ -189,12 +189,12 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.Stmt:
 		w.stmt(n)
 	case *syntax.BinaryCmd:
-		w.pipe(n)
+		notePipe(w, n)
 	case *syntax.DeclClause:
-		w.declaration(n)
+		readDeclaration(w, n)
 	case *syntax.Assign:
 		w.arithmetic(n.Index)
-		w.array(n)
+		readArray(w, n)
 		w.globs(n.Value)
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
@@ -203,7 +203,7 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.setsVariable(n.Name.Value, "$")
 		w.globs(n.Items...)
 	case *syntax.CoprocClause:
-		return w.coproc(n)
+		return readCoproc(w, n)
 	case *syntax.ArithmExp:
 		w.arithmetic(n.X)
 	case *syntax.ArithmCmd:
@@ -217,10 +217,10 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.arithmetic(n.Cond)
 		w.arithmetic(n.Post)
 	case *syntax.ParamExp:
-		w.param(n)
-		w.replaced(n)
+		readParam(w, n)
+		globsOf(w, n)
 	case *syntax.BinaryTest, *syntax.UnaryTest:
-		w.tests(n)
+		readTests(w, n)
 	case *syntax.ExtGlob:
 		w.undecided(true, "an extended pattern, which bash may read as a group of commands")
 	}
@@ -251,17 +251,17 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	}
 	if len(call.Args) == 0 {
 		for _, a := range call.Assigns {
-			w.setsVariable(a.Name.Value, w.value(a))
+			w.setsVariable(a.Name.Value, assignedValue(w, a))
 		}
 		return
 	}
-	w.descriptors(call)
-	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: w.sourceOf(call), Places: w.standing}
+	readDescriptors(w, call)
+	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Places: w.standing}
 	if len(c.Args) == 0 {
 		return
 	}
 	for _, a := range call.Assigns {
-		w.leads(&c, a)
+		assignBefore(w, &c, a)
 	}
 	if before := w.fed[s]; before != nil {
 		c.from = w.made[before]
@@ -273,8 +273,8 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
 }
 
-// pipe notes whose output a statement is given.
-func (w *walker) pipe(n *syntax.BinaryCmd) {
+// notePipe notes whose output a statement is given.
+func notePipe(w *walker, n *syntax.BinaryCmd) {
 	if n.Op != syntax.Pipe {
 		return
 	}
@@ -289,7 +289,7 @@ func (w *walker) pipe(n *syntax.BinaryCmd) {
 }
 
 // sourceOf joins the words of a call as they were written.
-func (w *walker) sourceOf(call *syntax.CallExpr) string {
+func sourceOf(w *walker, call *syntax.CallExpr) string {
 	if len(call.Args) == 1 && len(call.Assigns) == 0 {
 		return w.source(call.Args[0])
 	}

@@ -6,9 +6,9 @@ import "strings"
 var awkSpec = spec{short: "F:v:f:e:E:i:l:o::p::d::D::bcCghLMnNOrsStVW:",
 	long: "field-separator: assign: file: source: exec: include: load: pretty-print:: profile:: dump-variables:: debug:: characters-as-bytes traditional csv lint:: bignum use-lc-numeric non-decimal-data optimize posix re-interval sandbox version help"}
 
-// awk makes programs undecidable that may run commands or write files. The program is not
+// readAwk makes programs undecidable that may run commands or write files. The program is not
 // read: it is searched for the words and characters by which one could.
-func (w *walker) awk(c Simple) {
+func readAwk(w *walker, c Simple) {
 	program, _, p := awkParse(c)
 	doubt := p.unsure != "" || p.has("f file E exec i include l load o pretty-print p profile d dump-variables D debug e source W") || !program.Static
 	for _, text := range [...]string{"system", "getline", "@", "ARGV", "\\\n", "|", ">"} {

@@ -14,71 +14,64 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		w.out.Commands[w.current].local = defined
 	}
 	if wr, ok := wrapperOf(c.Name); ok {
-		w.wrapped(wr, stdin)
+		readWrapper(w, wr, stdin)
 		return
 	}
 	switch {
 	case oneOf(c.Name, shells):
-		w.shell(c, stdin)
-	case oneOf(c.Name, builtins):
-		w.builtin(c)
+		readShell(w, c, stdin)
+	case listed("builtins", c.Name):
+		readBuiltin(w, c)
 	case oneOf(c.Name, "find gfind bfs"):
-		w.find(c)
+		readFind(w, c)
 	case oneOf(c.Name, "fd fdfind"):
-		w.fd(c)
+		readFd(w, c)
 	case c.Name == "git":
-		w.git(c)
+		readGit(w, c)
 	case c.Name == "git-"+gitProgram(c.Name): // /usr/lib/git-core/git-push
 		w.inner(c.Name, append([]Word{fixed("git"), fixed(gitProgram(c.Name))}, c.Args[1:]...), nil, stdin)
 	case oneOf(c.Name, "sed gsed"):
-		w.sed(c)
+		readSed(w, c)
 	case oneOf(c.Name, awks):
-		w.awk(c)
+		readAwk(w, c)
 	case c.Name == "tee":
 		_, writes := c.Paths()
 		w.out.Writes = append(w.out.Writes, writes...)
 	default:
-		w.executes(c)
+		readOther(w, c)
 	}
 }
 
 const (
-	shells   = "bash sh dash ash rbash zsh ksh mksh fish csh tcsh"
-	builtins = "eval trap . source cd pushd popd alias enable hash shopt set bind complete compgen mapfile readarray fc jobs test [ printf read unset wait let getopts " +
-		"declare typeset local export readonly nameref"
-	awks = "awk gawk mawk nawk original-awk"
+	shells = "bash sh dash ash rbash zsh ksh mksh fish csh tcsh"
+	awks   = "awk gawk mawk nawk original-awk"
 )
 
-// executes deals with the programs that need no look of their own: those that
+// readOther deals with the programs that need no look of their own: those that
 // run what they are given somewhere, and those that do so by an option.
-func (w *walker) executes(c Simple) {
+func readOther(w *walker, c Simple) {
 	switch {
 	case isInterpreter(c.Name):
 		if !asksVersion(c) {
 			w.undecided(!interpretsFile(c), c.Name+" "+interprets)
 		}
-	case oneOf(c.Name, starters) || strings.HasPrefix(c.Name, "ld-linux") || strings.HasPrefix(c.Name, "ld-musl") || strings.HasPrefix(c.Name, "ld64.so"):
+	case listed("starters", c.Name) || strings.HasPrefix(c.Name, "ld-linux") || strings.HasPrefix(c.Name, "ld-musl") || strings.HasPrefix(c.Name, "ld64.so"):
 		if asksVersion(c) || pages(c) || c.Name == "crontab" && len(c.Args) == 2 && c.Args[1].Text == "-l" {
 			return
 		}
 		w.undecided(true, c.Name+" "+startsOthers)
-		w.launches(c)
+		readLauncher(w, c)
 	default:
 		if starts := runner(c); len(starts) > 0 {
-			w.runs(c, starts)
+			readRunner(w, c, starts)
 			return
 		}
-		w.launches(c)
+		readLauncher(w, c)
 	}
 }
 
-// interpreters are programs that take program text of their own.
-const interpreters = "python pypy ipython perl ruby node nodejs deno bun php lua luajit tclsh wish expect Rscript R julia osascript pwsh powershell ts-node tsx groovy scala jshell " +
-	"erl elixir iex ghci runghc ocaml guile sbcl clisp racket dc gdb lldb sqlite psql mysql irb xonsh nu elvish osh ysh yash octave octave-cli gnuplot clojure clj bb " +
-	"duckdb litecli mycli pgcli usql mongosh mongo vite-node babel-node esno jiti zx coffee swipl"
-
 func isInterpreter(name string) bool {
-	return oneOf(strings.TrimRight(name, "0123456789."), interpreters)
+	return listed("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
 // interpretsFile reports whether an interpreter is given a file or a module, not text of the line: such a
@@ -96,18 +89,6 @@ func interpretsFile(c Simple) bool {
 	}
 	return strings.ContainsAny(first, "./") && !isOption(first) && !strings.HasPrefix(first, "/dev/") && !strings.HasPrefix(first, "/proc/")
 }
-
-// starters are programs whose purpose is to start commands, in a way that this package does
-// not look through, or to let a person do so.
-const starters = "ssh scp sftp mosh su runuser pkexec chroot unshare nsenter systemd-run script at batch crontab parallel entr screen tmux strace ltrace perf valgrind proot fakeroot " +
-	"catchsegv torify torsocks proxychains proxychains4 vi vim nvim view ex ed emacs emacsclient nano hx helix micro kak joe jed mcedit less more most man info ld.so nix-shell firejail " +
-	"bwrap setpriv start-stop-daemon daemonize socat ncat nc watchexec nodemon concurrently run-parts dbus-run-session dbus-launch xvfb-run faketime linux32 linux64 setarch i386 x86_64 " +
-	"prlimit cgexec numactl logsave cpulimit choom uclampset coreutils m4 rlwrap ssh-agent capsh hyperfine ansible gdbserver sg newgrp login run0 systemd-inhibit systemd-cat systemd-nspawn " +
-	"machinectl runcon aa-exec gosu su-exec sshpass mpirun mpiexec pexec tini dumb-init catatonit chpst softlimit setuidgid envdir envuidgid setlock pgrphack with-contenv s6-setuidgid " +
-	"s6-envdir s6-softlimit s6-applyuidgid eatmydata sem run-one run-this-one keep-one-running timelimit retry trickle nocache schedtool chronic ifne lckdo mispipe pee zrun vipe vidir vipw " +
-	"visudo sudoedit logrotate mutt neomutt git-shell openvt dtach abduco toolbox distrobox distrobox-enter flatpak-spawn rr bpftrace gpg-agent tsp nsjail with-lock-ex dotlockfile wsl " +
-	"s6-setsid s6-setlock s6-background s6-foreground s6-cd s6-fdredir execlineb winpty qemu-x86_64 qemu-aarch64 box64 wine aws-vault chamber doppler envchain foreman honcho " +
-	"start-server-and-test cross-env-shell"
 
 // HandsOver reports whether a command gives a program to another process to start: a service
 // of the host, which no gate on the processes of the call sees.
@@ -158,7 +139,7 @@ func pages(c Simple) bool {
 
 // IsBuiltin reports whether bash runs a command of that name itself.
 func IsBuiltin(name string) bool {
-	return oneOf(name, builtins+" command builtin exec exit return break continue shift times umask ulimit suspend logout let caller disown bg fg history echo true false : pwd kill test [ printf dirs")
+	return listed("builtins", name) || oneOf(name, "command builtin exec exit return break continue shift times umask ulimit suspend logout let caller disown bg fg history echo true false : pwd kill test [ printf dirs")
 }
 
 // HasProgram reports whether the system has a program of the builtin's name as well.

@@ -18,7 +18,7 @@ const maxPlaces = 8
 // either directory. Changes it does not understand (pushd, a cd in a loop or a
 // function) make it blind.
 type itinerary struct {
-	*walker
+	w     *walker
 	at    map[*syntax.Stmt][]Place
 	moves int // changes of directory that were followed
 	blind bool
@@ -29,7 +29,7 @@ func (w *walker) locate(stmts []*syntax.Stmt) {
 	if w.start == nil || !strings.Contains(w.text, "cd") {
 		return
 	}
-	t := itinerary{walker: w, at: map[*syntax.Stmt][]Place{}}
+	t := itinerary{w: w, at: map[*syntax.Stmt][]Place{}}
 	t.list(stmts, w.start)
 	w.at = t.at
 	w.out.lost = w.out.lost || t.blind
@@ -132,7 +132,7 @@ func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 		if openBraces(arg) > 0 {
 			return in, in
 		}
-		words = append(words, t.word(arg))
+		words = append(words, t.w.word(arg))
 	}
 	switch {
 	case len(words) <= 2 && words[0].Static && words[0].Text == "exit" && (len(words) == 1 || words[1].Static && strings.Trim(words[1].Text, "0123456789") == ""):

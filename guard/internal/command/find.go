@@ -2,20 +2,15 @@ package command
 
 import "strings"
 
-// findTakes holds the tests and actions of find (GNU 4.9 and BSD) that take one
-// word.
-const findTakes = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin " +
-	"-newer -anewer -cnewer -user -group -uid -gid -perm -links -inum -samefile -fstype -maxdepth -mindepth -printf -context -used -regextype -D -flags -Btime -Bmin"
-
-// find looks at the commands that find runs and the files it writes.
-func (w *walker) find(c Simple) {
+// readFind looks at the commands that find runs and the files it writes.
+func readFind(w *walker, c Simple) {
 	for i := 1; i < len(c.Args); i++ {
 		word := c.Args[i]
 		switch {
 		case !word.Static:
-			w.findDynamic(c, i)
+			findDynamic(w, c, i)
 		case oneOf(word.Text, "-exec -execdir -ok -okdir"):
-			i = w.findExec(c, i)
+			i = findExec(w, c, i)
 		case oneOf(word.Text, "-fprint -fprint0 -fls -fprintf"):
 			if i++; i < len(c.Args) {
 				w.out.Writes = append(w.out.Writes, c.Args[i])
@@ -27,23 +22,23 @@ func (w *walker) find(c Simple) {
 			if i++; i < len(c.Args) {
 				w.out.Reads = append(w.out.Reads, c.Args[i])
 			}
-		case oneOf(word.Text, findTakes) || strings.HasPrefix(word.Text, "-newer"):
+		case listed("find takes", word.Text) || strings.HasPrefix(word.Text, "-newer"):
 			if i++; i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
-				w.findDynamic(c, i)
+				findDynamic(w, c, i)
 			}
 		}
 	}
 }
 
 // findDynamic judges a word that could turn out to be -exec. "*.go" matches no action.
-func (w *walker) findDynamic(c Simple, i int) {
+func findDynamic(w *walker, c Simple, i int) {
 	if word := c.Args[i]; word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")) {
 		w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
 	}
 }
 
 // findExec lists the command after -exec and returns the index of its last word.
-func (w *walker) findExec(c Simple, i int) int {
+func findExec(w *walker, c Simple, i int) int {
 	end := i + 1
 	for end < len(c.Args) && c.Args[end].Text != ";" && !(c.Args[end].Text == "+" && c.Args[end-1].Text == "{}") {
 		if word := c.Args[end]; end > i+1 && !word.Static && !word.Glob && (word.prefix == "" || word.prefix == ";" || word.prefix == "{}") {
@@ -61,8 +56,8 @@ func (w *walker) findExec(c Simple, i int) int {
 	return end
 }
 
-// fd looks at the command that fd runs for each result: all words after -x, up to ";".
-func (w *walker) fd(c Simple) {
+// readFd looks at the command that fd runs for each result: all words after -x, up to ";".
+func readFd(w *walker, c Simple) {
 	for i := 1; i < len(c.Args); i++ {
 		text, _, attached := strings.Cut(c.Args[i].Text, "=")
 		long := len(text) > 3 && (strings.HasPrefix("--exec", text) || strings.HasPrefix("--exec-batch", text))

@@ -5,23 +5,6 @@ import (
 	"strings"
 )
 
-// gitBuiltins are the subcommands that git has itself and that this package
-// judges. An alias cannot take such a name; any other name may be an alias,
-// which may run anything ("!cmd").
-const gitBuiltins = "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout cherry cherry-pick clean clone " +
-	"commit commit-graph commit-tree config count-objects describe diff diff-files diff-index diff-tree fast-export fetch for-each-ref format-patch fsck gc grep hash-object help init " +
-	"log ls-files ls-remote ls-tree maintenance merge merge-base merge-file merge-tree mktag mktree mv name-rev notes pack-objects pack-refs prune pull push range-diff read-tree rebase " +
-	"reflog remote repack replace rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout stash status stripspace submodule switch " +
-	"symbolic-ref tag update-index update-ref var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
-
-// gitScripts are subcommands that run commands by what they are for.
-const gitScripts = "difftool mergetool filter-branch for-each-repo send-email instaweb daemon hook credential"
-
-// gitReadOnly are the subcommands that only look, with any words that are not
-// in gitWrites. Others that look in some forms are in [gitLooks].
-const gitReadOnly = "annotate blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry count-objects describe diff diff-files diff-index diff-tree for-each-ref grep log " +
-	"ls-files ls-tree merge-base name-rev range-diff rev-list rev-parse shortlog show show-branch show-ref status var version whatchanged"
-
 // gitExecutes are options of subcommands that start a program, and gitWrites
 // those that write a file or look outside the repository.
 const (
@@ -66,25 +49,19 @@ func gitSubcommand(c Simple) (index int, reason string) {
 	return i, reason
 }
 
-// gitData are the keys of git's configuration whose value is no program and no file.
-const gitData = "user.name user.email author.name author.email committer.name committer.email core.quotepath core.autocrlf core.abbrev core.safecrlf core.ignorecase core.filemode " +
-	"core.longpaths init.defaultbranch commit.verbose commit.gpgsign tag.sort branch.sort versionsort.suffix log.date log.decorate log.abbrevcommit diff.context diff.renames diff.algorithm " +
-	"diff.mnemonicprefix diff.noprefix diff.colormoved merge.conflictstyle pull.rebase pull.ff push.default push.autosetupremote push.followtags rebase.autostash rebase.autosquash " +
-	"rebase.updaterefs fetch.prune rerere.enabled gc.auto status.showuntrackedfiles status.short grep.linenumber protocol.version http.postbuffer color.ui advice.detachedhead"
-
 // harmlessKey reports whether the value of git -c says only how something looks, or who
 // commits.
 func harmlessKey(word Word) bool {
 	name, value, _ := strings.Cut(word.Text, "=")
 	name = strings.ToLower(name)
 	section, key, _ := strings.Cut(name, ".")
-	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") && oneOf(value, "cat false") || key != "" && oneOf(name, gitData))
+	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") && oneOf(value, "cat false") || key != "" && listed("git data", name))
 }
 
 // gitProgram returns the subcommand that a program of git's own directory is, or
 // "?".
 func gitProgram(name string) string {
-	if sub, ok := strings.CutPrefix(name, "git-"); ok && oneOf(sub, gitBuiltins+" "+gitScripts) {
+	if sub, ok := strings.CutPrefix(name, "git-"); ok && (listed("git", sub) || listed("git scripts", sub)) {
 		return sub
 	}
 	return "?"
@@ -92,10 +69,10 @@ func gitProgram(name string) string {
 
 func fixed(text string) Word { return Word{Text: text, Static: true, single: true} }
 
-// git judges the options of git that run commands. What a repository's own
+// readGit judges the options of git that run commands. What a repository's own
 // configuration runs (pager, hooks, fsmonitor, filters) is not in the words;
 // the guard keeps that configuration clean.
-func (w *walker) git(c Simple) {
+func readGit(w *walker, c Simple) {
 	index, reason := gitSubcommand(c)
 	if reason != "" {
 		w.undecided(true, reason)
@@ -109,7 +86,7 @@ func (w *walker) git(c Simple) {
 		cur.enters(c.Args[1:index])
 	}
 	sub, rest := c.Args[index].Text, c.Args[index+1:]
-	if !oneOf(sub, gitBuiltins) {
+	if !listed("git", sub) {
 		w.undecided(true, "git "+sub+" may be an alias, or runs commands")
 		return
 	}
@@ -121,7 +98,7 @@ func (w *walker) git(c Simple) {
 			w.undecided(true, "git "+sub+" "+word.Text+" can run commands")
 		}
 	}
-	w.gitSub(sub, rest)
+	readGitSub(w, sub, rest)
 }
 
 // enters follows git -C into the directories that it names.
@@ -188,8 +165,8 @@ func clustered(text, letters, takes string) bool {
 // isStartOfOneOf reports whether text is the start of an element of list.
 func isStartOfOneOf(text, list string) bool { return strings.Contains(" "+list, " "+text) }
 
-// gitSub judges the subcommands whose own subcommands run things.
-func (w *walker) gitSub(sub string, rest []Word) {
+// readGitSub judges the subcommands whose own subcommands run things.
+func readGitSub(w *walker, sub string, rest []Word) {
 	first := ""
 	if len(rest) > 0 {
 		first = rest[0].Text
@@ -233,7 +210,7 @@ func gitHarmlessKey(rest []Word) bool {
 			return false
 		case oneOf(word.Text, "--global --local --worktree --add --replace-all set"):
 		default:
-			return oneOf(strings.ToLower(word.Text), gitData)
+			return listed("git data", strings.ToLower(word.Text))
 		}
 	}
 	return false
@@ -259,7 +236,7 @@ func gitLooks(c Simple) bool {
 		case oneOf(sub, "blame annotate") && clustered(word.Text, "S", "LMC"): // a file of revisions
 			return false
 		case word.Static && text == "--":
-			return oneOf(sub, gitReadOnly)
+			return listed("git looks", sub)
 		case !word.Static && word.MayBeOption(),
 			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
 			len(text) > 2 && strings.HasPrefix("--submodule", text) && value == "diff", // runs git diff in any directory that history names
@@ -267,7 +244,7 @@ func gitLooks(c Simple) bool {
 			return false
 		}
 	}
-	return oneOf(sub, gitReadOnly) || gitLists(sub, rest)
+	return listed("git looks", sub) || gitLists(sub, rest)
 }
 
 // ShowsGitSettings reports whether the command is one of git that shows its

@@ -7,7 +7,7 @@ import (
 
 // gitPaths returns the files that the words of git make it write. What a branch, a
 // patch or a stash holds is not in the words.
-func (c Simple) gitPaths() (writesTo []Word) {
+func gitPaths(c Simple) (writesTo []Word) {
 	index, _ := gitSubcommand(c)
 	if index >= len(c.Args) || !c.Args[index].Static {
 		return nil

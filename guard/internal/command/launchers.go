@@ -4,83 +4,22 @@ import "strings"
 
 // A launcher is a program that starts another one only if an option says so.
 type launcher struct {
-	names  string // that the program goes by
 	short  string // options with values, which must be told from options
 	launch string // options, or starts of them, that start a program
 	words  string // words, or starts of options, for programs without getopt
 }
 
 // launcherOf returns the options of a program that start other programs.
-func launcherOf(name string) launcher {
+func launcherOf(name string) (launcher, bool) {
 	if tool, version, ok := strings.Cut(name, "-"); ok && strings.Trim(version, "0123456789.") == "" {
 		name = tool // gcc-13
 	}
-	for _, l := range launchers {
-		if oneOf(name, l.names) {
-			return l
-		}
-	}
-	return launcher{}
-}
-
-// rustLinkers are the options of the Rust compiler that name the linker.
-const rustLinkers = "-Clinker= linker= --codegen=linker="
-
-// launchers are looked at one after the other: a map of them would be built at each start.
-var launchers = [...]launcher{
-	{names: "tar gtar bsdtar", short: "f:C:T:X:b:g:H:K:L:N:V:", launch: "I F checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command"},
-	{names: "rg", short: "A:B:C:e:f:g:j:m:M:t:T:r:E:", launch: "z pre hostname-bin search-zip"},
-	{names: "sort gsort", short: "k:o:S:t:T:", launch: "compress-program"},
-	{names: "zip", launch: "T unzip-command"},
-	{names: "rsync", launch: "e rsh rsync-path"},
-	{names: "npx bunx pnpx npm pnpm yarn", launch: "c call script-shell node-options shell-mode", words: "--userconfig --globalconfig --viewer --editor --git="},
-	{names: "cargo", launch: "config", words: rustLinkers},
-	{names: "hg", launch: "config"},
-	{names: "ssh", short: "B:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:", launch: "F I"},
-	{names: "scp sftp", short: "c:D:F:i:J:l:o:P:S:X:b:B:R:s:", launch: "F S D"},
-	{names: "man", launch: "P pager H html C config-file preprocessor t troff p"},
-	{names: "pandoc", short: "f:t:r:w:o:F:L:V:M:d:H:B:A:T:c:", launch: "F filter L lua-filter pdf-engine d defaults"},
-	{names: "wget", short: "O:o:P:", launch: "e execute use-askpass config"},
-	{names: "curl", short: "o:H:d:X:u:A:e:b:c:F:T:x:w:", launch: "K config"},
-	{names: "install ginstall", short: "g:m:o:t:S:", launch: "s strip strip-program"},
-	{names: "split", short: "a:b:C:l:n:t:", launch: "filter"},
-	{names: "patch", short: "i:p:d:o:r:B:D:F:V:x:Y:z:", launch: "e ed"},
-	{names: "diff", short: "C:U:I:W:x:X:S:F:D:", launch: "l paginate"},
-	{names: "tcpdump", short: "i:w:r:c:C:G:W:s:F:", launch: "z"},
-	{names: "fzf", short: "q:f:d:n:m:", launch: "preview bind"},
-	{names: "ag ack bat batcat delta", launch: "pager"},
-	{names: "cpio", launch: "rsh-command"},
-	{names: "svn", launch: "diff-cmd diff3-cmd editor-cmd config-option config-dir"},
-	{names: "cmake", short: "S:B:G:D:", launch: "E P"},
-	{names: "apt apt-get dpkg", launch: "o option c config-file pre-invoke post-invoke"},
-	{names: "make gmake", short: "C:f:I:j::l::o:W:", launch: "E eval", words: "SHELL= .SHELLFLAGS= MAKEFLAGS="},
-	{names: "go", words: "-exec -toolexec -vettool --exec --toolexec --vettool -ldflags=-extld --ldflags=-extld GOFLAGS="},
-	{names: "gcc g++ cc c++ c99 clang clang++ gfortran tcc", words: "-wrapper -fplugin= -fpass-plugin= -iplugindir= -B -specs= --specs= -fuse-ld=/ -fuse-ld=. --ld-path= -Xclang -Xlinker -Wl,-plugin -Wl,--plugin -run @="},
-	{names: "ld ld.bfd ld.gold ld.lld gold", words: "-plugin --plugin @="},
-	{names: "ghc", words: "-e -F -pgm -fplugin= --interactive --run"},
-	{names: "openssl", words: "-engine -provider"},
-	{names: "exiftool", words: "-if -config -p -@"},
-	{names: "nmap", words: "--script --datadir"},
-	{names: "gs", words: "-dNOSAFER"},
-	{names: "pdflatex xelatex lualatex latexmk tex latex pdftex xetex luatex lualatex-dev", words: "-sh --sh -enable-write18 --enable-write18 -e -lua --lua"},
-	{names: "docker docker-compose podman podman-compose nerdctl kubectl oc lxc incus", words: "run exec create debug attach --kubeconfig --host -H --context --config"},
-	{names: "helm", words: "plugin --kubeconfig --post-renderer"},
-	{names: "rustc", words: rustLinkers},
-	{names: "java", words: "-XX:OnError= -XX:OnOutOfMemoryError= -agentpath: -agentlib:"},
-	{names: "gpg gpg2", words: "--photo-viewer --exec-path --agent-program --dirmngr-program --pinentry-program --options --homedir"},
-	{names: "mypy pip pip3", words: "--python --editor"},
-	{names: "nix", words: "run shell develop -c --command"},
-	{names: "op infisical teller", words: "run plugin"},
-	{names: "sops", words: "exec-env exec-file"},
-	{names: "guix", words: "shell environment time-machine repl"},
-	{names: "flatpak", words: "--command"},
-	{names: "vagrant", words: "ssh -c --command"},
-	{names: "just", words: "-c --command --shell --shell-arg --shell-command --chooser -e --edit"},
-	{names: "ip", words: "exec -b -batch"},
+	l, ok := table().launchers[name]
+	return l, ok
 }
 
 // setsUp reports whether a word of the command sets what it, or its next call, runs.
-func (c Simple) setsUp(i int) bool {
+func setsUp(c Simple, i int) bool {
 	text := c.Args[i].Text
 	switch c.Name {
 	case "go":
@@ -96,11 +35,11 @@ func (c Simple) setsUp(i int) bool {
 	return false
 }
 
-// launches makes a command undecidable that is told to start another program, or may be
+// readLauncher makes a command undecidable that is told to start another program, or may be
 // by a word that is not known.
-func (w *walker) launches(c Simple) {
-	l := launcherOf(c.Name)
-	if l.names == "" && !oneOf(c.Name, "gh aws") {
+func readLauncher(w *walker, c Simple) {
+	l, ok := launcherOf(c.Name)
+	if !ok && !oneOf(c.Name, "gh aws") {
 		return
 	}
 	p := spec{short: l.short, permute: true, open: true}.parse(c.Args)
@@ -111,7 +50,7 @@ func (w *walker) launches(c Simple) {
 			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
 			return
 		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && !isOption(word.Text) && strings.ContainsAny(word.Text, "IF"),
-			namesLaunch(word.Text, l.words), c.setsUp(i + 1),
+			namesLaunch(word.Text, l.words), setsUp(c, i+1),
 			oneOf(c.Name, "make gmake") && (strings.ContainsAny(word.Text, "`$") || oneOf(c.Args[i].Text, "-f --file --makefile") && (word.Text == "-" || strings.HasPrefix(word.Text, "/dev/"))):
 			w.undecided(true, c.Name+" starts a program that its words name: "+word.Text)
 			return
@@ -141,12 +80,11 @@ func namesLaunch(word, list string) bool {
 }
 
 // runners are programs that run a command with the tools of a project, and
-// subcommandRunners those that do so by a subcommand of runVerbs. npm, pnpm and yarn run a
+// the project runners of tables.txt do so by a subcommand of runVerbs. npm, pnpm and yarn run a
 // script of their project by "run", which is no program.
 const (
-	runners           = "npx bunx pnpx uvx cross-env dotenv dotenvx"
-	subcommandRunners = "npm pnpm yarn bundle poetry pipenv pdm hatch rye uv pipx conda mamba micromamba mise asdf rbenv pyenv nodenv direnv devbox opam stack cabal pixi tox nvm fnm rvm"
-	runVerbs          = "exec x dlx run tool do"
+	runners  = "npx bunx pnpx uvx cross-env dotenv dotenvx"
+	runVerbs = "exec x dlx run tool do"
 )
 
 // runner returns where in the words of a program the command may begin that it runs with the
@@ -154,7 +92,7 @@ const (
 // the program: both are looked at.
 func runner(c Simple) (starts []int) {
 	running := oneOf(c.Name, runners)
-	if !running && !oneOf(c.Name, subcommandRunners) {
+	if !running && !listed("project runners", c.Name) {
 		return nil
 	}
 	option, found := false, false
@@ -184,13 +122,13 @@ func runner(c Simple) (starts []int) {
 	return starts
 }
 
-// runs looks at the commands that a runner may run. It is a program of the
+// readRunner looks at the commands that a runner may run. It is a program of the
 // project as a rule, which the allow rule for the runner is meant for; a deny rule
 // sees it as a form of the runner. Programs of the system are listed on their own.
-func (w *walker) runs(c Simple, starts []int) {
+func readRunner(w *walker, c Simple, starts []int) {
 	args := c.Args
 	c.Args = args[:starts[0]] // the options after that are the inner program's
-	w.launches(c)
+	readLauncher(w, c)
 	for _, first := range starts {
 		inner := args[first:]
 		if !inner[0].Static {

@@ -12,12 +12,12 @@ func (a *Analysis) Lister(xargs Simple) (Simple, bool) {
 	if !oneOf(xargs.Name, "xargs gxargs") {
 		return Simple{}, false
 	}
-	if xargs.wrapperOptions().has("a arg-file") {
+	if wrapperOptionsOf(xargs).has("a arg-file") {
 		return Simple{}, false
 	}
 	for at := xargs.from; at > 0; {
 		c := a.Commands[at-1]
-		if !c.filters() {
+		if !filters(c) {
 			return c, true
 		}
 		at = c.from
@@ -28,22 +28,22 @@ func (a *Analysis) Lister(xargs Simple) (Simple, bool) {
 // SplitsLines reports whether xargs takes what it reads apart at blanks, not only where a
 // name ends.
 func (c Simple) SplitsLines() bool {
-	return !c.wrapperOptions().has("0 null")
+	return !wrapperOptionsOf(c).has("0 null")
 }
 
-// wrapperOptions are the options of a program that runs the command in its words.
-func (c Simple) wrapperOptions() parsed {
+// wrapperOptionsOf are the options of a program that runs the command in its words.
+func wrapperOptionsOf(c Simple) parsed {
 	wr, _ := wrapperOf(c.Name)
-	return spec{short: wr.short, long: wr.long}.parse(c.Args)
+	return wr.parse(c.Args)
 }
 
 // filters reports whether a command prints some of the lines that it is given, and
 // nothing else.
-func (c Simple) filters() bool {
+func filters(c Simple) bool {
 	if c.from == 0 {
 		return false
 	}
-	p := programs[c.Name].parse(c)
+	p := table().programs[c.Name].parse(c)
 	switch c.Name {
 	case "sort", "head", "tail", "uniq":
 		for _, word := range c.Args[1:] {
@@ -58,7 +58,7 @@ func (c Simple) filters() bool {
 				return false
 			}
 		}
-		files, _ := c.generalPaths(programs[c.Name])
+		files, _ := tablePaths(c, table().programs[c.Name])
 		return len(files) == 0
 	}
 	return false
@@ -71,8 +71,8 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 	here := []Word{fixed(".")}
 	switch c.Name {
 	case "find", "gfind":
-		starts, _ = c.findPaths()
-		return starts, c.findMatch(), c.findPrints()
+		starts, _ = findPaths(c)
+		return starts, findMatch(c), findPrints(c)
 	case "git":
 		index, reason := gitSubcommand(c)
 		if reason == "" && index < len(c.Args) && c.Args[index].Text == "grep" {
@@ -96,11 +96,11 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		}
 		return here, all, true
 	case "grep", "egrep", "fgrep", "rg":
-		p := programs[c.Name].parse(c)
+		p := table().programs[c.Name].parse(c)
 		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n with-filename") {
 			return nil, nil, false
 		}
-		if starts, _ = c.generalPaths(programs[c.Name]); len(starts) == 0 {
+		if starts, _ = tablePaths(c, table().programs[c.Name]); len(starts) == 0 {
 			starts = here
 		}
 		return starts, all, true
@@ -132,7 +132,7 @@ func grepsNames(words []Word) bool {
 }
 
 // findPrints reports whether find prints the names that it finds and nothing else.
-func (c Simple) findPrints() bool {
+func findPrints(c Simple) bool {
 	for _, word := range c.Args[1:] {
 		if oneOf(word.Text, "-printf -ls -fprint -fprint0 -fprintf -fls -files0-from -L -follow -H") {
 			return false
@@ -143,7 +143,7 @@ func (c Simple) findPrints() bool {
 
 // findMatch returns the test that all that find finds has passed: of -name and -type f, if
 // nothing makes them but one of several.
-func (c Simple) findMatch() func(name string, link bool) bool {
+func findMatch(c Simple) func(name string, link bool) bool {
 	pattern, files := "", false
 	for i, word := range c.Args[1:] {
 		if oneOf(word.Text, "-o -or -not ! ,") {

@@ -8,28 +8,28 @@ import (
 
 // misread finds what bash and the parser (3.14) may read differently. It does not tell the
 // harmless cases from the others: what it finds is undecided.
-func (w *walker) misread(stmts []*syntax.Stmt) {
+func misread(w *walker, stmts []*syntax.Stmt) {
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.CmdSubst:
-				w.backquotes(n)
+				misreadBackquotes(w, n)
 			case *syntax.ParamExp:
-				w.operand(n)
+				misreadOperand(w, n)
 			case *syntax.Redirect:
-				w.heredoc(n)
+				misreadHeredoc(w, n)
 			case *syntax.Word:
-				w.hash(n)
+				misreadHash(w, n)
 			}
 			return true
 		})
 	}
 }
 
-// operand judges the words of an expansion. In "${x:-'$(rm x)'}" the inner quotes quote nothing
+// misreadOperand judges the words of an expansion. In "${x:-'$(rm x)'}" the inner quotes quote nothing
 // for bash; <(…) there is a substitution to bash alone; and bash (5.2) forgets that $'…' was a
 // quotation.
-func (w *walker) operand(p *syntax.ParamExp) {
+func misreadOperand(w *walker, p *syntax.ParamExp) {
 	var words []*syntax.Word
 	if p.Exp != nil {
 		words = append(words, p.Exp.Word)
@@ -48,9 +48,9 @@ func (w *walker) operand(p *syntax.ParamExp) {
 	}
 }
 
-// heredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
+// misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
 // the word that ends it before it looks at what stands there.
-func (w *walker) heredoc(r *syntax.Redirect) {
+func misreadHeredoc(w *walker, r *syntax.Redirect) {
 	end := r.Word.Lit()
 	if r.Hdoc == nil || end == "" || strings.Contains(end, "\\") {
 		return // quoted: its lines are taken as they are
@@ -83,9 +83,9 @@ func hasLine(text, end string) bool {
 	return false
 }
 
-// backquotes judges where `…` ends. For bash it is at the next backquote without a
+// misreadBackquotes judges where `…` ends. For bash it is at the next backquote without a
 // backslash; the parser passes over one in quotes or in a heredoc.
-func (w *walker) backquotes(c *syntax.CmdSubst) {
+func misreadBackquotes(w *walker, c *syntax.CmdSubst) {
 	start, end := int(c.Left.Offset())+1, int(c.Right.Offset())
 	if !c.Backquotes || start > end || end > len(w.text) {
 		return
@@ -96,12 +96,12 @@ func (w *walker) backquotes(c *syntax.CmdSubst) {
 	}
 }
 
-// hash judges what follows the parts of a word. "#" begins a comment only where a word would;
+// misreadHash judges what follows the parts of a word. "#" begins a comment only where a word would;
 // between parentheses the parser finds one also after a quotation or an expansion, so that
 // (echo 'a'#; rm x<LF>) would hide rm.
-func (w *walker) hash(word *syntax.Word) {
+func misreadHash(w *walker, word *syntax.Word) {
 	for i, part := range word.Parts {
-		rest := w.after(part)
+		rest := textAfter(w, part)
 		at := len(w.text) - len(rest)
 		if strings.HasPrefix(rest, "#") && (i+1 == len(word.Parts) || int(word.Parts[i+1].Pos().Offset()) > at) {
 			w.undecided(true, "a # right after a word, which bash takes for a part of it")

@@ -2,10 +2,10 @@ package command
 
 import "mvdan.cc/sh/v3/syntax"
 
-// coproc judges the name of a coproc. To bash the first word of a simple command
+// readCoproc judges the name of a coproc. To bash the first word of a simple command
 // is none (`coproc rm x=1` runs rm); the parser takes it for one where an
 // assignment follows, and what it makes of the rest is not to be walked.
-func (w *walker) coproc(n *syntax.CoprocClause) bool {
+func readCoproc(w *walker, n *syntax.CoprocClause) bool {
 	if n.Name == nil {
 		if call, ok := callOf(n.Stmt); ok && len(call.Assigns) > 0 && len(call.Args) > 0 && call.Assigns[0].Pos().After(call.Args[0].Pos()) {
 			w.undecided(true, "an assignment among the words of a coproc")

@@ -11,7 +11,7 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 	}
 	switch c.Name {
 	case "dd":
-		return c.ddPaths()
+		return ddPaths(c)
 	case "sed", "gsed":
 		_, files, p := sedParse(c)
 		if p.has("i in-place") {
@@ -22,24 +22,24 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 		_, files, p := awkParse(c)
 		return append(p.values("f file E exec i include"), files...), nil
 	case "find", "gfind", "bfs":
-		return c.findPaths()
+		return findPaths(c)
 	case "git":
-		return nil, c.gitPaths()
+		return nil, gitPaths(c)
 	case "tar", "gtar", "bsdtar":
-		return c.tarPaths()
+		return tarPaths(c)
 	case "curl", "wget":
-		readsFrom, writesTo = c.generalPaths(programs[c.Name])
-		return readsFrom, append(writesTo, c.fetched()...)
+		readsFrom, writesTo = tablePaths(c, table().programs[c.Name])
+		return readsFrom, append(writesTo, fetchedFiles(c)...)
 	}
-	p, ok := programs[c.Name]
+	p, ok := table().programs[c.Name]
 	if !ok {
 		return nil, nil
 	}
-	return c.generalPaths(p)
+	return tablePaths(c, p)
 }
 
-// generalPaths applies the program table.
-func (c Simple) generalPaths(p program) (readsFrom, writesTo []Word) {
+// tablePaths applies the program table.
+func tablePaths(c Simple, p program) (readsFrom, writesTo []Word) {
 	args := p.parse(c)
 	intoDir := false
 	for _, o := range args.options {
@@ -99,10 +99,10 @@ func (c Simple) generalPaths(p program) (readsFrom, writesTo []Word) {
 	return readsFrom, writesTo
 }
 
-// fetched returns the files that curl and wget name after what they fetch, and those
+// fetchedFiles returns the files that curl and wget name after what they fetch, and those
 // that curl is told in a format: -w '%output{x}'.
-func (c Simple) fetched() (files []Word) {
-	p := programs[c.Name].parse(c)
+func fetchedFiles(c Simple) (files []Word) {
+	p := table().programs[c.Name].parse(c)
 	named := c.Name == "wget" && !p.has("O output-document") || p.has("O remote-name remote-name-all")
 	for _, o := range p.options {
 		_, rest, ok := strings.Cut(o.value.Text, "%output{")
@@ -119,7 +119,7 @@ func (c Simple) fetched() (files []Word) {
 	return files
 }
 
-func (c Simple) ddPaths() (readsFrom, writesTo []Word) {
+func ddPaths(c Simple) (readsFrom, writesTo []Word) {
 	for _, word := range c.Args[1:] {
 		name, value, ok := strings.Cut(word.Text, "=")
 		if !ok {
@@ -138,7 +138,7 @@ func (c Simple) ddPaths() (readsFrom, writesTo []Word) {
 
 // findPaths returns the starting points of find: words before the first test.
 // With -delete they are written to.
-func (c Simple) findPaths() (readsFrom, writesTo []Word) {
+func findPaths(c Simple) (readsFrom, writesTo []Word) {
 	for i := 1; i < len(c.Args); i++ {
 		word := c.Args[i]
 		if word.Static && oneOf(word.Text, "-H -L -P -O0 -O1 -O2 -O3") {
@@ -163,7 +163,7 @@ func (c Simple) findPaths() (readsFrom, writesTo []Word) {
 // Vague reports whether the operands of a program may name files in ways that
 // [Simple.Paths] does not know, besides the options that it does.
 func (c Simple) Vague() bool {
-	p, ok := programs[c.Name]
+	p, ok := table().programs[c.Name]
 	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"
 }
 
@@ -173,7 +173,7 @@ func (c Simple) Precise() bool {
 	if len(c.Undecidable) > 0 {
 		return false
 	}
-	_, known := programs[c.Name]
+	_, known := table().programs[c.Name]
 	return c.transparent || c.local || c.Name == "git" || known && !c.Vague()
 }
 
@@ -196,7 +196,7 @@ func (c Simple) Mentions() []Word {
 	}
 	out := make([]Word, 0, len(c.Args))
 	words := c.Args[1:]
-	if oneOf(c.Name, hasSubcommands) && words[0].Static && !strings.ContainsAny(words[0].Text, "./-") {
+	if listed("has subcommands", c.Name) && words[0].Static && !strings.ContainsAny(words[0].Text, "./-") {
 		words = words[1:] // npm test says what to do, and names no file
 	}
 	for i, word := range words {

@@ -15,34 +15,34 @@ func (w *walker) setsVariable(name, value string) {
 		w.undecided(false, growsPath)
 	case steers(name) && !harmlessValue(name, value):
 		w.undecided(true, setsPrefix+name)
-	case evaluates(name) && strings.Trim(value, "0123456789") != "":
+	case listed("evaluated variables", name) && strings.Trim(value, "0123456789") != "":
 		w.undecided(true, "sets "+name+", which bash evaluates")
 	}
 }
 
-// leads judges an assignment in front of the command c.
-func (w *walker) leads(c *Simple, a *syntax.Assign) {
+// assignBefore judges an assignment in front of the command c.
+func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
 	name := a.Name.Value
 	c.Assigns = append(c.Assigns, name)
 	// `IFS= read -r line` changes nothing but how read splits its line.
 	if name == "IFS" && c.Args[0].Static && c.Args[0].Text == "read" {
 		return
 	}
-	value := w.value(a)
+	value := assignedValue(w, a)
 	w.setsVariable(name, value)
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
 
-// leadsNamed is leads for an assignment in the words of the command at index.
-func (w *walker) leadsNamed(index int, name, value string) {
+// assignNamed is leads for an assignment in the words of the command at index.
+func assignNamed(w *walker, index int, name, value string) {
 	w.setsVariable(name, value)
 	c := &w.out.Commands[index]
 	c.Assigns = append(c.Assigns, name)
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
 
-// value returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
-func (w *walker) value(a *syntax.Assign) string {
+// assignedValue returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
+func assignedValue(w *walker, a *syntax.Assign) string {
 	switch {
 	case a.Array != nil || a.Append:
 		return "$"
@@ -58,9 +58,9 @@ func (w *walker) value(a *syntax.Assign) string {
 	return "$"
 }
 
-// declaration lists export, declare, local, readonly, typeset and nameref as
+// readDeclaration lists export, declare, local, readonly, typeset and nameref as
 // the builtins they are.
-func (w *walker) declaration(d *syntax.DeclClause) {
+func readDeclaration(w *walker, d *syntax.DeclClause) {
 	c := Simple{Via: w.via, Outer: w.outer, Places: w.standing, Args: []Word{fixed(d.Variant.Value)}, Source: w.source(d)}
 	for _, a := range d.Args {
 		word := Word{Text: w.source(a), single: true}
@@ -81,10 +81,10 @@ func (w *walker) declaration(d *syntax.DeclClause) {
 	w.current = -1
 }
 
-// declares judges a declaration, whether the parser took it for one or it was
+// readDeclare judges a declaration, whether the parser took it for one or it was
 // found inside a wrapper or quotes. Bash expands the value of an array again, even where
 // it was quoted: declare -a 'a=($(rm x))'.
-func (w *walker) declares(c Simple) {
+func readDeclare(w *walker, c Simple) {
 	for _, word := range c.Args[1:] {
 		name, value, assigned := strings.Cut(word.Text, "=")
 		name = strings.TrimSuffix(name, "+")
@@ -101,7 +101,7 @@ func (w *walker) declares(c Simple) {
 				w.undecided(true, "the value of an array, which bash expands")
 			}
 			if assigned && !slices.Contains(w.out.values[name], value) {
-				w.mayHoldOther(name)
+				mayHoldOther(w, name)
 			}
 			if !word.Static && name != "PATH" {
 				value = "$"
@@ -114,9 +114,9 @@ func (w *walker) declares(c Simple) {
 	}
 }
 
-// array judges an assignment to an array. To bash, name=(…)#x is one word; the parser takes
+// readArray judges an assignment to an array. To bash, name=(…)#x is one word; the parser takes
 // what follows "#" for a comment.
-func (w *walker) array(a *syntax.Assign) {
+func readArray(w *walker, a *syntax.Assign) {
 	if end := int(a.End().Offset()); a.Array != nil && end < len(w.text) && w.text[end] == '#' {
 		w.undecided(true, "a comment right after an array, which bash takes for a part of it")
 	}
@@ -162,9 +162,9 @@ func numeric(p *syntax.ParamExp) bool {
 	return p.Length || oneOf(p.Param.Value, "? # $ !")
 }
 
-// param judges a parameter expansion that evaluates text: a subscript, an
+// readParam judges a parameter expansion that evaluates text: a subscript, an
 // offset, ${!name}, ${name@P}, ${name:=value}.
-func (w *walker) param(p *syntax.ParamExp) {
+func readParam(w *walker, p *syntax.ParamExp) {
 	if word, ok := p.Index.(*syntax.Word); p.Index != nil && (!ok || word.Lit() != "@" && word.Lit() != "*") {
 		w.arithmetic(p.Index)
 	}
@@ -190,8 +190,8 @@ func (w *walker) param(p *syntax.ParamExp) {
 	}
 }
 
-// tests judges [[ a -eq b ]], whose operands are arithmetic, and [[ -v name ]].
-func (w *walker) tests(n syntax.Node) {
+// readTests judges [[ a -eq b ]], whose operands are arithmetic, and [[ -v name ]].
+func readTests(w *walker, n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.BinaryTest:
 		switch n.Op {

@@ -32,7 +32,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	}
 	switch r.Op {
 	case syntax.DplOut:
-		w.twice(words)
+		expandedTwice(w, words)
 		w.out.Writes = append(w.out.Writes, words...)
 	case syntax.RdrIn, syntax.DplIn:
 		w.out.Reads = append(w.out.Reads, words...)
@@ -44,9 +44,9 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	}
 }
 
-// twice judges the file of `>&f`, which bash (5.2) expands a second time:
+// expandedTwice judges the file of `>&f`, which bash (5.2) expands a second time:
 // ls >&'$(rm x)' runs rm.
-func (w *walker) twice(words []Word) {
+func expandedTwice(w *walker, words []Word) {
 	for _, word := range words {
 		if !word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n") {
 			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
@@ -54,19 +54,19 @@ func (w *walker) twice(words []Word) {
 	}
 }
 
-// descriptors looks for {name[subscript]} right before a redirection, where bash
+// readDescriptors looks for {name[subscript]} right before a redirection, where bash
 // evaluates the subscript. The parser knows only subscripts without expansions.
-func (w *walker) descriptors(call *syntax.CallExpr) {
+func readDescriptors(w *walker, call *syntax.CallExpr) {
 	for _, arg := range call.Args {
-		next := w.after(arg)
+		next := textAfter(w, arg)
 		if next != "" && strings.IndexByte("<>", next[0]) >= 0 && strings.HasSuffix(unbroken(w.source(arg)), "]}") {
 			w.undecided(true, "a redirection of a name that bash evaluates: "+w.source(arg))
 		}
 	}
 }
 
-// after returns the text that follows a word or a part of one, where lines are joined.
-func (w *walker) after(n syntax.Node) string {
+// textAfter returns the text that follows a word or a part of one, where lines are joined.
+func textAfter(w *walker, n syntax.Node) string {
 	rest := w.text[min(int(n.End().Offset()), len(w.text)):]
 	for strings.HasPrefix(rest, "\\\n") {
 		rest = rest[2:]

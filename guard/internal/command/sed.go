@@ -29,8 +29,8 @@ var sedLooks = regular(`^(ADDR(\s*,\s*\+?ADDR)?\s*!?\s*([pdqQ=hHgGxnND]\s*|PART\
 	"PART", `[sy](/(TEXT)*/(TEXT)*/|\|([^|\\\n[]|\\[^\n])*\|([^|\\\n[]|\\[^\n])*\||#([^#\\\n[]|\\[^\n])*#([^#\\\n[]|\\[^\n])*#)[gpiIM0-9]*`,
 	"TEXT", `[^/\\\n[]|\\[^\n]|\[\^?[^]/\n[]+\]`)
 
-// sed makes scripts undecidable that do more than [sedLooks] matches.
-func (w *walker) sed(c Simple) {
+// readSed makes scripts undecidable that do more than [sedLooks] matches.
+func readSed(w *walker, c Simple) {
 	scripts, _, p := sedParse(c)
 	doubt := p.unsure != "" || p.has("f file")
 	for _, s := range scripts {

@@ -6,9 +6,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// shell looks at what bash and its kin run: the text after -c, a script file,
+// readShell looks at what bash and its kin run: the text after -c, a script file,
 // or standard input.
-func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
+func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 	posix := false
 	switch c.Name {
 	case "sh", "dash", "ash":
@@ -16,7 +16,7 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 	case "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
 		w.undecided(true, c.Name+" reads its script in another way than bash")
 	}
-	i, flags, ok := w.shellOptions(c)
+	i, flags, ok := shellOptions(w, c)
 	switch {
 	case !ok:
 		return
@@ -34,7 +34,7 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 		w.out.Reads = append(w.out.Reads, c.Args[i])
 		w.undecided(true, c.Name+" "+runsFile+c.Args[i].Text)
 	default:
-		if script, ok := w.here(stdin); ok {
+		if script, ok := scriptOf(w, stdin); ok {
 			w.out.Commands[w.current].transparent = true
 			w.textOf(c.Name+" <<", Word{Text: script, Static: true}, posix, nil)
 			return
@@ -43,13 +43,9 @@ func (w *walker) shell(c Simple, stdin []*syntax.Redirect) {
 	}
 }
 
-// singleDash are the long options of bash as it takes them with one dash too.
-const singleDash = "-norc -noprofile -posix -verbose -login -restricted -noediting -rcfile -init-file -help -version -debug -debugger -dump-strings -dump-po-strings " +
-	"-protected -wordexp -pretty-print"
-
 // shellOptions returns the index of the first operand and the letters of the
 // options before it. They may be clustered ("-euo pipefail -c"), and follow -c.
-func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
+func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
 	i := 1
 	for i < len(c.Args) {
 		word := c.Args[i]
@@ -65,7 +61,7 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 		case text == "--" || text == "-":
 			return i + 1, flags, true
 		case text == "+": // an option without letters
-		case strings.HasPrefix(text, "--"), oneOf(text, singleDash):
+		case strings.HasPrefix(text, "--"), listed("single dash", text):
 			name := "--" + strings.TrimLeft(text, "-")
 			if oneOf(name, "--help --version --dump-strings --dump-po-strings") {
 				return 0, "", false
@@ -94,9 +90,9 @@ func (w *walker) shellOptions(c Simple) (first int, flags string, ok bool) {
 	return i, flags, true
 }
 
-// here returns the text of the only heredoc or here-string of a statement, if
+// scriptOf returns the text of the only heredoc or here-string of a statement, if
 // it does not depend on anything.
-func (w *walker) here(redirs []*syntax.Redirect) (string, bool) {
+func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	var from *syntax.Redirect
 	for _, r := range redirs {
 		fd := ""
@@ -157,26 +153,26 @@ func heredoc(r *syntax.Redirect) (string, bool) {
 	return body, !strings.Contains(body, "\\")
 }
 
-// builtin looks at the builtins of bash that run text, take names of variables,
+// readBuiltin looks at the builtins of bash that run text, take names of variables,
 // or change how later commands are found.
-func (w *walker) builtin(c Simple) {
+func readBuiltin(w *walker, c Simple) {
 	operands := c.Args[1:]
 	switch c.Name {
 	case "cd", "pushd", "popd":
 		w.moves()
 	case "eval":
-		w.eval(operands)
+		readEval(w, operands)
 	case "jobs":
-		w.jobs(c)
+		readJobs(w, c)
 	case "trap":
-		w.trap(operands)
+		readTrap(w, operands)
 	case ".", "source":
 		if len(operands) > 0 {
 			w.out.Reads = append(w.out.Reads, operands[0])
 		}
 		w.undecided(true, sourcesFile)
 	case "set", "shopt":
-		w.shellOption(c)
+		readSet(w, c)
 		for _, word := range operands { // $1 may stand without quotes
 			if word.Static && strings.ContainsAny(word.Text, "*?[") {
 				word.Static, word.Glob = false, true
@@ -188,7 +184,7 @@ func (w *walker) builtin(c Simple) {
 			w.undecided(true, c.Name+" can change what a name runs")
 		}
 	case "declare", "typeset", "local", "export", "readonly", "nameref":
-		w.declares(c)
+		readDeclare(w, c)
 	case "let":
 		for _, word := range operands {
 			if !word.Static || strings.Trim(word.Text, "0123456789+-*/%() ") != "" {
@@ -196,7 +192,7 @@ func (w *walker) builtin(c Simple) {
 			}
 		}
 	default:
-		w.names(c)
+		readNames(w, c)
 	}
 }
 
@@ -217,8 +213,8 @@ func (w *walker) moves() {
 	}
 }
 
-// eval analyses the text that eval is given.
-func (w *walker) eval(operands []Word) {
+// readEval analyses the text that eval is given.
+func readEval(w *walker, operands []Word) {
 	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
 		operands = operands[1:]
 	}
@@ -231,8 +227,8 @@ func (w *walker) eval(operands []Word) {
 	w.textOf("eval", script, w.posix, w.funcs)
 }
 
-// jobs looks at `jobs -x COMMAND`, which runs it.
-func (w *walker) jobs(c Simple) {
+// readJobs looks at `jobs -x COMMAND`, which runs it.
+func readJobs(w *walker, c Simple) {
 	for i, word := range c.Args[1:] {
 		switch {
 		case !word.Static, word.MayBeOption() && strings.Contains(word.Text, "x") && i+2 >= len(c.Args):
@@ -247,8 +243,8 @@ func (w *walker) jobs(c Simple) {
 	}
 }
 
-// trap analyses the text that a signal will run.
-func (w *walker) trap(operands []Word) {
+// readTrap analyses the text that a signal will run.
+func readTrap(w *walker, operands []Word) {
 	w.out.Commands[w.current].transparent = true
 	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
 		operands = operands[1:]
@@ -264,9 +260,9 @@ func (w *walker) trap(operands []Word) {
 	w.textOf("trap", operands[0], w.posix, w.funcs)
 }
 
-// shellOption judges set and shopt: most options are harmless, some change how
+// readSet judges set and shopt: most options are harmless, some change how
 // later text is read.
-func (w *walker) shellOption(c Simple) {
+func readSet(w *walker, c Simple) {
 	for i := 1; i < len(c.Args); i++ {
 		word := c.Args[i]
 		if c.Name == "set" && word.Static && oneOf(word.Text, "-- -") {
@@ -283,21 +279,20 @@ func (w *walker) shellOption(c Simple) {
 			}
 		case c.Name == "set" && i == 1:
 			return // positional parameters
-		case !oneOf(word.Text, "errexit errtrace functrace noclobber noexec noglob nounset pipefail verbose xtrace monitor notify nolog emacs vi ignoreeof physical "+
-			"globstar nullglob dotglob failglob nocaseglob nocasematch inherit_errexit lastpipe globskipdots execfail huponexit checkjobs autocd cdspell dirspell checkwinsize cmdhist histappend lithist"):
+		case !listed("shell settings", word.Text):
 			w.undecided(true, c.Name+" "+word.Text+" can change how later text is read")
 		}
 	}
 }
 
-// names judges the builtins that take names of variables.
-func (w *walker) names(c Simple) {
+// readNames judges the builtins that take names of variables.
+func readNames(w *walker, c Simple) {
 	const of = " of a variable"
 	s, named := spec{open: true}, ""
 	operands := false
 	switch c.Name {
 	case "test", "[":
-		w.test(c)
+		readTest(w, c)
 		return
 	case "printf":
 		s.short, named = "v:", "v"
@@ -311,13 +306,13 @@ func (w *walker) names(c Simple) {
 		s.short, named = "p:", "p"
 	case "getopts":
 		if len(c.Args) > 2 {
-			w.variable(c.Name+of, c.Args[2])
+			setsNamed(w, c.Name+of, c.Args[2])
 		}
 		return
 	}
 	p := s.parse(c.Args)
 	for _, value := range p.values(named) {
-		w.variable(c.Name+of, value)
+		setsNamed(w, c.Name+of, value)
 	}
 	if p.has("C") || c.Name == "unset" && p.has("f") {
 		w.undecided(true, c.Name+" runs a callback, or takes away a function")
@@ -327,24 +322,24 @@ func (w *walker) names(c Simple) {
 	}
 	if operands {
 		for _, word := range p.operands {
-			w.variable(c.Name+of, word)
+			setsNamed(w, c.Name+of, word)
 		}
 	}
 }
 
-// variable judges a word that names a variable to be set.
-func (w *walker) variable(of string, word Word) {
+// setsNamed judges a word that names a variable to be set.
+func setsNamed(w *walker, of string, word Word) {
 	w.variableName(of, word)
 	if word.Static {
 		w.setsVariable(word.Text, "$")
-		w.mayHoldOther(word.Text)
+		mayHoldOther(w, word.Text)
 	}
 }
 
-// test judges the operators of test that take the name of a variable. A word
+// readTest judges the operators of test that take the name of a variable. A word
 // that is not known could be one, which needs another such word, or one with a
 // subscript, to do harm: `test $a $b`, `test $a 'x[$(cmd)]'`.
-func (w *walker) test(c Simple) {
+func readTest(w *walker, c Simple) {
 	for i, word := range c.Args[1:] {
 		switch {
 		case i+2 >= len(c.Args):

@@ -14,7 +14,7 @@ import (
 const maxValues = 32
 
 // collect notes the literal values that the assignments, loops and defaults of a text name.
-func (w *walker) collect(stmts []*syntax.Stmt) {
+func collect(w *walker, stmts []*syntax.Stmt) {
 	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") && !strings.Contains(w.text, "${") {
 		return
 	}
@@ -23,15 +23,15 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 			switch n := n.(type) {
 			case *syntax.Assign:
 				if n.Name != nil && !n.Naked {
-					w.mayHold(n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
+					mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
 				}
 			case *syntax.ParamExp:
 				if givesDefault(n) {
-					w.mayHold(n.Param.Value, n.Exp.Word, false)
+					mayHold(w, n.Param.Value, n.Exp.Word, false)
 				}
 			case *syntax.WordIter:
 				for _, item := range n.Items {
-					w.loops(n.Name.Value, item)
+					collectLoop(w, n.Name.Value, item)
 				}
 			}
 			return true
@@ -39,15 +39,15 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 	}
 }
 
-// loops notes an item that a loop gives its variable.
-func (w *walker) loops(name string, item *syntax.Word) {
+// collectLoop notes an item that a loop gives its variable.
+func collectLoop(w *walker, name string, item *syntax.Word) {
 	if word := w.word(item); word.Glob {
 		if w.out.patterns == nil {
 			w.out.patterns = map[string][]Word{}
 		}
 		w.out.patterns[name] = append(w.out.patterns[name], word)
 	}
-	w.mayHold(name, item, false)
+	mayHold(w, name, item, false)
 }
 
 // Values returns the words that a word stands for which is a variable alone, if the text
@@ -85,7 +85,7 @@ func variableOf(arg *syntax.Word) string {
 }
 
 // mayHold notes what a variable may be given. That there is more than the text tells is noted once.
-func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
+func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {
 	var texts []string
 	if !unknown {
 		if word := w.word(value); word.Static && !word.Home {
@@ -98,7 +98,7 @@ func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
 		texts, unknown = nil, true
 	}
 	if unknown || len(texts) == 0 {
-		w.mayHoldOther(name)
+		mayHoldOther(w, name)
 	}
 	if w.out.values == nil {
 		w.out.values = map[string][]string{}
@@ -109,7 +109,7 @@ func (w *walker) mayHold(name string, value *syntax.Word, unknown bool) {
 }
 
 // mayHoldOther notes that a variable may be given more than is known.
-func (w *walker) mayHoldOther(name string) {
+func mayHoldOther(w *walker, name string) {
 	if w.out.others == nil {
 		w.out.others = map[string]int{}
 	}
@@ -118,7 +118,7 @@ func (w *walker) mayHoldOther(name string) {
 
 // guess returns what a word becomes with the values of its variables; known reports whether
 // these are all its readings.
-func (w *walker) guess(arg *syntax.Word) (texts, names []string, known bool) {
+func guess(w *walker, arg *syntax.Word) (texts, names []string, known bool) {
 	ok, here := true, false
 	known = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -169,7 +169,7 @@ func (w *walker) guess(arg *syntax.Word) (texts, names []string, known bool) {
 
 // settle forgets that the readings of words are all there are, where a variable of theirs was given
 // more values after they were looked at: a loop may come to them again.
-func (w *walker) settle() {
+func settle(w *walker) {
 	lists := [][]Word{w.out.Reads, w.out.Writes}
 	for _, c := range w.out.Commands {
 		lists = append(lists, c.Args)

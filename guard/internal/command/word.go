@@ -50,8 +50,8 @@ func (w *walker) globs(args ...*syntax.Word) {
 	}
 }
 
-// replaced notes what an expansion puts in place of a variable, or of a part of it.
-func (w *walker) replaced(p *syntax.ParamExp) {
+// globsOf notes what an expansion puts in place of a variable, or of a part of it.
+func globsOf(w *walker, p *syntax.ParamExp) {
 	switch {
 	case givesDefault(p):
 		w.globs(p.Exp.Word)
@@ -178,7 +178,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.guesses, word.from, word.guessed = w.guess(arg)
+		word.guesses, word.from, word.guessed = guess(w, arg)
 		word.name = variableOf(arg)
 		word.held = 1
 		for _, name := range word.from {

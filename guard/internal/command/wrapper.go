@@ -8,46 +8,13 @@ import (
 
 // A wrapper is a program that runs the command given in its own words.
 type wrapper struct {
-	short, long string // its options, as in spec; "*": those that are not listed run nothing
-	skip        int    // operands of its own before the command
-	assigns     bool   // NAME=value words may precede the command
+	spec
+	skip    bool // an operand of its own precedes the command
+	assigns bool // NAME=value words may precede the command
 
 	// loud: it adds something that a rule would want to see, so that an allow rule for
 	// the inner command is not enough.
 	loud bool
-}
-
-// wrappers are the programs that run others. The option lists are those of coreutils 9,
-// util-linux 2.39, findutils 4.9, sudo 1.9 and bash 5.2. An option that is not in them
-// makes the command undecidable. Nothing writes to it.
-var wrappers = map[string]wrapper{
-	"timeout":    {short: "fk:ps:v", long: "foreground kill-after: preserve-status signal: verbose help version", skip: 1},
-	"nice":       {short: "n:0123456789", long: "adjustment: help version"},
-	"ionice":     {short: "c:n:p:P:u:t", long: "class: classdata: pid: pgid: uid: ignore"},
-	"nohup":      {},
-	"unbuffer":   {},
-	"builtin":    {},
-	"ccache":     {short: "*F:M:o:k:d:x:X:", loud: true},
-	"sccache":    {short: "*", loud: true},
-	"distcc":     {short: "*", loud: true},
-	"stdbuf":     {short: "i:o:e:", long: "input: output: error: help version"},
-	"time":       {short: "f:o:apvqV", long: "format: output: append portability verbose quiet"},
-	"setsid":     {short: "cfw", long: "ctty fork wait"},
-	"chrt":       {short: "abdfimoprvRT:P:D:", long: "all-tasks batch deadline fifo idle max other pid rr verbose reset-on-fork sched-runtime: sched-period: sched-deadline:", skip: 1},
-	"taskset":    {short: "apc", long: "all-tasks pid cpu-list", skip: 1},
-	"command":    {short: "pvV"},
-	"exec":       {short: "cla:"},
-	"caffeinate": {short: "disumt:w:"},
-	"busybox":    {loud: true},
-	"toybox":     {loud: true},
-	"env": {short: "iu:0C:S:v", long: "ignore-environment unset: null chdir: split-string: block-signal:: default-signal:: ignore-signal:: list-signal-handling debug argv0: help version",
-		assigns: true},
-	"sudo": {short: "AbBC:D:eEg:Hh:iKklnNPp:R:r:sSt:T:u:U:Vv", long: "askpass background bell close-from: chdir: preserve-env:: edit group: set-home host: login remove-timestamp reset-timestamp list non-interactive no-update preserve-groups prompt: chroot: role: stdin shell type: command-timeout: other-user: user: version validate help",
-		assigns: true, loud: true},
-	"doas":  {short: "a:C:Lnsu:", loud: true},
-	"xargs": {short: "0a:d:E:e::I:i::L:l::n:oP:prs:tx", long: "null arg-file: delimiter: eof:: replace:: max-lines:: max-args: open-tty max-procs: interactive process-slot-var: no-run-if-empty max-chars: show-limits verbose exit help version"},
-	"flock": {short: "seoxnuFvw:E:c:", long: "shared exclusive unlock nonblock nb timeout: wait: conflict-exit-code: close no-fork verbose command: help version", skip: 1},
-	"watch": {short: "bcCd::eEfgn:pq:rs:tvwx", long: "beep color no-color differences:: errexit chgexit follow interval: precise equexit: no-rerun shotsdir: no-title no-wrap exec help version"},
 }
 
 // wrapperOf returns how a program wraps another.
@@ -55,15 +22,14 @@ func wrapperOf(name string) (wrapper, bool) {
 	if rest, ok := strings.CutPrefix(name, "g"); ok && oneOf(rest, "timeout env xargs") {
 		name = rest
 	}
-	wr, ok := wrappers[name]
+	wr, ok := table().wrappers[name]
 	return wr, ok
 }
 
-// wrapped looks at what a wrapper runs.
-func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
+// readWrapper looks at what a wrapper runs.
+func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 	c := w.out.Commands[w.current]
-	short, open := strings.CutPrefix(wr.short, "*")
-	p := spec{short: short, long: wr.long, open: open}.parse(c.Args)
+	p := wr.parse(c.Args)
 	if p.unsure != "" {
 		w.undecided(true, c.Name+": "+p.unsure)
 		return
@@ -78,21 +44,22 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 				value = "$"
 			}
 			assigns = append(assigns, name)
-			w.leadsNamed(w.current, name, value)
+			assignNamed(w, w.current, name, value)
 		} else if !inner[0].Static || inner[0].Text != "-" { // env -, the same as -i
 			break
 		}
 		inner = inner[1:]
 	}
-	if !w.wrapperOptions(c.Name, p, &inner) || len(inner) < wr.skip {
+	if !readWrapperOptions(w, c.Name, p, &inner) || wr.skip && len(inner) == 0 {
 		return
 	}
-	for _, word := range inner[:wr.skip] {
-		if !word.Static && !word.single {
+	if wr.skip {
+		if word := inner[0]; !word.Static && !word.single {
 			w.undecided(true, c.Name+" with an operand that may become several words: "+word.Text)
 		}
+		inner = inner[1:]
 	}
-	if inner = inner[wr.skip:]; len(inner) == 0 {
+	if len(inner) == 0 {
 		if oneOf(c.Name, "env genv sudo doas busybox toybox") { // it prints the environment, or starts a shell
 			w.out.Commands[w.current].transparent = false
 		}
@@ -104,9 +71,9 @@ func (w *walker) wrapped(wr wrapper, stdin []*syntax.Redirect) {
 	w.inner(c.Name, inner, append(assigns, c.Assigns...), stdin)
 }
 
-// wrapperOptions deals with options that change what a wrapper does. It
+// readWrapperOptions deals with options that change what a wrapper does. It
 // reports whether the words after them are a command still.
-func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
+func readWrapperOptions(w *walker, name string, p parsed, inner *[]Word) bool {
 	switch name {
 	case "command":
 		return !p.has("v V")
@@ -118,7 +85,7 @@ func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 			w.setsVariable(value.Text, "")
 		}
 		if split := p.values("S split-string"); len(split) > 0 {
-			w.splitText(name, append(split, *inner...))
+			readSplitText(w, name, append(split, *inner...))
 			return false
 		}
 	case "sudo", "doas":
@@ -140,7 +107,7 @@ func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 		}
 	case "watch":
 		if len(*inner) > 0 && !p.has("x exec") {
-			w.splitText(name, *inner)
+			readSplitText(w, name, *inner)
 			return false
 		}
 	case "flock":
@@ -159,9 +126,9 @@ func (w *walker) wrapperOptions(name string, p parsed, inner *[]Word) bool {
 	return true
 }
 
-// splitText analyses words that are run as the text of a shell. What env -S makes of quotes and
+// readSplitText analyses words that are run as the text of a shell. What env -S makes of quotes and
 // escapes differs from that, so the command stays undecided.
-func (w *walker) splitText(name string, words []Word) {
+func readSplitText(w *walker, name string, words []Word) {
 	script := Word{Text: join(words), Static: true}
 	for _, word := range words {
 		script.Static = script.Static && word.Static && !word.Home

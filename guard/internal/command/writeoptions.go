@@ -36,8 +36,8 @@ func isOutput(name string) bool {
 
 // tarPaths returns what tar reads and writes: which of its words is the archive, and
 // whether that is written, depends on what it is to do.
-func (c Simple) tarPaths() (readsFrom, writesTo []Word) {
-	args := c.tarParse()
+func tarPaths(c Simple) (readsFrom, writesTo []Word) {
+	args := tarParse(c)
 	files := args.values("f file")
 	switch {
 	case args.has("c create r append u update A catenate concatenate"):
@@ -56,7 +56,7 @@ func (c Simple) tarPaths() (readsFrom, writesTo []Word) {
 
 // tarParse also reads the old form, whose first word is a cluster of letters and whose
 // values follow in their order: tar cfC a.tar dir.
-func (c Simple) tarParse() parsed {
+func tarParse(c Simple) parsed {
 	spec := spec{short: "f:C:T:X:b:g:H:K:L:N:V:I:F:", long: "file: directory: files-from: exclude-from: exclude: transform: one-top-level:: strip-components: owner: group: mode: mtime:", permute: true, open: true}
 	if len(c.Args) < 2 || !c.Args[1].Static || c.Args[1].Text == "" || c.Args[1].Text[0] == '-' {
 		return spec.parse(c.Args)
