@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,7 +233,7 @@ func (r *Root) Stat(rel string) (Info, error) {
 		err := unix.Fstatat(r.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		return infoOf(&st), err
 	}
-	fd, err := r.open(rel, unix.O_PATH)
+	fd, err := r.open(rel, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return Info{}, err
 	}
@@ -249,7 +250,43 @@ func Lstat(path string) (Info, error) {
 }
 
 func infoOf(st *unix.Stat_t) Info {
-	return Info{kindOf(st.Mode), Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)}}
+	return Info{kindOf(st.Mode), Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), st.Ino, st.Dev, uint64(st.Nlink)}, modeOf(st.Mode)}
+}
+
+// modeOf translates a mode.
+func modeOf(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode & 0o777)
+	if mode&unix.S_ISUID != 0 {
+		m |= fs.ModeSetuid
+	}
+	if mode&unix.S_ISGID != 0 {
+		m |= fs.ModeSetgid
+	}
+	if mode&unix.S_ISVTX != 0 {
+		m |= fs.ModeSticky
+	}
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		m |= fs.ModeDir
+	case unix.S_IFLNK:
+		m |= fs.ModeSymlink
+	case unix.S_IFREG:
+	default:
+		m |= fs.ModeIrregular
+	}
+	return m
+}
+
+// Readlink returns the target of the link rel.
+func (r *Root) Readlink(rel string) (string, error) {
+	fd, err := r.open(filepath.Dir(rel), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, filepath.Base(rel), target)
+	return string(target[:max(n, 0)]), err
 }
 
 func kindOf(mode uint32) Kind {

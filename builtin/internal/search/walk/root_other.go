@@ -131,6 +131,9 @@ func (h Handle) Stat() (Info, error) { return infoOf(h.f.Stat()) }
 // Stat describes rel, a link itself and not what it points to.
 func (r *Root) Stat(rel string) (Info, error) { return infoOf(r.root.Lstat(rel)) }
 
+// Readlink returns the target of the link rel.
+func (r *Root) Readlink(rel string) (string, error) { return r.root.Readlink(rel) }
+
 // Lstat describes what is at a path, a link itself and not what it points to.
 func Lstat(path string) (Info, error) { return infoOf(os.Lstat(path)) }
 
@@ -138,5 +141,5 @@ func infoOf(info fs.FileInfo, err error) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{kindOf(info.Mode()), Stamp{Size: info.Size(), Change: info.ModTime().UnixNano()}}, nil
+	return Info{kindOf(info.Mode()), Stamp{Size: info.Size(), Change: info.ModTime().UnixNano()}, info.Mode()}, nil
 }

@@ -32,6 +32,7 @@ type Entry struct {
 type Info struct {
 	Kind Kind
 	Stamp
+	Mode fs.FileMode
 }
 
 // Stamp identifies a state of a file, as far as the file system does: a change
