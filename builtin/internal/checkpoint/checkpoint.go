@@ -1,0 +1,364 @@
+// Package checkpoint finds out which files below a root change while a command runs, and keeps what they held before.
+//
+// A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces changes
+// ([walk.Queue]), so a command that changes k files costs O(k), and one that changes none costs next to nothing. Content from
+// before a change comes from git's pack files if its bytes hash to an object there, else from a copy that was made when the base
+// was read. git's index is not consulted: only bytes decide.
+//
+// Files in ignored directories are counted, not kept. Nothing in .git is looked at. What Config.Hidden hides is never read.
+// No watch names the writer of a change: a checkpoint holds everything that changed while the command ran.
+//
+// Not noticed: stores through a mapping that is still open, and writes through a hard link that lies outside of the root, or that the
+// command makes and removes.
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+// Bounds of Config.
+const (
+	// DefaultMaxFile is the size in bytes of the largest file whose content is kept.
+	DefaultMaxFile = 64 << 20
+	// DefaultMaxBytes is how many bytes the copies of one root may take.
+	DefaultMaxBytes = 1 << 30
+	// DefaultMaxFiles is how many files a root may have.
+	DefaultMaxFiles = 200_000
+	// MaxIgnoredFile is the size in bytes of the largest single ignored file whose content is kept.
+	MaxIgnoredFile = 1 << 20
+	// baseWait is how long a command waits for the base.
+	baseWait = 50 * time.Millisecond
+	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
+	endWait = time.Second
+)
+
+// Config describes a root.
+type Config struct {
+	Root string // the real path of the directory
+	Dir  string // an existing directory on the disk that the copies are kept on
+	// Hidden reports what is neither read nor named. Nil hides nothing.
+	Hidden func(path string, info walk.Info) bool
+	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
+	MaxFile, MaxBytes int64
+	MaxFiles          int
+}
+
+// Kind is what stands at a path.
+type Kind uint8
+
+// The kinds.
+const (
+	Absent Kind = iota
+	File
+	Link
+	Dir
+	Special // a pipe, a socket, a device
+)
+
+// State is what stands at a path, as far as it is kept.
+type State struct {
+	Kind Kind
+	Mode fs.FileMode // permission bits, with setuid, setgid and sticky
+	Size int64       // bytes of a file
+	Sum  Sum         // SHA-256 of a file's content; zero if it was not read
+	Link string      // the target of a link
+	time int64       // of the last change of a file that was not read
+}
+
+// Sum is a SHA-256.
+type Sum [32]byte
+
+// Change is the difference that a command made at one path.
+type Change struct {
+	Path          string // relative to the root, with slashes
+	Before, After State
+	// Why says why the content of Before is not kept; "" if it is, or Before is no file.
+	Why    string
+	source source
+}
+
+// Report is what changed while a command ran.
+type Report struct {
+	Changes []Change // by path
+	Ignored int      // files that changed in ignored directories, which are not kept
+	// Notes say what was not covered.
+	Notes []string
+	// HeadMoved says that the commit that is checked out is another one.
+	HeadMoved bool
+
+	store *contents
+}
+
+// Content returns what a file held before a change whose Why is empty.
+func (r *Report) Content(c Change) ([]byte, error) { return r.store.read(c.source, c.Before) }
+
+// Close releases the contents of the report.
+func (r *Report) Close() {
+	for _, c := range r.Changes {
+		r.store.release(c.source)
+	}
+	r.Changes = nil
+}
+
+// ErrTooLarge is wrapped by the reason why the root of a Tracker is not covered.
+var ErrTooLarge = errors.New("the workspace is too large for the history of commands")
+
+// Tracker keeps the base of one root. Its methods may be called concurrently.
+type Tracker struct {
+	cfg   Config
+	ready chan struct{} // closed when the base is complete, or cannot be
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+	seq   atomic.Uint64 // counts what was read and what changed
+
+	mu       sync.Mutex
+	root     *walk.Root
+	queue    *walk.Queue // nil: the system announces no changes
+	contents *contents
+	top      *dir
+	files    int
+	linked   bool // a file with several names has changed
+	err      error             // why the root is not covered
+	skipped  map[string]string // path -> why it could not be read
+	pending  []*dir            // not read yet
+	buf      walk.Buffer
+
+	events events
+
+	open []*Mark // marks that have not ended
+	log  []logged
+}
+
+// logged is a change, and when it was found.
+type logged struct {
+	seq    uint64
+	change Change
+	unsure bool // Before was read after the command had begun
+}
+
+// New returns a Tracker and begins to read the base.
+func New(cfg Config) (*Tracker, error) {
+	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes, DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
+	root, err := walk.OpenRoot(cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	store, err := newContents(cfg)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	t := &Tracker{
+		cfg: cfg, ready: make(chan struct{}), root: root, contents: store,
+		skipped: map[string]string{}, events: newEvents(),
+	}
+	if t.queue, err = walk.OpenQueue(); err != nil || !root.Local() {
+		t.closeQueue()
+	}
+	t.top = &dir{chain: parentRules(cfg.Root)}
+	t.pending = []*dir{t.top}
+	var ctx context.Context
+	ctx, t.stop = context.WithCancel(context.Background())
+	t.work.Go(func() { t.readBase(ctx) })
+	if q := t.queue; q != nil {
+		t.work.Go(func() { q.Wait(t.drain) })
+	}
+	return t, nil
+}
+
+func orDefault[T int | int64](value, def T) T {
+	if value == 0 {
+		return def
+	}
+	return value
+}
+
+func (t *Tracker) closeQueue() {
+	if t.queue != nil {
+		t.queue.Close()
+		t.queue = nil
+	}
+}
+
+// Close ends the tracking and gives back what is kept. Reports that are open can no longer be read.
+func (t *Tracker) Close() error {
+	t.stop()
+	if q := t.queue; q != nil {
+		q.Close()
+	}
+	t.work.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.err = errors.New("the history of commands is closed")
+	}
+	return errors.Join(t.root.Close(), t.contents.close())
+}
+
+// Ready returns a channel that is closed when the base has been read.
+func (t *Tracker) Ready() <-chan struct{} { return t.ready }
+
+// Err returns why the root is not covered, or nil.
+func (t *Tracker) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// Mark is a command that runs. End it once.
+type Mark struct {
+	tracker *Tracker
+	start   uint64
+	partial bool // the base was incomplete
+	head    string
+	ignored int // count of the tracker at the beginning
+}
+
+// Begin is called before a command starts. It waits shortly for the base.
+func (t *Tracker) Begin(ctx context.Context) *Mark {
+	m := &Mark{tracker: t, head: headOf(t.cfg.Root)}
+	wait := time.NewTimer(baseWait)
+	defer wait.Stop()
+	select {
+	case <-t.ready:
+	case <-wait.C:
+		m.partial = true
+	case <-ctx.Done():
+		m.partial = true
+	}
+	if m.partial { // the reader of the base holds mu for as long as a directory takes
+		m.start = t.seq.Load()
+		t.events.begin(m)
+		return m
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.compare()
+	m.start = t.seq.Load()
+	t.events.begin(m)
+	return m
+}
+
+// End is called when the command has ended. The caller closes the report.
+func (m *Mark) End() *Report {
+	t := m.tracker
+	if m.partial {
+		wait := time.NewTimer(endWait)
+		defer wait.Stop()
+		select {
+		case <-t.ready:
+		case <-wait.C:
+			t.events.end(m)
+			return &Report{Notes: []string{"The workspace had not been read when the command ended: its changes are not kept."}}
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.compare()
+	}
+	r := &Report{Ignored: t.events.end(m), HeadMoved: headOf(t.cfg.Root) != m.head, store: t.contents}
+	if t.err != nil {
+		r.Notes = []string{fmt.Sprintf("Changes of commands are not kept: %v.", t.err)}
+		return r
+	}
+	r.Changes = t.since(m)
+	r.Notes = t.notes(m, r.Changes)
+	t.trim()
+	return r
+}
+
+// since merges the changes that were found after a mark into one per path. Each holds its content.
+func (t *Tracker) since(m *Mark) []Change {
+	at := map[string]int{}
+	var all []Change
+	for _, l := range t.log {
+		if l.seq <= m.start {
+			continue
+		}
+		c := l.change
+		if l.unsure && m.partial {
+			c.Why, c.source = "it was read only after the command had begun", source{}
+		}
+		if i, ok := at[c.Path]; ok {
+			all[i].After = c.After
+			continue
+		}
+		at[c.Path] = len(all)
+		all = append(all, c)
+	}
+	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before == c.After })
+	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	for _, c := range all {
+		t.contents.retain(c.source)
+	}
+	return all
+}
+
+// maxNamed is how many paths a note names.
+const maxNamed = 3
+
+// notes say what was not covered.
+func (t *Tracker) notes(m *Mark, changes []Change) []string {
+	var notes []string
+	if m.partial {
+		notes = append(notes, "The command began before the workspace had been read: changes that it made before are missing here.")
+	}
+	lost := 0
+	for _, c := range changes {
+		if c.Why != "" {
+			lost++
+		}
+	}
+	if lost > 0 {
+		notes = append(notes, fmt.Sprintf("Of %d of the changed files the content before is not kept.", lost))
+	}
+	if n := len(t.skipped); n > 0 {
+		var some []string
+		for path, why := range t.skipped {
+			if len(some) == maxNamed {
+				break
+			}
+			some = append(some, fmt.Sprintf("%q (%s)", path, why))
+		}
+		slices.Sort(some)
+		notes = append(notes, fmt.Sprintf("%d paths could not be read and are not covered, among them %s.", n, strings.Join(some, ", ")))
+	}
+	return notes
+}
+
+// record remembers a change for the marks that are open, and releases what the base held.
+func (t *Tracker) record(path string, before *entry, after State) {
+	seq := t.seq.Add(1)
+	l := logged{seq: seq, change: Change{Path: path, After: after}}
+	if before != nil {
+		l.change.Before, l.change.Why, l.change.source = before.state, before.why, before.source
+		l.unsure = before.scanned != 0 && t.events.earlier(before.scanned)
+	}
+	if !t.events.marked() {
+		t.contents.release(l.change.source)
+		return
+	}
+	t.log = append(t.log, l)
+}
+
+// trim forgets changes that no open mark needs.
+func (t *Tracker) trim() {
+	oldest := t.events.oldest()
+	t.log = slices.DeleteFunc(t.log, func(l logged) bool {
+		if l.seq > oldest {
+			return false
+		}
+		t.contents.release(l.change.source)
+		return true
+	})
+}

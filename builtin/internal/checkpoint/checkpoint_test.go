@@ -1,0 +1,396 @@
+//go:build linux
+
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+var long = flag.Bool("long", false, "run 2,000 random commands")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start returns a tracker whose base has been read.
+func start(t *testing.T, cfg Config) *Tracker {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	tr, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	<-tr.Ready()
+	return tr
+}
+
+// newRoot returns an empty directory by its real path.
+func newRoot(t testing.TB) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// sh runs a script in a directory.
+func sh(t testing.TB, dir, script string) {
+	t.Helper()
+	cmd := exec.Command("bash", "-ec", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// summary is one line for each change: what became of the path, and what it held before.
+func summary(t *testing.T, r *Report) string {
+	t.Helper()
+	var out strings.Builder
+	for _, c := range r.Changes {
+		verb := "changed"
+		switch {
+		case c.Before.Kind == Absent:
+			verb = "new"
+		case c.After.Kind == Absent:
+			verb = "deleted"
+		}
+		fmt.Fprintf(&out, "%s %s", verb, c.Path)
+		switch {
+		case c.Why != "":
+			fmt.Fprintf(&out, " (%s)", c.Why)
+		case c.Before.Kind == File:
+			content, err := r.Content(c)
+			if err != nil {
+				t.Errorf("%s: %v", c.Path, err)
+			}
+			fmt.Fprintf(&out, " %q", content)
+		case c.Before.Kind == Link:
+			fmt.Fprintf(&out, " -> %s", c.Before.Link)
+		}
+		if c.Before.Kind != Absent && c.After.Kind != Absent && c.Before.Mode != c.After.Mode {
+			fmt.Fprintf(&out, " %o to %o", c.Before.Mode, c.After.Mode)
+		}
+		out.WriteByte('\n')
+	}
+	if r.Ignored > 0 {
+		fmt.Fprintf(&out, "%d ignored\n", r.Ignored)
+	}
+	return out.String()
+}
+
+// TestReport: what a command changed is told with what was there before.
+func TestReport(t *testing.T) {
+	const repo = "git init -q; git add .; git commit -qm 1; git repack -qad; "
+	for _, tt := range []struct{ name, before, command, want string }{
+		{"nothing", "echo a >f", "cat f; true", ""},
+		{"touched only", "echo a >f", "touch f; echo a >f", ""},
+		{"changed", "echo a >f", "echo b >f", "changed f \"a\\n\"\n"},
+		{"changed twice", "echo a >f", "echo b >f; echo c >f", "changed f \"a\\n\"\n"},
+		{"changed and back", "echo a >f", "echo b >f; echo a >f", ""},
+		{"new and gone", "", "echo b >f; rm f", ""},
+		{"new", "", "mkdir -p d/e; echo b >d/e/f", "new d\nnew d/e\nnew d/e/f\n"},
+		{"deleted directory", "mkdir -p d/e; echo b >d/e/f", "rm -r d", "deleted d\ndeleted d/e\ndeleted d/e/f \"b\\n\"\n"},
+		{"renamed", "echo a >f", "mv f g", "deleted f \"a\\n\"\nnew g\n"},
+		{"renamed directory", "mkdir d; echo a >d/f", "mv d e; echo b >e/f", "deleted d\ndeleted d/f \"a\\n\"\nnew e\nnew e/f\n"},
+		{"swapped directories", "mkdir d e; echo a >d/f; echo b >e/f", "mv d x; mv e d; mv x e", "changed d/f \"a\\n\"\nchanged e/f \"b\\n\"\n"},
+		{"mode", "echo a >f; chmod 644 f", "chmod 755 f", "changed f \"a\\n\" 644 to 755\n"},
+		{"directory mode", "mkdir d; chmod 755 d", "chmod 700 d", "changed d 755 to 700\n"},
+		{"link", "ln -s a l", "ln -sfn b l", "changed l -> a\n"},
+		{"file to link", "echo a >f", "rm f; ln -s g f", "changed f \"a\\n\" 644 to 0\n"},
+		{"file to directory", "echo a >f", "rm f; mkdir f; echo b >f/g", "changed f \"a\\n\" 644 to 755\nnew f/g\n"},
+		{"directory to file", "mkdir f; echo b >f/g", "rm -r f; echo a >f", "changed f 755 to 644\ndeleted f/g \"b\\n\"\n"},
+		{"hard link", "echo a >f; ln f g", "echo b >g", "changed f \"a\\n\"\nchanged g \"a\\n\"\n"},
+		{"special", "", "mkfifo p", "new p\n"},
+		{"newline in a name", "", "echo a >$'x\\ny'", "new x\ny\n"},
+		{"name that is not UTF-8", "", "echo a >$'x\\xff'", "new x\xff\n"},
+		{"of git", "echo a >f; " + repo, "echo b >f", "changed f \"a\\n\"\n"},
+		{"of git, repacked and pruned", "echo a >f; " + repo, "echo b >f; git commit -qam 2; git reset -q --hard HEAD~; git reflog expire --expire=now --all; git gc -q --prune=now; rm -rf .git; rm f", "deleted f \"a\\n\"\n"},
+		{"delta of git", "seq 5000 >f; " + repo + "seq 5001 >f; git commit -qam 2; git repack -qadf; git checkout -q HEAD~", "seq 3 >f; rm f; seq 1 >f; echo x >f", "changed f " + fmt.Sprintf("%q", seq(5000)) + "\n"},
+		{"checkout", "echo a >f; " + repo + "echo b >f; git commit -qam 2", "git checkout -q HEAD~", "changed f \"b\\n\"\n"},
+		{"stash", "echo a >f; " + repo + "echo b >f", "git stash -q", "changed f \"b\\n\"\n"},
+		{"ignored directory", repo[:len("git init -q; ")] + "echo node_modules/ >.gitignore; mkdir -p node_modules/a; echo 1 >node_modules/a/x",
+			"echo 2 >node_modules/a/x; mkdir node_modules/b; echo 3 >node_modules/b/y; touch node_modules/b/z", "3 ignored\n"},
+		{"ignored file", "git init -q; echo .env >.gitignore; echo a >.env", "echo b >.env", "changed .env \"a\\n\"\n"},
+		{"ignored large file", "git init -q; echo big >.gitignore; truncate -s 2M big", "echo b >big", "changed big (it is larger than 1 MiB)\n"},
+		{"no longer ignored", "git init -q; echo d/ >.gitignore; mkdir d; echo a >d/f", ": >.gitignore; echo b >g", "changed .gitignore \"d/\\n\"\nnew g\n"},
+		{"ignored from now on", "git init -q; mkdir d; echo a >d/f", "echo d/ >.gitignore", "new .gitignore\n"},
+		{"ignored above", "git init -q .. ; echo d/ >../.gitignore; mkdir d; echo a >d/f", "echo b >d/f", "1 ignored\n"},
+		{"git's own", "git init -q", "git config a.b c", ""},
+		{"many", "", "for i in $(seq 300); do mkdir -p d$((i%7)); echo $i >d$((i%7))/$i; done; rm -r d*", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			top := newRoot(t)
+			root := filepath.Join(top, "w")
+			if err := os.Mkdir(root, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			sh(t, root, "umask 022; "+tt.before)
+			tr := start(t, Config{Root: root})
+			m := tr.Begin(t.Context())
+			sh(t, root, "umask 022; "+tt.command)
+			r := m.End()
+			defer r.Close()
+			if got := summary(t, r); got != tt.want {
+				t.Errorf("%s\ngot:\n%s\nwant:\n%s", tt.command, got, tt.want)
+			}
+			if len(r.Notes) > 0 && !strings.Contains(tt.want, "larger") {
+				t.Errorf("notes: %q", r.Notes)
+			}
+		})
+	}
+}
+
+func seq(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintln(&out, i+1)
+	}
+	return out.String()
+}
+
+// TestBetween: what changes between two commands is of neither.
+func TestBetween(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; echo a >g")
+	tr := start(t, Config{Root: root})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >f")
+	r := m.End()
+	r.Close()
+	sh(t, root, "echo c >f; echo c >g; mkdir d; echo c >d/h")
+	m = tr.Begin(t.Context())
+	sh(t, root, "echo d >f; echo d >d/h")
+	r = m.End()
+	defer r.Close()
+	if got, want := summary(t, r), "changed d/h \"c\\n\"\nchanged f \"c\\n\"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+}
+
+// TestOverlap: commands that run at the same time share what changed.
+func TestOverlap(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; echo a >g")
+	tr := start(t, Config{Root: root})
+	first := tr.Begin(t.Context())
+	sh(t, root, "echo b >f")
+	second := tr.Begin(t.Context())
+	sh(t, root, "echo b >g")
+	r2 := second.End()
+	defer r2.Close()
+	sh(t, root, "echo c >g")
+	r1 := first.End()
+	defer r1.Close()
+	if got, want := summary(t, r2), "changed g \"a\\n\"\n"; got != want {
+		t.Errorf("second: got %s want %s", got, want)
+	}
+	if got, want := summary(t, r1), "changed f \"a\\n\"\nchanged g \"a\\n\"\n"; got != want {
+		t.Errorf("first: got %s want %s", got, want)
+	}
+}
+
+// TestHidden: what is hidden is neither read nor named, and no path leads out of the root.
+func TestHidden(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo secret >.env; mkdir keys; echo secret >keys/k; ln -s /etc e; echo a >f")
+	hidden := func(path string, _ walk.Info) bool {
+		return filepath.Base(path) == ".env" || strings.HasPrefix(path, root+"/keys")
+	}
+	tr := start(t, Config{Root: root, Hidden: hidden})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo other >.env; echo other >keys/k; mv .env env2; mv env2 .env; rm f; ln -s keys f")
+	r := m.End()
+	defer r.Close()
+	if got := summary(t, r); strings.Contains(got, "secret") || strings.Contains(got, "keys/") || strings.Contains(got, ".env") {
+		t.Error(got)
+	}
+	for sum := range tr.contents.copies {
+		if sum == sumOf("secret\n") || sum == sumOf("other\n") {
+			t.Error("a hidden file was copied")
+		}
+	}
+}
+
+// TestRandom: the report of random commands gives back what was there before, whatever they do.
+func TestRandom(t *testing.T) {
+	n := 40
+	switch {
+	case *long:
+		n = 400 // of five commands each
+	case testing.Short():
+		n = 8
+	}
+	for seed := range n {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			root := newRoot(t)
+			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+			if seed%2 == 0 {
+				sh(t, root, "git init -q; git commit -q --allow-empty -m 0")
+			}
+			sh(t, root, script(rnd, 30))
+			if seed%2 == 0 {
+				sh(t, root, "git add -A; git commit -qm 1 || true; git repack -qad")
+			}
+			tr := start(t, Config{Root: root})
+			for range 5 {
+				between := script(rnd, rnd.IntN(4)) // by others
+				sh(t, root, between)
+				m := tr.Begin(t.Context())
+				before := snapshot(t, root)
+				command := script(rnd, rnd.IntN(12))
+				sh(t, root, command)
+				r := m.End()
+				got := rewound(t, snapshot(t, root), r)
+				if diff := cmp.Diff(before, got); diff != "" {
+					t.Fatalf("before and rewound differ (-before +rewound):\n%s\n%s\nafter\n%s\ncommand:\n%s", diff, summary(t, r), between, command)
+				}
+				r.Close()
+			}
+			if used := tr.contents.bytes; used < 0 {
+				t.Errorf("the copies take %d bytes", used)
+			}
+		})
+	}
+}
+
+// script is a script of n random commands.
+func script(rnd *rand.Rand, n int) string {
+	path := func() string {
+		names := []string{"a", "b", "c d", "é"}
+		p := names[rnd.IntN(len(names))]
+		for rnd.IntN(2) == 0 {
+			p += "/" + names[rnd.IntN(len(names))]
+		}
+		return "'" + p + "'"
+	}
+	commands := []func() string{
+		func() string { return fmt.Sprintf("mkdir -p %s", path()) },
+		func() string { return fmt.Sprintf("echo %d > %s", rnd.IntN(1000), path()) },
+		func() string { return fmt.Sprintf("echo %d >> %s", rnd.IntN(1000), path()) },
+		func() string { return fmt.Sprintf("mv -T %s %s", path(), path()) },
+		func() string { return fmt.Sprintf("rm -rf %s", path()) },
+		func() string { return fmt.Sprintf("ln -sfn %s %s", path(), path()) },
+		func() string { return fmt.Sprintf("ln -f %s %s", path(), path()) },
+		func() string { return fmt.Sprintf("chmod %o %s", 0o400|rnd.IntN(0o400), path()) },
+		func() string { return fmt.Sprintf("cp -r %s %s", path(), path()) },
+		func() string { return fmt.Sprintf("sed -i s/1/2/ %s", path()) },
+		func() string { return "git stash -qu" },
+		func() string { return "git add -A; git commit -qm x" },
+		func() string { return "git gc -q --prune=now" },
+		func() string { return fmt.Sprintf("tar cf /dev/stdout %s | tar xf - -C %s", path(), path()) },
+	}
+	lines := []string{"exec 2>/dev/null"}
+	for range n {
+		lines = append(lines, "{ "+commands[rnd.IntN(len(commands))]()+"; } || true")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// snapshot is what stands below a root without .git: of each path its mode, and its content or target.
+func snapshot(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if path == root {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := []byte{}
+		if info.Mode().IsRegular() {
+			content, err = os.ReadFile(path)
+		} else if info.Mode()&fs.ModeSymlink != 0 {
+			var target string
+			target, err = os.Readlink(path)
+			content = []byte(target)
+		}
+		all[path[len(root)+1:]] = describe(info.Mode(), string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func describe(mode fs.FileMode, content string) string {
+	if mode&fs.ModeSymlink != 0 {
+		mode = fs.ModeSymlink
+	}
+	return fmt.Sprintf("%v %q", mode, content)
+}
+
+// rewound is a snapshot with the changes of a report taken back.
+func rewound(t *testing.T, now map[string]string, r *Report) map[string]string {
+	t.Helper()
+	for _, c := range slices.Backward(r.Changes) {
+		switch c.Before.Kind {
+		case Absent:
+			delete(now, c.Path)
+		case Dir:
+			now[c.Path] = describe(c.Before.Mode|fs.ModeDir, "")
+		case Link:
+			now[c.Path] = describe(fs.ModeSymlink, c.Before.Link)
+		case File:
+			content, err := r.Content(c)
+			if err != nil || c.Why != "" {
+				t.Fatalf("%s: %v %s", c.Path, err, c.Why)
+			}
+			now[c.Path] = describe(c.Before.Mode, string(content))
+		}
+	}
+	return now
+}
+
+// TestBounds: what is too large is said, and nothing is kept of it.
+func TestBounds(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "seq 1000 >a; seq 2000 >b; echo c >c")
+	tr := start(t, Config{Root: root, MaxBytes: 5000})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo 1 >a; echo 1 >b; echo 1 >c")
+	r := m.End()
+	defer r.Close()
+	if got := summary(t, r); !strings.Contains(got, "changed b (the copies of this workspace take") || !strings.Contains(got, `changed c "c\n"`) {
+		t.Error(got)
+	}
+	if len(r.Notes) != 1 || r.Notes[0] != "Of 1 of the changed files the content before is not kept." {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	few := start(t, Config{Root: root, MaxFiles: 2})
+	r = few.Begin(context.Background()).End()
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "more than 2 files") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
+func sumOf(content string) Sum { return Sum(sha256.Sum256([]byte(content))) }

@@ -1,0 +1,143 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// source is where a content is kept: in a pack file of git, or as a copy. The zero source is nowhere.
+type source struct {
+	pack *pack
+	off  int64
+	copy *copied
+}
+
+// copied is a content in the file of copies.
+type copied struct {
+	sum       Sum
+	off, size int64
+	refs      int
+}
+
+// contents keeps what files held. Copies stand in one file without a name, which the system removes with the process.
+type contents struct {
+	max     int64
+	packs   *packs
+	scratch []byte // of the one goroutine that reads files
+
+	mu     sync.Mutex
+	file   *os.File
+	end    int64 // of the file
+	bytes  int64 // of the copies
+	copies map[Sum]*copied
+}
+
+// minFree is how many bytes copies leave free on their disk, and minFreeShare the share of it.
+const (
+	minFree      = 1 << 30
+	minFreeShare = 20 // a twentieth
+)
+
+func newContents(cfg Config) (*contents, error) {
+	f, err := os.CreateTemp(cfg.Dir, "base-*")
+	if err != nil {
+		return nil, fmt.Errorf("the history of commands has no place for copies: %w", err)
+	}
+	if err := unlink(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &contents{max: cfg.MaxBytes, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
+}
+
+// keep keeps a content. If that cannot be done the error says why; the sum is right all the same.
+func (c *contents) keep(content []byte) (Sum, source, error) {
+	sum := Sum(sha256.Sum256(content))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.copies[sum]; k != nil {
+		k.refs++
+		return sum, source{copy: k}, nil
+	}
+	if p, off, ok := c.packs.find(content); ok {
+		return sum, source{pack: p, off: off}, nil
+	}
+	size := int64(len(content))
+	if c.bytes+size > c.max {
+		return sum, source{}, fmt.Errorf("the copies of this workspace take %d MiB already", c.bytes>>20)
+	}
+	if err := hasRoom(c.file, size); err != nil {
+		return sum, source{}, err
+	}
+	if _, err := c.file.WriteAt(content, c.end); err != nil {
+		return sum, source{}, fmt.Errorf("it could not be copied: %w", err)
+	}
+	k := &copied{sum: sum, off: c.end, size: size, refs: 1}
+	c.end += size
+	c.bytes += size
+	c.copies[sum] = k
+	return sum, source{copy: k}, nil
+}
+
+func (c *contents) retain(s source) {
+	if s.copy == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.copy.refs++
+}
+
+// release gives a content up. The disk gets the room of the last reference back.
+func (c *contents) release(s source) {
+	k := s.copy
+	if k == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.refs--; k.refs > 0 || c.copies[k.sum] != k {
+		return
+	}
+	delete(c.copies, k.sum)
+	c.bytes -= k.size
+	punch(c.file, k.off, k.size)
+}
+
+// read returns a content that is kept.
+func (c *contents) read(s source, state State) ([]byte, error) {
+	content, err := c.bytesOf(s)
+	if err == nil && Sum(sha256.Sum256(content)) != state.Sum {
+		err = errors.New("the content kept is damaged")
+	}
+	return content, err
+}
+
+func (c *contents) bytesOf(s source) ([]byte, error) {
+	switch {
+	case s.pack != nil:
+		return s.pack.blob(s.off)
+	case s.copy != nil:
+		content := make([]byte, s.copy.size)
+		_, err := c.file.ReadAt(content, s.copy.off)
+		return content, err
+	}
+	return nil, errors.New("the content is not kept")
+}
+
+// reset gives up all copies.
+func (c *contents) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.copies)
+	c.bytes = 0
+	_ = c.file.Truncate(0)
+	c.end = 0
+}
+
+func (c *contents) close() error {
+	c.packs.close()
+	return closeUnlinked(c.file)
+}

@@ -1,0 +1,42 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// unlink takes the name of an open file away, so that nothing is left of it after a crash.
+func unlink(f *os.File) error { return os.Remove(f.Name()) }
+
+func closeUnlinked(f *os.File) error { return f.Close() }
+
+// punch gives the room of a part of a file back. Where the file system cannot, it comes back with the file.
+func punch(f *os.File, off, size int64) {
+	if size > 0 {
+		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, size)
+	}
+}
+
+var errDiskFull = errors.New("the disk is nearly full")
+
+// hasRoom reports an error unless enough of the disk stays free.
+func hasRoom(f *os.File, size int64) error {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
+		return err
+	}
+	free, all := int64(fs.Bavail)*fs.Bsize, int64(fs.Blocks)*fs.Bsize
+	if free-size < max(minFree, all/minFreeShare) {
+		return errDiskFull
+	}
+	return nil
+}
+
+// lowPriority makes the calling goroutine yield to others. Its thread is not used for anything else.
+func lowPriority() {
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19)
+}

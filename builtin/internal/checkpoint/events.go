@@ -1,0 +1,140 @@
+package checkpoint
+
+import (
+	"math"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+// events are what the system has announced since the last comparison, and the commands that run.
+type events struct {
+	mu       sync.Mutex
+	watched  map[int32]*dir           // of each watch
+	dirty    map[*dir]map[string]bool // names to look at
+	overflow bool                     // anything may have changed
+	marks    []*Mark
+	ignored  map[string]bool // files that changed in ignored directories while marks are open
+	more     int             // others, which were found in new directories
+}
+
+func newEvents() events {
+	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{}}
+}
+
+func (e *events) begin(m *Mark) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.marks) == 0 {
+		clear(e.ignored)
+		e.more = 0
+	}
+	m.ignored = len(e.ignored) + e.more
+	e.marks = append(e.marks, m)
+}
+
+// end removes a mark and returns how many ignored files have changed since it began.
+func (e *events) end(m *Mark) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.marks = slices.DeleteFunc(e.marks, func(o *Mark) bool { return o == m })
+	return len(e.ignored) + e.more - m.ignored
+}
+
+// marked reports whether a command runs.
+func (e *events) marked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.marks) > 0
+}
+
+// earlier reports whether a command that runs has begun before seq.
+func (e *events) earlier(seq uint64) bool { return e.oldest() < seq }
+
+// oldest is when the first of the commands that run has begun.
+func (e *events) oldest() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := uint64(math.MaxUint64)
+	for _, m := range e.marks {
+		first = min(first, m.start)
+	}
+	return first
+}
+
+// watch notes that a directory has a watch.
+func (e *events) watch(id int32, d *dir) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watched[id], d.watch = d, id
+}
+
+// forget notes that a directory is gone.
+func (e *events) forget(d *dir) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d.watch != 0 && e.watched[d.watch] == d {
+		delete(e.watched, d.watch)
+	}
+	delete(e.dirty, d)
+	d.gone = true
+}
+
+// ignoredFile counts a file in a new ignored directory.
+func (e *events) ignoredFile() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.marks) > 0 {
+		e.more++
+	}
+}
+
+// touch notes that a name must be looked at.
+func (e *events) touch(d *dir, name string) {
+	if e.dirty[d] == nil {
+		e.dirty[d] = map[string]bool{}
+	}
+	e.dirty[d][name] = true
+}
+
+// take returns what is to be looked at, and forgets it.
+func (e *events) take() (dirty map[*dir]map[string]bool, overflow bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	dirty, overflow = e.dirty, e.overflow
+	e.dirty, e.overflow = map[*dir]map[string]bool{}, false
+	return dirty, overflow
+}
+
+// maxIgnoredNames bounds the names of ignored files that are kept to count each once; the rest is counted as often as it changes.
+const maxIgnoredNames = 100_000
+
+// drain reads the events that the system holds.
+func (t *Tracker) drain() {
+	e := &t.events
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := t.queue.Drain(func(ev walk.Event) {
+		d := e.watched[ev.Watch]
+		switch {
+		case ev.Kind == walk.Overflow:
+			e.overflow = true
+		case d == nil:
+		case ev.Kind == walk.Self || ev.Entry == "":
+			if d.up != nil && !d.up.ignored {
+				e.touch(d.up, path.Base(d.rel))
+			}
+		case !d.ignored:
+			e.touch(d, ev.Entry)
+		case ev.Kind == walk.Name && ev.Dir:
+			e.touch(d, ev.Entry) // to be watched
+		case len(e.marks) > 0 && len(e.ignored) < maxIgnoredNames:
+			e.ignored[d.rel+ev.Entry] = true
+		}
+	})
+	if err != nil {
+		e.overflow = true
+	}
+}

@@ -1,0 +1,139 @@
+package checkpoint
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+// parentRules are the git ignore rules of the directories above a root, up to that of its repository.
+func parentRules(root string) *ignore.Chain {
+	chain := ignore.NewChain(&ignore.DirRules{})
+	var levels []*ignore.DirRules
+	above := ""
+	for dir := root; !isRepo(dir) && filepath.Dir(dir) != dir; {
+		above = filepath.Base(dir) + "/" + above
+		dir = filepath.Dir(dir)
+		content, _ := os.ReadFile(filepath.Join(dir, ignore.GitIgnore))
+		level := &ignore.DirRules{Above: above, Git: ignore.Parse(content, nil), Repo: isRepo(dir)}
+		if level.Repo {
+			level.Excl = excludesOf(dir)
+		}
+		levels = append(levels, level)
+	}
+	if n := len(levels); n == 0 || !levels[n-1].Repo {
+		return chain // in no repository
+	}
+	for i := range levels {
+		chain = chain.Push(levels[len(levels)-1-i])
+	}
+	return chain
+}
+
+func isRepo(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
+func excludesOf(dir string) *ignore.Rules {
+	content, _ := os.ReadFile(filepath.Join(gitDir(dir), "info", "exclude"))
+	return ignore.Parse(content, nil)
+}
+
+// readRules reads the ignore file of a directory that was listed.
+func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
+	if d.up != nil {
+		d.chain = d.up.chain
+	}
+	if d.ignored {
+		return
+	}
+	rules := &ignore.DirRules{Depth: len(d.rel)}
+	some := false
+	for _, l := range listed {
+		switch {
+		case l.Name == ".git":
+			rules.Repo, some = true, true
+			rules.Excl = excludesOf(filepath.Join(t.cfg.Root, d.rel))
+		case l.Name == ignore.GitIgnore && l.Kind == walk.File:
+			some = true
+			rules.Git = ignore.Parse(t.small(d.rel+l.Name), nil)
+		}
+	}
+	if some {
+		if d.up == nil {
+			d.chain = parentRules(t.cfg.Root)
+		}
+		d.chain = d.chain.Push(rules)
+	}
+}
+
+// small reads an ignore file as far as it is used.
+func (t *Tracker) small(path string) []byte {
+	h, err := t.root.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer h.Close()
+	content, _ := io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile))
+	return content
+}
+
+// gitDir is the directory of the repository whose work tree is dir: its objects, references and excludes are there.
+func gitDir(dir string) string {
+	git := filepath.Join(dir, ".git")
+	if file, err := os.ReadFile(git); err == nil {
+		git = pathIn(dir, strings.TrimPrefix(string(file), "gitdir: "))
+	}
+	if common, err := os.ReadFile(filepath.Join(git, "commondir")); err == nil {
+		return pathIn(git, string(common))
+	}
+	return git
+}
+
+// pathIn is the path that the first line of a file in dir names.
+func pathIn(dir, line string) string {
+	line, _, _ = strings.Cut(line, "\n")
+	if filepath.IsAbs(line) {
+		return filepath.Clean(line)
+	}
+	return filepath.Join(dir, line)
+}
+
+// repoOf is the work tree that a directory belongs to, "" if there is none.
+func repoOf(dir string) string {
+	for !isRepo(dir) {
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+	return dir
+}
+
+// headOf says which commit is checked out, in a form that only serves to compare.
+func headOf(root string) string {
+	repo := repoOf(root)
+	if repo == "" {
+		return ""
+	}
+	git := filepath.Join(repo, ".git")
+	if file, err := os.ReadFile(git); err == nil { // a linked work tree has a HEAD of its own
+		git = pathIn(repo, strings.TrimPrefix(string(file), "gitdir: "))
+	}
+	head, _ := os.ReadFile(filepath.Join(git, "HEAD"))
+	ref, found := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
+	if !found || !filepath.IsLocal(ref) {
+		return string(head)
+	}
+	commit, err := os.ReadFile(filepath.Join(gitDir(repo), ref))
+	if err != nil {
+		commit, _ = os.ReadFile(filepath.Join(gitDir(repo), "packed-refs"))
+	}
+	return string(head) + string(commit)
+}

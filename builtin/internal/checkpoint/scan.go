@@ -1,0 +1,407 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+// dir is a directory of the base.
+type dir struct {
+	rel     string // from the root, ending in a slash unless it is the root
+	up      *dir
+	chain   *ignore.Chain // the rules for its entries
+	ignored bool
+	watch   int32 // 0: none
+	gone    bool
+	entries map[string]*entry // of an ignored directory: its subdirectories
+}
+
+// entry is what stands at a name.
+type entry struct {
+	state   State
+	stamp   walk.Stamp
+	looked  int64 // when it was read, in nanoseconds since 1970
+	source  source
+	why     string // why its content is not kept
+	scanned uint64 // Tracker.seq when the base was read; 0: later
+	sub     *dir
+}
+
+// clockTick is the longest time, in nanoseconds, in which a file system may give two changes the same time (a jiffy of 10 ms, doubled).
+const clockTick = 20e6
+
+// readBase reads the whole root, a directory at a time.
+func (t *Tracker) readBase(ctx context.Context) {
+	defer close(t.ready)
+	lowPriority()
+	for ctx.Err() == nil && t.readNext() {
+	}
+}
+
+// readNext reads a directory of the base. It reports false when there is none left.
+func (t *Tracker) readNext() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.pending) == 0 || t.err != nil {
+		t.pending = nil
+		return false
+	}
+	d := t.pending[len(t.pending)-1]
+	t.pending = t.pending[:len(t.pending)-1]
+	t.pending = append(t.pending, t.list(d, scanBase)...)
+	return true
+}
+
+// scan says what a look at files is for.
+type scan uint8
+
+const (
+	scanBase  scan = iota // to read the base
+	scanAfter             // to find what has changed
+	scanRules             // the same, after ignore files have changed: what is not known was there before
+)
+
+// list watches a directory and looks at its entries. It returns its subdirectories that are to be listed.
+func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
+	if d.gone || t.err != nil {
+		return nil
+	}
+	t.buf.Opened = func(fd int) {
+		if t.queue == nil {
+			return
+		}
+		if id, err := t.queue.Add(fd); err == nil {
+			t.events.watch(id, d)
+		} else {
+			t.skip(d.rel, errors.New("the system does not allow more watches"))
+		}
+	}
+	listed, err := t.root.List(strings.TrimSuffix(d.rel, "/"), &t.buf)
+	if err != nil {
+		if !walk.IsGone(err) {
+			t.skip(d.rel, err)
+		}
+		return nil
+	}
+	listed = slices.Clone(listed)
+	t.readRules(d, listed)
+	fresh := d.entries == nil
+	if fresh {
+		d.entries = make(map[string]*entry, len(listed))
+	}
+	here := make(map[string]bool, len(listed))
+	for _, l := range listed {
+		here[l.Name] = true
+		if d.ignored && l.Kind != walk.Dir {
+			if fresh && why == scanAfter {
+				t.events.ignoredFile()
+			}
+			continue
+		}
+		if sub := t.look(d, l.Name, why); sub != nil {
+			subs = append(subs, sub)
+		}
+	}
+	for name := range maps.Clone(d.entries) {
+		if !here[name] {
+			t.remove(d, name, State{}, why)
+		}
+	}
+	return subs
+}
+
+// listAll is list for a directory and everything below.
+func (t *Tracker) listAll(d *dir, why scan) {
+	for pending := []*dir{d}; len(pending) > 0 && t.err == nil; {
+		d := pending[len(pending)-1]
+		pending = append(pending[:len(pending)-1], t.list(d, why)...)
+	}
+}
+
+func (t *Tracker) skip(rel string, err error) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	t.skipped[rel] = err.Error()
+}
+
+// compare looks at everything that may have changed.
+func (t *Tracker) compare() {
+	if t.queue != nil {
+		t.drain()
+	}
+	for range maxRounds {
+		dirty, overflow := t.events.take()
+		if t.queue == nil || overflow {
+			t.listKnown(t.top, scanAfter)
+			if t.queue == nil {
+				return
+			}
+			continue
+		}
+		if len(dirty) == 0 {
+			return
+		}
+		t.compareDirs(dirty)
+		if t.linked {
+			t.linked = false
+			t.listKnown(t.top, scanAfter)
+		}
+		t.drain()
+	}
+}
+
+// maxRounds bounds how often changes are looked for that were made while earlier ones were looked at: other programs may never stop.
+const maxRounds = 3
+
+// compareDirs looks at names in directories. Where ignore files have changed, everything is looked at by the new rules afterwards.
+func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
+	for d, names := range dirty {
+		for name := range names {
+			if d.gone || t.err != nil {
+				break
+			}
+			if sub := t.look(d, name, scanAfter); sub != nil {
+				t.listAll(sub, scanAfter)
+			}
+		}
+	}
+	for d, names := range dirty {
+		if names[ignore.GitIgnore] && !d.gone && !d.ignored {
+			t.listKnown(d, scanRules)
+		}
+	}
+}
+
+// listKnown looks again at everything in a directory.
+func (t *Tracker) listKnown(d *dir, why scan) {
+	var known func(d *dir)
+	known = func(d *dir) {
+		for _, sub := range t.list(d, why) {
+			t.listAll(sub, why)
+		}
+		for _, e := range d.entries {
+			if e.sub != nil {
+				known(e.sub)
+			}
+		}
+	}
+	known(d)
+}
+
+// look compares what stands at a name with the base. It returns a directory that is to be listed.
+func (t *Tracker) look(d *dir, name string, why scan) *dir {
+	if name == ".git" || d.entries == nil {
+		return nil
+	}
+	path := d.rel + name
+	info, err := t.root.Stat(path)
+	switch {
+	case walk.IsGone(err):
+		t.remove(d, name, State{}, why)
+		return nil
+	case err != nil:
+		t.skip(path, err)
+		return nil
+	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
+		t.drop(d, name)
+		return nil
+	}
+	ignored := d.ignored || d.chain.Match(path, info.Kind == walk.Dir) == ignore.Ignored
+	if info.Kind == walk.Dir {
+		return t.lookDir(d, name, info, ignored, why)
+	}
+	if d.ignored {
+		t.drop(d, name)
+		return nil
+	}
+	t.lookFile(d, name, info, ignored, why)
+	return nil
+}
+
+// lookDir returns a directory that was not known.
+func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why scan) *dir {
+	e, path := d.entries[name], d.rel+name
+	state := State{Kind: Dir, Mode: modeOf(info)}
+	same := e != nil && e.sub != nil && e.stamp.Inode == info.Inode && e.stamp.Device == info.Device
+	if same && e.sub.ignored == ignored {
+		if e.state != state && !ignored {
+			t.record(path, e, state)
+		}
+		e.state, e.stamp = state, info.Stamp
+		return nil
+	}
+	if same { // what is ignored has changed
+		why = scanRules
+	}
+	t.remove(d, name, state, why)
+	sub := &dir{rel: path + "/", up: d, chain: d.chain, ignored: ignored}
+	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: t.scanned(why)}
+	if why == scanAfter && !ignored && e == nil {
+		t.record(path, nil, state)
+	}
+	return sub
+}
+
+func (t *Tracker) scanned(why scan) uint64 {
+	if why == scanBase {
+		return t.seq.Add(1)
+	}
+	return 0
+}
+
+// lookFile compares a file, a link or a special file.
+func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, why scan) {
+	was, path := d.entries[name], d.rel+name
+	if was != nil && was.sub == nil && was.stamp == info.Stamp && info.Status+clockTick < was.looked {
+		return
+	}
+	if was == nil || was.sub != nil {
+		t.files++
+		if t.files > t.cfg.MaxFiles {
+			t.fail(fmt.Errorf("%w: it has more than %d files", ErrTooLarge, t.cfg.MaxFiles))
+			return
+		}
+	}
+	if info.Links > 1 && why == scanAfter { // no event announces changes under its other names
+		t.linked = true
+	}
+	e := t.read(path, info, ignored)
+	e.scanned = t.scanned(why)
+	before := was
+	if was != nil && was.sub != nil {
+		t.remove(d, name, e.state, why)
+		before = nil
+	}
+	d.entries[name] = e
+	switch {
+	case before != nil && before.state == e.state:
+		t.contents.release(before.source)
+	case why == scanAfter && (before != nil || was == nil):
+		t.record(path, before, e.state)
+	case before != nil:
+		t.contents.release(before.source)
+	}
+}
+
+// read reads what stands at a path, and keeps it.
+func (t *Tracker) read(path string, info walk.Info, ignored bool) *entry {
+	e := &entry{state: State{Mode: modeOf(info)}, stamp: info.Stamp, looked: time.Now().UnixNano()}
+	switch {
+	case info.Mode&fs.ModeSymlink != 0:
+		target, err := t.root.Readlink(path)
+		if err != nil && !walk.IsGone(err) {
+			t.skip(path, err)
+		}
+		e.state = State{Kind: Link, Link: target}
+		return e
+	case info.Kind != walk.File:
+		e.state.Kind = Special
+		return e
+	}
+	e.state.Kind, e.state.Size, e.state.time = File, info.Size, info.Change
+	limit := t.cfg.MaxFile
+	if ignored {
+		limit = min(limit, MaxIgnoredFile)
+	}
+	if info.Size > limit {
+		e.why = fmt.Sprintf("it is larger than %d MiB", limit>>20)
+		return e
+	}
+	content, stamp, err := t.readFile(path, info, limit)
+	if err != nil {
+		e.why = err.Error()
+		return e
+	}
+	e.stamp = stamp
+	e.state.Size, e.state.time = int64(len(content)), 0
+	e.state.Sum, e.source, err = t.contents.keep(content)
+	if err != nil {
+		e.why = err.Error()
+	}
+	return e
+}
+
+// errChanging is why a file is not kept that other programs write.
+var errChanging = errors.New("it changed while it was read")
+
+// readFile reads a file that holds still.
+func (t *Tracker) readFile(path string, info walk.Info, limit int64) (content []byte, stamp walk.Stamp, err error) {
+	for range 2 {
+		if content, stamp, err = t.readOnce(path, limit); err != errChanging {
+			break
+		}
+	}
+	if err != nil && !walk.IsGone(err) && err != errChanging {
+		t.skip(path, err)
+	}
+	return content, stamp, err
+}
+
+func (t *Tracker) readOnce(path string, limit int64) ([]byte, walk.Stamp, error) {
+	h, err := t.root.Open(path)
+	if err != nil {
+		return nil, walk.Stamp{}, err
+	}
+	defer h.Close()
+	before, err := h.Stat()
+	if err != nil || before.Kind != walk.File || before.Size > limit {
+		return nil, walk.Stamp{}, errors.Join(errChanging, err)
+	}
+	t.contents.scratch = slices.Grow(t.contents.scratch[:0], int(before.Size)+1)
+	n, err := h.ReadAt(t.contents.scratch[:before.Size+1], 0)
+	if after, statErr := h.Stat(); statErr != nil || after.Stamp != before.Stamp || int64(n) != before.Size {
+		return nil, walk.Stamp{}, errChanging
+	}
+	if err != nil && n < int(before.Size) {
+		return nil, walk.Stamp{}, err
+	}
+	return t.contents.scratch[:n], before.Stamp, nil
+}
+
+// remove records that what stood at a name is gone, with everything below it; after is what stands there now.
+func (t *Tracker) remove(d *dir, name string, after State, why scan) {
+	e := d.entries[name]
+	if e == nil {
+		return
+	}
+	if e.sub != nil {
+		for _, below := range slices.Collect(maps.Keys(e.sub.entries)) {
+			t.remove(e.sub, below, State{}, why)
+		}
+		t.events.forget(e.sub)
+	} else {
+		t.files--
+	}
+	delete(d.entries, name)
+	delete(t.skipped, d.rel+name)
+	ignored := e.sub != nil && e.sub.ignored
+	if why == scanAfter && !ignored && e.state != after {
+		t.record(d.rel+name, e, after)
+		return
+	}
+	t.contents.release(e.source)
+}
+
+// drop forgets an entry that is not to be known.
+func (t *Tracker) drop(d *dir, name string) { t.remove(d, name, State{}, scanRules) }
+
+// fail ends the tracking.
+func (t *Tracker) fail(err error) {
+	t.err = err
+	t.pending = nil
+	t.contents.reset()
+}
+
+func modeOf(info walk.Info) fs.FileMode {
+	return info.Mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+}
