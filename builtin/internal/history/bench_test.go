@@ -66,12 +66,12 @@ func BenchmarkFull(b *testing.B) {
 	}
 	records := make([]record, maxChanges)
 	for i := range records {
-		records[i] = record{owner: s.owner.name, Change: Change{
+		records[i] = record{owner: s.owners.name, Change: Change{
 			ID: shortID(), Time: time.Now(), Principal: "p", Scope: "some-scope", Tool: "Edit", Path: "/home/someone/src/project/internal/file.go",
 			Before: BlobOf(fmt.Append(nil, i)), After: BlobOf(fmt.Append(nil, i+1)), State: Done,
 		}}
 	}
-	if err := j.replaceIndex(records, nil, false); err != nil {
+	if err := j.replaceIndex(records, nil); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("list", func(b *testing.B) {
@@ -83,7 +83,7 @@ func BenchmarkFull(b *testing.B) {
 	})
 	b.Run("tidy", func(b *testing.B) {
 		for b.Loop() {
-			if err := s.gc(j); err != nil {
+			if err := j.gc(); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -11,24 +11,24 @@ import (
 const freeShare = 4
 
 // limit returns how many bytes the contents of a journal may take that takes some now.
-func (s *Store) limit(used int64) int64 {
-	free, ok := freeOn(s.cfg.Dir)
+func (c *Config) limit(used int64) int64 {
+	free, ok := freeOn(c.Dir)
 	if !ok {
-		return s.cfg.Quota
+		return c.Quota
 	}
-	return min(s.cfg.Quota, (free+used)/freeShare)
+	return min(c.Quota, (free+used)/freeShare)
 }
 
-// Shrink forgets the older half of the changes that have ended of whom the history holds most for, be they young or not, and what was
+// Shrink forgets the older half of the changes that have ended of the principal that the history holds most for, be they young or not, and what was
 // set aside. It is for a disk that is full, and reports whether there was anything to forget.
 func (s *Store) Shrink() bool {
 	journals, err := s.of(AllPrincipals)
-	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.size()-a.size()))) })
+	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.packs.size()-a.packs.size()))) })
 	shrunk := false
 	for _, j := range journals {
 		if !shrunk {
 			var one error
-			shrunk, one = s.shrink(j)
+			shrunk, one = j.shrink()
 			err = errors.Join(err, one)
 		}
 	}
@@ -43,9 +43,9 @@ func (s *Store) Fills(dir string, err error) bool {
 }
 
 // shrink is Shrink of one journal. Packs go first: a full disk has no room for another index either.
-func (s *Store) shrink(j *journal) (shrunk bool, err error) {
+func (j *journal) shrink() (shrunk bool, err error) {
 	err = j.locked(func() error {
-		x, err := j.loadWith(j.pending)
+		x, err := j.load()
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Store) shrink(j *journal) (shrunk bool, err error) {
 		if ended == 0 {
 			return aside
 		}
-		before := j.size()
+		before := j.packs.size()
 		drop := (ended + 1) / 2
 		kept := slices.DeleteFunc(slices.Clone(x.records), func(r record) bool {
 			drop--
@@ -68,12 +68,9 @@ func (s *Store) shrink(j *journal) (shrunk bool, err error) {
 			}
 			return r.State != Pending && drop >= 0
 		})
-		s.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
-		err = errors.Join(aside, s.sweepPacks(j, kept, false), j.replaceIndex(kept, nil, s.cfg.Sync))
-		if err == nil {
-			j.pending = nil
-		}
-		shrunk = err == nil || j.size() < before
+		j.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
+		err = errors.Join(aside, j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
+		shrunk = err == nil || j.packs.size() < before
 		return err
 	})
 	return shrunk, err
@@ -84,20 +81,9 @@ func (s *Store) worthwhile(size int64) bool {
 	journals, _ := s.of(AllPrincipals)
 	used := int64(0)
 	for _, j := range journals {
-		used += j.size()
+		used += j.packs.size()
 	}
-	return size <= s.limit(used)
-}
-
-// size returns how many bytes the packs take.
-func (j *journal) size() (size int64) {
-	entries, _ := os.ReadDir(j.packs.dir) // what cannot be read cannot be removed
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			size += info.Size()
-		}
-	}
-	return size
+	return size <= s.cfg.limit(used)
 }
 
 // A Holding is what the history holds of one principal.
@@ -117,8 +103,8 @@ func (s *Store) Holdings() ([]Holding, error) {
 	for _, j := range journals {
 		x, one := j.load()
 		err = errors.Join(err, one)
-		h := Holding{Bytes: j.size(), Changes: len(x.records), Damaged: s.isDamaged(j)}
-		h.Limit = s.limit(h.Bytes)
+		h := Holding{Bytes: j.packs.size(), Changes: len(x.records), Damaged: j.isDamaged()}
+		h.Limit = s.cfg.limit(h.Bytes)
 		if aside := filepath.Join(j.dir, asideName); !isEmpty(aside) {
 			h.Aside = aside
 		}

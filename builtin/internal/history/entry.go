@@ -7,24 +7,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// besides is the size of what a file held, in bytes, from which both contents are hashed concurrently.
-const besides = 64 << 10
-
-// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never
-// ended is settled by the next process. A nil Entry stands for a change that could not be journalled and is made all the same: ending it
-// does nothing.
+// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never ended is settled by
+// the next process. A nil Entry stands for a change that could not be journalled and is made all the same: ending it does nothing.
 type Entry struct {
 	store   *Store   // nil if nothing is journalled
 	journal *journal // of the principal
 	change  Change
 	lost    bool // what was there before is not kept
-
-	mu    sync.Mutex
-	ended bool
+	full    bool // the journal is to be tidied
+	ended   atomic.Bool
 }
 
 // Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
@@ -33,8 +28,8 @@ type Entry struct {
 // Of c, Principal, Scope, Tool, Path and UndoOf are recorded, and Before, if the caller knows what stands for before; the rest is
 // filled in.
 //
-// After an error nothing is journalled, and nothing is left of the attempt. It is then up to the caller whether the change is made all
-// the same; who asked for it must learn that it cannot be undone.
+// After an error nothing is journalled, and nothing is left of the attempt. The caller may make the change all the same, and then says
+// that it cannot be undone.
 func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) {
 	if s.cfg.Dir == "" {
 		return &Entry{}, nil
@@ -42,7 +37,21 @@ func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) 
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	e, err := s.entry(c, before, after)
+	c.Path, c.Created, c.UndoOf = filepath.Clean(c.Path), before == nil, slices.Clone(c.UndoOf)
+	c.ID, c.Time, c.State, c.After, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, Blob{}, ""
+	if c.Created {
+		c.Before = Blob{}
+	} else if c.Before.IsZero() || c.Before.Size != int64(len(before)) {
+		c.Before = BlobOf(before)
+	}
+	if !c.Deleted {
+		c.After = BlobOf(after...)
+	}
+	e := &Entry{store: s, journal: s.journal(journalName(c.Principal)), change: c, lost: !c.Created && c.Before.Size > s.cfg.MaxFile}
+	err := e.begin(before, after)
+	for isFull(err) && s.worthwhile(c.Before.Size+c.After.Size) && s.Shrink() {
+		err = e.begin(before, after)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the change of %s could not be journalled, so there would be no undo: %w", c.Path, err)
 	}
@@ -59,124 +68,51 @@ func (c Change) check() error {
 	return nil
 }
 
-func (s *Store) entry(c Change, before []byte, after [][]byte) (*Entry, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	e, err := s.record(c, before, after)
-	for isFull(err) && s.worthwhile(int64(len(before))+sizeOf(after)) && s.Shrink() {
-		e, err = s.record(c, before, after)
-	}
-	if err != nil {
-		s.exit()
-		return nil, err
-	}
-	return e, nil
-}
-
-// sizeOf is the size of a content in pieces, in bytes.
-func sizeOf(content [][]byte) (size int64) {
-	for _, piece := range content {
-		size += int64(len(piece))
-	}
-	return size
-}
-
-// enter counts an entry that has begun, exit one that has ended.
-func (s *Store) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	s.open++
-	return nil
-}
-
-func (s *Store) exit() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-}
-
-func (s *Store) record(c Change, before []byte, after [][]byte) (*Entry, error) {
-	j := s.journal(journalName(c.Principal))
+// begin notes the entry with its owner, and writes it to the journal.
+func (e *Entry) begin(before []byte, after [][]byte) error {
+	j, id := e.journal, e.change.ID
 	if err := os.MkdirAll(j.dir, ownerDir); err != nil {
-		return nil, err
-	}
-	c.Created = before == nil
-	if c.Created || c.Before.Size != int64(len(before)) {
-		c.Before = Blob{}
-	}
-	contents, err := j.stageBoth(before, c.Before, after, c.Created, c.Deleted, s.cfg)
-	if err == nil {
-		c.Path = filepath.Clean(c.Path)
-		c.Before, c.After = contents[0].blob, contents[1].blob
-		c.ID, c.Time, c.State, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, ""
-		c.UndoOf = slices.Clone(c.UndoOf)
-		err = j.locked(func() error { return j.commit(&contents, record{Change: c, owner: s.owner.name}, s.cfg.Sync) })
-	}
-	if err != nil {
-		j.discard(&contents[1]) // the last first
-		j.discard(&contents[0])
-		return nil, err
-	}
-	s.wrote(j)
-	return &Entry{store: s, journal: j, change: c, lost: !c.Created && !contents[0].keep}, nil
-}
-
-// stageBoth prepares what there is of two contents. They are hashed concurrently if they are large; the old one goes to a pack
-// first, where the change before will have put it.
-func (j *journal) stageBoth(before []byte, known Blob, after [][]byte, created, deleted bool, cfg Config) (both [2]staged, err error) {
-	if !created {
-		both[0].content, both[0].blob = [][]byte{before}, known
-	}
-	if !deleted {
-		both[1].content = after
-	}
-	var beside sync.WaitGroup
-	if !created && len(before) >= besides {
-		beside.Go(both[0].name)
-	} else if !created {
-		both[0].name()
-	}
-	if !deleted {
-		both[1].name()
-	}
-	beside.Wait()
-	for i := range both {
-		if st := &both[i]; !st.blob.IsZero() && st.blob.Size <= cfg.MaxFile {
-			st.keep = true
-			err = errors.Join(err, j.put(st, cfg.Sync))
-		}
-	}
-	return both, err
-}
-
-// commit adds the line of a change, which refers to the contents staged for it. Callers hold the lock.
-func (j *journal) commit(contents *[2]staged, r record, sync bool) error {
-	for i := range contents {
-		if err := j.settle(&contents[i], sync); err != nil {
-			return err
-		}
-		r.at[i] = contents[i].at
-	}
-	l, err := r.encode()
-	if err != nil {
 		return err
 	}
-	if err := j.append(l, sync); err != nil {
-		return err
+	if err := j.owners.begin(id, j.cfg.Sync); err != nil {
+		return errors.Join(err, j.owners.end(id))
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.since++
-	for _, st := range contents {
-		if st.made {
-			j.grown += st.blob.Size
-		}
+	err := j.locked(func() (err error) {
+		e.full, err = j.commit(record{Change: e.change, owner: j.owners.name}, before, after)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, j.owners.end(id))
 	}
 	return nil
+}
+
+// commit stores the contents of a change and adds the line that refers to them. It reports whether enough has been added to tidy the
+// journal. Callers hold the lock.
+func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, err error) {
+	number, end := j.packs.number, j.packs.end
+	for i, c := range []struct {
+		blob    Blob
+		content [][]byte
+	}{{r.Before, [][]byte{before}}, {r.After, after}} { // the old content first, where the change before will have put it
+		if err == nil && !c.blob.IsZero() && c.blob.Size <= j.cfg.MaxFile {
+			r.at[i], err = j.packs.put(c.blob, c.content, j.cfg.Sync)
+		}
+	}
+	var line []byte
+	if err == nil {
+		line, err = encode([]record{r})
+	}
+	if err == nil {
+		err = j.append(line)
+	}
+	if err != nil {
+		j.packs.rollback(number, end)
+		return false, err
+	}
+	j.packs.close()
+	j.since++
+	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 && j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
 }
 
 // Change returns what was journalled; its ID is empty if nothing was.
@@ -200,34 +136,35 @@ func (e *Entry) Undoable() error {
 	return nil
 }
 
-// Done records that the change was made. An error does not unmake it: its end is recorded with the next change, or found out later by a
-// look at the file.
-func (e *Entry) Done() error { return e.end(Done) }
+// Done records that the change was made. After an error that is found out at the next start by a look at the file.
+func (e *Entry) Done() error { return e.end(nil) }
 
-// Failed records that the change was not made: the file is as it was.
-func (e *Entry) Failed() error { return e.end(Failed) }
+// Failed records that the change was not made: the file is as it was. Errors are as for [Entry.Done].
+func (e *Entry) Failed() error {
+	return e.end(func() error {
+		line, err := entryLine{ID: e.change.ID, State: Failed}.encode()
+		if err != nil {
+			return err
+		}
+		return e.journal.append(line)
+	})
+}
 
-// end records how the change ended, a moment later unless the journal is to survive a power loss. Only the first call counts.
-func (e *Entry) end(state State) error {
-	if e == nil || e.store == nil {
+// end records how the change ended: as write says in the index, or done. Only the first call counts.
+func (e *Entry) end(write func() error) (err error) {
+	if e == nil || e.store == nil || e.ended.Swap(true) {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.ended {
-		return nil
+	if write != nil {
+		err = e.journal.locked(write)
 	}
-	e.ended = true
-	l, err := recordLine{ID: e.change.ID, State: state}.encode()
+	if err == nil { // else it stays open
+		err = e.journal.owners.end(e.change.ID)
+	}
+	if e.full {
+		e.store.tidyLater(e.journal)
+	}
 	if err != nil {
-		return err
-	}
-	e.journal.queue(l)
-	e.store.exit()
-	if e.store.flushSoon(e.journal) {
-		return nil
-	}
-	if err := e.store.flush(e.journal); err != nil {
 		return fmt.Errorf("the end of the change of %s could not be journalled: %w", e.change.Path, err)
 	}
 	return nil

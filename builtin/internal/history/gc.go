@@ -32,31 +32,16 @@ const (
 func (s *Store) tidyDue() {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {
-		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery || s.isDamaged(j) {
-			err = errors.Join(err, s.gc(j))
+		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery || j.isDamaged() {
+			err = errors.Join(err, j.gc())
 		}
 	}
 	s.tidied(err)
 }
 
-// isDamaged reports whether the index of a journal is not as it was written.
-func (s *Store) isDamaged(j *journal) (damaged bool) {
-	err := j.locked(func() error {
-		x, err := j.loadWith(j.pending)
-		damaged = x.isDamaged()
-		return err
-	})
-	return err == nil && damaged
-}
-
-// tidyFull tidies a journal in which much has been added.
-func (s *Store) tidyFull(j *journal) {
-	j.mu.Lock()
-	full := j.since >= max(tidyAfter, j.kept/tidyPart) || j.grown > 0 && j.grown >= s.limit(j.grown)/tidyShare
-	j.mu.Unlock()
-	if full {
-		s.tidied(s.gc(j))
-	}
+// tidyLater tidies a journal in which much has been added, not in the course of a call.
+func (s *Store) tidyLater(j *journal) {
+	s.background.Go(func() { s.tidied(j.gc()) })
 }
 
 func (s *Store) tidied(err error) {
@@ -68,62 +53,73 @@ func (s *Store) tidied(err error) {
 func (s *Store) tidyAll() error {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {
-		err = errors.Join(err, s.gc(j))
+		err = errors.Join(err, j.gc())
 	}
 	return err
 }
 
+// recover settles what dead owners left open.
+func (s *Store) recover() {
+	if err := s.owners.settle(s.tidyAll); err != nil {
+		s.cfg.Log.Warn("changes that a killed host left open could not be settled", "error", err)
+	}
+}
+
+// isDamaged reports whether the index of a journal is not as it was written.
+func (j *journal) isDamaged() (damaged bool) {
+	err := j.locked(func() error {
+		x, err := j.read()
+		damaged = x.isDamaged()
+		return err
+	})
+	return err == nil && damaged
+}
+
 // gc settles what dead owners left open, forgets what is over the age or the quota, and removes what nothing refers to.
-func (s *Store) gc(j *journal) error {
-	j.mu.Lock()
-	j.since, j.grown = 0, 0
-	j.mu.Unlock()
+func (j *journal) gc() error {
 	return j.locked(func() error {
-		x, err := j.loadWith(j.pending)
+		j.since, j.packs.grown = 0, 0
+		x, err := j.load()
 		if err != nil {
 			return err
 		}
-		settled := s.settlePending(x.records)
-		kept := s.remember(x.records)
-		j.mu.Lock()
+		settled := j.settle(x.records)
+		kept := j.cfg.remember(x.records)
 		j.kept = len(kept)
-		j.mu.Unlock()
 		if settled || len(kept) < len(x.records) || x.ends > 0 || x.isDamaged() {
-			if err := j.replaceIndex(kept, x.odd(), s.cfg.Sync); err != nil {
+			if err := j.replaceIndex(kept, x.odd()); err != nil {
 				return err
 			}
-			j.pending = nil
 		}
 		if x.isDamaged() {
-			s.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines", len(x.damaged),
+			j.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines", len(x.damaged),
 				"changes found in its copy", x.found, "changes may be lost", x.lost, "directory", filepath.Join(j.dir, asideName))
 		}
-		err = errors.Join(s.sweepPacks(j, kept, x.lost), s.sweepTemps(j), s.sweepAside(j))
-		return errors.Join(err, j.noteTidied())
+		return errors.Join(j.sweepPacks(kept, x.lost), j.sweepAside(), j.noteTidied())
 	})
 }
 
 // remember returns the changes that are not forgotten. Of those that are forgotten for another reason than their age, none is open.
-func (s *Store) remember(records []record) []record {
-	oldest := s.forget(records)
+func (c *Config) remember(records []record) []record {
+	oldest := c.forget(records)
 	kept := slices.DeleteFunc(slices.Clone(records[:oldest]), func(r record) bool {
-		return r.State != Pending || time.Since(r.Time) > s.cfg.MaxAge
+		return r.State != Pending || time.Since(r.Time) > c.MaxAge
 	})
 	return append(kept, records[oldest:]...)
 }
 
 // forget returns how many of the oldest changes are over the age, the quota, or what the disk has room for. That leaves even young ones
 // no time, but for the last. Contents count once however many changes share them.
-func (s *Store) forget(records []record) int {
-	limit := s.limit(usedBy(records))
+func (c *Config) forget(records []record) int {
+	limit := c.limit(usedBy(records))
 	var used int64
 	counted := make(map[location]bool)
 	for i, r := range slices.Backward(records) {
 		age := time.Since(r.Time)
 		used += r.adds(counted)
-		old := age > s.cfg.MaxAge
-		over := used > s.cfg.Quota || len(records)-i > maxChanges
-		tight := used > limit && limit < s.cfg.Quota && i < len(records)-1
+		old := age > c.MaxAge
+		over := used > c.Quota || len(records)-i > maxChanges
+		tight := used > limit && limit < c.Quota && i < len(records)-1
 		if old || (over && age >= youngest || tight) && r.State != Pending {
 			return i + 1
 		}
@@ -152,7 +148,7 @@ func (r record) adds(counted map[location]bool) (used int64) {
 }
 
 // sweepPacks removes the packs that no change refers to. Where changes are lost, it sets aside what no living process may be writing.
-func (s *Store) sweepPacks(j *journal, kept []record, lost bool) error {
+func (j *journal) sweepPacks(kept []record, lost bool) error {
 	used := make(map[string]bool)
 	for _, r := range kept {
 		used[r.at[0].Pack], used[r.at[1].Pack] = true, true
@@ -161,7 +157,7 @@ func (s *Store) sweepPacks(j *journal, kept []record, lost bool) error {
 	if lost {
 		remove = func(path string) error {
 			aside := filepath.Join(j.dir, asideName)
-			if owner, _, _ := strings.Cut(filepath.Base(path), "."); s.alive(owner) {
+			if owner, _, _ := strings.Cut(filepath.Base(path), "."); j.owners.alive(owner) {
 				return nil
 			}
 			return errors.Join(os.MkdirAll(aside, ownerDir), os.Rename(path, filepath.Join(aside, filepath.Base(path))))
@@ -170,47 +166,35 @@ func (s *Store) sweepPacks(j *journal, kept []record, lost bool) error {
 	return j.packs.sweep(used, remove)
 }
 
-// sweepTemps removes what dead owners did not finish writing.
-func (s *Store) sweepTemps(j *journal) error {
-	temps, err := filepath.Glob(filepath.Join(j.dir, "*"+tempMark+"*"))
-	for _, path := range temps {
-		owner, _, _ := strings.Cut(filepath.Base(path), tempMark)
-		if idNames.MatchString(owner) && !s.alive(owner) {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}
-	return err
-}
-
 // sweepAside removes what was set aside so long ago that the changes it belonged to would be forgotten.
-func (s *Store) sweepAside(j *journal) error {
+func (j *journal) sweepAside() error {
 	entries, err := os.ReadDir(filepath.Join(j.dir, asideName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
-		if info, infoErr := e.Info(); infoErr == nil && time.Since(info.ModTime()) > s.cfg.MaxAge {
+		if info, infoErr := e.Info(); infoErr == nil && time.Since(info.ModTime()) > j.cfg.MaxAge {
 			err = errors.Join(err, os.Remove(filepath.Join(j.dir, asideName, e.Name())))
 		}
 	}
 	return err
 }
 
-// settlePending finds out how changes ended whose owner died, and reports whether there were any. The next change of the same file tells
-// what this one left, and if there is none, the file does. One that cannot be looked at now stays open.
-func (s *Store) settlePending(records []record) bool {
+// settle finds out how changes ended whose owner died, and reports whether there were any. The next change of the same file tells what
+// this one left, and if there is none, the file does. One that cannot be looked at now stays open.
+func (j *journal) settle(records []record) bool {
 	settled := false
 	next := make(map[string]Blob) // what the next change of a file found there
 	for i := range slices.Backward(records) {
 		r := &records[i]
-		if r.State == Pending && !s.alive(r.owner) {
+		if r.State == Pending && !j.owners.alive(r.owner) {
 			found, known := next[r.Path]
-			if state, err := s.outcome(r.Change, found, known); err != nil {
-				s.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
-				s.keepsOpen(r.owner)
+			if state, err := j.cfg.outcome(r.Change, found, known); err != nil {
+				j.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
+				j.owners.setTorn(r.owner)
 			} else {
 				r.State, settled = state, true
-				s.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
+				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
 			}
 		}
 		next[r.Path] = r.Before
@@ -218,35 +202,25 @@ func (s *Store) settlePending(records []record) bool {
 	return settled
 }
 
-// keepsOpen notes that something of a dead owner is left for the next start.
-func (s *Store) keepsOpen(owner string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unended == nil {
-		s.unended = make(map[string]bool)
-	}
-	s.unended[owner] = true
-}
-
 var errTorn = errors.New("it was written in place and may be torn; the next start makes it whole")
 
 // outcome tells how a change ended by what was found after it, or by what the file holds now.
-func (s *Store) outcome(c Change, found Blob, known bool) (State, error) {
+func (c *Config) outcome(change Change, found Blob, known bool) (State, error) {
 	if !known {
-		if s.cfg.Torn != nil && s.cfg.Torn(c.Path) { // asked before the look: it may be made whole meanwhile
+		if c.Torn != nil && c.Torn(change.Path) { // asked before the look: it may be made whole meanwhile
 			return "", errTorn
 		}
 		var err error
-		if found, err = HashFile(c.Path); errors.Is(err, errOther) {
+		if found, err = HashFile(change.Path); errors.Is(err, errOther) {
 			return Unknown, nil
 		} else if err != nil {
 			return "", err
 		}
 	}
 	switch found {
-	case c.After:
+	case change.After:
 		return Done, nil
-	case c.Before:
+	case change.Before:
 		return Failed, nil
 	}
 	return Unknown, nil

@@ -1,23 +1,22 @@
 // Package history journals every change of a file before it is made, so that it can be looked at and undone.
 //
-// A change is two contents and what is known of the call that made it. The contents are appended to packs, of which each process has its
-// own, the rest to an index that all share. [Store.Begin] records a change before the file is touched, [Entry.Done] and [Entry.Failed]
-// record how it ended. What a killed process left open is settled by the next one, which looks at the file: it holds the
-// content of before, or that of after.
+// An entry of the history is what one call changed: for each file the contents before and after it, and what is known of the call.
+// [Store.Begin] records an entry before the file is touched, [Entry.Done] and [Entry.Failed] record how it ended. What a killed process
+// left open is settled by the next one, which looks at the file: it holds the content of before, or that of after.
 //
 // The package never writes the files of the user. [Store.PlanUndo] says what an undo has to write where; the caller writes it through
 // its own guards and journals that as a change too, which makes the undo undoable.
 //
-// Principals have separate directories, and none sees the changes of another. Several processes may share all of it. The journal
+// Principals have separate directories, and none sees the changes of another. Several processes may share all of it. The history
 // survives the death of processes at any moment; a power loss can take its last seconds unless [Config.Sync] is set, and what it
 // damages is noticed and set aside.
 //
 //	lock                    held while owners come and go
-//	owners/OWNER            locked by a process for as long as it may leave a change open
+//	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
 //	PRINCIPAL/lock          held while the directory changes
-//	PRINCIPAL/index         the changes, a line with a checksum for each beginning and each end
+//	PRINCIPAL/index         the entries, a line with a checksum for each; one more for each entry that failed
 //	PRINCIPAL/index.copy    the same again: what is damaged or missing in one is read from the other
-//	PRINCIPAL/packs/OWNER.N contents as they were, one after the other: deflating one saves two thirds but takes 18 times as long as writing it
+//	PRINCIPAL/packs/OWNER.N contents as they were, one after the other: a file for each takes ten times as long
 //	PRINCIPAL/aside/…       what was found damaged
 //	PRINCIPAL/tidied        when the quota and the age were last enforced
 package history
@@ -27,11 +26,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Defaults of [Config].
@@ -73,8 +72,8 @@ type Config struct {
 	MaxFile int64
 	// Sync makes what is journalled survive a power loss, for some milliseconds a change.
 	Sync bool
-	// Torn reports whether a file may hold parts of two contents, because who wrote it in place has died and that has not been dealt
-	// with: how its last change ended is then told the next time. Nil: none does.
+	// Torn reports whether a file may hold parts of two contents, because the process that wrote it in place was killed and the file is
+	// not repaired yet: how its last change ended is then found out at the next start. Nil: none does.
 	Torn func(path string) bool
 	// Log receives what was settled after a crash and what was found damaged; nothing is logged if nil.
 	Log *slog.Logger
@@ -108,28 +107,20 @@ type Change struct {
 	UndoneBy  string   // the change that undid this one, if that stands; set by List and Show
 }
 
-// A Store is the journal of a host. All methods may be called at once.
+// A Store is the history of a host. All methods may be called concurrently.
 type Store struct {
-	cfg   Config
-	owner *owner
-
-	registering sync.Mutex // taken before the lock of the directory, whose waiters in other processes can only poll
+	cfg    Config
+	owners *owners // nil without a directory
 
 	mu       sync.Mutex
 	journals map[string]*journal // by name of the directory
-	writing  []*journal          // those whose packs are open, the oldest first
-	unended  map[string]bool     // dead owners of changes of which it could not be told how they ended
-	open     int                 // entries that have not ended
-	closed   bool
 
-	due     []*journal     // in which something is written when later fires
-	later   *time.Timer    // nil when nothing was put off yet
-	tidying *time.Timer    // nil without a directory; see tidyDelay
-	flushes sync.WaitGroup // of what is written then
+	tidying    *time.Timer    // runs tidyDue once; nil without a directory
+	background sync.WaitGroup // journals that are being tidied
 }
 
-// Open returns the journal in a directory. Changes that killed processes left open are settled, and quota and age enforced soon where
-// that was last done more than an hour ago. It must come after files torn by a crash have been repaired: it looks at what they hold.
+// Open returns the history in a directory. Changes that killed processes left open are settled, and quota and age are enforced soon
+// where that was last done more than an hour ago. Files torn by a crash must have been repaired before: it looks at what they hold.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("history directory %q: must be an absolute path", cfg.Dir)
@@ -161,36 +152,108 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (s *Store) openDir() error {
-	if err := privatefile.MakeDir(s.cfg.Dir); err != nil {
-		return err
-	}
-	if err := privatefile.MakeDir(filepath.Join(s.cfg.Dir, ownersName)); err != nil {
-		return err
-	}
-	var err error
-	if s.owner, err = s.register(); err != nil {
+func (s *Store) openDir() (err error) {
+	if s.owners, err = register(s.cfg.Dir); err != nil {
 		return err
 	}
 	s.recover()
-	s.flushes.Add(1)
-	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.flushes.Done(); s.tidyDue() })
+	s.background.Add(1)
+	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.background.Done(); s.tidyDue() })
 	return nil
 }
 
-// Close ends the use of the journal. Changes that have not ended by then are settled by the next process that opens it.
+// Close ends the use of the history. Changes that have not ended by then are settled by the next process that opens it.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	closed, open := s.closed, s.open
-	s.closed = true
-	s.mu.Unlock()
-	if closed || s.owner == nil {
+	if s.owners == nil || !s.owners.close() {
 		return nil
 	}
-	err := s.finish()
-	err = errors.Join(err, s.leave(open == 0 && err == nil))
+	s.still()
+	err := s.owners.leave()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // somebody removed the directory, and the owner with it
+		return nil // the directory was removed, and the owner with it
 	}
 	return err
+}
+
+// still tidies what is due since the start, and waits until nothing is tidied any more.
+func (s *Store) still() {
+	if s.tidying.Stop() {
+		s.tidyDue()
+		s.background.Done()
+	}
+	s.background.Wait()
+}
+
+// journal returns the journal of a directory's name.
+func (s *Store) journal(name string) *journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.journals[name]
+	if j == nil {
+		j = newJournal(filepath.Join(s.cfg.Dir, name), &s.cfg, s.owners)
+		s.journals[name] = j
+	}
+	return j
+}
+
+// of returns the journals of a principal or of everyone, none if there is no directory.
+func (s *Store) of(principal string) ([]*journal, error) {
+	if s.cfg.Dir == "" {
+		return nil, nil
+	}
+	if principal == "" {
+		return nil, errors.New("the history was asked for without a principal: a principal is needed")
+	}
+	if principal != AllPrincipals {
+		return []*journal{s.journal(journalName(principal))}, nil
+	}
+	entries, err := os.ReadDir(s.cfg.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []*journal
+	for _, e := range entries {
+		if e.IsDir() && journalNames.MatchString(e.Name()) {
+			all = append(all, s.journal(e.Name()))
+		}
+	}
+	return all, nil
+}
+
+// records returns the changes of a principal or of everyone, oldest first, and what undid them.
+func (s *Store) records(principal string) ([]record, error) {
+	journals, err := s.of(principal)
+	if err != nil {
+		return nil, err
+	}
+	var all []record
+	for _, j := range journals {
+		x, err := j.load()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x.records...)
+	}
+	if len(journals) > 1 {
+		slices.SortStableFunc(all, func(a, b record) int { return a.Time.Compare(b.Time) })
+	}
+	markUndone(all)
+	return all, nil
+}
+
+// markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
+func markUndone(all []record) {
+	by := make(map[string]string)
+	for i := range slices.Backward(all) {
+		r := &all[i]
+		r.UndoneBy = by[r.ID]
+		if r.State != Done || r.UndoneBy != "" {
+			continue
+		}
+		for _, id := range r.UndoOf {
+			if by[id] == "" {
+				by[id] = r.ID
+			}
+		}
+	}
 }

@@ -22,24 +22,25 @@ const (
 	packsName  = "packs"
 	asideName  = "aside"
 	tidiedName = "tidied"
-	tempMark   = "~" // stands between the owner and the rest of the name of a temporary file
 )
 
 var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // A journal is what one principal changed.
 type journal struct {
-	dir   string
-	owner string
-	packs *segmentWriter
+	dir    string
+	cfg    *Config
+	owners *owners
 
-	changing sync.Mutex // taken before the lock
-	pending  []byte     // ends of changes that are not written yet; guarded by changing
+	mu    sync.Mutex // taken before the lock, which holds what follows too
+	packs packs
+	since int // changes begun since it was tidied
+	kept  int // changes remembered when it was tidied
+}
 
-	mu    sync.Mutex
-	since int   // changes begun since it was tidied
-	kept  int   // changes remembered when it was tidied
-	grown int64 // bytes stored since it was tidied
+func newJournal(dir string, cfg *Config, owners *owners) *journal {
+	p := packs{dir: filepath.Join(dir, packsName), owner: owners.name, limit: min(maxPack, cfg.Quota/packShare)}
+	return &journal{dir: dir, cfg: cfg, owners: owners, packs: p}
 }
 
 func journalName(principal string) string {
@@ -47,130 +48,48 @@ func journalName(principal string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// journal returns the journal of a directory's name.
-func (s *Store) journal(name string) *journal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.journals[name]
-	if j == nil {
-		dir := filepath.Join(s.cfg.Dir, name)
-		packs := &segmentWriter{dir: filepath.Join(dir, packsName), owner: s.owner.name, limit: min(maxPack, s.cfg.Quota/packShare)}
-		j = &journal{dir: dir, owner: s.owner.name, packs: packs}
-		s.journals[name] = j
-	}
-	return j
-}
-
-// of returns the journals of a principal or of everyone, none if there is no directory.
-func (s *Store) of(principal string) ([]*journal, error) {
-	if s.cfg.Dir == "" {
-		return nil, nil
-	}
-	if principal == "" {
-		return nil, errors.New("the history is asked for nobody's changes: a principal is needed")
-	}
-	if principal != AllPrincipals {
-		return []*journal{s.journal(journalName(principal))}, nil
-	}
-	entries, err := os.ReadDir(s.cfg.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var all []*journal
-	for _, e := range entries {
-		if e.IsDir() && journalNames.MatchString(e.Name()) {
-			all = append(all, s.journal(e.Name()))
-		}
-	}
-	return all, nil
-}
-
-// records returns the changes of a principal or of everyone, oldest first, and who undid them. What another process has begun just now
-// may have ended as well, which is written a moment later: that is waited for.
-func (s *Store) records(principal string) ([]record, error) {
-	const looks = 10
-	for range looks {
-		all, err := s.written(principal)
-		if err != nil || !slices.ContainsFunc(all, s.isFresh) {
-			return all, err
-		}
-		time.Sleep(2 * flushAfter)
-	}
-	return s.written(principal)
-}
-
-// isFresh reports whether another process has begun a change within the last second and not told its end.
-func (s *Store) isFresh(r record) bool {
-	age := time.Since(r.Time)
-	return r.State == Pending && r.owner != s.owner.name && age >= 0 && age < time.Second
-}
-
-// written is records as they are now.
-func (s *Store) written(principal string) ([]record, error) {
-	journals, err := s.of(principal)
-	if err != nil {
-		return nil, err
-	}
-	var all []record
-	for _, j := range journals {
-		x, err := j.load()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, x.records...)
-	}
-	if len(journals) > 1 {
-		slices.SortStableFunc(all, func(a, b record) int { return a.Time.Compare(b.Time) })
-	}
-	markUndone(all)
-	return all, nil
-}
-
-// markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
-func markUndone(all []record) {
-	by := make(map[string]string)
-	for i := range slices.Backward(all) {
-		r := &all[i]
-		r.UndoneBy = by[r.ID]
-		if r.State != Done || r.UndoneBy != "" {
-			continue
-		}
-		for _, id := range r.UndoOf {
-			if by[id] == "" {
-				by[id] = r.ID
-			}
-		}
-	}
-}
-
+// locked runs do while no other goroutine or process changes the directory.
 func (j *journal) locked(do func() error) error {
-	return locked(&j.changing, filepath.Join(j.dir, lockName), do)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return privatefile.Locked(filepath.Join(j.dir, lockName), do)
 }
 
 // load reads the index. It needs no lock: lines are appended whole or, for a moment, in part, and an index is replaced by a rename.
 func (j *journal) load() (index, error) {
-	j.changing.Lock()
-	owed := slices.Clone(j.pending) // before the index: what is written meanwhile is read twice rather than not at all
-	j.changing.Unlock()
-	return j.loadWith(owed)
+	x, err := j.read()
+	open := make(map[string][]string) // by owner
+	for i := range x.records {
+		r := &x.records[i]
+		if r.State != "" {
+			continue
+		}
+		ids, ok := open[r.owner]
+		if !ok {
+			ids = j.owners.open(r.owner)
+			open[r.owner] = ids
+		}
+		r.State = Done
+		if slices.Contains(ids, r.ID) {
+			r.State = Pending
+		}
+	}
+	return x, err
 }
 
-// loadWith reads the index, and ends of changes that are not written yet. What is damaged or missing is taken from the copy: the two are
-// of one length, unless the last to write was killed between them.
-func (j *journal) loadWith(owed []byte) (index, error) {
-	raw, err := readRegular(filepath.Join(j.dir, indexName))
+// read reads the index and its copy. What is damaged or missing is taken from the copy: the two are of one length, unless the last
+// process to write was killed between them.
+func (j *journal) read() (index, error) {
+	raw, err := j.readFile(indexName)
 	if err != nil {
 		return index{}, err
 	}
-	x := parseIndex(raw, owed)
+	x := parseIndex(raw)
 	if info, err := os.Lstat(filepath.Join(j.dir, copyName)); len(x.damaged) == 0 && (err == nil && info.Size() == int64(len(raw)) || err != nil && len(raw) > 0) {
 		return x, nil
 	}
-	other, err := readRegular(filepath.Join(j.dir, copyName))
-	if err != nil {
-		other = nil
-	}
-	both := parseIndex(raw, other, owed)
+	other, _ := j.readFile(copyName) // without it, the index alone says what it can
+	both := parseIndex(raw, other)
 	both.lost = len(other) == 0 && (len(raw) == 0 || len(x.damaged) > 0) || len(x.damaged) > 0 && len(both.damaged) > len(x.damaged)
 	both.found = len(both.records) - len(x.records)
 	if both.found > 0 {
@@ -179,8 +98,17 @@ func (j *journal) loadWith(owed []byte) (index, error) {
 	return both, nil
 }
 
+// readFile returns what a file of the journal holds, nothing if there is none.
+func (j *journal) readFile(name string) ([]byte, error) {
+	raw, err := privatefile.Read(filepath.Join(j.dir, name), maxIndex)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return raw, err
+}
+
 // append adds a line to the index and its copy. On an error the index is as it was. Callers hold the lock.
-func (j *journal) append(l []byte, sync bool) (err error) {
+func (j *journal) append(line []byte) (err error) {
 	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return err
@@ -195,16 +123,14 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(j.pending, l)
 	if torn {
-		all = append([]byte("\n"), all...)
+		line = append([]byte("\n"), line...)
 	}
-	if _, err := f.WriteAt(all, size); err != nil {
+	if _, err := f.WriteAt(line, size); err != nil {
 		return errors.Join(err, f.Truncate(size))
 	}
-	j.pending = nil
-	j.appendToCopy(all, sync)
-	if !sync {
+	j.appendToCopy(line)
+	if !j.cfg.Sync {
 		return nil
 	}
 	err = f.Sync()
@@ -215,13 +141,13 @@ func (j *journal) append(l []byte, sync bool) (err error) {
 }
 
 // appendToCopy adds to the copy what the index has by now. What fails is in the index.
-func (j *journal) appendToCopy(all []byte, sync bool) {
+func (j *journal) appendToCopy(line []byte) {
 	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if _, err := f.Write(all); err == nil && sync {
+	if _, err := f.Write(line); err == nil && j.cfg.Sync {
 		_ = f.Sync()
 	}
 }
@@ -236,15 +162,20 @@ func isTorn(f *os.File, size int64) (bool, error) {
 	return last[0] != '\n', err
 }
 
-// replaceIndex writes the index anew, and what was damaged in the old one to a file next to. Callers hold the lock.
-func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) error {
+// replaceIndex writes the index anew, and sets aside what was damaged in the old one. Callers hold the lock.
+func (j *journal) replaceIndex(records []record, damaged [][]byte) error {
 	var all bytes.Buffer
-	for _, r := range records {
-		l, err := r.encode()
+	for i := 0; i < len(records); {
+		n := 1
+		for i+n < len(records) && records[i+n].ID == records[i].ID {
+			n++
+		}
+		line, err := encode(records[i : i+n])
 		if err != nil {
 			return err
 		}
-		all.Write(l)
+		all.Write(line)
+		i += n
 	}
 	if len(damaged) > 0 {
 		aside := filepath.Join(j.dir, asideName)
@@ -256,38 +187,24 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte, sync bool) er
 			return err
 		}
 	}
-	if err := j.replace(copyName, all.Bytes(), sync); err != nil { // the copy first: it never has what the index has not
+	replace := privatefile.ReplaceQuickly
+	if j.cfg.Sync {
+		replace = privatefile.Replace
+	}
+	if err := replace(filepath.Join(j.dir, copyName), all.Bytes()); err != nil { // the copy first: it never has what the index has not
 		_ = os.Remove(filepath.Join(j.dir, copyName))
 	}
-	if err := j.replace(indexName, all.Bytes(), sync); err != nil || !sync {
-		return err
-	}
-	return privatefile.SyncDir(j.dir)
-}
-
-// replace puts a file in the place of whatever has the name. On an error nothing is left of it.
-func (j *journal) replace(name string, content []byte, sync bool) error {
-	temp, err := j.writeTemp(content, sync)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, filepath.Join(j.dir, name)); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return nil
+	return replace(filepath.Join(j.dir, indexName), all.Bytes())
 }
 
 // noteTidied writes when the journal was tidied last, which is now.
 func (j *journal) noteTidied() error {
-	return j.replace(tidiedName, []byte(time.Now().UTC().Format(time.RFC3339Nano)), false)
+	return privatefile.ReplaceQuickly(filepath.Join(j.dir, tidiedName), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
 }
 
 // tidiedAt returns when the journal was last tidied; the zero time if that is unknown.
 func (j *journal) tidiedAt() time.Time {
-	raw, err := readRegular(filepath.Join(j.dir, tidiedName))
-	if err != nil {
-		return time.Time{}
-	}
+	raw, _ := j.readFile(tidiedName)
 	at, err := time.Parse(time.RFC3339Nano, string(raw))
 	if err != nil {
 		return time.Time{}
@@ -295,19 +212,22 @@ func (j *journal) tidiedAt() time.Time {
 	return at
 }
 
-// writeTemp writes a file whose name tells whose it is. On an error nothing is left.
-func (j *journal) writeTemp(content []byte, sync bool) (string, error) {
-	path := filepath.Join(j.dir, j.owner+tempMark+shortID())
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerFile)
-	if err != nil {
-		return "", err
+// content returns a content from the first of some places at which it is as it was stored.
+func (j *journal) content(b Blob, places []location) ([]byte, error) {
+	damaged := ErrNotKept
+	for _, at := range places {
+		raw, err := j.packs.read(b, at)
+		if err == nil {
+			return raw, nil
+		}
+		if errors.Is(err, ErrDamaged) {
+			j.mu.Lock()
+			delete(j.packs.packed, b) // it is stored again when it comes again
+			j.mu.Unlock()
+		}
+		if !errors.Is(err, ErrNotKept) {
+			damaged = err
+		}
 	}
-	_, err = f.Write(content)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(path))
-	}
-	return path, nil
+	return nil, damaged
 }

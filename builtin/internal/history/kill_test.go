@@ -134,7 +134,7 @@ func TestKill(t *testing.T) {
 		}
 		_ = cmd.Wait() // killed
 		pending := 0
-		x, err := (&journal{dir: filepath.Join(dir, "history", journalName("p"))}).load()
+		x, err := (&journal{dir: filepath.Join(dir, "history", journalName("p")), owners: &owners{dir: filepath.Join(dir, "history")}}).load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,19 +250,30 @@ func lockedByAStoppedProcess(t *testing.T, dir, path string) {
 	if err == nil || !strings.Contains(err.Error(), "another process has held") {
 		t.Errorf("Begin: %v, want it to give up", err)
 	}
-	if diff := cmp.Diff(blobs, stored(t, s, packsName)); diff != "" || s.open != 0 {
-		t.Errorf("%d open, left behind (-want +got)\n%s", s.open, diff)
+	if diff := cmp.Diff(blobs, stored(t, s, packsName)); diff != "" || len(s.owners.open(s.owners.name)) != 0 {
+		t.Errorf("%q open, left behind (-want +got)\n%s", s.owners.open(s.owners.name), diff)
 	}
-	// The end of a change that finds the lock held is written with the next one.
-	late := entry(t, s, Change{Path: path}, "2")
+	// That a change was made needs no lock. That it failed does: until then it is open, and the next process settles it.
+	made := entry(t, s, Change{Path: path}, "2")
 	put(t, path, "2")
-	if err := (&journal{dir: j.dir}).locked(late.Done); err == nil {
-		t.Error("the end of a change passed the lock")
+	late := entry(t, s, Change{Path: path}, "3")
+	if err := (&journal{dir: j.dir}).locked(made.Done); err != nil {
+		t.Error(err)
 	}
-	change(t, s, Change{Path: path}, "3")
-	all, err := s.List(Filter{Principal: "p"})
-	if err != nil || len(all) != 3 || all[1].State != Done {
-		t.Errorf("%v, changes %v", err, all)
+	if err := (&journal{dir: j.dir}).locked(late.Failed); err == nil {
+		t.Error("the failure of a change passed the lock")
+	}
+	want := []State{Pending, Done, Done}
+	for range 2 {
+		for i, c := range list(t, s, Filter{}) {
+			if c.State != want[i] {
+				t.Errorf("change %d is %s, want it %s", i, c.State, want[i])
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s, want = open(t, Config{Dir: dir}), []State{Failed, Done, Done}
 	}
 }
 
@@ -337,18 +348,10 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	living := open(t, Config{Dir: dir})
 	e := entry(t, living, Change{Path: path}, "1")
-	j := living.journal(journalName("p"))
-	temp, err := j.writeTemp([]byte("being written"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	die(t, open(t, Config{Dir: dir}))
 	other := open(t, Config{Dir: dir}) // settles after the dead one, and not after the living
 	if got := list(t, other, Filter{})[0].State; got != Pending {
 		t.Errorf("state %s, want it pending", got)
-	}
-	if _, err := os.Stat(temp); err != nil {
-		t.Error(err)
 	}
 	put(t, path, "1")
 	if err := e.Done(); err != nil {
@@ -357,9 +360,6 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 	die(t, living)
 	if s := open(t, Config{Dir: dir}); list(t, s, Filter{})[0].State != Done {
 		t.Error("the change is not done")
-	}
-	if _, err := os.Stat(temp); err == nil {
-		t.Error("the file of a dead owner is left")
 	}
 }
 

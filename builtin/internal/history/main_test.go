@@ -46,14 +46,11 @@ func open(t testing.TB, cfg Config) *Store {
 // die ends a Store as a kill does: its lock is free, and nothing is cleared up.
 func die(t testing.TB, s *Store) {
 	t.Helper()
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.owners.close()
 	s.still()
-	if err := s.owner.lock.Unlock(); err != nil {
+	if err := errors.Join(s.owners.file.Close(), s.owners.lock.Unlock()); err != nil {
 		t.Fatal(err)
 	}
-	s.owner = nil
 }
 
 // absent stands for a file that does not exist.

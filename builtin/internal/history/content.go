@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"syscall"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
@@ -115,109 +114,4 @@ func openRegular(path string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// readRegular reads a file of the journal's own, which others may replace meanwhile; nothing if there is none.
-func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, errOther)
-	}
-	if err == nil && info.Size() > maxIndex {
-		err = fmt.Errorf("%s has %d bytes, which no history takes: move it away", path, info.Size())
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw := make([]byte, info.Size(), info.Size()+1) // it may have grown since, which is read the next time
-	n, err := io.ReadFull(f, raw)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // a line was taken back
-		err = nil
-	}
-	return raw[:n], err
-}
-
-// content returns a content from the first of some places at which it is as it was stored.
-func (j *journal) content(b Blob, places []location) ([]byte, error) {
-	damaged := ErrNotKept
-	for _, at := range places {
-		raw, err := j.packs.read(b, at)
-		if err == nil {
-			return raw, nil
-		}
-		if errors.Is(err, ErrDamaged) {
-			j.packs.doubt(b)
-		}
-		if !errors.Is(err, ErrNotKept) {
-			damaged = err
-		}
-	}
-	return nil, damaged
-}
-
-// placesOf returns where a content of a principal is kept, the newest place first.
-func placesOf(records []record, principal string, b Blob) []location {
-	var all []location
-	for _, r := range slices.Backward(records) {
-		if r.Principal != principal {
-			continue // whose packs may have the same names
-		}
-		for i, side := range [...]Blob{r.Before, r.After} {
-			if at := r.at[i]; side == b && !at.isZero() && !slices.Contains(all, at) {
-				all = append(all, at)
-			}
-		}
-	}
-	return all
-}
-
-// A staged content is about to be kept.
-type staged struct {
-	blob    Blob
-	content [][]byte
-	keep    bool     // there is one, and it is not too large
-	at      location // where it is, if so
-	made    bool     // it was put there for this change
-}
-
-func (st *staged) name() {
-	if st.blob.IsZero() {
-		st.blob = BlobOf(st.content...)
-	}
-}
-
-// put puts a staged content in a pack.
-func (j *journal) put(st *staged, sync bool) (err error) {
-	st.at, st.made, err = j.packs.put(st.blob, st.content, sync)
-	return err
-}
-
-// settle makes sure that what was staged is still there, so that a record can refer to it. Callers hold the lock, under which packs are
-// removed.
-func (j *journal) settle(st *staged, sync bool) error {
-	const tries = 3 // the second is in another pack
-	for range tries {
-		if !st.keep || j.packs.holds(st.blob, st.at) {
-			return nil
-		}
-		if err := j.put(st, sync); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("somebody removes what is written to %s", j.packs.dir)
-}
-
-// discard takes back what was staged and not used.
-func (j *journal) discard(st *staged) {
-	if st.made {
-		j.packs.takeBack(st.blob, st.at)
-	}
 }
