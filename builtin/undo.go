@@ -57,6 +57,19 @@ func (b *Runtime) ShowChange(policy *guard.Policy, principal, id string) (Change
 	return c, diff, nil
 }
 
+// ChangedFile returns what the file of a change held after it, or before it when the change removed the file.
+func (b *Runtime) ChangedFile(policy *guard.Policy, c Change) (string, error) {
+	if err := readable(policy, c.Path); err != nil {
+		return "", err
+	}
+	held := c.After
+	if c.Deleted {
+		held = c.Before
+	}
+	content, err := b.history.Content(c.Principal, held)
+	return string(content), err
+}
+
 // readable refuses what a rule denies: what was journalled before the rule is denied by it too.
 func readable(policy *guard.Policy, path string) error {
 	p, err := policy.Resolve(path)
