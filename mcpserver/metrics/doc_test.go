@@ -58,6 +58,9 @@ func tableOf(page string) string {
 	for _, part := range strings.Split(page, "# HELP ")[1:] {
 		head, rest, _ := strings.Cut(part, "\n")
 		name, help, _ := strings.Cut(head, " ")
+		if !strings.HasPrefix(name, "toolhost_") {
+			continue // of the Go runtime and the process, which everybody knows
+		}
 		kind, samples, _ := strings.Cut(strings.TrimPrefix(rest, "# TYPE "+name+" "), "\n")
 		first, _, _ := strings.Cut(samples, "\n")
 		var labels []string
